@@ -67,6 +67,11 @@ def main() -> None:
 )
 @click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")
 @click.option(
+    "--prometheus-adapter-config",
+    metavar="FILE",
+    help="Configuration file of prometheus-adapter, whose rules are served too.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     help=f"Lowest level to log [{_DEFAULTS.log.level}].",
@@ -98,15 +103,7 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
     except ConfigError as error:
         _refuse(error)
     if check:
-        # Imported late: --help needs none of it.
-        from adapter.serve.check import unusable  # noqa: PLC0415
-
-        if problems := list(unusable(settings)):
-            _refuse(ConfigError(problems))
-        click.echo(
-            "settings are valid, and the files that they name can be used; "
-            "the API server and the source were not asked"
-        )
+        _check(settings)
         return
     # Imported late: --help needs none of it.
     from adapter.process.logs import configure  # noqa: PLC0415
@@ -287,6 +284,28 @@ main.add_command(idle)
 main.add_command(maintain)
 main.add_command(top)
 main.add_command(ui)
+
+
+def _check(settings: Settings) -> None:
+    """Print what is wrong with the files that the settings name. Exit with 2 if one or a rule of
+    prometheus-adapter's file cannot be used."""
+    # Imported late: --help needs none of it.
+    from adapter.serve.check import unusable  # noqa: PLC0415
+    from adapter.serve.rules import rule_problems  # noqa: PLC0415
+
+    problems = list(unusable(settings))
+    try:
+        rules, broken = rule_problems(settings)
+    except ConfigError as error:
+        _refuse(ConfigError([*problems, *error.problems]))
+    if problems or broken:
+        _refuse(ConfigError([*problems, *rules]))
+    for problem in rules:
+        click.echo(f"gpu-metrics-adapter: {problem}", err=True)
+    click.echo(
+        "settings are valid, and the files that they name can be used; "
+        "the API server and the source were not asked"
+    )
 
 
 def _refuse(error: ConfigError) -> NoReturn:

@@ -1,9 +1,9 @@
 """The interface between the generic API server and the source of its metric values.
 
-A provider answers from memory: nothing on the request path may wait for a network. It answers in
-steps, so that an answer about many objects does not block the event loop. The values are those at
-the time of the first step. Absence is an empty answer or an exception of :mod:`apiservice.errors`,
-never an invented number.
+A provider answers in steps, so that an answer about many objects does not block the event loop. The
+built-in metrics are answered from memory, with the values at the time of the first step. A provider
+that needs a network bounds the time for which a request waits. Absence is an empty answer or an
+exception of :mod:`apiservice.errors`, never an invented number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from apiservice.labels.selector import Selector
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import WaitingSteps
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class CustomMetricsProvider(Protocol):
     def resources(self) -> Sequence[MetricResource]:
         """Return everything that discovery lists; never empty."""
 
-    def values(self, query: ObjectQuery, now: float) -> Steps[Answer[MetricValue]]:
+    def values(self, query: ObjectQuery, now: float) -> WaitingSteps[Answer[MetricValue]]:
         """Return the values that match, at most one per object.
 
         Raises:
@@ -153,5 +153,5 @@ class ExternalMetricsProvider(Protocol):
     def metrics(self) -> Sequence[str]:
         """Return every metric's name, in lower case; never empty."""
 
-    def values(self, query: ExternalQuery, now: float) -> Steps[Answer[ExternalValue]]:
+    def values(self, query: ExternalQuery, now: float) -> WaitingSteps[Answer[ExternalValue]]:
         """Return the series that match; raises as :meth:`CustomMetricsProvider.values` does."""

@@ -239,6 +239,7 @@ _PATHS: Final = {
     "source": "source.kind",
     "prometheus_url": "source.prometheus.url",
     "apply": "nodepool.apply",
+    "prometheus_adapter_config": "rules.file",
     "log_level": "log.level",
     "log_format": "log.format",
 }

@@ -14,7 +14,10 @@ from apiservice.runtime.filestamp import Changes
 
 log = structlog.get_logger(__name__)
 
-RESTART = ("server", "authentication", "authorization", "cluster", "external", "keda", "view")
+RESTART = (
+    *("server", "authentication", "authorization", "cluster", "external", "keda", "view"),
+    "rules",
+)
 """Sections that are read at the start only."""
 
 

@@ -21,8 +21,6 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from adapter import __version__
-from adapter.api.external import GpuExternalMetrics
-from adapter.api.provider import GpuMetricsProvider
 from adapter.catalog import Catalog
 from adapter.cluster.hpas import Hpas
 from adapter.cluster.index import PodIndex
@@ -38,6 +36,7 @@ from adapter.serve.coverage import Coverage
 from adapter.serve.coveragelog import CoverageLog
 from adapter.serve.keda import build_keda
 from adapter.serve.pipeline import PipelineSwitcher
+from adapter.serve.providers import build_providers
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import MetricSources, register
 from adapter.serve.views import view_group
@@ -106,18 +105,14 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             pipelines.use(settings)
         except (CertificatePairError, PodsFileError, TrustFileError) as error:
             raise StartError(str(error)) from None
-        provider = GpuMetricsProvider(pipelines, pipelines, objects)
-        external = (
-            GpuExternalMetrics(pipelines, pipelines, objects, provider.absent)
-            if settings.external.enabled
-            else None
-        )
+        providers = build_providers(settings, pipelines, objects, client)
         owner = external_owner(settings.external, client)
         registry = CollectorRegistry()
-        health = _health(settings, objects, pipelines, background, security.checks, stopping)
+        checks = (*security.checks, *providers.checks)
+        health = _health(settings, objects, pipelines, background, checks, stopping)
         app = create_app(
-            custom=provider,
-            external=external,
+            custom=providers.custom,
+            external=providers.external,
             authenticator=security.authentication,
             authorizer=security.authorization,
             health=health,
@@ -159,7 +154,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             registry,
             MetricSources(
                 pipelines,
-                provider,
+                providers.gpu,
                 objects,
                 server,
                 security,
@@ -170,6 +165,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 keda.server.stats if keda else None,
                 background,
                 probes.stats if probes else None,
+                providers.rules,
             ),
         )
         try:
@@ -190,6 +186,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *([keep("external-owner", owner.run)] if owner else []),
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),
             keep("telemetry", pipelines.run, essential=True),
+            *(keep("rules", loop) for loop in providers.loops),
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
             every("garbage", garbage.SECONDS, collector.look),

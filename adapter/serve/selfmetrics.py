@@ -25,12 +25,14 @@ from adapter.cluster.lookup import ObjectLookup
 from adapter.keda import selfmetrics as kedametrics
 from adapter.keda.selfmetrics import KedaStats, keda_families
 from adapter.process.reload import ConfigWatch
-from adapter.serve import accessmetrics, sourcemetrics
+from adapter.rules.service import RuleService
+from adapter.serve import accessmetrics, rulemetrics, sourcemetrics
 from adapter.serve.accessmetrics import access_families
 from adapter.serve.apiserviceowner import APIServiceOwner
 from adapter.serve.coverage import IDLE_FOR, Coverage
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.reasons import ABSENCES, REJECTS, TASKS
+from adapter.serve.rulemetrics import rule_families
 from adapter.serve.security import Security
 from adapter.serve.sourcemetrics import source_families
 from apiservice.http.options import ServingStats
@@ -135,6 +137,7 @@ FAMILIES: Final = (
     *accessmetrics.FAMILIES,
     *OWN,
     *sourcemetrics.FAMILIES,
+    *rulemetrics.FAMILIES,
     *kedametrics.FAMILIES,
 )
 """All metrics of ``serve``, except the ``process_…`` metrics."""
@@ -160,6 +163,8 @@ class MetricSources:
     """Runs the tasks of the process."""
     probes: ServingStats | None = None
     """Counters of the probe listener's limits. None if there is no such listener."""
+    rules: RuleService | None = None
+    """None without a rules file."""
 
 
 def register(
@@ -194,6 +199,8 @@ class _Adapter(Collector):
         yield BACKGROUND.by(parts.background.failures)
         if parts.keda is not None:
             yield from keda_families(parts.keda)
+        if parts.rules is not None:
+            yield from rule_families(parts.rules)
         if parts.owner is not None and parts.owner.foreign is not None:
             yield FOREIGN.one(parts.owner.foreign)
 

@@ -18,6 +18,7 @@ from adapter.settings.keda import KedaSettings
 from adapter.settings.log import LogSettings
 from adapter.settings.metrics import MetricSettings
 from adapter.settings.nodepool import NodepoolSettings
+from adapter.settings.rules import RuleSettings
 from adapter.settings.server import ServerSettings
 from adapter.settings.sharing import SharingSettings
 from adapter.settings.source import SourceSettings
@@ -37,12 +38,30 @@ class Settings(Section):
     values: ValueSettings = ValueSettings()
     metrics: tuple[MetricSettings, ...] = ()
     """Metrics of your own, in addition to the metrics of the catalogue."""
+    rules: RuleSettings = RuleSettings()
     sharing: SharingSettings = SharingSettings()
     external: ExternalSettings = ExternalSettings()
     view: ViewSettings = ViewSettings()
     keda: KedaSettings = KedaSettings()
     nodepool: NodepoolSettings = NodepoolSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _the_store_has_a_use(self) -> Settings:
+        kind, url = self.source.kind, self.source.prometheus.url
+        if url is not None and kind != "prometheus" and self.rules.file is None:
+            raise ValueError(
+                f"source.prometheus.url (--prometheus-url) is set, but source.kind is {kind} and "
+                "rules.file is not set: set the kind to prometheus (--source prometheus), or "
+                "remove the url"
+            )
+        if self.rules.file is not None and self.source.prometheus.url is None:
+            raise ValueError(
+                "rules.file needs source.prometheus.url, the store with the series of the rules"
+            )
+        if self.rules.max_age < self.rules.relist_interval:
+            raise ValueError("rules.max_age must be at least rules.relist_interval")
+        return self
 
     @model_validator(mode="after")
     def _windows_are_kept(self) -> Settings:

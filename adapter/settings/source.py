@@ -28,11 +28,6 @@ class SourceSettings(Section):
             raise ValueError(
                 "kind prometheus needs prometheus.url, e.g. http://prometheus.monitoring.svc:9090"
             )
-        if self.kind != "prometheus" and self.prometheus.url is not None:
-            raise ValueError(
-                f"prometheus.url is set, but kind is {self.kind}: set kind to prometheus "
-                "(--source prometheus), or remove the url"
-            )
         if self.kind == "azure_logs" and self.azure_logs.workspace_id is None:
             raise ValueError("kind azure_logs needs azure_logs.workspace_id")
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from time import perf_counter
 from typing import Final, TypeAlias, TypeVar
 
@@ -15,13 +15,17 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 """Work that may be interrupted at each yield, and its result."""
 
+WaitingSteps: TypeAlias = Generator[Awaitable[None] | None, None, T]
+"""The same for work that may need something from a network: it yields what to wait for. Only
+:func:`paced` runs it."""
+
 
 class Unfinished(Exception):  # noqa: N818 - no error
     """The work needs more slices than its limit."""
 
 
 async def paced(
-    work: Steps[T],
+    work: WaitingSteps[T],
     seconds: float | None = None,
     clock: Callable[[], float] = perf_counter,
     slices: int | None = None,
@@ -35,18 +39,22 @@ async def paced(
         The result of ``work``.
 
     Raises:
-        Unfinished: the work takes more than ``slices``.
+        Unfinished: the work takes more than ``slices``. The time for which it waits for a network
+            does not count.
     """
     span = SLICE if seconds is None else seconds
     until = clock() + span
     try:
         while True:
             try:
-                next(work)
+                awaited = next(work)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            if clock() >= until:
+            if awaited is not None:
+                await awaited
+                until = clock() + span
+            elif clock() >= until:
                 if slices is not None:
                     slices -= 1
                     if slices <= 0:
@@ -55,6 +63,23 @@ async def paced(
                 until = clock() + span
     finally:
         work.close()  # a cancelled task keeps no partial answer
+
+
+def waiting(awaitable: Awaitable[T]) -> WaitingSteps[T]:
+    """Wait for something in the middle of the work. Return its result, or raise its error."""
+    found: list[T] = []
+    failed: list[Exception] = []
+
+    async def wait() -> None:
+        try:
+            found.append(await awaitable)
+        except Exception as error:  # raised in the work below, which may handle it
+            failed.append(error)
+
+    yield wait()
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
 class StepBudget:

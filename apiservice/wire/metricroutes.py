@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from apiservice.identity import Attributes
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.runtime.bytecache import ENTRY, ByteCache, weight
-from apiservice.runtime.steps import Steps, Unfinished, paced
+from apiservice.runtime.steps import Unfinished, WaitingSteps, paced
 from apiservice.selfmetrics.durations import Durations
 from apiservice.wire.answers import Key, Prepared, PreparedAnswers
 from apiservice.wire.metricvalues import external_metric_value_list, metric_value_list
@@ -25,7 +25,7 @@ _ROUTE = 2048 - ENTRY
 _SLICES: Final = 12
 """Slices of work (24 ms) that an answer may take before it counts as large."""
 
-Source = Callable[[float], Steps[tuple[float, bytes]]]
+Source = Callable[[float], WaitingSteps[tuple[float, bytes]]]
 """Asks the provider as of ``now``. Returns when the values expire, and the list of them."""
 
 
@@ -102,7 +102,7 @@ def custom_endpoint(provider: CustomMetricsProvider) -> Endpoint:
     def open_source(where: ResourcePath, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = custom_query(where.parts, parameters)
 
-        def source(now: float) -> Steps[tuple[float, bytes]]:
+        def source(now: float) -> WaitingSteps[tuple[float, bytes]]:
             answer = yield from provider.values(query, now)
             body = yield from metric_value_list(where.version, answer.items, query.metric_selector)
             return answer.expires, body
@@ -118,7 +118,7 @@ def external_endpoint(provider: ExternalMetricsProvider) -> Endpoint:
     def open_source(where: ResourcePath, parameters: Mapping[str, str]) -> tuple[Source, int]:
         query = external_query(where.parts, parameters)
 
-        def source(now: float) -> Steps[tuple[float, bytes]]:
+        def source(now: float) -> WaitingSteps[tuple[float, bytes]]:
             answer = yield from provider.values(query, now)
             return answer.expires, (yield from external_metric_value_list(answer.items))
 

@@ -56,10 +56,15 @@ def from_a_store(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory)
     url = {"url": monitored.url, "interval": 1}
     lab.config["source"] = {"kind": "prometheus", "prometheus": url}
     lab.config["keda"] = {"enabled": False}
+    rules = lab.folder / "rules.yaml"
+    rules.write_text("rules: [{seriesQuery: up, metricsQuery: up}]\n")
+    lab.config["rules"] = {"file": str(rules)}
     try:
         with lab.serving() as running, running.client() as client:
             asked = "gma_source_last_success_timestamp_seconds{"
             until(lambda: asked in client.get("/metrics").text, "the store has answered")
+            found = "gma_rule_discovery_last_success_timestamp_seconds "
+            until(lambda: found in client.get("/metrics").text, "series have been discovered")
             return client.get("/metrics").text
     finally:
         exporter.close()

@@ -110,18 +110,32 @@ class ServerPages:
 
 
 class Peer:
-    """prometheus-adapter, with the page's rules and its own certificate."""
+    """prometheus-adapter, with its own certificate.
 
-    def __init__(self, folder: Path, kubeconfig: Path, prometheus: Prometheus) -> None:
+    Args:
+        rules: its configuration file; the page's rules by default.
+        name: of its files in ``folder``.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kubeconfig: Path,
+        prometheus: Prometheus,
+        rules: Path | None = None,
+        name: str = "rules",
+    ) -> None:
         self.port = free_port()
-        config = folder / "prometheus-adapter.yaml"
-        config.write_text(yaml.safe_dump(theirs()))
+        config = rules
+        if config is None:
+            config = folder / "prometheus-adapter.yaml"
+            config.write_text(yaml.safe_dump(theirs()))
         self.process = Process(
             [
                 programs.find(programs.PROMETHEUS_ADAPTER),
                 f"--secure-port={self.port}",
                 "--bind-address=127.0.0.1",
-                f"--cert-dir={folder / 'prometheus-adapter-certs'}",
+                f"--cert-dir={folder / f'prometheus-adapter-{name}-certs'}",
                 f"--prometheus-url={prometheus.url}",
                 f"--config={config}",
                 "--metrics-relist-interval=1s",
@@ -131,7 +145,7 @@ class Peer:
                     for use in ("lister", "authentication", "authorization")
                 ),
             ],
-            folder / "prometheus-adapter.log",
+            folder / f"prometheus-adapter-{name}.log",
         )
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
@@ -141,26 +142,49 @@ def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0)
         SourceError: ``not_json``, ``query`` for an error of the engine, or
             ``result_type`` for a scalar or string.
     """
-    answer = _decode_answer(body)
-    if answer.status != "success" or answer.data is None:
-        said = f"{answer.errorType or answer.status}: {answer.error}"
-        raise SourceError("query", shortened(said))
-    if answer.data.resultType not in ("matrix", "vector"):
+    said = result_of(body)
+    if said.type not in ("matrix", "vector"):
         raise SourceError(
             "result_type",
-            f"the query returns a {answer.data.resultType[:20]}; it must return a vector or matrix",
+            f"the query returns a {said.type[:20]}; it must return a vector or matrix",
         )
-    found = QueryAnswer(
-        warnings=(*(answer.warnings or ()), *(answer.infos or ())),
-        partial=answer.isPartial or any(map(_means_loss, answer.warnings or ())),
-    )
+    found = QueryAnswer(warnings=said.warnings, partial=said.partial)
     name = group.series[0] if len(group.series) == 1 else ""
-    for result in _decode_results(answer.data.result, found.rejects):
+    for result in _decode_results(said.result, found.rejects):
         _add(found, result, memo, name, ahead)
     return found
 
 
-def _means_loss(warning: str) -> bool:
+class QueryResult(NamedTuple):
+    """The result of a query that the engine answered, not decoded yet."""
+
+    type: str
+    """``vector``, ``matrix``, ``scalar`` or ``string``."""
+    result: msgspec.Raw
+    warnings: tuple[str, ...]
+    partial: bool
+    """Whether existing series may be missing."""
+
+
+def result_of(body: bytes) -> QueryResult:
+    """Return the result in an answer of ``/api/v1/query``.
+
+    Raises:
+        SourceError: ``not_json``, or ``query`` for an error of the engine.
+    """
+    answer = _decode_answer(body)
+    if answer.status != "success" or answer.data is None:
+        said = f"{answer.errorType or answer.status}: {answer.error}"
+        raise SourceError("query", shortened(said))
+    return QueryResult(
+        answer.data.resultType,
+        answer.data.result,
+        (*(answer.warnings or ()), *(answer.infos or ())),
+        answer.isPartial or any(map(means_loss, answer.warnings or ())),
+    )
+
+
+def means_loss(warning: str) -> bool:
     """Return whether a warning means that series may be missing.
 
     Thanos and Prometheus' remote reads report unavailable stores in the same list in which

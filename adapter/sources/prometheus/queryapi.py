@@ -42,8 +42,10 @@ class QueryApi:
 
     def __init__(self, options: PrometheusOptions, clock: Callable[[], float] = time.time) -> None:
         self._options = options
-        self.url = options.url.rstrip("/") + "/api/v1/query"
+        base = options.url.rstrip("/") + "/api/v1/"
+        self.url = base + "query"
         """The URL for queries."""
+        self._series_url = base + "series"
         self._login = options.login or Anonymous()
         self._clock = EngineClock(self.url, clock)
         self._tls = TlsClient(options.ca_file, options.cert_file, options.key_file)
@@ -58,7 +60,28 @@ class QueryApi:
             SourceError: the engine rejected the query, or its answer is invalid.
             aiohttp.ClientError: the connection failed.
         """
-        request, login = self._request(query), self._login
+        seconds = max(1, round(self._options.timeout))
+        return await self._admitted(
+            session, self._request(self.url, {"query": query, "timeout": f"{seconds}s"})
+        )
+
+    async def series(
+        self, session: aiohttp.ClientSession, selector: str, start: float, most: int
+    ) -> Answered:
+        """Return the label sets of the series that a selector matches; the status is 200.
+
+        Args:
+            start: epoch seconds; series without a sample since then are left out.
+            most: series to return at most, for engines that know the parameter ``limit``.
+
+        Raises:
+            as :meth:`ask` does.
+        """
+        form = {"match[]": selector, "start": f"{start:.3f}", "limit": str(most)}
+        return await self._admitted(session, self._request(self._series_url, form))
+
+    async def _admitted(self, session: aiohttp.ClientSession, request: Outgoing) -> Answered:
+        login = self._login
         shown = await login.headers(request)
         answered = await self._send(session, request, shown)
         if answered.status == 401 and login.refused(shown):
@@ -104,11 +127,10 @@ class QueryApi:
                 raise
             return Answered(response.status, body, ahead)
 
-    def _request(self, query: str) -> Outgoing:
-        seconds = max(1, round(self._options.timeout))
-        form = {**self._options.params, "query": query, "timeout": f"{seconds}s"}
+    def _request(self, url: str, own: Mapping[str, str]) -> Outgoing:
+        form = {**self._options.params, **own}
         # Percent signs instead of "+", so that the signed text equals the sent text.
         text = urlencode(form, quote_via=quote, safe="")
         if self._options.method == "GET":
-            return Outgoing("GET", f"{self.url}?{text}", {}, b"")
-        return Outgoing("POST", self.url, {"Content-Type": _FORM}, text.encode())
+            return Outgoing("GET", f"{url}?{text}", {}, b"")
+        return Outgoing("POST", url, {"Content-Type": _FORM}, text.encode())

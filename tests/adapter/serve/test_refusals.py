@@ -173,7 +173,10 @@ def test_check_names_all_reasons_at_once_and_writes_nothing(tmp_path: Path) -> N
     [
         (("--port", "99999"), "--port: Input should be less than or equal to 65535 (got 99999)"),
         (("--source", "prometheus"), "--source: kind prometheus needs prometheus.url"),
-        (("--prometheus-url", "http://e"), "--prometheus-url: prometheus.url is set, but kind is"),
+        (
+            ("--prometheus-url", "http://e"),
+            "settings: source.prometheus.url (--prometheus-url) is set, but source.kind is scrape",
+        ),
         (("--prometheus-url", "e"), "--prometheus-url: "),
     ],
 )

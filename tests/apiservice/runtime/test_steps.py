@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from apiservice.documents.pages import exposition
-from apiservice.runtime.steps import at_once, paced
+from apiservice.runtime.steps import Unfinished, WaitingSteps, at_once, paced, waiting
 
 
 class Clock:
@@ -72,3 +72,46 @@ def test_metrics_rendered_in_steps_are_those_rendered_at_once() -> None:
         return b"\n".join(line for line in text.splitlines() if b"_created" not in line)
 
     assert settled(at_once(exposition(registry))) == settled(generate_latest(registry))
+
+
+def waits(for_: asyncio.Future[str], done: list[str]) -> WaitingSteps[str]:
+    yield None
+    try:
+        done.append((yield from waiting(for_)))
+    except ValueError as error:
+        done.append(f"failed: {error}")
+    yield None
+    return "whole"
+
+
+async def test_work_can_wait_for_something_while_others_run() -> None:
+    done: list[str] = []
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(paced(waits(answer, done), slices=2, clock=Clock()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not done
+    answer.set_result("there")
+    assert await task == "whole"  # the wait is not counted as slices
+    assert done == ["there"]
+
+
+async def test_what_fails_while_work_waits_is_raised_in_the_work() -> None:
+    done: list[str] = []
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    answer.set_exception(ValueError("gone"))
+    assert await paced(waits(answer, done)) == "whole"
+    assert done == ["failed: gone"]
+
+
+async def test_slices_are_still_counted_between_waits() -> None:
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    answer.set_result("there")
+
+    def long() -> WaitingSteps[None]:
+        yield from waiting(answer)
+        for _ in range(100):
+            yield None
+
+    with pytest.raises(Unfinished):
+        await paced(long(), seconds=0.002, clock=Clock(), slices=3)

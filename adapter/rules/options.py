@@ -1,0 +1,21 @@
+"""Options of the rules. The settings take their defaults from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOptions:
+    """Durations in seconds."""
+
+    file: Path
+    relist_interval: float = 60.0
+    """Between two discoveries of series."""
+    max_age: float = 300.0
+    """Series without a sample for longer than this have no metric."""
+    cache: float = 5.0
+    """For which the answer to a query serves further requests."""
+    prefer_rules: bool = True
+    """Whether a rule wins for a metric that the catalogue has too."""

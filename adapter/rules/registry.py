@@ -1,0 +1,143 @@
+"""The metrics that the rules make of the series in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from adapter.rules.kinds import KindTable, ResourceKind
+from adapter.rules.labels import NAMESPACES, ROOT, ResourceLabels
+from adapter.rules.rule import MetricRule
+from adapter.rules.series import SeriesShape
+from apiservice.provider import GroupResource, MetricResource
+from apiservice.runtime.steps import Steps
+
+MAX_METRICS: Final = 20_000
+"""Metrics of one API, counted once for each resource."""
+_STEP: Final = 64
+
+
+class CustomMetric(NamedTuple):
+    """A metric of a resource's objects."""
+
+    rule: MetricRule
+    series: str
+    kind: ResourceKind
+    label: str
+    """The label with the objects' names."""
+    namespace_label: str | None
+    """The label with their namespace; None if the rule has none."""
+
+
+class ExternalMetric(NamedTuple):
+    """An external metric."""
+
+    rule: MetricRule
+    series: str
+    namespace_label: str | None
+
+
+class Registry(NamedTuple):
+    """All metrics at one time."""
+
+    kinds: KindTable
+    custom: Mapping[tuple[GroupResource, str], CustomMetric]
+    external: Mapping[str, ExternalMetric]
+    resources: Sequence[MetricResource] = ()
+    """The rows of discovery."""
+    lower: Mapping[str, str] = {}
+    """The lower-case name of an external metric -> its name."""
+    left_out: int = 0
+    """Metrics beyond the bound."""
+    unknown: Sequence[tuple[MetricRule, str, GroupResource]] = ()
+    """Overrides of labels to resources that the cluster does not have."""
+
+    def find(
+        self, resource: GroupResource, metric: str, *, namespaced: bool
+    ) -> CustomMetric | None:
+        """Return what answers a request; None if no rule does."""
+        kind = self.kinds.find(resource)
+        if kind is None or namespaced == (kind.name in ROOT):
+            return None
+        return self.custom.get((kind.name, metric))
+
+    def find_external(self, metric: str) -> ExternalMetric | None:
+        """Return what answers a request; client-go sends names in lower case."""
+        return self.external.get(metric) or self.external.get(self.lower.get(metric, ""))
+
+
+EMPTY: Final = Registry(KindTable(()), {}, {})
+
+
+def build(
+    custom: Sequence[tuple[MetricRule, Sequence[SeriesShape]]],
+    external: Sequence[tuple[MetricRule, Sequence[SeriesShape]]],
+    kinds: KindTable,
+) -> Steps[Registry]:
+    """Return the metrics of the rules' series. Of two rules for one metric, the later one counts.
+
+    Args:
+        custom: rules and the series that each selects, in the order of the file.
+        external: the same of ``externalRules``.
+        kinds: the cluster's resources.
+    """
+    found: dict[tuple[GroupResource, str], CustomMetric] = {}
+    unknown: list[tuple[MetricRule, str, GroupResource]] = []
+    left_out = 0
+    for rule, shapes in custom:
+        labels = ResourceLabels(rule, kinds)
+        unknown += [(rule, label, wanted) for label, wanted in labels.unknown]
+        for place, shape in enumerate(shapes):
+            if place % _STEP == 0:
+                yield
+            left_out += _add_custom(found, rule, shape, labels)
+    outside: dict[str, ExternalMetric] = {}
+    for rule, shapes in external:
+        labels = ResourceLabels(rule, kinds)
+        unknown += [(rule, label, wanted) for label, wanted in labels.unknown]
+        for place, shape in enumerate(shapes):
+            if place % _STEP == 0:
+                yield
+            left_out += _add_external(outside, rule, shape, labels)
+    rows = [
+        MetricResource(resource, metric, namespaced=resource not in ROOT)
+        for resource, metric in sorted(found)
+    ]
+    lower = {name.lower(): name for name in sorted(outside, reverse=True)}
+    return Registry(kinds, found, outside, tuple(rows), lower, left_out, tuple(unknown))
+
+
+def _add_custom(
+    found: dict[tuple[GroupResource, str], CustomMetric],
+    rule: MetricRule,
+    shape: SeriesShape,
+    labels: ResourceLabels,
+) -> int:
+    metric = rule.metric(shape.name) if rule.admits(shape.name) else ""
+    if not metric:
+        return 0
+    left_out = 0
+    for name in shape.labels:
+        kind = labels.resource(name)
+        if kind is None:
+            continue
+        key = (kind.name, metric)
+        if key not in found and len(found) >= MAX_METRICS:
+            left_out += 1
+            continue
+        label = labels.label(kind.name, shape.labels) or name
+        space = labels.label(NAMESPACES, shape.labels)
+        found[key] = CustomMetric(rule, shape.name, kind, label, space)
+    return left_out
+
+
+def _add_external(
+    found: dict[str, ExternalMetric], rule: MetricRule, shape: SeriesShape, labels: ResourceLabels
+) -> int:
+    metric = rule.metric(shape.name) if rule.admits(shape.name) else ""
+    if not metric:
+        return 0
+    if metric not in found and len(found) >= MAX_METRICS:
+        return 1
+    found[metric] = ExternalMetric(rule, shape.name, labels.label(NAMESPACES, shape.labels))
+    return 0

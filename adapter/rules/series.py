@@ -1,0 +1,98 @@
+"""The answers of ``/api/v1/series``: the names of series, and the labels that each has.
+
+Rules need no label's value. So series that differ in values only are one shape, and the shapes of
+a large store are few.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from adapter.sources.errors import SourceError
+from adapter.sources.prometheus.answer import error_text, shortened
+from apiservice.runtime.steps import Steps
+
+MAX_SERIES: Final = 500_000
+"""Series of one answer that are read."""
+MAX_SHAPES: Final = 50_000
+"""Shapes of one answer that are kept."""
+MAX_NAME: Final = 256
+"""Characters of a metric's or label's name."""
+_STEP: Final = 256
+
+
+class SeriesShape(NamedTuple):
+    """A series' name and the names of its labels."""
+
+    name: str
+    labels: frozenset[str]
+
+
+class Shapes(NamedTuple):
+    """The shapes in an answer, in its order: the last place of each."""
+
+    found: tuple[SeriesShape, ...] = ()
+    left_out: int = 0
+    """Series that are malformed, have too long names, or are beyond the bounds."""
+    warnings: tuple[str, ...] = ()
+
+
+class _Answer(msgspec.Struct):
+    status: str
+    data: list[msgspec.Raw] = []
+    errorType: str = ""  # noqa: N815 - as the API spells it
+    error: str = ""
+    warnings: list[str] | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer)
+_labels = msgspec.json.Decoder(dict[str, str])
+
+
+def decode(body: bytes) -> Steps[Shapes]:
+    """Read an answer in steps.
+
+    Raises:
+        SourceError: ``not_json``, or ``query`` for an error of the engine.
+    """
+    try:
+        answer = _answer.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        said = error_text(body)
+        raise SourceError(
+            "query" if said else "not_json", said or f"the answer is not the series API's ({error})"
+        ) from None
+    if answer.status != "success":
+        raise SourceError("query", shortened(f"{answer.errorType}: {answer.error}"))
+    last: dict[SeriesShape, None] = {}
+    sets: dict[frozenset[str], frozenset[str]] = {}
+    left_out = max(0, len(answer.data) - MAX_SERIES)
+    for place, raw in enumerate(answer.data[:MAX_SERIES]):
+        if place % _STEP == 0:
+            yield
+        shape = _shape(raw, sets)
+        if shape is None or (shape not in last and len(last) >= MAX_SHAPES):
+            left_out += 1
+            continue
+        last.pop(shape, None)
+        last[shape] = None
+    return Shapes(tuple(last), left_out, tuple(answer.warnings or ()))
+
+
+def _shape(raw: msgspec.Raw, sets: dict[frozenset[str], frozenset[str]]) -> SeriesShape | None:
+    try:
+        labels = _labels.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    name = labels.pop("__name__", "")
+    names = frozenset(labels)
+    if not name or len(name) > MAX_NAME:
+        return None
+    known = sets.get(names)
+    if known is None:
+        if any(len(label) > MAX_NAME for label in names):
+            return None
+        known = sets[names] = names
+    return SeriesShape(name, known)

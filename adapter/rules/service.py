@@ -1,0 +1,231 @@
+"""Keep the metrics of the rules current: read the file, the cluster's resources, and the series.
+
+A part that fails keeps its last good state: an invalid file keeps the rules in use, an API server
+that does not answer keeps the resources, and a series query that fails keeps its series.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+
+from adapter.cluster.lookup import ObjectLookup
+from adapter.rules.apidiscovery import Ask, read_kinds
+from adapter.rules.custom import RuleMetrics
+from adapter.rules.external import RuleExternalMetrics
+from adapter.rules.kinds import BUILT_IN, KindTable
+from adapter.rules.objects import ObjectNames
+from adapter.rules.options import RuleOptions
+from adapter.rules.registry import EMPTY, Registry, build
+from adapter.rules.rule import MetricRule, RuleSet, rule_set
+from adapter.rules.rulefile import MAX_BYTES, RulesFileError, read_rules
+from adapter.rules.series import SeriesShape, Shapes
+from adapter.rules.store import RuleStore
+from adapter.sources.errors import SourceError
+from apiservice.runtime.filestamp import Changes
+from apiservice.runtime.steps import paced
+
+log = structlog.get_logger(__name__)
+
+_LOOK: Final = 2.0
+"""Seconds between two looks at the file."""
+_SHOWN: Final = 20
+"""Problems that the log names after one reading of the file."""
+
+
+def read_file(options: RuleOptions) -> RuleSet:
+    """Return the rules of the file.
+
+    Raises:
+        RulesFileError: the file cannot be read or is not a rules file.
+    """
+    try:
+        with options.file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RulesFileError(f"cannot be read ({error.strerror}); correct rules.file") from None
+    return rule_set(read_rules(data))
+
+
+class RuleService:
+    """The rules, and what serves their metrics.
+
+    Args:
+        options: of the rules.
+        rules: as read at the start.
+        store: the store with the series.
+        objects: the watched objects.
+        ask: requests a path of the API server; None without a cluster.
+    """
+
+    def __init__(
+        self,
+        options: RuleOptions,
+        rules: RuleSet,
+        store: RuleStore,
+        objects: ObjectLookup,
+        ask: Ask | None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._options = options
+        self._ask = ask
+        self._clock = clock
+        self._changes = Changes([options.file])
+        self._changes.take(at_once=True)
+        self._kinds = KindTable(BUILT_IN)
+        self._shapes: dict[str, Shapes] = {}
+        self._logged: dict[str, str] = {}
+        """What was logged about a part that fails."""
+        self._versions = 0
+        self.store = store
+        self.rules = rules
+        self.registry: Registry = EMPTY
+        self.file_problem = ""
+        """Why the current file is not in use; empty if it is."""
+        self.last_discovery = 0.0
+        """Epoch seconds of the last discovery of which every query succeeded."""
+        self.discovery_failures = 0
+        """Series queries, and requests for the API server's resources, that failed."""
+        self.settled = False
+        """Whether a discovery has ended, with or without success."""
+        names = ObjectNames(objects, ask)
+        self.custom = RuleMetrics(lambda: self.registry, lambda: self.store, names, self._version)
+        self.external = RuleExternalMetrics(
+            lambda: self.registry, lambda: self.store, self._version
+        )
+        self._log_problems()
+
+    def _version(self) -> int:
+        return self._versions
+
+    @property
+    def series_left_out(self) -> int:
+        """Series of the last discovery that were left out."""
+        return sum(shapes.left_out for shapes in self._shapes.values())
+
+    async def run(self) -> None:
+        """Discover repeatedly until cancelled, then close the connections."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                began = loop.time()
+                await self.discover()
+                while loop.time() - began < self._options.relist_interval:
+                    await asyncio.sleep(min(_LOOK, self._options.relist_interval))
+                    if self.reload():
+                        break
+        finally:
+            await self.store.close()
+
+    def reload(self) -> bool:
+        """Read the file if it has changed; return whether its rules are now in use."""
+        if not self._changes.take():
+            return False
+        try:
+            rules = read_file(self._options)
+        except RulesFileError as error:
+            self.file_problem = str(error)
+            log.error(
+                "rules file rejected; the previous rules stay active",
+                file=str(self._options.file),
+                error=str(error),
+            )
+            return False
+        self.file_problem = ""
+        self.rules = rules
+        log.info("rules read again", custom=len(rules.custom), external=len(rules.external))
+        self._log_problems()
+        return True
+
+    async def discover(self) -> None:
+        """Read the cluster's resources and the series, and replace the metrics."""
+        rules = self.rules
+        failures = self.discovery_failures
+        await self._read_kinds()
+        selectors = dict.fromkeys(rule.selector for rule in (*rules.custom, *rules.external))
+        start = self._clock() - self._options.max_age
+        async with asyncio.TaskGroup() as group:
+            for selector in selectors:
+                group.create_task(self._read_series(selector, start))
+        self._shapes = {
+            selector: self._shapes[selector] for selector in selectors if selector in self._shapes
+        }
+        registry = await paced(
+            build(self._with_series(rules.custom), self._with_series(rules.external), self._kinds)
+        )
+        self._note(registry)
+        self.settled = True
+        if failures == self.discovery_failures:
+            self.last_discovery = self._clock()
+
+    def _with_series(
+        self, rules: Sequence[MetricRule]
+    ) -> list[tuple[MetricRule, Sequence[SeriesShape]]]:
+        return [(rule, self._shapes.get(rule.selector, Shapes()).found) for rule in rules]
+
+    def _note(self, registry: Registry) -> None:
+        if registry != self.registry:
+            if registry.resources == self.registry.resources:
+                registry = registry._replace(resources=self.registry.resources)
+            self.registry = registry
+            self._versions += 1
+            log.info(
+                "metrics of rules discovered",
+                custom=len(registry.custom),
+                external=len(registry.external),
+            )
+        if registry.left_out:
+            self._complain("metrics", f"{registry.left_out} metrics are above the limit")
+        for rule, label, wanted in registry.unknown:
+            text = f"{rule.name}: the cluster has no resource {wanted} for the label {label}"
+            self._complain(f"{rule.name}.{label}", text)
+
+    async def _read_kinds(self) -> None:
+        if self._ask is None:
+            return
+        try:
+            found = await read_kinds(self._ask)
+        except Exception as error:  # whatever the client raises: the last resources stay in use
+            self.discovery_failures += 1
+            self._complain("resources", f"the API server's resources cannot be read: {error}")
+            return
+        self._logged.pop("resources", None)
+        if found.failed:
+            self._complain("groups", f"no answer about {', '.join(found.failed[:10])}")
+        self._kinds = found.table
+
+    async def _read_series(self, selector: str, start: float) -> None:
+        try:
+            found = await self.store.shapes(selector, start)
+        except SourceError as error:
+            self.discovery_failures += 1
+            self._complain(f"series {selector}", f"seriesQuery {selector[:200]}: {error}")
+            return
+        self._logged.pop(f"series {selector}", None)
+        self._shapes[selector] = found
+
+    def _complain(self, key: str, text: str) -> None:
+        """Log a failure once, until it changes."""
+        if self._logged.get(key) != text:
+            self._logged[key] = text
+            log.warning("discovery of rules is incomplete", problem=text[:400])
+
+    def _log_problems(self) -> None:
+        for problem in self.rules.problems[:_SHOWN]:
+            level = log.error if problem.broken else log.warning
+            level(
+                "rule left out" if problem.broken else "rules file",
+                file=str(self._options.file),
+                line=problem.line,
+                rule=problem.rule,
+                problem=problem.text,
+            )
+        if len(self.rules.problems) > _SHOWN:
+            hidden = len(self.rules.problems) - _SHOWN
+            log.error(
+                "more problems of the rules file", count=hidden, hint="serve --check lists all"
+            )

@@ -1,0 +1,202 @@
+"""Ask the store for the values of rules: each query once, whatever number of requests needs it.
+
+An answer serves further requests for a short time. If the store fails, its last answer serves
+until its values reach the age limit. No value is invented for a store that is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+import aiohttp
+import structlog
+
+from adapter.rules import series, vector
+from adapter.rules.series import Shapes
+from adapter.rules.vector import LEFT_OUT, Vector
+from adapter.sources.errors import SourceError, describe
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.queryapi import QueryApi
+from apiservice.errors import Unavailable
+from apiservice.runtime.bytecache import ByteCache, weight
+from apiservice.runtime.flight import SingleFlight
+from apiservice.runtime.steps import WaitingSteps, paced, waiting
+from apiservice.selfmetrics.durations import SLOW, Durations
+
+log = structlog.get_logger(__name__)
+
+PARALLEL: Final = 10
+"""Queries in progress at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
+MAX_WAITING: Final = 1000
+"""Queries that wait for their turn."""
+CACHE_BYTES: Final = 64 << 20
+"""Bytes of the answers that are kept."""
+_LOG_EVERY: Final = 30.0
+"""Seconds between two lines of the log about failures for one reason."""
+_VALUE: Final = 600
+"""Bytes of a value beside its texts: the record, its mapping and its numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How long answers serve. Durations in seconds."""
+
+    fresh: float
+    """After a good answer."""
+    oldest: float
+    """The age limit of values while the store fails."""
+
+
+class RuleAnswer(NamedTuple):
+    """A good answer."""
+
+    vector: Vector
+    at: float
+    """Epoch seconds by the local clock at which it arrived."""
+    expires: float
+    """Epoch seconds up to which it serves without a new query."""
+
+
+class RuleStore:
+    """Queries the store.
+
+    Raises:
+        CredentialError: at construction, if a TLS file cannot be used.
+    """
+
+    def __init__(
+        self,
+        prometheus: PrometheusOptions,
+        options: StoreOptions,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._prometheus = prometheus
+        self._options = options
+        self._clock = clock
+        self._api = QueryApi(prometheus, clock)
+        self._session: aiohttp.ClientSession | None = None
+        self._parallel = asyncio.Semaphore(PARALLEL)
+        self._flights: SingleFlight[str, RuleAnswer] = SingleFlight()
+        self._answers: ByteCache[str, RuleAnswer] = ByteCache(
+            CACHE_BYTES, ttl=options.oldest + options.fresh
+        )
+        self._waiting = 0
+        self._logged: dict[str, float] = {}
+        """Reason of a failure -> when it was logged last."""
+        self.url = self._api.url
+        self.queries = 0
+        """Queries sent."""
+        self.recalled = 0
+        """Requests that an earlier answer served."""
+        self.failures: Counter[str] = Counter()
+        """Failed queries by reason."""
+        self.left_out: Counter[str] = Counter(dict.fromkeys(LEFT_OUT, 0))
+        """Values of answers that are left out, by reason."""
+        self.durations = Durations(SLOW)
+        """Durations of queries."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def answer(self, query: str) -> WaitingSteps[RuleAnswer]:
+        """Return the answer to a query; it may be some seconds old.
+
+        Raises:
+            Unavailable: the store failed, and no answer is young enough.
+        """
+        known = self._answers.get(query)
+        if known is not None and known.expires > self._clock():
+            self.recalled += 1
+            return known
+        if self._waiting >= MAX_WAITING:
+            self.failures["busy"] += 1
+            return self._last(query, SourceError("busy", f"{MAX_WAITING} queries wait already"))
+        try:
+            return (yield from waiting(self._flights.ask(query, partial(self._asked, query))))
+        except SourceError as error:
+            return self._last(query, error)
+
+    def _last(self, query: str, error: SourceError) -> RuleAnswer:
+        """Return the last good answer if its values are below the age limit."""
+        known, now = self._answers.get(query), self._clock()
+        if known is None or now - known.at >= self._options.oldest:
+            raise Unavailable(
+                f"the query of the rule failed ({error.reason}): {str(error)[:300]}"
+            ) from None
+        return known._replace(
+            expires=min(now + self._options.fresh, known.at + self._options.oldest)
+        )
+
+    async def _asked(self, query: str) -> RuleAnswer:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._prometheus.timeout):
+                async with self._parallel:
+                    self.queries += 1
+                    body, ahead = await self._sent(partial(self._api.ask, query=query))
+            found = await paced(vector.decode(body, ahead))
+        except Exception as error:
+            cause = self._api.discreet(describe(error))
+            self.failures[cause.reason] += 1
+            self._log(query, cause)
+            raise cause from error
+        finally:
+            self._waiting -= 1
+            self.durations.observe(loop.time() - began)
+        self.left_out.update(found.left_out)
+        now = self._clock()
+        answered = RuleAnswer(found, now, now + self._options.fresh)
+        self._answers.put(query, answered, _size(query, found))
+        return answered
+
+    def _log(self, query: str, cause: SourceError) -> None:
+        """Log a failure, each reason once in a while: every HPA asks several times a minute."""
+        now = self._clock()
+        if now - self._logged.get(cause.reason, 0.0) >= _LOG_EVERY:
+            self._logged[cause.reason] = now
+            error, text = str(cause)[:400], query[:400]
+            log.warning("query of a rule failed", reason=cause.reason, error=error, query=text)
+
+    async def shapes(self, selector: str, start: float) -> Shapes:
+        """Return the shapes of the series that a selector matches.
+
+        Raises:
+            SourceError: the store failed.
+        """
+        try:
+            async with asyncio.timeout(self._prometheus.timeout * 3), self._parallel:
+                self.queries += 1
+                body, _ = await self._sent(
+                    partial(
+                        self._api.series, selector=selector, start=start, most=series.MAX_SERIES
+                    )
+                )
+            return await paced(series.decode(body))
+        except Exception as error:
+            cause = self._api.discreet(describe(error))
+            self.failures[cause.reason] += 1
+            raise cause from error
+
+    async def _sent(self, send: Callable[..., object]) -> tuple[bytes, float]:
+        if self._session is None:
+            headers = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "gzip"}
+            self._session = aiohttp.ClientSession(
+                auto_decompress=False, headers=headers | dict(self._prometheus.headers)
+            )
+        answered = await send(self._session)  # type: ignore[misc]  # a partial of a coroutine
+        return answered.body, answered.ahead
+
+
+def _size(query: str, found: Vector) -> int:
+    return weight(query) + sum(_VALUE + weight(*value.labels.values()) for value in found.values)

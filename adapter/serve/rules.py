@@ -1,0 +1,107 @@
+"""Build the service of prometheus-adapter's rules from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import structlog
+
+from adapter.cluster.lookup import ObjectLookup
+from adapter.process.config import ConfigError
+from adapter.rules.apidiscovery import Ask
+from adapter.rules.options import RuleOptions
+from adapter.rules.rule import RuleSet
+from adapter.rules.rulefile import RulesFileError
+from adapter.rules.service import RuleService, read_file
+from adapter.rules.store import RuleStore, StoreOptions
+from adapter.serve.build import prometheus_options, telemetry_options
+from adapter.settings import Settings
+from adapter.sources.errors import CredentialError
+
+log = structlog.get_logger(__name__)
+
+_MAX_BYTES: Final = 32 << 20
+"""Bytes of an answer of the API server."""
+
+
+def rule_options(settings: Settings) -> RuleOptions | None:
+    """Return the options of the rules; None without a file."""
+    rules = settings.rules
+    if rules.file is None:
+        return None
+    return RuleOptions(
+        file=rules.file,
+        relist_interval=rules.relist_interval,
+        max_age=rules.max_age,
+        cache=rules.cache,
+        prefer_rules=rules.prefer == "rules",
+    )
+
+
+def load_rules(settings: Settings) -> RuleSet | None:
+    """Return the rules of the file; None without a file.
+
+    Raises:
+        ConfigError: the file cannot be used at all.
+    """
+    options = rule_options(settings)
+    if options is None:
+        return None
+    try:
+        return read_file(options)
+    except RulesFileError as error:
+        raise ConfigError([f"{options.file}: {error}"]) from None
+
+
+def rule_problems(settings: Settings) -> tuple[Sequence[str], bool]:
+    """Return what is wrong with the rules file, and whether a rule is left out.
+
+    Raises:
+        ConfigError: the file cannot be used at all.
+    """
+    rules = load_rules(settings)
+    if rules is None:
+        return (), False
+    lines = [f"{settings.rules.file}: {problem}" for problem in rules.problems]
+    if rules.external and not settings.external.enabled:
+        lines.append(f"{settings.rules.file}: {_NOT_SERVED}")
+    return lines, any(problem.broken for problem in rules.problems)
+
+
+_NOT_SERVED: Final = (
+    "externalRules are not served: set external.enabled to true, unless KEDA or another server "
+    "provides external metrics"
+)
+
+
+def build_rules(settings: Settings, objects: ObjectLookup, client: Any) -> RuleService | None:
+    """Return the service; None without a rules file.
+
+    Raises:
+        ConfigError: the file cannot be used at all, or a credential of the store cannot be used.
+    """
+    options, rules = rule_options(settings), load_rules(settings)
+    if options is None or rules is None:
+        return None
+    if rules.external and not settings.external.enabled:
+        log.warning("rules file", file=str(options.file), problem=_NOT_SERVED)
+    try:
+        store = RuleStore(
+            prometheus_options(settings),
+            StoreOptions(options.cache, telemetry_options(settings).oldest),
+        )
+    except CredentialError as error:
+        raise ConfigError([f"source.prometheus: {error}"]) from None
+    return RuleService(options, rules, store, objects, _asker(client))
+
+
+def _asker(client: Any) -> Ask | None:
+    if client is None:
+        return None
+    from apiservice.kube.client import call  # noqa: PLC0415 - 35 MB
+
+    async def ask(path: str, accept: str) -> bytes:
+        return await call(client, "GET", path, accept=accept, most=_MAX_BYTES)
+
+    return ask

@@ -1,0 +1,33 @@
+"""Settings: prometheus-adapter's configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from adapter.rules.options import RuleOptions
+from adapter.settings.types import ADVANCED, Interval, Section
+
+_DEFAULTS: Final = RuleOptions(Path())
+
+
+class RuleSettings(Section):
+    """Metrics of prometheus-adapter's rules, beside the metrics of the catalogue: see
+    docs/rules.md. The series are in the store that ``source.prometheus`` describes, regardless of
+    ``source.kind``."""
+
+    file: Path | None = None
+    """prometheus-adapter's configuration file. ``rules`` and ``externalRules`` are served;
+    ``resourceRules`` are not. ``externalRules`` also need ``external.enabled``."""
+    prefer: Literal["rules", "catalogue"] = "rules"
+    """What serves a metric that a rule and the catalogue both have. The log names such metrics."""
+    relist_interval: Interval = _DEFAULTS.relist_interval
+    """Seconds between two discoveries of series, as prometheus-adapter's
+    ``--metrics-relist-interval``."""
+    max_age: Interval = _DEFAULTS.max_age
+    """Seconds after the last sample of a series after which it has no metric, as
+    prometheus-adapter's ``--metrics-max-age``. At least ``relist_interval``."""
+    cache: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.cache
+    """Seconds for which the answer to a query serves further requests."""

@@ -1,0 +1,265 @@
+"""prometheus-adapter and ours with one rules file, one Prometheus and one API server."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import yaml
+
+from tests.e2e.adapterprocess import Adapter
+from tests.e2e.apiservice import ensure_namespace
+from tests.e2e.cluster import Cluster
+from tests.e2e.controlplane import ControlPlane
+from tests.e2e.migration import Peer
+from tests.e2e.process import wait_until
+from tests.e2e.prometheus import Prometheus
+
+RULE_FILES = Path(__file__).parent / "rulefiles"
+SPACES = ("rules-a", "rules-b")
+OBJECTS = {
+    "pods": ("web-0", "web-1", "job-0", "absent"),
+    "services": ("web", "absent"),
+    "deployments.apps": ("web", "absent"),
+    "ingresses.networking.k8s.io": ("web",),
+    "brands.cheese.io": ("edam",),
+    "nodes": ("node-a", "absent"),
+    "namespaces": (*SPACES, "absent"),
+}
+"""Resource -> the names that are asked for; those called absent do not exist."""
+
+_BRANDS: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "brands.cheese.io"},
+    "spec": {
+        "group": "cheese.io",
+        "scope": "Namespaced",
+        "names": {"plural": "brands", "singular": "brand", "kind": "Brand"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }
+        ],
+    },
+}
+
+
+def page(seconds: float) -> str:
+    """Return the page that Prometheus scrapes; counters grow with the time."""
+    count = int(seconds * 10)
+    lines: list[str] = []
+    for number, space in enumerate(SPACES):
+        here = f'namespace="{space}"'
+        for index, pod in enumerate(("web-0", "web-1", "job-0", "gone-0")):
+            size = 10 * number + index + 1
+            at = f'{here},pod="{pod}"'
+            old = f'kubernetes_namespace="{space}",kubernetes_pod_name="{pod}"'
+            for container in ("app", "side", "POD"):
+                inside = f'{at},container="{container}"'
+                lines += [
+                    f"container_cpu_usage_seconds_total{{{inside}}} {count * size}",
+                    f"container_network_receive_bytes_total{{{inside}}} {count * size * 7}",
+                    f"container_memory_working_set_bytes{{{inside}}} {size * 1e6}",
+                ]
+            lines += [
+                f'http_requests_total{{{at},service="web",method="GET"}} {count * size}',
+                f'http_requests_total{{{at},service="web",method="POST"}} {count}',
+                f"http_ignored_total{{{at}}} {count}",
+                f"process_cpu_seconds_total{{{at}}} {count}",
+                f"http_requests_total{{{old}}} {count * size * 3}",
+                f'workers_busy{{kubernetes_namespace="{space}",worker="{pod}"}} {size / 3}',
+                f'jvm_memory_used_bytes{{{at},area="heap"}} {size * 100}',
+                f'jvm_memory_max_bytes{{{at},area="heap"}} {size * 100 + 500}',
+                f'queue_depth{{{at},queue="a",topic="t{index}"}} {size + 0.001}',
+                f'queue_depth{{{at},queue="b",topic="t{index}"}} {size * 1.5}',
+                f"tiny{{{at}}} 0.0004",
+                f"huge{{{at}}} 1e14",
+                f"negative{{{at}}} -{size}.5",
+                f"not_a_number{{{at}}} NaN",
+                f"infinite{{{at}}} +Inf",
+                f'by_node{{{at},node="node-a"}} {size}',
+            ]
+        for service in ("web", "gone"):
+            several = f'ingress="{service}",brand="edam",node="node-a"'
+            lines += [
+                f'ingress_requests_total{{{here},service="{service}"}} {count}',
+                f'replicas_wanted{{{here},deployment="{service}-base"}} 2',
+                f'deployed{{{here},{several},deployment="{service}"}} {number + 5}',
+                f'kube_thing{{{here},k__pod="web-0",k_apps_deployment="{service}"}} 7',
+            ]
+        lines += [
+            f'lag{{{here},topic="orders",group="a"}} {40 + number}',
+            f'lag{{{here},topic="mails",group="b"}} {2.5 + number}',
+            f'queue_consumer_lag{{{here},name="q{number}"}} 3',
+            f"only_namespace{{{here}}} {number}",
+        ]
+    lines += ['cheddar{sharp="true",brand="edam"} 1', 'cheddar{sharp="true",brand="gouda"} 1']
+    return "\n".join(lines) + "\n"
+
+
+class _Pages:
+    """Serves the page on loopback."""
+
+    def __init__(self) -> None:
+        began = time.monotonic()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = page(time.monotonic() - began).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class RuleStage:
+    """A control plane with objects, and a Prometheus. Use as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.plane = ControlPlane(folder, controllers=("namespace-controller",))
+        self._stack = ExitStack()
+
+    def __enter__(self) -> RuleStage:
+        with ExitStack() as stack:
+            stack.enter_context(self.plane)
+            _create_objects(self.plane.admin)
+            pages = _Pages()
+            stack.callback(pages.stop)
+            job = {
+                "job_name": "everything",
+                "honor_labels": True,
+                "static_configs": [{"targets": [f"127.0.0.1:{pages.port}"]}],
+            }
+            self.store = Prometheus(self.folder, "store", {}, honor_labels=True, jobs=[job])
+            self.store.start()
+            stack.callback(self.store.stop)
+            wait_until(lambda: self.store.count("rate(http_ignored_total[1m])") == 8, "rates")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @contextmanager
+    def both(self, name: str, rules: Path) -> Iterator[Both]:
+        """Run both adapters with a rules file."""
+        with ExitStack() as stack:
+            peer = Peer(self.folder, self.plane.kubeconfig, self.store, rules, name)
+            peer.process.start()
+            stack.callback(peer.process.stop)
+            asked = {"url": self.store.url, "interval": "500ms", "scrape_interval": "1s"}
+            adapter = Adapter(
+                self.folder,
+                f"ours-{name}",
+                self.plane.kubeconfig,
+                {"kind": "prometheus", "prometheus": asked},
+                external={"enabled": True},
+                rules={
+                    "file": str(rules),
+                    "relist_interval": "1s",
+                    "max_age": "30s",
+                    "cache": "100ms",
+                },
+            )
+            adapter.start()
+            stack.callback(adapter.stop)
+            ours = adapter.client(self.plane.proxy_client)
+            stack.callback(ours.close)
+            theirs = stack.enter_context(self._directly(peer.port))
+            yield Both(theirs, ours.client, peer, adapter)
+
+    def _directly(self, port: int) -> httpx.Client:
+        """Ask prometheus-adapter as the front proxy; its certificate is of its own making."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        pair = self.plane.proxy_client
+        context.load_cert_chain(pair.cert, pair.key)
+        headers = {"X-Remote-User": "tester", "X-Remote-Group": "system:masters"}
+        return httpx.Client(
+            base_url=f"https://localhost:{port}",
+            verify=context,
+            headers=headers,
+            trust_env=False,
+            timeout=60,
+        )
+
+
+class Both(NamedTuple):
+    """Clients of both adapters."""
+
+    theirs: httpx.Client
+    ours: httpx.Client
+    peer: Peer
+    adapter: Adapter
+
+
+def _create_objects(admin: Cluster) -> None:
+    admin.create(_BRANDS)
+    admin.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}})
+    for space in SPACES:
+        ensure_namespace(admin, space)
+        for name, app in (("web-0", "web"), ("web-1", "web"), ("job-0", "job")):
+            admin.create(_pod(space, name, app))
+        meta = {"name": "web", "namespace": space, "labels": {"app": "web"}}
+        port = {"ports": [{"port": 80}], "selector": {"app": "web"}}
+        admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": port})
+        template = {"metadata": {"labels": {"app": "web"}}, "spec": _CONTAINERS}
+        spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template, "replicas": 0}
+        deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta}
+        admin.create(deployment | {"spec": spec})
+        backend = {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}
+        ingress = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": meta}
+        admin.request(
+            "POST",
+            f"/apis/networking.k8s.io/v1/namespaces/{space}/ingresses",
+            ingress | {"spec": backend},
+        )
+        brand = {"apiVersion": "cheese.io/v1", "kind": "Brand"}
+        meta = {"name": "edam", "namespace": space}
+        wait_until(lambda: _exists(admin), "the brands are served")
+        admin.request(
+            "POST", f"/apis/cheese.io/v1/namespaces/{space}/brands", brand | {"metadata": meta}
+        )
+
+
+def _exists(admin: Cluster) -> bool:
+    return admin.client.get("/apis/cheese.io/v1/brands").status_code == 200
+
+
+_CONTAINERS: dict[str, Any] = {"containers": [{"name": "app", "image": "none"}]}
+
+
+def _pod(namespace: str, name: str, app: str) -> dict[str, Any]:
+    meta = {"name": name, "namespace": namespace, "labels": {"app": app}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _CONTAINERS}
+
+
+def rules_of(path: Path) -> dict[str, Any]:
+    """Return the content of a rules file."""
+    found: dict[str, Any] = yaml.safe_load(path.read_text())
+    return found
