@@ -14,13 +14,14 @@ from typing import Any, cast
 import pytest
 
 from adapter.client.errors import ClientError
-from adapter.ui import prometheusrange
+from adapter.ui import data, prometheusrange
 from adapter.ui.data import PageData
 from adapter.ui.explanations import Explained
 from adapter.ui.history import HpaHistory
 from adapter.ui.idlewatch import IdleWatch
 from tests.adapter.pageserver import PageServer
 from tests.adapter.sources.prometheus.engines import Pages, engine, scrape_config, serving
+from tests.adapter.ui.page import eventually
 
 HPA = "kube_horizontalpodautoscaler"
 LLM = 'namespace="chat",horizontalpodautoscaler="llm"'
@@ -58,13 +59,13 @@ def answering(body: bytes, status: int = 200, wait: float = 0.0) -> Iterator[str
 
 def matrix(*values: Any, metric: Any = None) -> bytes:
     series = {"metric": metric or {}, "values": list(values)}
-    data = {"resultType": "matrix", "result": [series]}
-    return json.dumps({"status": "success", "data": data}).encode()
+    content = {"resultType": "matrix", "result": [series]}
+    return json.dumps({"status": "success", "data": content}).encode()
 
 
 async def asked(url: str) -> Explained:
-    data = PageData(HpaHistory(), cast("IdleWatch", None), url)
-    return await data.range("chat/llm", "60")
+    page = PageData(HpaHistory(), cast("IdleWatch", None), url)
+    return await page.range("chat/llm", "60")
 
 
 async def test_points_of_one_time_are_one_row_and_what_is_not_finite_is_missing() -> None:
@@ -143,13 +144,42 @@ async def test_an_answer_beyond_its_bytes_and_its_time_is_left(
 
 @pytest.mark.parametrize(
     ("hpa", "minutes", "status"),
-    [("llm", "60", 400), ("/llm", "60", 400), ("chat/llm", "0", 400), ("chat/llm", "x", 400)],
+    [
+        ("llm", "60", 400),
+        ("/llm", "60", 400),
+        ("chat/llm", "0", 400),
+        ("chat/llm", "x", 400),
+        ("chat/llm", "10081", 400),
+    ],
 )
 async def test_a_request_without_a_name_or_a_time_is_400(
     hpa: str, minutes: str, status: int
 ) -> None:
-    data = PageData(HpaHistory(), cast("IdleWatch", None), "http://127.0.0.1:1")
-    assert (await data.range(hpa, minutes)).status == status
+    page = PageData(HpaHistory(), cast("IdleWatch", None), "http://127.0.0.1:1")
+    assert (await page.range(hpa, minutes)).status == status
+
+
+async def test_four_hpas_are_asked_about_at_once_and_a_further_one_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = most = 0
+    go = asyncio.Event()
+
+    async def read(*_: object) -> dict[str, Any]:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await go.wait()
+        now -= 1
+        return {}
+
+    monkeypatch.setattr(data, "read_range", read)
+    page = PageData(HpaHistory(), cast("IdleWatch", None), "http://127.0.0.1:1")
+    tasks = [asyncio.create_task(page.range(f"chat/llm-{n}", "60")) for n in range(6)]
+    await eventually(lambda: now == 4)
+    go.set()
+    assert [answer.status for answer in await asyncio.gather(*tasks)] == [200] * 6
+    assert most == 4
 
 
 async def test_a_real_prometheus_gives_value_target_and_replicas(tmp_path: Path) -> None:
