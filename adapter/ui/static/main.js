@@ -175,6 +175,7 @@ function showSide() {
   side.show(thing);
 }
 
+parts.read(["route"], showSide); // what a click asks for comes first
 parts.read(["about"], () => showPlace(now.about));
 parts.read(["verdict", "about", "idle"], () => showVerdict(now.verdict, now.about, now.idle));
 parts.read(["panels", "about", "tick"], showNotices);
@@ -186,7 +187,6 @@ parts.read(["idle", "panels", "route"], showIdle);
 parts.read(["about", "gpus", "pods", "hpas", "route"], () => showFilters(now));
 parts.read(["gpus", "pods", "hpas", "route"], showFound);
 parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @type {any} */ one) => one.panel === "hpas")?.updated ?? Date.now() / 1000));
-parts.read(["route"], showSide);
 parts.read(["history", "hpas", "route", "theme", "about"], () => side.draw());
 parts.read(["hpas", "load", "pods", "gpus"], () => side.relink());
 parts.read(["hpas", "load"], () => side.refresh(Math.max(10, 2 * (now.about?.interval ?? 5))));

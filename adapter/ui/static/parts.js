@@ -4,7 +4,10 @@
  * @typedef {{columns: string[], rows: any[][], revision?: number}} Table
  */
 
-/** Holds the parts, and calls its readers once a frame for all that changed. */
+/** Milliseconds for which readers are called in one frame. */
+const SLICE = 12;
+
+/** Holds the parts, and calls its readers once for all that changed. */
 export class Parts {
   constructor() {
     /** @type {Object<string, any>} */
@@ -16,8 +19,8 @@ export class Parts {
     this.held = 0;
     /** @type {[string[], () => void][]} */
     this.readers = [];
-    /** @type {Set<string>} */
-    this.changed = new Set();
+    /** Readers that are called in this frame or in the next ones. @type {Set<() => void>} */
+    this.due = new Set();
     this.frame = 0;
   }
 
@@ -52,15 +55,21 @@ export class Parts {
 
   /** Say that something changed. @param {...string} names */
   touch(...names) {
-    for (const name of names) this.changed.add(name);
-    if (!this.frame) this.frame = requestAnimationFrame(() => this.tell());
+    for (const [wanted, reader] of this.readers) if (wanted.some((name) => names.includes(name))) this.due.add(reader);
+    this.frame ||= requestAnimationFrame(() => this.tell());
   }
 
+  /** Call the readers that are due. What takes long continues in the next frame, so that keys and clicks are painted between. */
   tell() {
-    const changed = this.changed;
+    const until = performance.now() + SLICE;
     this.frame = 0;
-    this.changed = new Set();
-    for (const [names, reader] of this.readers) if (names.some((name) => changed.has(name))) reader();
+    for (const reader of this.readers.map(([, one]) => one)) {
+      if (!this.due.delete(reader)) continue;
+      reader();
+      if (performance.now() >= until) break;
+    }
+    if (this.due.size) this.frame ||= requestAnimationFrame(() => this.tell());
+    document.documentElement.dataset.due = String(this.due.size);
   }
 }
 
