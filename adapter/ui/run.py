@@ -90,9 +90,12 @@ async def _serve(
     )
     about = asyncio.create_task(_about(options, prices, connection, parts))
     reading = asyncio.create_task(collector.run())
+    server = PageServer(Guard(app, access), stopping)
     try:
-        _announce(options, connection, access)
-        await PageServer(Guard(app, access), stopping).serve([found])
+        # The page says that Ctrl-C ends it: a signal that follows at once must do so.
+        with server.capture_signals():
+            _announce(options, connection, access)
+            await server.serve([found])
     finally:
         for task in (about, reading):
             task.cancel()

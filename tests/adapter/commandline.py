@@ -8,10 +8,11 @@ import json
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from unittest import mock
 
 import structlog
@@ -56,6 +57,7 @@ def invoke(*arguments: str, until: Callable[[str], bool] | None = None, **enviro
     code: object = 0
     with (
         _own_log(),
+        _own_process(),
         mock.patch.dict(os.environ, {**clean_environ(), **environ}, clear=True),
         contextlib.redirect_stdout(written),
         contextlib.redirect_stderr(written),
@@ -71,6 +73,27 @@ def invoke(*arguments: str, until: Callable[[str], bool] | None = None, **enviro
             if thread:
                 thread.join()
     return Ended(code, written.getvalue())
+
+
+@contextlib.contextmanager
+def _own_process() -> Iterator[None]:
+    """Let a command tune the interpreter, and let SIGTERM end the command alone.
+
+    Without it, SIGTERM ends the test process if the command does not handle signals yet.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no signal reaches it
+        yield
+        return
+
+    def end(*_: object) -> NoReturn:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    interval, handler = sys.getswitchinterval(), signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+        sys.setswitchinterval(interval)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from kubernetes.aio.client import ApiClient
 
 from adapter.__main__ import main
+from adapter.ui import run as page
 from apiservice.kube import client
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.failingapi import ANSWERS, KUBECONFIGS, UNREACHED, WELL, Failing, failing
@@ -181,6 +183,15 @@ def test_the_page_starts_with_an_api_server_that_fails(
     assert broken[1].server in address
     assert "/?token=" in key
     assert end == "Ctrl-C ends it."
+
+
+def test_the_page_ends_well_by_a_signal_as_soon_as_it_is_announced(
+    environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "_announce", lambda *_: signal.raise_signal(signal.SIGTERM))
+    with failing("refused", environment) as found:
+        ended = run(PAGE["ui"], found)
+    assert (ended.code, ended.output) == (0, "")
 
 
 ALREADY_GONE: Final = {("maintain unregister", "404")}
