@@ -50,7 +50,7 @@ class Chunk(NamedTuple):
     """What the terminal got at one time."""
 
     at: float
-    text: str
+    data: bytes
 
 
 def main() -> None:
@@ -79,7 +79,7 @@ def record(command: Sequence[str]) -> list[Chunk]:
     chunks, begin = [], time.monotonic()
     with contextlib.suppress(OSError):  # the terminal is closed with the process
         while data := os.read(master, 1 << 16):
-            chunks.append(Chunk(time.monotonic() - begin, data.decode(errors="replace")))
+            chunks.append(Chunk(time.monotonic() - begin, data))
             if chunks[-1].at > _LIMIT:
                 process.terminate()
     os.close(master)
@@ -90,7 +90,8 @@ def record(command: Sequence[str]) -> list[Chunk]:
 
 def pictures(chunks: Sequence[Chunk]) -> list[list[Text]]:
     """Return the pictures to show, the summary last, as lines of styled text."""
-    live, _, summary = "".join(chunk.text for chunk in chunks).rpartition(_LEAVE)
+    written = b"".join(chunk.data for chunk in chunks).decode()
+    live, _, summary = written.rpartition(_LEAVE)
     found = [lines(each) for each in live.split(_HOME)[1:]]
     whole = [each for each in found if len(each) >= ROWS - 1]
     last = len(whole) - 1
