@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from adapter.hpa import PodState, ResourceUsage
-from tests.adapter.hpa.hpa_cases import Case, shifted, shifted_values
+from tests.adapter.hpa.cases.case import Case, shifted, shifted_values
 from tests.e2e.apiservice import (
     CUSTOM,
     DNS,

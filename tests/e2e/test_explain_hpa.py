@@ -27,7 +27,8 @@ from adapter.explain.hpafacts import gather
 from adapter.explain.hpajudge import judge
 from adapter.explain.hpareport import HpaReport
 from adapter.hpa import ControllerOptions
-from tests.adapter.hpa.hpa_cases import CASES, Case, each, pods, run
+from tests.adapter.hpa.cases.case import Case, each, pods, run
+from tests.adapter.hpa.cases.table import CASES
 from tests.e2e import programs
 from tests.e2e.cluster import Object
 from tests.e2e.hpastage import HpaStage, hpa_stage

@@ -17,7 +17,8 @@ import pytest
 from kubernetes.utils.quantity import parse_quantity
 
 from adapter.hpa import Condition, Decision, MetricKind, from_manifest
-from tests.adapter.hpa.hpa_cases import CASES, Case, play
+from tests.adapter.hpa.cases.case import Case, play
+from tests.adapter.hpa.cases.table import CASES
 from tests.e2e.cluster import HPAS, Object
 from tests.e2e.hpastage import HpaStage, hpa_stage, metric_names
 from tests.e2e.process import FailedError, wait_until

@@ -32,7 +32,8 @@ from adapter.hpa import (
     from_manifest,
 )
 from adapter.hpa.quantity import parse, to_milli
-from tests.adapter.hpa.hpa_cases import CASES, Case, each, play, run
+from tests.adapter.hpa.cases.case import Case, each, play, run
+from tests.adapter.hpa.cases.table import CASES
 
 GPU = MetricSpec(MetricKind.PODS, "gpu", MetricTarget(TargetKind.AVERAGE_VALUE, 50_000))
 
