@@ -39,7 +39,7 @@ class _Resource(msgspec.Struct):
     resource: str = ""
     singularResource: str = ""  # noqa: N815 - the wire's name
     scope: str = ""
-    responseKind: _Kind | None = None  # noqa: N815
+    responseKind: _Kind | None = None  # noqa: N815 - the wire's name
 
 
 class _Version(msgspec.Struct):
@@ -62,14 +62,14 @@ class _Groups(msgspec.Struct):
 
 
 class _GroupVersion(msgspec.Struct):
-    groupVersion: str  # noqa: N815
+    groupVersion: str  # noqa: N815 - the wire's name
     version: str
 
 
 class _OldGroup(msgspec.Struct):
     name: str
     versions: list[_GroupVersion] = []
-    preferredVersion: _GroupVersion | None = None  # noqa: N815
+    preferredVersion: _GroupVersion | None = None  # noqa: N815 - the wire's name
 
 
 class _OldGroups(msgspec.Struct):
@@ -80,7 +80,7 @@ class _OldResource(msgspec.Struct):
     name: str
     namespaced: bool = False
     kind: str = ""
-    singularName: str = ""  # noqa: N815
+    singularName: str = ""  # noqa: N815 - the wire's name
 
 
 class _OldResources(msgspec.Struct):

@@ -168,7 +168,7 @@ def _rule(name: str, node: yaml.Node) -> RuleText:
         lines[key] = value.start_mark.line + 1
         if not _is_null(value):
             given |= _RULE[key](value)
-    return RuleText(name, node.start_mark.line + 1, lines=lines, **given)  # type: ignore[arg-type]
+    return RuleText(name, node.start_mark.line + 1, lines=lines, **given)  # type: ignore[arg-type]  # the keys are its fields
 
 
 def _entries(

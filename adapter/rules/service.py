@@ -189,7 +189,7 @@ class RuleService:
             return
         try:
             found = await read_kinds(self._ask)
-        except Exception as error:  # whatever the client raises: the last resources stay in use
+        except Exception as error:  # the client raises many kinds: the last resources stay in use
             self.discovery_failures += 1
             self._complain("resources", f"the API server's resources cannot be read: {error}")
             return

@@ -1,7 +1,7 @@
-"""Ask the store for the values of rules: each query once, whatever number of requests needs it.
+"""Ask the store for the values of rules: each query once for all requests that need it.
 
 An answer serves further requests for a short time. If the store fails, its last answer serves
-until its values reach the age limit. No value is invented for a store that is away.
+until its values reach the age limit. No value is invented for a store that does not answer.
 """
 
 from __future__ import annotations

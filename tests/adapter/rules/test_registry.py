@@ -34,7 +34,7 @@ PODS, SPACES = GroupResource("pods", ""), GroupResource("namespaces", "")
 
 def rule(**keys: object) -> MetricRule:
     given: dict[str, object] = {"series_query": "up", "metrics_query": "up", **keys}
-    return MetricRule(RuleText("rules[0]", 1, **given))  # type: ignore[arg-type]
+    return MetricRule(RuleText("rules[0]", 1, **given))  # type: ignore[arg-type]  # the keys are its fields
 
 
 def overrides(**labels: str) -> tuple[tuple[str, GroupResource], ...]:

@@ -17,7 +17,7 @@ TWO = RuleObjects("pod", ["a", "b"], "ns", "namespace")
 
 def rule(**keys: object) -> MetricRule:
     given: dict[str, object] = {"series_query": "up", "metrics_query": QUERY, **keys}
-    return MetricRule(RuleText("rules[0]", 1, **given))  # type: ignore[arg-type]
+    return MetricRule(RuleText("rules[0]", 1, **given))  # type: ignore[arg-type]  # the keys are its fields
 
 
 @pytest.mark.parametrize(

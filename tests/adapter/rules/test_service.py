@@ -356,7 +356,7 @@ class BuiltIn:
 
 
 class BuiltInExternal(BuiltIn):
-    def values(  # type: ignore[override]
+    def values(  # type: ignore[override]  # another query than its parent
         self, query: ExternalQuery, now: float
     ) -> Steps[Answer[ExternalValue]]:
         yield
