@@ -18,6 +18,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from apiservice.delegate.delegation import Delegation
 from apiservice.documents.aggregated import wants_aggregated
 from apiservice.documents.discovery import Discovery
 from apiservice.documents.health import ENDPOINTS, HealthRegistry
@@ -27,6 +28,7 @@ from apiservice.errors import (
     Forbidden,
     Internal,
     MethodNotAllowed,
+    MetricUnknown,
     NotAcceptable,
     RouteNotFound,
 )
@@ -36,8 +38,8 @@ from apiservice.selfmetrics.requeststats import RequestStats
 from apiservice.view.endpoint import ViewEndpoint
 from apiservice.view.resource import ViewGroup
 from apiservice.wire.accept import accept_header, accepts_json
-from apiservice.wire.answers import Key, json_messages
-from apiservice.wire.largeanswers import LargeAnswers
+from apiservice.wire.answers import LARGE, Key, Prepared, json_messages
+from apiservice.wire.largeanswers import LargeAnswers, while_there
 from apiservice.wire.metricroutes import (
     Asked,
     Endpoint,
@@ -78,9 +80,12 @@ def create_app(
     registry: CollectorRegistry,
     release: str,
     views: ViewGroup | None = None,
+    delegation: Delegation | None = None,
     clock: Callable[[], float] = time.time,
 ) -> ASGIApp:
     """Return the application that serves the groups that have a provider.
+
+    ``delegation`` answers about metrics that no provider has.
 
     ``release`` is this server's version (``0.1.0``). ``registry`` is what ``/metrics`` shows; the
     request counts are added to it.
@@ -92,7 +97,7 @@ def create_app(
     if external is not None:
         endpoint = external_endpoint(external)
         endpoints |= {(EXTERNAL_GROUP, version): endpoint for version in EXTERNAL_VERSIONS}
-    discovery = Discovery(custom, external, views)
+    discovery = Discovery(custom, external, views, delegation)
     return ApiServer(
         endpoints=endpoints,
         views=views,
@@ -100,6 +105,7 @@ def create_app(
         authenticator=authenticator,
         authorizer=authorizer,
         stats=RequestStats(registry),
+        delegation=delegation,
         clock=clock,
     )
 
@@ -116,6 +122,7 @@ class ApiServer:
         authenticator: Authenticator,
         authorizer: Authorizer,
         stats: RequestStats,
+        delegation: Delegation | None,
         clock: Callable[[], float],
     ) -> None:
         self._endpoints = endpoints
@@ -126,6 +133,7 @@ class ApiServer:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._stats = stats
+        self._delegation = delegation
         self._clock = clock
         self._routes = RouteCache()
         self._large = LargeAnswers()
@@ -157,6 +165,9 @@ class ApiServer:
             else:
                 await send(prepared.start)
                 await send(prepared.body)
+        except MetricUnknown:  # the configuration changed since the route was cached
+            await self._first(scope, receive, send, key, started)
+            return
         except Exception as error:
             await self._fail(scope, send, error, started)
             return
@@ -227,9 +238,39 @@ class ApiServer:
         if scope["method"] != "GET":
             raise MethodNotAllowed
         asked, size = endpoint.route(key, where, parameters)
-        await self._answer(asked, receive, send)
+        try:
+            await self._answer(asked, receive, send)
+        except MetricUnknown as unknown:
+            if self._delegation is None:
+                raise
+            # Not cached as a route: what a delegate answers is not known here.
+            await self._delegate(self._delegation, scope, where, receive, send, unknown)
+            return
         answered = self._stats.series(endpoint.label, where.version, 200)
         self._routes.add(key, Route(wanted, asked, answered, size))
+
+    async def _delegate(
+        self,
+        delegation: Delegation,
+        scope: Scope,
+        where: ResourcePath,
+        receive: Receive,
+        send: Send,
+        unknown: MetricUnknown,
+    ) -> None:
+        """Answer an authorized request about a metric that no provider has."""
+        parameters = query_parameters(scope["query_string"])
+        # A client that leaves gives its place at the delegate back.
+        found = await while_there(
+            receive, delegation.answer(where, parameters, scope["headers"], unknown)
+        )
+        large = len(found.body) > LARGE
+        prepared = Prepared(*json_messages(found.code, found.body), 0.0, large)
+        if large:
+            await self._large.answer(scope["path"], partial(_itself, prepared), receive, send)
+            return
+        await send(prepared.start)
+        await send(prepared.body)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -272,6 +313,10 @@ class _Watch:
         if message["type"] == "http.response.start":
             self.code = message["status"]
         await self._send(message)
+
+
+async def _itself(prepared: Prepared) -> Prepared:
+    return prepared
 
 
 def _accepts_page(path: str, scope: Scope) -> bool:

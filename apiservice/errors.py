@@ -143,6 +143,14 @@ class MetricNotFound(NotFound):
         super().__init__(message)
 
 
+class MetricUnknown(MetricNotFound):
+    """This server has no metric of this name for the resource; a delegate may have it."""
+
+
+class LoopDetected(ApiError, code=HTTPStatus.LOOP_DETECTED, reason="LoopDetected"):
+    """A server that delegates asked for a metric that this server would delegate further."""
+
+
 def _full(plural: str, group: str) -> str:
     """Return a resource with its group, if that has a name."""
     return f"{plural}.{group}" if group else plural

@@ -135,8 +135,8 @@ class CustomMetricsProvider(Protocol):
         """Return the values that match, at most one per object.
 
         Raises:
-            MetricNotFound: the metric or the object is not known, or the one named object has no
-                reliable value.
+            MetricUnknown: there is no such metric for the resource.
+            MetricNotFound: the object is not known, or the one named object has no reliable value.
             BadQuery: the query asks for what cannot be answered, such as a selector over
                 labels that are not watched.
             Unavailable: the data needed has never been read.

@@ -27,7 +27,7 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup, workload_kind
 from adapter.cluster.pod import Pod
 from adapter.cluster.workload import workloads
-from apiservice.errors import BadQuery, MetricNotFound, Unavailable
+from apiservice.errors import BadQuery, MetricUnknown, Unavailable
 from apiservice.labels.requirement import Requirement, conjunction, predicate
 from apiservice.labels.selector import Selector
 from apiservice.provider import Answer, ExternalQuery, ExternalValue
@@ -96,7 +96,7 @@ class GpuExternalMetrics:
         """
         metric = self._by_name().get(query.metric.lower())
         if metric is None:
-            raise MetricNotFound(query.metric)
+            raise MetricUnknown(query.metric)
         index = self._objects.pod_index
         if not index.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")

@@ -15,7 +15,7 @@ from adapter.catalog.names import Names
 from adapter.cluster.lookup import LISTED, NAMESPACES, NODES, PODS, ObjectLookup
 from adapter.cluster.pod import Pod, PodRef
 from adapter.store.snapshot import Snapshot
-from apiservice.errors import MetricNotFound, Unavailable
+from apiservice.errors import MetricNotFound, MetricUnknown, Unavailable
 from apiservice.provider import (
     Answer,
     MetricResource,
@@ -102,7 +102,7 @@ class GpuMetricsProvider:
         """See :meth:`apiservice.provider.CustomMetricsProvider.values`."""
         metric = self._names.metrics.get(query.metric)
         if metric is None:
-            raise MetricNotFound(query.metric, query.resource)
+            raise MetricUnknown(query.metric, query.resource)
         if not self._objects.pod_index.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
         asked = _Asked(query, metric, self._known.snapshot, now)

@@ -15,8 +15,8 @@ from apiservice.runtime.filestamp import Changes
 log = structlog.get_logger(__name__)
 
 RESTART = (
-    *("server", "authentication", "authorization", "cluster", "external", "keda", "view"),
-    "rules",
+    *("server", "authentication", "authorization", "cluster", "external", "delegation", "keda"),
+    *("view", "rules"),
 )
 """Sections that are read at the start only."""
 

@@ -16,6 +16,7 @@ from adapter.cluster.podsfile import PodsFileError
 from adapter.cluster.services import Services
 from adapter.process.config import ConfigError
 from adapter.serve.build import cluster_loops
+from adapter.serve.delegates import DelegateError, delegate_tls, unusable_together
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.settings import Settings
 from apiservice.auth.authfiles import FileTrust, TrustFileError
@@ -49,6 +50,12 @@ def unusable(settings: Settings) -> Iterator[str]:
         yield from _certificate(keda.cert_file, keda.key_file)
         if keda.client_ca_file is not None:
             yield from _client_ca(keda.client_ca_file)
+    yield from unusable_together(settings)
+    for index, delegate in enumerate(settings.delegation.delegates):
+        try:
+            delegate_tls(delegate, f"delegation.delegates.{index}")
+        except DelegateError as error:
+            yield str(error)
     yield from asyncio.run(_cluster(settings, objects))
 
 

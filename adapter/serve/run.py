@@ -34,6 +34,7 @@ from adapter.serve.apiserviceowner import external_owner
 from adapter.serve.build import Loop, cluster_loops
 from adapter.serve.coverage import Coverage
 from adapter.serve.coveragelog import CoverageLog
+from adapter.serve.delegates import DelegateError, build_delegation
 from adapter.serve.keda import build_keda
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.providers import build_providers
@@ -87,11 +88,7 @@ def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -
 
 
 async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for sign in _STOP_SIGNALS:
-        if signal.getsignal(sign) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-            loop.add_signal_handler(sign, stopping.set)
+    stopping = _stop_signal()
     async with AsyncExitStack() as stack:
         client = await _connect(settings, stack)
         objects = ObjectLookup(
@@ -103,7 +100,8 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             feeds = await cluster_loops(settings.cluster, client, objects)
             security = build_security(settings, client, time.time())
             pipelines.use(settings)
-        except (CertificatePairError, PodsFileError, TrustFileError) as error:
+            delegation = build_delegation(settings, client, stack)
+        except (CertificatePairError, DelegateError, PodsFileError, TrustFileError) as error:
             raise StartError(str(error)) from None
         providers = build_providers(settings, pipelines, objects, client)
         owner = external_owner(settings.external, client)
@@ -119,6 +117,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             registry=registry,
             release=__version__,
             views=view_group(pipelines, objects),
+            delegation=delegation,
         )
         server = Server(
             app,
@@ -166,6 +165,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 background,
                 probes.stats if probes else None,
                 providers.rules,
+                delegation,
             ),
         )
         try:
@@ -184,6 +184,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *(keep("cluster", loop, essential=True) for loop in feeds),
             *(keep("authentication", loop, essential=True) for loop in security.loops),
             *([keep("external-owner", owner.run)] if owner else []),
+            *(keep("delegates", loop) for loop in (delegation.readers if delegation else ())),
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),
             keep("telemetry", pipelines.run, essential=True),
             *(keep("rules", loop) for loop in providers.loops),
@@ -201,6 +202,16 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             )
             drains.append(listener.drain)
         await _until(stopping, loops, drains)
+
+
+def _stop_signal() -> asyncio.Event:
+    """Return an event that a stop signal sets."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for sign in _STOP_SIGNALS:
+        if signal.getsignal(sign) is not signal.SIG_IGN:  # nohup ignores SIGHUP
+            loop.add_signal_handler(sign, stopping.set)
+    return stopping
 
 
 async def _until(stopping: asyncio.Event, loops: Iterable[Kept], drains: Iterable[Loop]) -> None:

@@ -26,15 +26,17 @@ from adapter.keda import selfmetrics as kedametrics
 from adapter.keda.selfmetrics import KedaStats, keda_families
 from adapter.process.reload import ConfigWatch
 from adapter.rules.service import RuleService
-from adapter.serve import accessmetrics, rulemetrics, sourcemetrics
+from adapter.serve import accessmetrics, delegatemetrics, rulemetrics, sourcemetrics
 from adapter.serve.accessmetrics import access_families
 from adapter.serve.apiserviceowner import APIServiceOwner
 from adapter.serve.coverage import IDLE_FOR, Coverage
+from adapter.serve.delegatemetrics import delegate_families
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.reasons import ABSENCES, REJECTS, TASKS
 from adapter.serve.rulemetrics import rule_families
 from adapter.serve.security import Security
 from adapter.serve.sourcemetrics import source_families
+from apiservice.delegate.delegation import Delegation
 from apiservice.http.options import ServingStats
 from apiservice.http.server import Server
 from apiservice.runtime.background import Background
@@ -139,6 +141,7 @@ FAMILIES: Final = (
     *sourcemetrics.FAMILIES,
     *rulemetrics.FAMILIES,
     *kedametrics.FAMILIES,
+    *delegatemetrics.FAMILIES,
 )
 """All metrics of ``serve``, except the ``process_…`` metrics."""
 
@@ -165,6 +168,8 @@ class MetricSources:
     """Counters of the probe listener's limits. None if there is no such listener."""
     rules: RuleService | None = None
     """None without a rules file."""
+    delegation: Delegation | None = None
+    """None without delegates."""
 
 
 def register(
@@ -201,6 +206,8 @@ class _Adapter(Collector):
             yield from keda_families(parts.keda)
         if parts.rules is not None:
             yield from rule_families(parts.rules)
+        if parts.delegation is not None:
+            yield from delegate_families(parts.delegation)
         if parts.owner is not None and parts.owner.foreign is not None:
             yield FOREIGN.one(parts.owner.foreign)
 

@@ -13,6 +13,7 @@ from pydantic import model_validator
 from adapter.devices.options import MAX_SAMPLES
 from adapter.settings.access import AuthenticationSettings, AuthorizationSettings
 from adapter.settings.cluster import ClusterSettings
+from adapter.settings.delegation import DelegationSettings
 from adapter.settings.external import ExternalSettings
 from adapter.settings.keda import KedaSettings
 from adapter.settings.log import LogSettings
@@ -41,6 +42,7 @@ class Settings(Section):
     rules: RuleSettings = RuleSettings()
     sharing: SharingSettings = SharingSettings()
     external: ExternalSettings = ExternalSettings()
+    delegation: DelegationSettings = DelegationSettings()
     view: ViewSettings = ViewSettings()
     keda: KedaSettings = KedaSettings()
     nodepool: NodepoolSettings = NodepoolSettings()

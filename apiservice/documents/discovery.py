@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import is_not
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -74,6 +74,16 @@ class ResourceLists:
         return self._resources
 
 
+class OtherRows(Protocol):
+    """Adds the metrics of other servers to the lists."""
+
+    def custom_rows(self, own: Sequence[MetricResource]) -> Sequence[MetricResource]:
+        """Return the rows of custom.metrics.k8s.io, this server's ``own`` first."""
+
+    def external_names(self, own: Sequence[str]) -> Sequence[str]:
+        """Return the names of external.metrics.k8s.io, this server's ``own`` first."""
+
+
 class Discovery:
     """The documents at ``/apis`` and below it, down to the versions."""
 
@@ -82,17 +92,24 @@ class Discovery:
         custom: CustomMetricsProvider | None,
         external: ExternalMetricsProvider | None,
         views: ViewGroup | None = None,
+        others: OtherRows | None = None,
     ) -> None:
         self.views = views
         self._aggregated: dict[Form, tuple[list[list[Json]], Document]] = {}
         self._lists: dict[str, ResourceLists] = {}
+        self.own = self if others is None else Discovery(custom, external, views)
+        """The documents without the metrics of other servers."""
         if custom is not None:
+            own = custom.resources
+            rows = own if others is None else lambda: others.custom_rows(own())
             self._lists[CUSTOM_GROUP] = ResourceLists(
-                CUSTOM_GROUP, CUSTOM_VERSIONS, custom.resources, _custom_resources
+                CUSTOM_GROUP, CUSTOM_VERSIONS, rows, _custom_resources
             )
         if external is not None:
+            mine = external.metrics
+            names = mine if others is None else lambda: others.external_names(mine())
             self._lists[EXTERNAL_GROUP] = ResourceLists(
-                EXTERNAL_GROUP, EXTERNAL_VERSIONS, external.metrics, _external_resources
+                EXTERNAL_GROUP, EXTERNAL_VERSIONS, names, _external_resources
             )
         if views is not None:
             self._lists[views.group] = ResourceLists(

@@ -27,6 +27,7 @@ from apiservice.documents.probes import add_health_page, health_response
 from apiservice.errors import ApiError, Internal, MethodNotAllowed, RouteNotFound
 from apiservice.runtime.steps import paced
 from apiservice.wire.accept import accept_header
+from apiservice.wire.delegated import DELEGATED
 
 _json = msgspec.json.Encoder().encode
 _READ = ["GET", "HEAD"]
@@ -143,8 +144,11 @@ def _add_discovery(app: FastAPI, discovery: Discovery) -> None:
 
     @app.get("/apis/{group}/{version}")
     @app.get("/apis/{group}/{version}/")
-    async def resources(group: str, version: str) -> Response:
-        return _found(discovery.resource_list(group, version))
+    async def resources(request: Request, group: str, version: str) -> Response:
+        # A server that delegates lists only what this server has: two servers that delegate to
+        # each other would list each other's metrics forever.
+        shown = discovery.own if DELEGATED in request.headers else discovery
+        return _found(shown.resource_list(group, version))
 
 
 def _found(body: bytes | None) -> Response:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from starlette.types import Receive, Send
@@ -17,6 +17,8 @@ from apiservice.errors import ClientGone
 from apiservice.wire.answers import Prepared
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 AT_ONCE: Final = 4
 """Large answers that are prepared or sent at the same time."""
@@ -52,7 +54,7 @@ class LargeAnswers:
         Raises:
             ApiError: raised by ``prepare``; ClientGone if the client did not wait.
         """
-        await _while_there(receive, self._answer(path, prepare, send))
+        await while_there(receive, self._answer(path, prepare, send))
 
     async def _answer(
         self, path: str, prepare: Callable[[], Awaitable[Prepared]], send: Send
@@ -79,15 +81,19 @@ async def _send(prepared: Prepared, send: Send) -> None:
     await send({"type": "http.response.body", "body": bytes(rest)})
 
 
-async def _while_there(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Run ``work`` until it ends or the client disconnects."""
+async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Run ``work`` until it ends or the client disconnects.
+
+    Raises:
+        ClientGone: the client disconnected.
+    """
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(receive))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise ClientGone
-        working.result()
+        return working.result()
     finally:
         leaving.cancel()
         working.cancel()

@@ -10,8 +10,9 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from apiservice.app import create_app
+from apiservice.delegate.delegation import Delegation
 from apiservice.documents.health import HealthRegistry
-from apiservice.errors import MetricNotFound, Unauthorized
+from apiservice.errors import MetricNotFound, MetricUnknown, Unauthorized
 from apiservice.identity import AccessDecision, Attributes, Scope, User
 from apiservice.provider import (
     Answer,
@@ -63,7 +64,7 @@ class FakeCustom:
         if self.failure is not None:
             raise self.failure
         if query.metric != "gpu_utilization":
-            raise MetricNotFound(query.metric, query.resource, query.name)
+            raise MetricUnknown(query.metric, query.resource)
         if query.resource == NODE:
             return Answer([_value("Node", query.name or "n0", None, 50_000)], self.expires)
         if query.resource == NAMESPACE:
@@ -102,7 +103,7 @@ class FakeExternal:
         self.queries.append(query)
         yield
         if query.metric != "gpu_queue":
-            raise MetricNotFound(query.metric)
+            raise MetricUnknown(query.metric)
         labels = {"queue": "a"}
         if not query.selector.matches(labels):
             return Answer([], NEVER)
@@ -165,7 +166,9 @@ class World:
         return await self.client.get(path, headers=sent)
 
 
-async def make_world(views: ViewGroup | None = None) -> AsyncIterator[World]:
+async def make_world(
+    views: ViewGroup | None = None, delegation: Delegation | None = None
+) -> AsyncIterator[World]:
     """A server in front of fresh fakes."""
     custom, external, authorizer = FakeCustom(), FakeExternal(), FakeAuthorizer()
     health, clock = HealthRegistry(), Clock()
@@ -178,6 +181,7 @@ async def make_world(views: ViewGroup | None = None) -> AsyncIterator[World]:
         registry=CollectorRegistry(),
         release="0.1.0",
         views=views,
+        delegation=delegation,
         clock=clock,
     )
     transport = httpx.ASGITransport(app, raise_app_exceptions=True)

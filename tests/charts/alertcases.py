@@ -261,6 +261,16 @@ CASES = [
         labels=GMA,
     ),
     Case(
+        "GpuMetricsAdapterDelegateFailing",
+        {
+            f'gma_delegate_requests_total{{delegate="old",outcome="ok",{ONE}}}': rate(60, 40),
+            f'gma_delegate_requests_total{{delegate="old",outcome="timeout",{ONE}}}': rate(0, 5),
+            f'gma_delegate_discovery_failures_total{{delegate="old",{ONE}}}': rate(0, 0),
+        },
+        "The delegate old fails.",
+        labels={**GMA, "delegate": "old"},
+    ),
+    Case(
         "GpuMetricsAdapterKedaErrors",
         {
             f'gma_keda_calls_total{{method="GetMetrics",code="OK",{ONE}}}': rate(60, 40),

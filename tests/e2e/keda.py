@@ -30,7 +30,7 @@ class Keda:
         self.folder = folder / "keda"
         self.folder.mkdir()
         self._plane = plane
-        self._ca = Authority(self.folder, "keda-ca")
+        self.ca = Authority(self.folder, "keda-ca")
         self.port = free_port()
         service = free_port()
         # As administrator of the cluster: KEDA is the peer here, and which rights its own chart
@@ -56,7 +56,7 @@ class Keda:
             self.folder / "keda-operator.log",
             environment,
         )
-        serving = self._ca.issue(
+        serving = self.ca.issue(
             "metrics", server=True, dns=(f"{SERVICE}.{NAMESPACE}.svc",), file="metrics-serving"
         )
         config = plane.kubeconfig
@@ -118,8 +118,8 @@ class Keda:
         """Create a folder for KEDA: the operator is the server, the metrics server its client."""
         folder = self.folder / f"{name}-certs"
         folder.mkdir()
-        pair = self._ca.issue(f"keda-{name}", server=server)
-        (folder / "ca.crt").write_bytes(self._ca.pem)
+        pair = self.ca.issue(f"keda-{name}", server=server)
+        (folder / "ca.crt").write_bytes(self.ca.pem)
         pair.cert.rename(folder / "tls.crt")
         pair.key.rename(folder / "tls.key")
         return folder

@@ -130,12 +130,15 @@ class Peer:
         if config is None:
             config = folder / "prometheus-adapter.yaml"
             config.write_text(yaml.safe_dump(theirs()))
+        certificates = folder / f"prometheus-adapter-{name}-certs"
+        self.certificate = certificates / "apiserver.crt"
+        """Its own certificate, with the CA that signed it."""
         self.process = Process(
             [
                 programs.find(programs.PROMETHEUS_ADAPTER),
                 f"--secure-port={self.port}",
                 "--bind-address=127.0.0.1",
-                f"--cert-dir={folder / f'prometheus-adapter-{name}-certs'}",
+                f"--cert-dir={certificates}",
                 f"--prometheus-url={prometheus.url}",
                 f"--config={config}",
                 "--metrics-relist-interval=1s",

@@ -49,8 +49,10 @@ def test_only_changes_that_need_a_restart_replace_the_pods() -> None:
         "sharing": {"policy": "equal"},
         "metrics": [{"name": "queue"}],
         "external": {},
+        "delegation": {"token_file": "/token"},
         "keda": {"port": 7000},
         "view": {},
+        "rules": {"cache": 1},
         "nodepool": {"interval": 30},
         "log": {"level": "debug"},
     }

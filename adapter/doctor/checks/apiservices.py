@@ -52,7 +52,9 @@ def taken(facts: Facts) -> Iterator[Finding]:
     or another program has it, HPAs do not get values from this adapter, and the chart refuses to
     be installed.
 
-    Move the other program's metrics first: `docs/migrate-from-prometheus-adapter.md`.
+    Two ways lead to values of both. The adapter asks the other program for its metrics:
+    `docs/delegation.md`. Or the adapter takes its rules over, and the other program is removed:
+    `docs/migrate-from-prometheus-adapter.md`.
     """
     for each in facts.apiservices.read():
         if each.spec.group != CUSTOM or each.spec.service is None or _is_ours(facts, each):
@@ -61,7 +63,8 @@ def taken(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             f"apiservice {each.metadata.name}",
             f"belongs to Service {service.namespace}/{service.name}, so HPAs ask that program",
-            "remove that program, or install the chart with apiServices.create=false",
+            "make that program a delegate (docs/delegation.md), or take its rules over "
+            "(docs/migrate-from-prometheus-adapter.md)",
             f"kubectl get apiservice {each.metadata.name} -o yaml",
             Severity.ERROR if facts.release.value is not None else Severity.WARNING,
         )

@@ -13,6 +13,8 @@ from adapter.hpa import quantity
 _WEEKS: Final = 14 * 86400.0
 _MEMORY: Final = 0.85
 _SHARE: Final = 0.05
+_LIST_AGE: Final = 120.0
+"""Seconds: four reads of a delegate's discovery."""
 _APART: Final = 0.2
 _COUNTS: Final = {
     "gma_snapshot_devices": "devices",
@@ -131,4 +133,29 @@ def rejects(facts: Facts) -> Iterator[Finding]:
                 "see this reason in docs/troubleshooting.md",
                 _metrics(facts, page),
             )
+            return
+
+
+@check("GMA715", CheckSection.OURS, "the delegates list their metrics", Severity.WARNING)
+def delegates(facts: Facts) -> Iterator[Finding]:
+    """The adapter cannot read the discovery of a delegate, another metrics server that it asks.
+    HPAs on the metrics of this delegate keep their replica counts; other metrics are not affected.
+
+    The log of the adapter names the cause: an address, a certificate that is not trusted, a right
+    that is missing, or a delegate that does not run. `docs/delegation.md` describes the settings.
+    """
+    for page in _pages(facts):
+        failures = page.by_label("gma_delegate_discovery_failures_total", "delegate")
+        ages = page.by_label("gma_delegate_discovery_age_seconds", "delegate")
+        for name, count in sorted(failures.items()):
+            age = ages.get(name)
+            if count and (age is None or age > _LIST_AGE):
+                said = "never" if age is None else f"{age:.0f} s ago"
+                yield Finding(
+                    f"delegate {name}",
+                    f"its discovery was last read {said}, so HPAs on its metrics get no values",
+                    "see the cause in the adapter's log: discovery of a delegate failed",
+                    _metrics(facts, page),
+                )
+        if failures:
             return

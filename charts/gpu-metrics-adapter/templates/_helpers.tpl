@@ -198,13 +198,21 @@ spec:
 {{- add (include "gpu-metrics-adapter.seconds" $drain) (include "gpu-metrics-adapter.seconds" $grace) 10 -}}
 {{- end }}
 
+{{- /* The ServiceAccount as which delegates are asked; empty without delegates, or with a token file. */ -}}
+{{- define "gpu-metrics-adapter.delegationAccount" -}}
+{{- $delegation := dig "delegation" dict .Values.config -}}
+{{- if and $delegation.delegates (not $delegation.token_file) -}}
+{{- include "gpu-metrics-adapter.fullname" . | trunc 52 | trimSuffix "-" }}-delegation
+{{- end -}}
+{{- end }}
+
 {{- define "gpu-metrics-adapter.refuseMistakes" -}}
 {{- range list "cert_file" "key_file" }}
 {{- if dig "server" . "" $.Values.config }}
 {{- fail (printf "config.server.%s is set by the chart: name the Secret with the certificate in certificate.existingSecret" .) }}
 {{- end }}
 {{- end }}
-{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "view" "enabled" "view.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") (list "nodepool" "claim_namespaces" "nodepool.claimNamespaces") }}
+{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "delegation" "service_account" "config.delegation.token_file for another account") (list "delegation" "own_service" "the release's Service") (list "view" "enabled" "view.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") (list "nodepool" "claim_namespaces" "nodepool.claimNamespaces") }}
 {{- if hasKey (get $.Values.config (index . 0) | default dict) (index . 1) }}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}

@@ -1,0 +1,70 @@
+"""Metrics of the delegates. Their names are from the settings, so they are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.core import Metric
+
+from apiservice.delegate.delegation import Delegation
+from apiservice.delegate.failure import OUTCOMES
+from apiservice.selfmetrics.families import counter, gauge, histogram
+
+REQUESTS: Final = counter(
+    "gma_delegate_requests_total",
+    "Requests for metrics that a delegate was asked, by outcome.",
+    *("delegate", "outcome"),
+    known=OUTCOMES,
+)
+DURATIONS: Final = histogram(
+    "gma_delegate_request_duration_seconds",
+    "Duration of these requests, including the time in the queue.",
+    "delegate",
+)
+IN_FLIGHT: Final = gauge(
+    "gma_delegate_requests_in_flight", "Those under way, waiting ones included.", "delegate"
+)
+METRICS: Final = gauge(
+    "gma_delegate_metrics",
+    "Metrics that a delegate's discovery lists. Absent while no list is known.",
+    *("delegate", "group"),
+)
+READ: Final = gauge(
+    "gma_delegate_discovery_age_seconds",
+    "Time since a delegate's discovery was read. Absent until it was.",
+    "delegate",
+)
+UNREAD: Final = counter(
+    "gma_delegate_discovery_failures_total",
+    "Reads of a delegate's discovery that failed.",
+    "delegate",
+)
+LOOPS: Final = counter(
+    "gma_delegate_loops_total",
+    "Requests that got 508, because a server that delegates sent them and they would have been "
+    "delegated again.",
+)
+FAMILIES: Final = (REQUESTS, DURATIONS, IN_FLIGHT, METRICS, READ, UNREAD, LOOPS)
+
+
+def delegate_families(delegation: Delegation) -> Iterator[Metric]:
+    """Yield the metrics of the delegates."""
+    all_of_them = delegation.delegates
+    outcomes = {
+        (each.name, outcome): count
+        for each in all_of_them
+        for outcome, count in each.outcomes.items()
+    }
+    yield REQUESTS.pairs(outcomes, [each.name for each in all_of_them])
+    yield DURATIONS.durations(((each.name,), each.durations) for each in all_of_them)
+    yield IN_FLIGHT.rows(((each.name,), each.in_flight) for each in all_of_them)
+    yield METRICS.rows(
+        ((each.name, group), len(found.rows))
+        for each in all_of_them
+        for group in each.options.groups
+        if (found := each.listing(group)) is not None
+    )
+    yield READ.rows(((each.name,), each.age) for each in all_of_them if each.age is not None)
+    yield UNREAD.rows(((each.name,), each.discovery_failures) for each in all_of_them)
+    yield LOOPS.one(delegation.loops)

@@ -1,0 +1,1 @@
+"""Other servers of the metrics APIs, asked for the metrics that this server does not have."""
