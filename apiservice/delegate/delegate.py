@@ -162,7 +162,7 @@ class Delegate:
 def _error(reply: Reply) -> tuple[Delegated, str]:
     """Return an error that the delegate states itself.
 
-    A refusal of this server's token is no statement about the client, so it is not passed on.
+    A refusal of this server's token says nothing about the client, so it is not passed on.
     """
     said = status_message(reply.status, reply.body)
     if reply.status in (401, 403):

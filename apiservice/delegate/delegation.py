@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import is_
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -116,9 +117,8 @@ def merged(
         for row in some:
             resource = str(row.resource)
             scope = scopes.setdefault(resource, row.namespaced)
-            if scope != row.namespaced:
-                row = MetricResource(row.resource, row.metric, scope)  # noqa: PLW2901
-            rows.setdefault((resource, row.metric), row)
+            kept = row if scope == row.namespaced else replace(row, namespaced=scope)
+            rows.setdefault((resource, row.metric), kept)
     return tuple(rows.values())
 
 

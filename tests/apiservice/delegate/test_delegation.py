@@ -416,7 +416,7 @@ async def test_a_discovery_beyond_its_bounds_is_rejected(
     assert text in delegate.problem
 
 
-async def test_rows_that_are_no_metrics_are_left_out(
+async def test_rows_that_do_not_name_a_metric_are_left_out(
     other: OtherServer, stack: AsyncExitStack
 ) -> None:
     other.lists("pods", "pods/a/b", "pods/", "pods/\n", "pods/" + "x" * 600, "pods/good")
