@@ -10,7 +10,7 @@ from adapter.rules.registry import CustomMetric, Registry
 from adapter.rules.rule import RuleObjects
 from adapter.rules.store import RuleStore
 from adapter.rules.vector import Value
-from apiservice.errors import MetricNotFound, Unavailable
+from apiservice.errors import MetricNotFound, MetricUnknown, Unavailable
 from apiservice.labels.selector import Selector
 from apiservice.provider import (
     Answer,
@@ -66,14 +66,14 @@ class RuleMetrics:
         """See :meth:`apiservice.provider.CustomMetricsProvider.values`.
 
         Raises:
-            MetricNotFound: no rule makes the metric, no object is selected, or the one named
-                object has no value.
+            MetricUnknown: no rule makes the metric.
+            MetricNotFound: no object is selected, or the one named object has no value.
             BadQuery: PromQL cannot express the metric selector.
             Unavailable: the store failed, and no answer is young enough.
         """
         metric = self._found(query)
         if metric is None:
-            raise MetricNotFound(query.metric, query.resource)
+            raise MetricUnknown(query.metric, query.resource)
         names = yield from self._selected(query, metric)
         objects = _objects(query, metric, names)
         promql = metric.rule.query(metric.series, objects, query.metric_selector)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from adapter.rules.matchers import valid_name
 from adapter.rules.registry import ExternalMetric, Registry
 from adapter.rules.store import RuleStore
-from apiservice.errors import MetricNotFound
+from apiservice.errors import MetricNotFound, MetricUnknown
 from apiservice.provider import Answer, ExternalQuery, ExternalValue
 from apiservice.runtime.steps import WaitingSteps, parts
 
@@ -53,12 +53,15 @@ class RuleExternalMetrics:
         """See :meth:`apiservice.provider.ExternalMetricsProvider.values`.
 
         Raises:
-            MetricNotFound: no rule makes the metric.
+            MetricUnknown: no rule makes the metric.
+            MetricNotFound: no namespace can have this name.
             BadQuery: PromQL cannot express the selector.
             Unavailable: the store failed, and no answer is young enough.
         """
         metric = self._registry().find_external(query.metric)
-        if metric is None or not valid_name(query.namespace):
+        if metric is None:
+            raise MetricUnknown(query.metric)
+        if not valid_name(query.namespace):
             raise MetricNotFound(query.metric)
         namespace, label = _limits(query, metric)
         promql = metric.rule.external_query(metric.series, namespace, label, query.selector)
