@@ -6,8 +6,9 @@ Exit codes: 0, 1 for a failed job, 2 for bad usage or configuration.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final, NoReturn, get_args
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 from click.shell_completion import get_completion_class
@@ -17,13 +18,12 @@ from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
 from adapter.idle.commands import idle
 from adapter.maintain.commands import maintain
-from adapter.process.config import ConfigError, load, named
-from adapter.settings import Settings
-from adapter.settings.source import SourceSettings
 from adapter.top.commands import top
 from adapter.ui.commands import ui
 
-_DEFAULTS: Final = Settings()
+if TYPE_CHECKING:  # importing it takes half a second, which most commands do not need
+    from adapter.settings import Settings
+
 _PROGRAM: Final = "gpu-metrics-adapter"
 
 _CONFIG = click.option(
@@ -33,6 +33,17 @@ _CONFIG = click.option(
     metavar="FILE",
     help="YAML file with settings (docs/settings.md lists them); also GMA_CONFIG.",
 )
+
+
+class _SettingOption(click.Option):
+    """An option for a setting. ``{key}`` in its help text is the default of that setting."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and its help text."""
+        from adapter.settings import Settings  # noqa: PLC0415 - takes half a second
+
+        names, text = super().get_help_record(ctx) or ("", "")
+        return names, text.format(**dict(Settings()))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -51,9 +62,10 @@ def main() -> None:
 @click.option("--host", metavar="ADDRESS", help="Address to listen on; empty: all addresses.")
 @click.option(
     "--port",
+    cls=_SettingOption,
     type=int,
     metavar="PORT",
-    help=f"HTTPS port [{_DEFAULTS.server.port}]; 0: any free port.",
+    help="HTTPS port [{server.port}]; 0: any free port.",
 )
 @click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, outside a cluster.")
 @click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
@@ -62,8 +74,9 @@ def main() -> None:
 )
 @click.option(
     "--source",
-    type=click.Choice(get_args(SourceSettings.model_fields["kind"].annotation)),
-    help=f"Source of GPU values [{_DEFAULTS.source.kind}].",
+    cls=_SettingOption,
+    type=click.Choice(["scrape", "prometheus", "azure_logs"]),
+    help="Source of GPU values [{source.kind}].",
 )
 @click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")
 @click.option(
@@ -73,13 +86,15 @@ def main() -> None:
 )
 @click.option(
     "--log-level",
+    cls=_SettingOption,
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help=f"Lowest level to log [{_DEFAULTS.log.level}].",
+    help="Lowest level to log [{log.level}].",
 )
 @click.option(
     "--log-format",
+    cls=_SettingOption,
     type=click.Choice(["auto", "console", "json"]),
-    help=f"Log format [{_DEFAULTS.log.format}]; auto: console on a terminal, otherwise JSON.",
+    help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
 )
 @click.option(
     "--check", is_flag=True, help="Check the settings and the files that they name, and exit."
@@ -97,23 +112,20 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
       gpu-metrics-adapter serve --kubeconfig ~/.kube/config --port 6443
       gpu-metrics-adapter serve --source prometheus --prometheus-url http://localhost:9090
     """
-    flags = named(given)
-    try:
-        settings = load(config, flags)
-    except ConfigError as error:
-        _refuse(error)
+    settings, reload = _load(config, given)
     if check:
         _check(settings)
         return
     # Imported late: --help needs none of it.
+    from adapter.process.config import ConfigError  # noqa: PLC0415
     from adapter.process.logs import configure  # noqa: PLC0415
     from adapter.serve.run import StartError, run  # noqa: PLC0415
 
     configure(settings.log)
     try:
-        run(settings, config, lambda: load(config, flags))
+        run(settings, config, reload)
     except ConfigError as error:
-        _refuse(error)
+        _refuse(error.problems)
     except StartError as error:
         click.echo(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(1)
@@ -129,13 +141,15 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
 @click.option("--once", is_flag=True, help="Print one plan as a table, write nothing, and exit.")
 @click.option(
     "--log-level",
+    cls=_SettingOption,
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help=f"Lowest level to log [{_DEFAULTS.log.level}].",
+    help="Lowest level to log [{log.level}].",
 )
 @click.option(
     "--log-format",
+    cls=_SettingOption,
     type=click.Choice(["auto", "console", "json"]),
-    help=f"Log format [{_DEFAULTS.log.format}]; auto: console on a terminal, otherwise JSON.",
+    help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
 )
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """Order GPU nodes before pods wait for them, and remove idle headroom.
@@ -152,18 +166,14 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """
     if once and given["apply"]:
         raise click.UsageError("--once writes nothing: remove --apply")
-    flags = named(given)
-    try:
-        settings = load(config, flags)
-    except ConfigError as error:
-        _refuse(error)
+    settings, reload = _load(config, given)
     # Imported late: --help needs none of it.
     from adapter.nodepool.run.process import NodepoolError, run  # noqa: PLC0415
     from adapter.process.logs import configure  # noqa: PLC0415
 
     configure(settings.log)
     try:
-        run(settings, config, lambda: load(config, flags), once=once)
+        run(settings, config, reload, once=once)
     except NodepoolError as error:
         click.echo(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(1)
@@ -290,6 +300,7 @@ def _check(settings: Settings) -> None:
     """Print what is wrong with the files that the settings name. Exit with 2 if one or a rule of
     prometheus-adapter's file cannot be used."""
     # Imported late: --help needs none of it.
+    from adapter.process.config import ConfigError  # noqa: PLC0415
     from adapter.serve.check import unusable  # noqa: PLC0415
     from adapter.serve.rules import rule_problems  # noqa: PLC0415
 
@@ -297,9 +308,9 @@ def _check(settings: Settings) -> None:
     try:
         rules, broken = rule_problems(settings)
     except ConfigError as error:
-        _refuse(ConfigError([*problems, *error.problems]))
+        _refuse([*problems, *error.problems])
     if problems or broken:
-        _refuse(ConfigError([*problems, *rules]))
+        _refuse([*problems, *rules])
     for problem in rules:
         click.echo(f"gpu-metrics-adapter: {problem}", err=True)
     click.echo(
@@ -308,8 +319,21 @@ def _check(settings: Settings) -> None:
     )
 
 
-def _refuse(error: ConfigError) -> NoReturn:
-    for problem in error.problems:
+def _load(
+    config: Path | None, given: Mapping[str, object]
+) -> tuple[Settings, Callable[[], Settings]]:
+    """Return the settings, and the function that loads them again. Exit with 2 if one is wrong."""
+    from adapter.process.config import ConfigError, load, named  # noqa: PLC0415 - takes half a second
+
+    flags = named(given)
+    try:
+        return load(config, flags), lambda: load(config, flags)
+    except ConfigError as error:
+        _refuse(error.problems)
+
+
+def _refuse(problems: Iterable[str]) -> NoReturn:
+    for problem in problems:
         click.echo(f"gpu-metrics-adapter: {problem}", err=True)
     sys.exit(2)
 

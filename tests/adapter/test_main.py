@@ -7,10 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
+import click
 import pytest
 
 from adapter import __version__
+from adapter.__main__ import serve
+from adapter.settings.source import SourceSettings
 from tests.adapter.commandline import clean_environ, invoke
 
 
@@ -43,3 +47,27 @@ def test_bash_completes_commands() -> None:
         check=True,
     )
     assert done.stdout == "explain\n"
+
+
+def test_commands_that_need_no_settings_do_not_import_them() -> None:
+    """The import takes half a second, in each command and for each completion in a shell."""
+    script = (
+        "import sys, adapter.__main__; "
+        "print(sorted({'adapter.settings', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_every_kind_of_source_has_its_choice() -> None:
+    (source,) = [each for each in serve.params if each.name == "source"]
+    assert isinstance(source.type, click.Choice)
+    assert tuple(source.type.choices) == get_args(SourceSettings.model_fields["kind"].annotation)
+
+
+def test_help_shows_the_defaults_of_the_settings() -> None:
+    _, output = invoke("serve", "--help")
+    assert "HTTPS port [6443]; 0: any free port." in output
+    assert "Source of GPU values [scrape]." in output
