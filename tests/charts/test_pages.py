@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,6 +23,7 @@ from adapter.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import Family
 from docs.dashboard import dashboard
 from tests.adapter.serving import Exporter, Lab
+from tests.apiservice.delegate.server import OtherServer
 from tests.charts.alertrules import rendered
 from tests.charts.conftest import Monitored, until
 
@@ -49,9 +56,36 @@ def used(texts: Iterable[str]) -> set[str]:
     return {name for text in texts for name in re.findall(r"\bgma_\w+", text)}
 
 
+@contextmanager
+def delegate(folder: Path) -> Iterator[dict[str, Any]]:
+    """Run a delegate that lists a metric; yield the settings that name it."""
+    other, ready, over = OtherServer(), threading.Event(), threading.Event()
+    other.lists("pods/queue")
+    (folder / "token").write_text("good")
+
+    async def serve() -> None:
+        async with AsyncExitStack() as stack:
+            await other.start(folder, stack)
+            ready.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    one = {
+        "name": "other",
+        "service": {"namespace": "monitoring", "name": "other"},
+        "address": f"127.0.0.1:{other.port}",
+        "ca": other.ca.decode(),
+    }
+    yield {"delegates": [one], "token_file": str(folder / "token")}
+    over.set()
+    thread.join()
+
+
 @pytest.fixture(scope="module")
 def from_a_store(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of a `serve` whose source is the Prometheus."""
+    """The page of a `serve` whose source is the Prometheus, with rules and a delegate."""
     lab = Lab(tmp_path_factory.mktemp("store"), exporter := Exporter())
     url = {"url": monitored.url, "interval": 1}
     lab.config["source"] = {"kind": "prometheus", "prometheus": url}
@@ -60,14 +94,27 @@ def from_a_store(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory)
     rules.write_text("rules: [{seriesQuery: up, metricsQuery: up}]\n")
     lab.config["rules"] = {"file": str(rules)}
     try:
-        with lab.serving() as running, running.client() as client:
-            asked = "gma_source_last_success_timestamp_seconds{"
-            until(lambda: asked in client.get("/metrics").text, "the store has answered")
-            found = "gma_rule_discovery_last_success_timestamp_seconds "
-            until(lambda: found in client.get("/metrics").text, "series have been discovered")
-            return client.get("/metrics").text
+        with delegate(lab.folder) as named:
+            lab.config["delegation"] = named
+            return _page(lab)
     finally:
         exporter.close()
+
+
+def _shows(client: httpx.Client, text: str) -> bool:
+    return text in client.get("/metrics").text
+
+
+def _page(lab: Lab) -> str:
+    """The page once everything has been read."""
+    with lab.serving() as running, running.client() as client:
+        for text in (
+            "gma_source_last_success_timestamp_seconds{",
+            "gma_rule_discovery_last_success_timestamp_seconds ",
+            "gma_delegate_metrics{",
+        ):
+            until(partial(_shows, client, text), text)
+        return client.get("/metrics").text
 
 
 @pytest.mark.parametrize("which", ["serve", "serve on a store", "nodepool"])
