@@ -195,6 +195,26 @@ CASES = [
         labels=GMA,
     ),
     Case(
+        "GpuMetricsAdapterRulesRefused",
+        {
+            f"gma_rules_broken{{{ONE}}}": level(0, 1),
+            f"gma_rules_broken{{{TWO}}}": level(0, 0),
+            f"gma_rules_file_ok{{{ONE}}}": level(1, 1),
+        },
+        "The rules of rules.file are not all in use.",
+        labels=GMA,
+    ),
+    Case(
+        "GpuMetricsAdapterRuleQueriesFailing",
+        {
+            f"gma_rule_queries_total{{{ONE}}}": rate(60, 60),
+            f'gma_rule_query_failures_total{{reason="timeout",{ONE}}}': rate(0, 15),
+            f'gma_rule_query_failures_total{{reason="busy",{ONE}}}': rate(6, 15),
+        },
+        "50% of the queries of rules fail.",
+        labels=GMA,
+    ),
+    Case(
         "GpuMetricsAdapterReviewsFailing",
         {
             f'gma_reviews_total{{kind="access",outcome="error",{ONE}}}': rate(0, 4),
