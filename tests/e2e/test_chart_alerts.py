@@ -117,7 +117,7 @@ def test_metrics_of_processes_in_a_cluster_include_those_of_the_alerts(stage: St
     controller.start()
     client = stage.adapter.client(stage.plane.proxy_client)
     # What another source than scraping has, and what this stage has switched off.
-    off = ("gma_query", "gma_queries", "gma_keda")
+    off = ("gma_query", "gma_queries", "gma_keda", "gma_rule", "gma_delegate")
     quiet = {family.name for family in FAMILIES if family.name.startswith(off)}
     quiet |= IN_A_CLUSTER | {"gma_nodepool_history_ok", "gma_nodepool_pool_backoff"}
     asked = used(rule["expr"] for rule in rendered()) - quiet
