@@ -93,7 +93,7 @@ def test_a_clean_cluster_has_no_finding(lab: Site) -> None:
     assert report["status"] == 0
     # What a client outside the cluster cannot see, and the command that shows it.
     unknown = {row["id"]: row for row in report["checks"] if row["status"] == "unknown"}
-    assert set(unknown) == {"GMA711", "GMA712", "GMA713", "GMA714"}
+    assert set(unknown) == {"GMA711", "GMA712", "GMA713", "GMA714", "GMA715"}
     assert all(row["command"].startswith("helm -n") for row in unknown.values())
 
 
