@@ -114,10 +114,9 @@ class ObjectNames:
                 f"{kind.name} could not be listed; grant list on {kind.name} to the adapter's "
                 "ServiceAccount (its log has the API server's answer)"
             ) from None
-        names = [each.metadata.name for each in found.items or ()]
         if found.metadata.continue_:
-            names += [""] * MAX_OBJECTS
-        names = list(_bounded(kind, names))
+            raise _too_many(kind)
+        names = list(_bounded(kind, [each.metadata.name for each in found.items or ()]))
         self._lists.put(path, names, weight(path, names))
         return names
 
@@ -132,7 +131,11 @@ def _path(kind: ResourceKind, namespace: str | None, selector: Selector) -> str:
 
 def _bounded(kind: ResourceKind, names: Sequence[str]) -> Sequence[str]:
     if len(names) > MAX_OBJECTS:
-        raise BadQuery(
-            f"more than {MAX_OBJECTS} {kind.name} are selected: select fewer with labelSelector"
-        )
+        raise _too_many(kind)
     return names
+
+
+def _too_many(kind: ResourceKind) -> BadQuery:
+    return BadQuery(
+        f"more than {MAX_OBJECTS} {kind.name} are selected: select fewer with labelSelector"
+    )

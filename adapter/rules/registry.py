@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from adapter.rules.kinds import KindTable, ResourceKind
@@ -82,29 +83,34 @@ def build(
         kinds: the cluster's resources.
     """
     found: dict[tuple[GroupResource, str], CustomMetric] = {}
-    unknown: list[tuple[MetricRule, str, GroupResource]] = []
-    left_out = 0
-    for rule, shapes in custom:
-        labels = ResourceLabels(rule, kinds)
-        unknown += [(rule, label, wanted) for label, wanted in labels.unknown]
-        for place, shape in enumerate(shapes):
-            if place % _STEP == 0:
-                yield
-            left_out += _add_custom(found, rule, shape, labels)
     outside: dict[str, ExternalMetric] = {}
-    for rule, shapes in external:
-        labels = ResourceLabels(rule, kinds)
-        unknown += [(rule, label, wanted) for label, wanted in labels.unknown]
-        for place, shape in enumerate(shapes):
-            if place % _STEP == 0:
-                yield
-            left_out += _add_external(outside, rule, shape, labels)
+    unknown: list[tuple[MetricRule, str, GroupResource]] = []
+    left_out = yield from _collect(custom, kinds, unknown, partial(_add_custom, found))
+    left_out += yield from _collect(external, kinds, unknown, partial(_add_external, outside))
     rows = [
         MetricResource(resource, metric, namespaced=resource not in ROOT)
         for resource, metric in sorted(found)
     ]
     lower = {name.lower(): name for name in sorted(outside, reverse=True)}
     return Registry(kinds, found, outside, tuple(rows), lower, left_out, tuple(unknown))
+
+
+def _collect(
+    rules: Sequence[tuple[MetricRule, Sequence[SeriesShape]]],
+    kinds: KindTable,
+    unknown: list[tuple[MetricRule, str, GroupResource]],
+    add: Callable[[MetricRule, SeriesShape, ResourceLabels], int],
+) -> Steps[int]:
+    """Add the metrics of every series; return how many are beyond the bound."""
+    left_out = 0
+    for rule, shapes in rules:
+        labels = ResourceLabels(rule, kinds)
+        unknown += [(rule, label, wanted) for label, wanted in labels.unknown]
+        for place, shape in enumerate(shapes):
+            if place % _STEP == 0:
+                yield
+            left_out += add(rule, shape, labels)
+    return left_out
 
 
 def _add_custom(
