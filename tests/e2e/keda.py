@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,11 +25,14 @@ SCALED = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects"
 
 
 class Keda:
-    """Use as a context manager. Its objects in the cluster are kept, except the APIService."""
+    """
+    Use as a context manager, any number of times on one control plane.
+
+    Its objects in the cluster are kept, except the APIService and the Service.
+    """
 
     def __init__(self, folder: Path, plane: ControlPlane) -> None:
-        self.folder = folder / "keda"
-        self.folder.mkdir()
+        self.folder = Path(tempfile.mkdtemp(prefix="keda-", dir=folder))
         self._plane = plane
         self.ca = Authority(self.folder, "keda-ca")
         self.port = free_port()
@@ -106,6 +110,7 @@ class Keda:
     def stop(self) -> None:
         """Stop both processes and release the external metrics API."""
         self._plane.admin.delete(f"{_APISERVICES}/v1beta1.external.metrics.k8s.io")
+        self._plane.admin.delete(f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}")
         for process in (self.server, self.operator):
             process.stop()
 
