@@ -32,7 +32,7 @@ Devices = Mapping[str, DeviceFact]
 def device_facts(parts: DeviceParts) -> Devices:
     """Return the devices by name."""
     load = parts.load
-    columns = zip(parts.static["rows"], load["exporter"], load["util"], load["xid"], strict=True)
+    columns = zip(parts.static["rows"], parts.exporters, load["util"], load["xid"], strict=True)
     return {
         str(row[0]): DeviceFact(
             str(row[1] or ""), str(exporter or ""), util is not None, str(xid or "0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
@@ -27,7 +27,8 @@ class DeviceParts(NamedTuple):
 
     static: Json
     load: Json
-    """``load`` without ``of``."""
+    """``load`` without ``of``: what the page shows, since all of it changes at each look."""
+    exporters: Sequence[str | None]
     idle_since: Mapping[str, float]
     """Epoch seconds, by the device's name."""
     pools: Mapping[str, str]
@@ -59,7 +60,8 @@ def fleet(table: ObjectTable, now: float, idle_before: Mapping[str, float]) -> D
     idle = _idle(by, now, idle_before)
     return DeviceParts(
         {"columns": COLUMNS, "rows": static},
-        _load(by, now, idle),
+        _load(by, idle),
+        by.texts("Exporter"),
         idle,
         {str(row[1]): str(row[2]) for row in static if row[1] and row[2]},
         {str(row[9]): str(row[5]) for row in static if row[9] and row[5]},
@@ -82,21 +84,16 @@ def _static(
     )
 
 
-def _load(by: Columns, now: float, idle: Mapping[str, float]) -> Json:
+def _load(by: Columns, idle: Mapping[str, float]) -> Json:
     util, memory = by.texts("Util"), by.texts("Mem")
     return {
-        "time": round(now, 3),
         "util": [number(text) for text in util],
         "utilText": util,
         "mem": memory,
         "memShare": [share(text) for text in memory],
         "pods": by.texts("Pods"),
-        "age": by.texts("Age"),
-        "power": by.texts("Power"),
-        "temp": by.texts("Temp"),
         "xid": by.texts("XID"),
         "idleSince": [idle.get(row.name) for row in by.rows],
-        "exporter": by.texts("Exporter"),
     }
 
 

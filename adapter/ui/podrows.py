@@ -15,10 +15,7 @@ _PODS: Final = {
     "util": "Util",
     "mem": "Mem",
     "waiting": "Waiting",
-    "running": "Running",
-    "devices": "Devices",
     "how": "How",
-    "age": "Age",
     "whyNot": "Why-Not",
 }
 """Name on the page -> column of the table."""

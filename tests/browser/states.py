@@ -17,7 +17,7 @@ GPU_COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
 )
 POD_COLUMNS: Final = (
-    *("namespace", "name", "node", "util", "mem", "waiting", "running", "devices", "how", "age"),
+    *("namespace", "name", "node", "util", "mem", "waiting", "how"),
     *("whyNot", "pool", "model"),
 )
 WORKLOAD_COLUMNS: Final = (
@@ -336,9 +336,9 @@ def _state(
             "revision": 1,
             **_table(GPU_COLUMNS, [[gpu[column] for column in GPU_COLUMNS] for gpu in gpus]),
         },
-        "load": {"of": 1, "time": now} | {
+        "load": {"of": 1} | {
             key: [gpu[key] for gpu in gpus]
-            for key in ("util", "utilText", "mem", "memShare", "pods", "age", "power", "temp", "xid", "idleSince", "exporter")
+            for key in ("util", "utilText", "mem", "memShare", "pods", "xid", "idleSince")
         },
         "pods": _table(POD_COLUMNS, [[pod[column] for column in POD_COLUMNS] for pod in pods]),
         "workloads": _table(WORKLOAD_COLUMNS, []),
@@ -371,15 +371,13 @@ def _gpu(
     mem: float | None = None, sharing: str | None = None, profile: str | None = None,
     idle: float | None = None, xid: str = "0",
 ) -> Json:  # fmt: skip
-    known = util is not None
     return {
         "name": f"{node}.{'mig' if profile else 'gpu'}{index}", "node": node, "pool": pool,
         "zone": "eu-1a", "gpu": str(index), "model": model, "profile": profile, "vendor": "nvidia",
         "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,
         "utilText": f"{util:.0f}%" if util is not None else None,
         "mem": None if mem is None else f"{mem * 80:.1f}/80Gi", "memShare": mem, "pods": pods,
-        "age": "2s" if known else None, "power": "310W" if known else None,
-        "temp": "61C" if known else None, "xid": xid, "idleSince": idle, "exporter": f"{node}:9400",
+        "xid": xid, "idleSince": idle,
     }  # fmt: skip
 
 
@@ -391,9 +389,8 @@ def _pod(
     return {
         "namespace": namespace, "name": name, "node": node,
         "util": f"{util:.0f}%" if util is not None else None, "mem": "31Gi" if known else None,
-        "waiting": None if waiting is None else str(waiting), "running": None,
-        "devices": "1" if known else None, "how": "exact" if known else None,
-        "age": "2s" if known else None, "whyNot": why, "pool": pool, "model": model,
+        "waiting": None if waiting is None else str(waiting), "how": "exact" if known else None,
+        "whyNot": why, "pool": pool, "model": model,
     }  # fmt: skip
 
 

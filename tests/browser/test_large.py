@@ -51,11 +51,58 @@ def test_interaction_with_ten_thousand_gpus(serve: Opener) -> None:
     )
 
 
+_COUNT = """
+(() => {
+  const calls = window.calls = {tiles: 0, styles: 0};
+  const count = (of, name, key) => {
+    const real = of[name];
+    of[name] = function (...given) { calls[key] += 1; return real.apply(this, given); };
+  };
+  count(CanvasRenderingContext2D.prototype, "rect", "tiles");
+  count(CanvasRenderingContext2D.prototype, "roundRect", "tiles");
+  count(window, "getComputedStyle", "styles");
+})()
+"""
+
+
+def test_a_key_on_the_map_draws_its_ring_and_not_the_tiles(serve: Opener) -> None:
+    page = serve("large").open()
+    page.js("document.querySelector('.map-scroll').focus()")
+    page.press(Keys.ARROW_RIGHT)
+    page.js(_COUNT)
+    page.press(Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_RIGHT)
+    assert 3 <= page.js("window.calls.tiles") <= 6
+    assert page.js("document.getElementById('tile').getAttribute('aria-posinset')") == "3"
+
+
+def test_new_values_are_drawn_without_asking_the_style_sheet_again(serve: Opener) -> None:
+    page = serve("large").open()
+    page.wait("document.querySelectorAll('#hpas-body canvas').length > 10")
+    page.js(_COUNT)
+    load = dict(page.stand.state["load"])
+    load["util"] = [None if u is None else (u + 7) % 100 for u in load["util"]]
+    hpas = [{**hpa, "text": "keeps 4: again"} for hpa in page.stand.state["hpas"]]
+    page.stand.publish(load=load, hpas=hpas)
+    page.wait("document.querySelector('#hpas-body tbody').innerText.includes('again')")
+    page.settle()
+    assert page.js("window.calls.tiles") > 1_000, "the map was drawn"
+    assert page.js("window.calls.styles") < 10, "a table asks for the height of its rows once"
+
+
+def test_an_open_explanation_draws_no_tile_again(serve: Opener) -> None:
+    page = serve("large").open()
+    page.js(_COUNT)
+    page.find("#hpas-body tbody a").click()
+    page.wait("document.getElementById('side').open")
+    page.settle()
+    assert page.js("window.calls.tiles") < 200
+
+
 def test_memory_is_steady_over_many_updates(serve: Opener) -> None:
     page = serve("large").open()
     used = []
     for number in range(60):
-        load = {**page.stand.state["load"], "time": page.stand.state["load"]["time"] + number}
+        load = dict(page.stand.state["load"])
         load["util"] = [None if u is None else (u + number) % 100 for u in load["util"]]
         hpas = [{**hpa, "text": f"keeps 4: look {number}"} for hpa in page.stand.state["hpas"]]
         page.stand.publish(load=load, hpas=hpas)

@@ -1,7 +1,7 @@
 // The chart of an HPA: its value against the target, and its replicas below.
 
 import { fill, h } from "./dom.js";
-import { ink } from "./ink.js";
+import { font, ink } from "./ink.js";
 import { number } from "./format.js";
 
 const HEIGHTS = [150, 110];
@@ -53,7 +53,7 @@ export class Chart {
   }
 
   plot(place, series) {
-    const axis = { stroke: ink("--soft"), font: `11px ${getComputedStyle(document.body).fontFamily}`, grid: { stroke: ink("--edge"), width: 1 }, ticks: { show: false } };
+    const axis = { stroke: ink("--soft"), font: `11px ${font()}`, grid: { stroke: ink("--edge"), width: 1 }, ticks: { show: false } };
     fill(this.holders[place]);
     return new /** @type {any} */ (window).uPlot({
       width: this.width(),

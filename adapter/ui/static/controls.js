@@ -2,7 +2,7 @@
 
 import { fill, h, line, say, sign } from "./dom.js";
 import { count, inOrder, span } from "./format.js";
-import { objects } from "./parts.js";
+import { column } from "./parts.js";
 import { choose, link, route } from "./route.js";
 import { segments } from "./panel.js";
 
@@ -40,9 +40,11 @@ function choicesOf(parts) {
   const of = [parts.pods, parts.hpas, parts.gpus];
   if (of.every((part, i) => part === choices.of[i]) && choices.of.length) return choices.seen;
   const seen = { namespace: new Set(), pool: new Set(), model: new Set() };
-  for (const pod of objects(parts.pods)) take(seen, pod);
+  for (const [key, set] of Object.entries(seen)) {
+    for (const value of column(parts.pods, key)) set.add(value);
+    if (key !== "namespace") for (const value of column(parts.gpus, key)) set.add(value);
+  }
   for (const hpa of parts.hpas ?? []) seen.namespace.add(hpa.namespace);
-  for (const gpu of objects(parts.gpus)) take(seen, { pool: gpu.pool, model: gpu.model });
   choices = { of, seen };
   return seen;
 }
@@ -56,10 +58,6 @@ export function showFilters(parts) {
   get("filter-clear").hidden = !set.length;
   say(get("filters-set"), set.length ? `(${set.length} set)` : "");
   segments(get("range"), /** @type {any} */ (parts.about?.prometheus ? [...RANGES, ...LONGER] : RANGES), filters.range ?? "15", (value) => choose("range", value === "15" ? "" : value));
-}
-
-function take(seen, one) {
-  for (const key of ["namespace", "pool", "model"]) if (one[key]) seen[key].add(one[key]);
 }
 
 function options(select, values, chosen) {

@@ -52,9 +52,11 @@ export function gpus(gpus, load, filters) {
     if (filters.pool && row[at.pool] !== filters.pool) return;
     if (filters.model && row[at.model] !== filters.model) return;
     const text = load?.pods?.[i] ?? null;
-    const pod = firstPod(text);
-    // A device of several pods names only the first: it stays, since another may be of this namespace.
-    if (filters.namespace && pod?.namespace !== filters.namespace && !pod?.more) return;
+    if (filters.namespace) {
+      const pod = firstPod(text);
+      // A device of several pods names only the first: it stays, since another may be of this namespace.
+      if (pod?.namespace !== filters.namespace && !pod?.more) return;
+    }
     kept.push(i);
     if (filters.q && !fits(row[at.name], row[at.node], row[at.uuid], row[at.model], text)) dim.add(i);
   });

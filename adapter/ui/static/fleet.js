@@ -3,7 +3,7 @@
 import { fill, h } from "./dom.js";
 import { NONE, span } from "./format.js";
 import { at, layout, step } from "./fleetlayout.js";
-import { fault, paint, shared } from "./fleetpaint.js";
+import { fault, paint, rings, shared } from "./fleetpaint.js";
 import { dark, fit, ramp } from "./ink.js";
 import { open } from "./route.js";
 
@@ -13,9 +13,11 @@ const KEYS = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home",
 export class Fleet {
   constructor() {
     this.canvas = h("canvas", { "aria-hidden": "true" });
+    // The rings of the keyboard and of the open GPU: a key draws them, and not all tiles.
+    this.rings = h("canvas.rings", { "aria-hidden": "true" });
     this.option = h("div.hidden", { role: "option", id: "tile", "aria-selected": "false" }, "No GPU is chosen.");
     this.scroll = h("div.map-scroll", { tabindex: 0, role: "listbox", "aria-label": "Map of GPUs. Arrow keys move, Enter explains.", "aria-activedescendant": "tile" },
-      this.canvas, this.option);
+      h("div.map-view", {}, this.canvas, this.rings), this.option);
     this.tip = h("div.map-tip", { "aria-hidden": "true", hidden: true });
     this.key = h("div.legend");
     this.element = h("div", {}, h("div.map", {}, this.scroll, this.tip), this.key);
@@ -27,8 +29,10 @@ export class Fleet {
     this.position = 0;
     this.opened = "";
     this.frame = 0;
+    this.ringFrame = 0;
     this.width = 0;
     this.shape = "";
+    this.theme = false;
     this.listen();
   }
 
@@ -51,9 +55,13 @@ export class Fleet {
 
   /** @param {any} gpus @param {any} load @param {{kept: number[], dim: Set<number>}} narrowed */
   show(gpus, load, narrowed) {
-    const shape = JSON.stringify([gpus.revision, narrowed.kept.length, narrowed.kept[0], narrowed.kept.at(-1)]);
+    const shape = JSON.stringify([gpus.revision, narrowed.kept.length, narrowed.kept.reduce((sum, index, i) => sum + index * (i + 1), 0)]);
+    const theme = dark();
+    const same = this.gpus === gpus && this.load === load && this.shape === shape && this.theme === theme && !this.dim.size && !narrowed.dim.size;
     this.dim = narrowed.dim;
     this.load = load;
+    this.theme = theme;
+    if (same) return this.drawRings();
     if (this.gpus !== gpus || shape !== this.shape) {
       this.gpus = gpus;
       this.kept = narrowed.kept;
@@ -79,7 +87,7 @@ export class Fleet {
     this.layout = layout(tiles, this.width, Math.min(most, this.width < 560 ? 420 : most));
     this.position = Math.min(this.position, Math.max(0, tiles.length - 1));
     this.scroll.style.height = `${Math.min(this.layout.height, most)}px`;
-    this.canvas.style.marginBottom = `${Math.max(0, this.layout.height - Math.min(this.layout.height, most))}px`;
+    this.canvas.parentElement.style.marginBottom = `${Math.max(0, this.layout.height - Math.min(this.layout.height, most))}px`;
     this.drawKey();
   }
 
@@ -95,12 +103,23 @@ export class Fleet {
       const height = parseFloat(this.scroll.style.height);
       this.canvas.style.height = `${height}px`;
       const load = this.load ?? {};
-      const open = this.opened ? this.gpus.rows.findIndex((/** @type {any[]} */ row) => row[this.column.name] === this.opened) : -1;
       paint(this.canvas, this.layout, {
         util: load.util ?? [], pods: load.pods ?? [], idleSince: load.idleSince ?? [], xid: load.xid ?? [],
-        sharing: this.sharing(), dim: this.dim, open,
-        current: this.scroll.matches(":focus-visible") ? this.layout.order[this.position]?.index ?? -1 : -1,
+        sharing: this.sharing(), dim: this.dim,
       }, { width: this.width, height, top: this.scroll.scrollTop });
+    });
+    this.drawRings();
+  }
+
+  drawRings() {
+    this.ringFrame ||= requestAnimationFrame(() => {
+      this.ringFrame = 0;
+      if (!this.layout) return;
+      const height = parseFloat(this.scroll.style.height);
+      this.rings.style.height = `${height}px`;
+      const current = this.scroll.matches(":focus-visible") ? this.layout.order[this.position] : undefined;
+      const open = this.opened ? this.layout.order.find((tile) => this.cell(tile.index, "name") === this.opened) : undefined;
+      rings(this.rings, this.layout.size, { current, open }, { width: this.width, height, top: this.scroll.scrollTop });
     });
   }
 
@@ -138,7 +157,7 @@ export class Fleet {
 
   leave() {
     this.tip.hidden = true;
-    this.draw();
+    this.drawRings();
   }
 
   /** What a tile shows, in words. @param {number} index */
@@ -184,7 +203,7 @@ export class Fleet {
     if (tile.y < top + 30) this.scroll.scrollTop = Math.max(0, tile.y - 50);
     else if (tile.y + this.layout.size > top + height) this.scroll.scrollTop = tile.y + this.layout.size + 12 - height;
     if (this.scroll.matches(":focus-visible")) this.showTip(tile);
-    this.draw();
+    this.drawRings();
   }
 
   /** @param {number} index */
@@ -215,7 +234,6 @@ function sample(share, look) {
   const tile = { index: 0, x: 2, y: 2 };
   const block = { name: "", x: 0, y: 0, width: 20, tiles: [tile] };
   const shape = { size: 16, gap: 0, height: 20, labels: false, order: [tile], bands: [{ name: " ", y: -40, height: 80, count: 1, blocks: [block] }] };
-  paint(canvas, shape, { util: [share ? share * 100 : null], pods: [], idleSince: [], xid: [], sharing: [], dim: new Set(), current: -1, open: -1, ...look }, { width: 20, height: 20, top: 0 });
+  paint(canvas, shape, { util: [share ? share * 100 : null], pods: [], idleSince: [], xid: [], sharing: [], dim: new Set(), ...look }, { width: 20, height: 20, top: 0 });
   return canvas;
 }
-

@@ -1,7 +1,7 @@
 // Draws the part of the map in sight.
 
 import { middle } from "./format.js";
-import { dark, fit, ink, ramp, step } from "./ink.js";
+import { dark, fit, font, ink, ramp, step } from "./ink.js";
 
 /**
  * @typedef {object} Look
@@ -11,8 +11,6 @@ import { dark, fit, ink, ramp, step } from "./ink.js";
  * @property {(string|null)[]} sharing
  * @property {(any)[]} xid
  * @property {Set<number>} dim
- * @property {number} current index of the tile of the keyboard, or -1
- * @property {number} open index of the tile that is explained, or -1
  */
 
 /**
@@ -24,7 +22,7 @@ import { dark, fit, ink, ramp, step } from "./ink.js";
 export function paint(canvas, layout, look, view) {
   const context = fit(canvas, view.width, view.height);
   const colours = ramp(dark());
-  const inks = { ink: ink("--ink"), soft: ink("--soft"), edge: ink("--edge-strong"), none: ink("--tile-none"), hatch: ink("--hatch"), accent: ink("--accent"), bad: ink("--bad"), surface: ink("--surface"), font: getComputedStyle(document.body).fontFamily };
+  const inks = { ink: ink("--ink"), soft: ink("--soft"), edge: ink("--edge-strong"), none: ink("--tile-none"), hatch: ink("--hatch"), bad: ink("--bad"), surface: ink("--surface"), font: font() };
   context.save();
   context.translate(0, -view.top);
   const seen = layout.bands.filter((band) => band.y < view.top + view.height && band.y + band.height > view.top);
@@ -34,6 +32,19 @@ export function paint(canvas, layout, look, view) {
   fills(context, layout.size, tiles, look, colours, inks);
   marks(context, layout.size, tiles, look, colours, inks);
   context.restore();
+}
+
+/**
+ * Draw the rings of the tile of the keyboard, and of the tile that is explained.
+ * @param {HTMLCanvasElement} canvas @param {number} size of tiles
+ * @param {{current?: import("./fleetlayout.js").Tile, open?: import("./fleetlayout.js").Tile}} tiles
+ * @param {{width: number, height: number, top: number}} view
+ */
+export function rings(canvas, size, { current, open }, view) {
+  const context = fit(canvas, view.width, view.height);
+  context.translate(0, -view.top);
+  if (open) edge(context, open.x - 1.5, open.y - 1.5, size + 3, ink("--ink"), 2.5, size);
+  if (current) edge(context, current.x - 1.5, current.y - 1.5, size + 3, ink("--accent"), 2.5, size);
 }
 
 function titles(context, layout, band, view, inks) {
@@ -135,7 +146,6 @@ function marks(context, size, tiles, look, colours, inks) {
     }
     if (look.idleSince[index] && size >= 10) dot(context, x, y, size, text);
     if (fault(look.xid[index])) cross(context, x, y, size, inks);
-    if (index === look.open || index === look.current) edge(context, x - 1.5, y - 1.5, size + 3, index === look.current ? inks.accent : inks.ink, 2.5, size);
   }
   context.globalAlpha = 1;
 }

@@ -46,3 +46,6 @@ export function middle(text, length) {
 
 /** Order texts with their numbers as numbers: gpu2 before gpu10. */
 export const inOrder = new Intl.Collator("en", { numeric: true }).compare;
+
+/** A text whose plain order is that of `inOrder`: to compare two of them takes a fraction of the time. @param {string} text */
+export const orderKey = (text) => text.toLowerCase().replace(/\d+/g, (digits) => digits.padStart(12, "0"));

@@ -39,25 +39,32 @@ export class HpaList {
     this.table.show(hpas);
   }
 
-  /** @param {any[]} rows */
+  /** Draw the trends again, because points arrived or the theme changed. */
+  again() {
+    this.trends(this.table.seen);
+  }
+
+  /** @param {any[]} rows in sight */
   trends(rows) {
     const span = this.span();
-    for (const hpa of rows) {
+    // Sizes are read before anything is drawn: each read after a change lays out the page.
+    const found = rows.map((hpa) => {
       const key = keyOf(hpa);
       const all = this.history.get(key);
-      const tr = this.table.built.get(key)?.tr;
-      if (!all || !tr) continue;
+      const canvases = all ? [...(this.table.built.get(key)?.tr.querySelectorAll("canvas") ?? [])] : [];
+      return { all, canvases, sizes: canvases.map((each) => /** @type {[number, number]} */ ([each.clientWidth, each.clientHeight])) };
+    });
+    for (const { all, canvases: [value, size], sizes } of found) {
+      if (!all || !value || !size) continue;
       const series = recent(all, span[0]);
-      const canvases = tr.querySelectorAll("canvas");
-      if (canvases.length < 2) continue;
-      spark(canvases[0], series.time, [
+      spark(value, series.time, [
         { values: series.value, colour: "--accent", area: true },
         { values: series.goal, colour: "--warning", dash: [4, 3] },
-      ], span);
-      spark(canvases[1], series.time, [
+      ], span, sizes[0]);
+      spark(size, series.time, [
         { values: series.desired, colour: "--soft", dash: [2, 2], step: true },
         { values: series.current, colour: "--ink", step: true },
-      ], span);
+      ], span, sizes[1]);
     }
   }
 }

@@ -4,24 +4,41 @@
 const RAMP = [[38, 27, 58], [53, 38, 84], [64, 58, 117], [61, 82, 150], [54, 107, 160], [52, 135, 166], [53, 161, 171], [67, 187, 173], [108, 211, 173], [173, 227, 192], [214, 243, 224]];
 export const STEPS = 32;
 
+const system = matchMedia("(prefers-color-scheme: dark)");
+
 /** @type {HTMLElement|null} */
 let probe = null;
+/** Colours by theme and name: asking the style sheet lays out the page. @type {Map<string, string>} */
+const known = new Map();
 
 /** The colour of a property of the style sheet, as a canvas takes it. @param {string} name @returns {string} */
 export function ink(name) {
-  if (!probe) {
-    probe = document.createElement("span");
-    probe.className = "hidden";
-    document.body.append(probe);
+  const key = `${dark()} ${name}`;
+  let colour = known.get(key);
+  if (colour === undefined) {
+    if (!probe) {
+      probe = document.createElement("span");
+      probe.className = "hidden";
+      document.body.append(probe);
+    }
+    probe.style.color = `var(${name})`;
+    colour = getComputedStyle(probe).color;
+    known.set(key, colour);
   }
-  probe.style.color = `var(${name})`;
-  return getComputedStyle(probe).color;
+  return colour;
+}
+
+/** The font of the page. @returns {string} */
+export function font() {
+  let family = known.get("font");
+  if (family === undefined) known.set("font", (family = getComputedStyle(document.body).fontFamily));
+  return family;
 }
 
 /** Whether the page is dark now. */
 export function dark() {
   const chosen = document.documentElement.dataset.theme;
-  return chosen === "dark" || (chosen !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  return chosen === "dark" || (chosen !== "light" && system.matches);
 }
 
 /**
@@ -30,6 +47,14 @@ export function dark() {
  * @returns {{fill: string, text: string}[]} STEPS colours, from 0 to 100 %
  */
 export function ramp(isDark) {
+  return (ramps[Number(isDark)] ??= colours(isDark));
+}
+
+/** @type {{fill: string, text: string}[][]} */
+const ramps = [];
+
+/** @param {boolean} isDark */
+function colours(isDark) {
   return Array.from({ length: STEPS }, (_, i) => {
     const share = i / (STEPS - 1);
     const at = isDark ? 0.14 + 0.86 * share : 1 - 0.92 * share;

@@ -179,7 +179,8 @@ parts.read(["route"], showSide); // what a click asks for comes first
 parts.read(["about"], () => showPlace(now.about));
 parts.read(["verdict", "about", "idle"], () => showVerdict(now.verdict, now.about, now.idle));
 parts.read(["panels", "about", "tick"], showNotices);
-parts.read(["hpas", "panels", "history", "route", "theme", "about"], showHpas);
+parts.read(["hpas", "panels", "route", "about"], showHpas);
+parts.read(["history", "theme"], () => hpaList.again());
 parts.read(["gpus", "load", "panels", "route", "theme"], showGpus);
 parts.read(["timeline", "about", "route"], showTimeline);
 parts.read(["pods", "workloads", "panels", "route"], showPods);

@@ -43,7 +43,8 @@ export class Names {
     };
     if (thing.kind === "pod") this.pods.filter((pod) => pod.namespace === thing.namespace && pod.name === thing.name).forEach((pod) => add("node", "", pod.node));
     this.gpus.forEach((gpu, i) => {
-      const pod = firstPod(this.load?.pods?.[i]);
+      if (thing.kind === "hpa") return;
+      const pod = thing.kind === "node" ? null : firstPod(this.load?.pods?.[i]);
       const holds = pod && pod.namespace === thing.namespace && pod.name === thing.name;
       if (thing.kind === "pod" && holds) add("gpu", "", gpu.name);
       if (thing.kind === "node" && gpu.node === thing.name) add("gpu", "", gpu.name);

@@ -95,3 +95,9 @@ export function objects(table) {
   }
   return found;
 }
+
+/** The cells of one column. @param {Table|undefined} table @param {string} name @returns {any[]} */
+export function column(table, name) {
+  const at = table ? table.columns.indexOf(name) : -1;
+  return table && at >= 0 ? table.rows.map((row) => row[at]) : [];
+}

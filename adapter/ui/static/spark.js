@@ -8,14 +8,15 @@ import { fit, ink } from "./ink.js";
  * @param {number[]} time
  * @param {{values: (number|null)[], colour: string, dash?: number[], step?: boolean, area?: boolean}[]} lines
  * @param {[number, number]} span first and last time
+ * @param {[number, number]} size width and height on the page
  */
-export function spark(canvas, time, lines, [from, to]) {
-  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+export function spark(canvas, time, lines, [from, to], [width, height]) {
   if (!width || !height) return;
   const context = fit(canvas, width, height);
-  const known = lines.flatMap((line) => line.values).filter((value) => value !== null);
-  if (!known.length) return;
-  const top = Math.max(...known, 1e-9) * 1.08;
+  let top = -1;
+  for (const line of lines) for (const value of line.values) if (value !== null && value > top) top = value;
+  if (top < 0) return;
+  top = Math.max(top, 1e-9) * 1.08;
   const x = (/** @type {number} */ t) => 2 + ((t - from) / Math.max(1, to - from)) * (width - 4);
   const y = (/** @type {number} */ v) => height - 2 - (Math.max(0, v) / top) * (height - 4);
   for (const line of lines) {

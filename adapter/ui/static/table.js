@@ -1,7 +1,7 @@
 // A table that can be sorted, and that holds only the rows in sight.
 
 import { h, fill } from "./dom.js";
-import { inOrder, NONE } from "./format.js";
+import { NONE, orderKey } from "./format.js";
 
 /**
  * @typedef {object} Column
@@ -34,6 +34,8 @@ export class SortedTable {
     this.rows = [];
     /** @type {any[]} */
     this.sorted = [];
+    /** The rows in sight. @type {any[]} */
+    this.seen = [];
     this.sort = options.sort ?? "";
     this.down = false;
     /** @type {Map<string, {tr: HTMLElement, version: string}>} */
@@ -122,6 +124,7 @@ export class SortedTable {
     });
     stretch(this.before, first * this.height);
     stretch(this.after, (this.sorted.length - last) * this.height);
+    this.seen = seen;
     this.options.onSeen?.(seen);
   }
 
@@ -169,13 +172,14 @@ function stretch(row, height) {
 /** @param {any[]} rows @param {(row: any) => any} value @param {boolean} down @returns {any[]} */
 function inSort(rows, value, down) {
   const turn = down ? -1 : 1;
-  const keyed = rows.map((row) => ({ row, key: value(row) ?? null }));
+  const keyed = rows.map((row) => {
+    const key = value(row) ?? null;
+    return { row, key: key === null || typeof key === "number" ? key : orderKey(String(key)) };
+  });
   keyed.sort(({ key: one }, { key: other }) => {
     // What is missing comes last in both directions.
     if (one === null || other === null) return Number(one === null) - Number(other === null);
-    if (typeof one === "number" && typeof other === "number") return turn * (one - other);
-    return turn * inOrder(String(one), String(other));
+    return one === other ? 0 : one < other ? -turn : turn;
   });
   return keyed.map(({ row }) => row);
 }
-

@@ -103,4 +103,3 @@ function share(parts) {
   }
   return bar;
 }
-
