@@ -9,7 +9,7 @@ read-only resources, and :mod:`apiservice.documents.pages` all others.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -79,7 +79,7 @@ def create_app(
     health: HealthRegistry,
     registry: CollectorRegistry,
     release: str,
-    views: ViewGroup | None = None,
+    views: Sequence[ViewGroup] = (),
     delegation: Delegation | None = None,
     clock: Callable[[], float] = time.time,
 ) -> ASGIApp:
@@ -117,7 +117,7 @@ class ApiServer:
         self,
         *,
         endpoints: dict[tuple[str, str], Endpoint],
-        views: ViewGroup | None,
+        views: Sequence[ViewGroup],
         pages: ASGIApp,
         authenticator: Authenticator,
         authorizer: Authorizer,
@@ -126,9 +126,7 @@ class ApiServer:
         clock: Callable[[], float],
     ) -> None:
         self._endpoints = endpoints
-        self._views = (
-            {} if views is None else {(views.group, views.version): ViewEndpoint(views, clock)}
-        )
+        self._views = {(group.group, group.version): ViewEndpoint(group, clock) for group in views}
         self._pages = pages
         self._authenticator = authenticator
         self._authorizer = authorizer

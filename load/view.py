@@ -21,7 +21,7 @@ from adapter.cluster.services import Services
 from adapter.serve import garbage
 from adapter.serve.views import view_group
 from adapter.store.snapshot import Snapshot
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import WaitingSteps
 from apiservice.view.negotiation import negotiate
 from apiservice.view.options import list_options
 from apiservice.view.pages import page
@@ -141,7 +141,7 @@ def _read(group: ViewGroup, served: ServedResource, form: str, now: float) -> Co
 
 def _page(
     group: ViewGroup, served: ServedResource, lists: KeyLists, form: str, token: str, now: float
-) -> Steps[bytes]:
+) -> WaitingSteps[bytes]:
     options = list_options(served.resource, None, {"limit": str(PAGE), "continue": token})
     keys = yield from lists.keys(served, None, options, now)
     selection = yield from select(served, keys, options)
@@ -149,7 +149,7 @@ def _page(
     return (yield from page(served, None, options, selection, presented, now))
 
 
-def _timed(work: Steps[bytes], cost: Cost) -> bytes:
+def _timed(work: WaitingSteps[bytes], cost: Cost) -> bytes:
     while True:
         begin, body = time.thread_time(), None
         try:

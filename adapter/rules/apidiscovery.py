@@ -27,7 +27,7 @@ _AGGREGATED: Final = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
     for version in ("v2", "v2beta1")
 )
-_OWN: Final = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io"})
+_OWN: Final = frozenset({"custom.metrics.k8s.io", "external.metrics.k8s.io", "metrics.k8s.io"})
 """Groups whose resources are metrics, not objects."""
 
 

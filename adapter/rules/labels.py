@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, Protocol
 
 from adapter.rules.gotemplate.errors import TemplateError
-from adapter.rules.gotemplate.template import Arguments
+from adapter.rules.gotemplate.template import Arguments, GoTemplate
 from adapter.rules.kinds import KindTable, ResourceKind
-from adapter.rules.rule import MetricRule
+from adapter.rules.pattern import Pattern
 from apiservice.provider import GroupResource
 
 NAMESPACES: Final = GroupResource("namespaces", "")
@@ -18,10 +18,31 @@ ROOT: Final = frozenset(
 """Resources whose metrics are requested without a namespace."""
 
 
+class LabelText(Protocol):
+    """A rule as the file has it."""
+
+    @property
+    def overrides(self) -> tuple[tuple[str, GroupResource], ...]:
+        """Labels, and the resource that each names."""
+
+
+class LabelRule(Protocol):
+    """A rule that maps labels to resources."""
+
+    label_template: GoTemplate | None
+    """Makes the label of a resource."""
+    label_pattern: Pattern | None
+    """Recognizes such a label."""
+
+    @property
+    def text(self) -> LabelText:
+        """The rule as the file has it."""
+
+
 class ResourceLabels:
     """The labels of one rule, with the resources of the cluster."""
 
-    def __init__(self, rule: MetricRule, kinds: KindTable) -> None:
+    def __init__(self, rule: LabelRule, kinds: KindTable) -> None:
         self._rule = rule
         self._kinds = kinds
         self._by_label: dict[str, ResourceKind | None] = {}

@@ -19,3 +19,5 @@ class RuleOptions:
     """For which the answer to a query serves further requests."""
     prefer_rules: bool = True
     """Whether a rule wins for a metric that the catalogue has too."""
+    resource_metrics: bool = False
+    """Whether ``resourceRules`` are served as ``metrics.k8s.io``."""

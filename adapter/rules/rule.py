@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from adapter.rules import matchers
+from adapter.rules.compiling import (
+    EXAMPLE,
+    LABEL_EXAMPLE,
+    RuleError,
+    label_pattern_of,
+    pattern_of,
+    template_of,
+)
 from adapter.rules.gotemplate.errors import TemplateError
 from adapter.rules.gotemplate.template import Arguments, GoTemplate
-from adapter.rules.pattern import Pattern, PatternError
+from adapter.rules.pattern import Pattern
+from adapter.rules.resourcerule import ResourceRules, compile_resource_rules
 from adapter.rules.rulefile import RuleProblem, RulesFile, RuleText
 from apiservice.errors import BadQuery
 from apiservice.labels.selector import Selector
 
 LONGEST_QUERY: Final = 64 << 10
 """Characters of a series query."""
-_EXAMPLE: Final = Arguments(
-    Series="series",
-    LabelMatchers='namespace="a",pod="b"',
-    LabelValuesByName={"namespace": "a", "pod": "b"},
-    GroupBy="pod",
-    GroupBySlice=["pod"],
-)
-_LABEL_EXAMPLE: Final = Arguments(Group="(?P<group>.+?)", Resource="(?P<resource>.+?)")
-
-
-class RuleError(ValueError):
-    """A rule cannot be used; ``key`` is the key with the mistake."""
-
-    def __init__(self, key: str, text: str) -> None:
-        super().__init__(text)
-        self.key = key
 
 
 class RuleObjects(NamedTuple):
@@ -62,19 +55,19 @@ class MetricRule:
         if not text.metrics_query.strip():
             raise RuleError("metricsQuery", "metricsQuery is missing")
         self._filters = [
-            (_pattern("seriesFilters", each.expression), each.positive)
+            (pattern_of("seriesFilters", each.expression), each.positive)
             for each in text.series_filters
         ]
-        self._matches = _pattern("name", text.matches or ".*")
+        self._matches = pattern_of("name", text.matches or ".*")
         if text.matches:
             self._filters.append((self._matches, True))
         self._as = text.as_ or self._usual_name()
-        self._query = _template("metricsQuery", text.metrics_query, _EXAMPLE)
+        self._query = template_of("metricsQuery", text.metrics_query, EXAMPLE)
         self.label_template: GoTemplate | None = None
         self.label_pattern: Pattern | None = None
         if text.template:
-            self.label_template = _template("resources", text.template, _LABEL_EXAMPLE)
-            self.label_pattern = _label_pattern(self.label_template)
+            self.label_template = template_of("resources", text.template, LABEL_EXAMPLE)
+            self.label_pattern = label_pattern_of(self.label_template)
 
     def _usual_name(self) -> str:
         if self._matches.groups > 1:
@@ -150,33 +143,6 @@ def _requirements(selector: Selector) -> tuple[list[str], dict[str, str]]:
     return expressions, values
 
 
-def _pattern(key: str, text: str) -> Pattern:
-    try:
-        return Pattern(text)
-    except PatternError as error:
-        raise RuleError(key, f"{key}: {text[:80]!r} is not a regular expression: {error}") from None
-
-
-def _template(key: str, text: str, example: Arguments) -> GoTemplate:
-    try:
-        template = GoTemplate(text)
-        template.check(example)
-    except TemplateError as error:
-        raise RuleError(key, f"{key}: the template {text[:80]!r}: {error}") from None
-    return template
-
-
-def _label_pattern(template: GoTemplate) -> Pattern:
-    """Return the expression that recognizes the labels which a template writes."""
-    try:
-        text = template.execute(_LABEL_EXAMPLE)
-    except TemplateError as error:
-        raise RuleError("resources", f"resources.template: {error}") from None
-    if "(?P<resource>" not in text:
-        raise RuleError("resources", "resources.template does not contain <<.Resource>>")
-    return _pattern("resources", f"^{text}$")
-
-
 def compile_rules(texts: Sequence[RuleText], problems: list[RuleProblem]) -> list[MetricRule]:
     """Return the rules that can be used, and add what is wrong with the others to ``problems``."""
     rules: list[MetricRule] = []
@@ -195,12 +161,35 @@ class RuleSet(NamedTuple):
     custom: Sequence[MetricRule] = ()
     external: Sequence[MetricRule] = ()
     problems: Sequence[RuleProblem] = ()
-    resource_rules: bool = False
+    resource: ResourceRules | None = None
+    """``resourceRules``; None if they are not served."""
 
 
-def rule_set(file: RulesFile) -> RuleSet:
-    """Return the usable rules of a file."""
+def rule_set(file: RulesFile, *, resource_metrics: bool = False) -> RuleSet:
+    """Return the usable rules of a file.
+
+    Args:
+        file: as read.
+        resource_metrics: whether ``resourceRules`` are served.
+    """
     problems = list(file.problems)
     custom = compile_rules(file.custom, problems)
     external = compile_rules(file.external, problems)
-    return RuleSet(custom, external, tuple(sorted(problems)), file.resource_rules)
+    resource = None
+    if resource_metrics:
+        resource = compile_resource_rules(file, problems)
+    elif file.has_resource_rules:
+        problems += _not_served(file)
+    return RuleSet(custom, external, tuple(sorted(problems)), resource)
+
+
+def _not_served(file: RulesFile) -> Iterator[RuleProblem]:
+    """Yield what is wrong with ``resourceRules`` that are not served."""
+    line = file.resource_line
+    text = (
+        "metrics.k8s.io is not served: set rules.resource_metrics to true, or keep metrics-server "
+        "for kubectl top and for HPAs on cpu and memory"
+    )
+    yield RuleProblem(line, "resourceRules", text, broken=False)
+    if file.resource_problem is not None:
+        yield file.resource_problem._replace(broken=False)

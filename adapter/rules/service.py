@@ -21,10 +21,14 @@ from adapter.rules.kinds import BUILT_IN, KindTable
 from adapter.rules.objects import ObjectNames
 from adapter.rules.options import RuleOptions
 from adapter.rules.registry import EMPTY, Registry, build
+from adapter.rules.resourcemetrics import NodeMetrics, PodMetrics, resource_group
+from adapter.rules.resourcerule import ResourceRule, UsageQuery
 from adapter.rules.rule import MetricRule, RuleSet, rule_set
 from adapter.rules.rulefile import MAX_BYTES, RulesFileError, read_rules
 from adapter.rules.series import SeriesShape, Shapes
 from adapter.rules.store import RuleStore
+from adapter.rules.usage import Ask as UsageAsk
+from adapter.rules.usage import Served, UsageReader
 from adapter.sources.errors import SourceError
 from apiservice.runtime.filestamp import Changes
 from apiservice.runtime.steps import paced
@@ -48,7 +52,13 @@ def read_file(options: RuleOptions) -> RuleSet:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise RulesFileError(f"cannot be read ({error.strerror}); correct rules.file") from None
-    return rule_set(read_rules(data))
+    return rule_set(read_rules(data), resource_metrics=options.resource_metrics)
+
+
+def _of_nodes(
+    rule: ResourceRule, kinds: KindTable, _: str, names: Sequence[str]
+) -> UsageQuery | None:
+    return rule.nodes(kinds, names)
 
 
 class RuleService:
@@ -97,7 +107,20 @@ class RuleService:
         self.external = RuleExternalMetrics(
             lambda: self.registry, lambda: self.store, self._version
         )
+        pods = self._usage(ResourceRule.pods, pods=True)
+        nodes = self._usage(_of_nodes, pods=False)
+        self.resource_group = (
+            resource_group(PodMetrics(pods, objects.pod_index), NodeMetrics(nodes, objects.nodes))
+            if options.resource_metrics
+            else None
+        )
+        """The resources that ``resourceRules`` give; None if they are not served."""
         self._log_problems()
+
+    def _usage(self, ask: UsageAsk, *, pods: bool) -> UsageReader:
+        return UsageReader(
+            lambda: Served(self.rules.resource, self._kinds), lambda: self.store, ask, pods=pods
+        )
 
     def _version(self) -> int:
         return self._versions

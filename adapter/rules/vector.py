@@ -23,7 +23,9 @@ NAN: Final = "nan"
 TOO_LARGE: Final = "too_large"
 BAD_VALUE: Final = "bad_value"
 TOO_MANY: Final = "too_many"
-LEFT_OUT: Final = (NAN, TOO_LARGE, BAD_VALUE, TOO_MANY)
+NEGATIVE: Final = "negative"
+INCOMPLETE: Final = "incomplete"
+LEFT_OUT: Final = (NAN, TOO_LARGE, BAD_VALUE, TOO_MANY, NEGATIVE, INCOMPLETE)
 """Why a value of an answer is left out."""
 
 

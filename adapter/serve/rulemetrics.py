@@ -13,7 +13,7 @@ from adapter.serve.reasons import FAILURES
 from apiservice.selfmetrics.families import counter, gauge, histogram
 
 FILE_OK: Final = gauge("gma_rules_file_ok", "0 while the rules file on disk is rejected.")
-RULES: Final = gauge("gma_rules", "Rules in use.", "api", known=("custom", "external"))
+RULES: Final = gauge("gma_rules", "Rules in use.", "api", known=("custom", "external", "resource"))
 BROKEN: Final = gauge("gma_rules_broken", "Rules of the file that are left out for a mistake.")
 METRICS: Final = gauge(
     "gma_rule_metrics",
@@ -63,7 +63,9 @@ def rule_families(service: RuleService) -> Iterator[Metric]:
     """Yield the metrics of the rules."""
     rules, registry, store = service.rules, service.registry, service.store
     yield FILE_OK.one(not service.file_problem)
-    yield RULES.by({"custom": len(rules.custom), "external": len(rules.external)})
+    resource = 2 if rules.resource else 0  # cpu and memory
+    counts = {"custom": len(rules.custom), "external": len(rules.external), "resource": resource}
+    yield RULES.by(counts)
     yield BROKEN.one(sum(problem.broken for problem in rules.problems))
     yield METRICS.by({"custom": len(registry.custom), "external": len(registry.external)})
     yield OVER.one(registry.left_out)

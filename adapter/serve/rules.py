@@ -36,6 +36,7 @@ def rule_options(settings: Settings) -> RuleOptions | None:
         max_age=rules.max_age,
         cache=rules.cache,
         prefer_rules=rules.prefer == "rules",
+        resource_metrics=rules.resource_metrics,
     )
 
 

@@ -40,7 +40,7 @@ from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.providers import build_providers
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import MetricSources, register
-from adapter.serve.views import view_group
+from adapter.serve.views import view_groups
 from adapter.settings import Settings
 from adapter.settings.server import ServerSettings
 from apiservice.app import create_app
@@ -116,7 +116,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             health=health,
             registry=registry,
             release=__version__,
-            views=view_group(pipelines, objects),
+            views=view_groups(pipelines, objects, providers.rules),
             delegation=delegation,
         )
         server = Server(

@@ -61,6 +61,8 @@ class Settings(Section):
             raise ValueError(
                 "rules.file needs source.prometheus.url, the store with the series of the rules"
             )
+        if self.rules.resource_metrics and self.rules.file is None:
+            raise ValueError("rules.resource_metrics needs rules.file, which has the resourceRules")
         if self.rules.max_age < self.rules.relist_interval:
             raise ValueError("rules.max_age must be at least rules.relist_interval")
         return self

@@ -19,8 +19,12 @@ class RuleSettings(Section):
     ``source.kind``."""
 
     file: Path | None = None
-    """prometheus-adapter's configuration file. ``rules`` and ``externalRules`` are served;
-    ``resourceRules`` are not. ``externalRules`` also need ``external.enabled``."""
+    """prometheus-adapter's configuration file. ``externalRules`` also need ``external.enabled``,
+    and ``resourceRules`` need ``rules.resource_metrics``."""
+    resource_metrics: bool = _DEFAULTS.resource_metrics
+    """Serve ``metrics.k8s.io`` by the file's ``resourceRules``: cpu and memory for ``kubectl top``
+    and for HPAs. A cluster has one server of this API, which is metrics-server in most clusters. A
+    change needs a restart."""
     prefer: Literal["rules", "catalogue"] = "rules"
     """What serves a metric that a rule and the catalogue both have. The log names such metrics."""
     relist_interval: Interval = _DEFAULTS.relist_interval

@@ -7,6 +7,7 @@ namespace in the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import is_not
 from typing import Any, Protocol
 
@@ -91,7 +92,7 @@ class Discovery:
         self,
         custom: CustomMetricsProvider | None,
         external: ExternalMetricsProvider | None,
-        views: ViewGroup | None = None,
+        views: Sequence[ViewGroup] = (),
         others: OtherRows | None = None,
     ) -> None:
         self.views = views
@@ -111,9 +112,9 @@ class Discovery:
             self._lists[EXTERNAL_GROUP] = ResourceLists(
                 EXTERNAL_GROUP, EXTERNAL_VERSIONS, names, _external_resources
             )
-        if views is not None:
-            self._lists[views.group] = ResourceLists(
-                views.group, (views.version,), lambda: views.views, view_resources
+        for group in views:
+            self._lists[group.group] = ResourceLists(
+                group.group, (group.version,), partial(_views, group), view_resources
             )
         groups = {name: _group(name, lists.versions) for name, lists in self._lists.items()}
         kind = {"kind": "APIGroupList", "apiVersion": "v1"}
@@ -131,8 +132,8 @@ class Discovery:
 
     def metric_versions(self) -> list[tuple[str, str]]:
         """Every (group, version) of metrics that is served."""
-        own = None if self.views is None else self.views.group
-        return [(group, version) for group, version in self.group_versions() if group != own]
+        own = {view.group for view in self.views}
+        return [(group, version) for group, version in self.group_versions() if group not in own]
 
     def group(self, name: str) -> bytes | None:
         """Return the APIGroup, or None if it is not served."""
@@ -156,6 +157,10 @@ class Discovery:
             ]
             made = self._aggregated[form] = (resources, Document(aggregated(form, groups)))
         return made[1]
+
+
+def _views(group: ViewGroup) -> Sequence[ServedResource]:
+    return group.views
 
 
 def _group(name: str, versions: tuple[str, ...]) -> Json:

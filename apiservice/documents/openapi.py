@@ -44,11 +44,10 @@ class OpenApi:
         self,
         group_versions: Iterable[tuple[str, str]],
         release: str,
-        views: ViewGroup | None = None,
+        views: Iterable[ViewGroup] = (),
     ) -> None:
         served = [_metrics(group, version) for group, version in group_versions]
-        if views is not None:
-            served.append(_views(views))
+        served += map(_views, views)
         self.v2 = Document(_swagger(served, release))
         self.v3 = {described.name: Document(_openapi3(described, release)) for described in served}
         self.v3_root = Document(

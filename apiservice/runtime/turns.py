@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import TypeVar
 
-from apiservice.runtime.steps import SLICE, Steps
+from apiservice.runtime.steps import SLICE, WaitingSteps
 
 T = TypeVar("T")
 
@@ -30,22 +30,29 @@ class Turns:
         self._renewing = False
         self._lock = asyncio.Lock()
 
-    async def run(self, work: Steps[T]) -> T:
-        """Run ``work`` to its end, and return its result. If cancelled, ``work`` is closed."""
+    async def run(self, work: WaitingSteps[T]) -> T:
+        """Run ``work`` to its end, and return its result. If cancelled, ``work`` is closed.
+
+        What it waits for takes no time of a slice, and other tasks run meanwhile.
+        """
+        awaited: Awaitable[None] | None = None
         try:
             while True:
+                if awaited is not None:
+                    await awaited
                 async with self._lock:
                     if self._left <= 0:
                         await asyncio.sleep(0)  # until the next iteration, which renews the slice
                     try:
-                        self._slice(work)
+                        awaited = self._slice(work)
                     except StopIteration as end:
                         result: T = end.value
                         return result
         finally:
             work.close()
 
-    def _slice(self, work: Steps[T]) -> None:
+    def _slice(self, work: WaitingSteps[T]) -> Awaitable[None] | None:
+        """Work for a slice; return what the work waits for."""
         clock = self._clock
         started = clock()
         until = started + self._left
@@ -53,9 +60,10 @@ class Turns:
             self._renewing = True
             asyncio.get_running_loop().call_soon(self._renew)
         try:
-            next(work)
-            while clock() < until:
-                next(work)
+            awaited = next(work)
+            while awaited is None and clock() < until:
+                awaited = next(work)
+            return awaited
         finally:
             self._left -= clock() - started
 

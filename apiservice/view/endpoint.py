@@ -143,7 +143,7 @@ def _like(wanted: _Wanted, key: Key) -> Steps[list[str]]:
     keys = yield from wanted.view.provider.keys(wanted.namespace)
     order = wanted.view.resource.order
     at = bisect_left(keys, order(key), key=order)
-    around = keys[max(0, at - _AROUND) : at + _AROUND]
+    around = [each for each in keys[max(0, at - _AROUND) : at + _AROUND] if each != key]
     return (yield from compared(key.name, (each.name for each in around), parts=True))
 
 

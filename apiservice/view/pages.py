@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from apiservice.errors import BadQuery
-from apiservice.runtime.steps import Steps, parts
+from apiservice.runtime.steps import WaitingSteps, parts
 from apiservice.view.options import ListOptions, continue_token
 from apiservice.view.presentation import Presentation
 from apiservice.view.resource import Json, Key, ServedResource
@@ -27,7 +27,7 @@ def page(
     selection: Selection,
     presented: Presentation,
     now: float,
-) -> Steps[bytes]:
+) -> WaitingSteps[bytes]:
     """Render the objects of a selection.
 
     Raises:
@@ -48,7 +48,7 @@ def page(
             if item is not None:
                 items.append(item)
                 size += len(item)
-            yield
+            yield None
     left = selection.left + len(selection.keys) - done
     if done < len(selection.keys) and not options.limit:
         raise BadQuery(
@@ -66,7 +66,7 @@ def page(
 
 def one(
     view: ServedResource, key: Key, render: Callable[[Key], bytes | None], now: float
-) -> Steps[bytes | None]:
+) -> WaitingSteps[bytes | None]:
     """Render an object; None if it does not exist."""
     yield from view.provider.prepare([key], now)
     return render(key)

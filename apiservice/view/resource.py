@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import Steps, WaitingSteps
 
 Json = dict[str, Any]
 Cell = str | int | float | bool | None
@@ -49,6 +49,7 @@ class ViewResource:
     plural: str
     """As in the path: ``gpus``."""
     singular: str
+    """Empty for a resource of another group's name, so that kubectl finds that one."""
     kind: str
     short_names: tuple[str, ...]
     namespaced: bool
@@ -67,7 +68,7 @@ class ViewResource:
 
 
 class ViewProvider(Protocol):
-    """The objects of one resource. Answers from memory; nothing may wait for a network."""
+    """The objects of one resource. Only ``prepare`` may wait for a network."""
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """Return the keys of all objects, in the order of the resource; of one namespace if it is
@@ -77,11 +78,14 @@ class ViewProvider(Protocol):
             Unavailable: the data needed has never been read.
         """
 
-    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+    def prepare(self, keys: Sequence[Key], now: float) -> WaitingSteps[None]:
         """Compute, in steps, what the methods below need for these keys, so that each is fast.
 
         The routes run it before ``cells`` and ``object``, with the keys of one page, and for a
         single object before anything else. A key may name an object that does not exist.
+
+        Raises:
+            Unavailable: what they need cannot be had now.
         """
 
     def labels(self, key: Key) -> Mapping[str, str]:
@@ -121,7 +125,7 @@ class ViewGroup:
         names = Counter(
             name
             for resource, _ in self.views
-            for name in {resource.plural, resource.singular, *resource.short_names}
+            for name in {resource.plural, resource.singular, *resource.short_names} - {""}
         )
         names.update({name for resource, _ in self.views for name in resource.categories})
         if several := [name for name, count in names.items() if count > 1]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 LIMIT = 9_200_000_000_000_000_000
 """Thousandths. ``MilliValue()`` is an int64; a value of 9.2e15 or more would overflow it."""
 
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _SUFFIXES = ("m", "", "k", "M", "G", "T", "P", "E")
 
 
@@ -37,3 +38,17 @@ def format_milli(milli: int) -> str:
         milli //= 1000
         power += 1
     return f"{milli}{_SUFFIXES[power]}"
+
+
+def format_binary(milli: int) -> str:
+    """Return the canonical text of bytes in thousandths: factors of 1024 become a suffix.
+
+    Small numbers, and those with a fraction, have the decimal form.
+    """
+    if abs(milli) < 1024 * 1000 or milli % 1000:
+        return format_milli(milli)
+    whole, power = milli // 1000, 0
+    while whole % 1024 == 0 and power < len(_BINARY) - 1:
+        whole //= 1024
+        power += 1
+    return f"{whole}{_BINARY[power]}"

@@ -180,7 +180,7 @@ async def make_world(
         health=health,
         registry=CollectorRegistry(),
         release="0.1.0",
-        views=views,
+        views=() if views is None else (views,),
         delegation=delegation,
         clock=clock,
     )

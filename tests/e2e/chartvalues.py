@@ -196,6 +196,14 @@ EVERYTHING = {
     "externalMetrics": {"enabled": True},
     "keda": {"headlessService": True, "scaledObjects": True},
 }
+RESOURCE_METRICS: dict[str, Any] = {
+    "resourceMetrics": {"enabled": True},
+    "config": {
+        "rules": {"file": "/etc/rules/config.yaml"},
+        "source": {"prometheus": {"url": "http://prometheus:9090"}},
+    },
+    "hpaReader": {"create": True},
+}
 VALUES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "a supplied certificate": OWN_CERTIFICATE,
@@ -203,6 +211,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "prometheus as the source": PROMETHEUS,
     "every value of scheduling": SCHEDULING,
     "external metrics": EXTERNAL_METRICS,
+    "resource metrics": RESOURCE_METRICS,
     "every value of KEDA": KEDA,
     "without the view API": {"view": {"enabled": False}},
     "without KEDA": {"keda": {"enabled": False}},

@@ -35,6 +35,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
             {"config": {"nodepool": {"apply": True}}},
             "config.nodepool.apply is set by the chart: use nodepool.apply",
         ),
+        (
+            {"config": {"rules": {"resource_metrics": True}}},
+            "config.rules.resource_metrics is set by the chart: use resourceMetrics.enabled",
+        ),
+        (
+            {"resourceMetrics": {"enabled": True}},
+            "resourceMetrics.enabled needs config.rules.file",
+        ),
         ({"nodepool": {"aply": True}}, "at '/nodepool': additional properties 'aply' not allowed"),
         ({"keda": {"enable": True}}, "at '/keda': additional properties 'enable' not allowed"),
         ({"config": {"server": {"key_file": "/x"}}}, "config.server.key_file is set by the chart"),

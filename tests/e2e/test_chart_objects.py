@@ -17,6 +17,7 @@ from tests.e2e.chartvalues import (
     EXTERNAL_METRICS,
     KEDA,
     OWN_CERTIFICATE,
+    RESOURCE_METRICS,
     every_value_set,
 )
 from tests.e2e.cluster import Object
@@ -84,6 +85,29 @@ def test_external_metrics_are_registered_if_enabled() -> None:
     unregistered = render(EXTERNAL_METRICS | {"apiServices": {"create": False}})
     assert "GMA_EXTERNAL__SERVICE" not in environment(unregistered)
     assert may(unregistered, "apiservices") == []
+
+
+def test_one_switch_serves_resource_metrics() -> None:
+    """Its APIService, its role and its setting; metrics-server keeps the API by default."""
+
+    def parts(values: Mapping[str, Any]) -> tuple[list[str], str | None]:
+        objects = render(values)
+        named = [
+            obj["metadata"]["name"]
+            for obj in objects
+            if obj["kind"] in ("APIService", "ClusterRole")
+            and (
+                obj["metadata"]["name"] == "v1beta1.metrics.k8s.io"
+                or obj["metadata"]["name"].endswith(":resource-metrics")
+            )
+        ]
+        return sorted(named), environment(objects).get("GMA_RULES__RESOURCE_METRICS")
+
+    assert parts({}) == ([], None)
+    role = f"{SERVICE}:resource-metrics"
+    assert parts(RESOURCE_METRICS) == ([role, "v1beta1.metrics.k8s.io"], "true")
+    unregistered = RESOURCE_METRICS | {"apiServices": {"create": False}}
+    assert parts(unregistered) == ([role], "true")
 
 
 def test_one_switch_turns_the_view_api_off() -> None:

@@ -12,6 +12,7 @@ from adapter.doctor.objects import ApiService, SeenCondition
 
 CUSTOM: Final = "custom.metrics.k8s.io"
 EXTERNAL: Final = "external.metrics.k8s.io"
+RESOURCE: Final = "metrics.k8s.io"
 NAME: Final = "gpu-metrics-adapter"
 _CERTIFICATE: Final = re.compile(r"x509|certificate|tls:", re.IGNORECASE)
 _UNKNOWN: Final = "signed by unknown authority"
@@ -80,8 +81,10 @@ def _is_ours(facts: Facts, each: ApiService) -> bool:
 
 def _unavailable(facts: Facts) -> Iterator[tuple[ApiService, SeenCondition]]:
     for each in facts.apiservices.read():
-        if each.spec.group not in (CUSTOM, EXTERNAL, f"view.{NAME}.io"):
+        if each.spec.group not in (CUSTOM, EXTERNAL, RESOURCE, f"view.{NAME}.io"):
             continue
+        if each.spec.group == RESOURCE and not _is_ours(facts, each):
+            continue  # metrics-server has checks of its own
         for condition in each.status.conditions:
             if condition.type == "Available" and condition.status == "False":
                 yield each, condition

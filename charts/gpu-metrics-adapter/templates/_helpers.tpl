@@ -66,6 +66,14 @@ wanted
 {{- end -}}
 {{- end }}
 
+{{- /* Not empty if metrics.k8s.io is served. `helm upgrade --reuse-values` from a release without this
+value omits it; the API is then off, as by default. */ -}}
+{{- define "gpu-metrics-adapter.resourceMetricsWanted" -}}
+{{- if dig "enabled" false (.Values.resourceMetrics | default dict) -}}
+wanted
+{{- end -}}
+{{- end }}
+
 {{- /* The names of the APIServices of the release, as a JSON array. */ -}}
 {{- define "gpu-metrics-adapter.apiServices" -}}
 {{- $names := list -}}
@@ -73,6 +81,9 @@ wanted
 {{- $names = list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" -}}
 {{- if .Values.externalMetrics.enabled -}}
 {{- $names = append $names "v1beta1.external.metrics.k8s.io" -}}
+{{- end -}}
+{{- if include "gpu-metrics-adapter.resourceMetricsWanted" . -}}
+{{- $names = append $names "v1beta1.metrics.k8s.io" -}}
 {{- end -}}
 {{- if include "gpu-metrics-adapter.viewWanted" . -}}
 {{- $names = append $names "v1alpha1.view.gpu-metrics-adapter.io" -}}
@@ -212,10 +223,13 @@ spec:
 {{- fail (printf "config.server.%s is set by the chart: name the Secret with the certificate in certificate.existingSecret" .) }}
 {{- end }}
 {{- end }}
-{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "delegation" "service_account" "config.delegation.token_file for another account") (list "delegation" "own_service" "the release's Service") (list "view" "enabled" "view.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") (list "nodepool" "claim_namespaces" "nodepool.claimNamespaces") }}
+{{- range list (list "keda" "enabled" "keda.enabled") (list "keda" "scaled_objects" "keda.scaledObjects") (list "external" "enabled" "externalMetrics.enabled") (list "external" "service" "externalMetrics.enabled") (list "delegation" "service_account" "config.delegation.token_file for another account") (list "delegation" "own_service" "the release's Service") (list "rules" "resource_metrics" "resourceMetrics.enabled") (list "view" "enabled" "view.enabled") (list "nodepool" "apply" "nodepool.apply") (list "nodepool" "namespace" "the release's namespace") (list "nodepool" "namespaces" "nodepool.namespaces") (list "nodepool" "claim_namespaces" "nodepool.claimNamespaces") }}
 {{- if hasKey (get $.Values.config (index . 0) | default dict) (index . 1) }}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}
+{{- end }}
+{{- if and (include "gpu-metrics-adapter.resourceMetricsWanted" .) (not (dig "rules" "file" "" .Values.config)) }}
+{{- fail "resourceMetrics.enabled needs config.rules.file: the resourceRules of this file give the values" }}
 {{- end }}
 {{- range list "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
 {{- if hasKey ($.Values.podLabels | default dict) . }}
@@ -294,7 +308,7 @@ APIService's name and how to install without it. Without access to the cluster, 
 {{- define "gpu-metrics-adapter.refuseGivingAwayByDeletion" -}}
 {{- $ours := printf "%s/%s" .Release.Namespace (include "gpu-metrics-adapter.fullname" .) -}}
 {{- $kept := include "gpu-metrics-adapter.apiServices" . | fromJsonArray -}}
-{{- range list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" "v1beta1.external.metrics.k8s.io" "v1alpha1.view.gpu-metrics-adapter.io" -}}
+{{- range list "v1beta1.custom.metrics.k8s.io" "v1beta2.custom.metrics.k8s.io" "v1beta1.external.metrics.k8s.io" "v1beta1.metrics.k8s.io" "v1alpha1.view.gpu-metrics-adapter.io" -}}
 {{- if not (has . $kept) -}}
 {{- $name := . -}}
 {{- with lookup "apiregistration.k8s.io/v1" "APIService" "" . -}}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.rules.filenodes import MAX_ENTRIES
 from adapter.rules.rule import RuleSet, rule_set
 from adapter.rules.rulefile import (
     MAX_BYTES,
-    MAX_ENTRIES,
     MAX_PROBLEMS,
     MAX_RULES,
     RulesFileError,
@@ -138,12 +138,42 @@ def test_an_empty_file_has_no_rules(text: str) -> None:
 
 def test_resource_rules_are_checked_and_reported_as_not_served() -> None:
     found = read("resourceRules:\n  window: 5m\n  cpu: {containerQuery: a, nodeQuery: b}\n")
-    assert found.resource_rules
+    assert found.resource is None
     (problem,) = found.problems
     assert not problem.broken
     assert "metrics.k8s.io is not served" in problem.text
-    (wrong,) = read("resourceRules:\n  window: five\n").problems
+    wrong, _ = sorted(read("resourceRules:\n  window: five\n").problems, reverse=True)
     assert (wrong.line, "is not a duration" in wrong.text) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("resourceRules: [a]", 1, "must be a mapping"),
+        ("resourceRules:\n  disk: {}", 2, "unknown key disk"),
+        ("resourceRules:\n  window: 5 minutes", 2, "is not a duration"),
+        ("resourceRules:\n  window: 5s3m", 2, "is not a duration"),
+        ("resourceRules:\n  cpu:\n    nodes: a", 3, "unknown key nodes"),
+        ("resourceRules:\n  cpu:\n    nodeQuery: <<.Nope>>", 3, "nodeQuery: the template"),
+        ("resourceRules:\n  cpu:\n    resources: {template: a}", 3, "<<.Resource>>"),
+    ],
+)
+def test_a_mistake_in_resource_rules_leaves_them_out(text: str, line: int, said: str) -> None:
+    found = rule_set(read_rules(f"{text}\n".encode()), resource_metrics=True)
+    assert found.resource is None
+    problem = next(each for each in found.problems if each.broken)
+    assert problem.line == line
+    assert said in problem.text
+
+
+@pytest.mark.parametrize(
+    ("window", "milliseconds"),
+    [("5m", 300_000), ("1m30s", 90_000), ("1d1ms", 86_400_001), ("0", 0), ("0s", 0)],
+)
+def test_windows_are_durations_of_prometheus(window: str, milliseconds: int) -> None:
+    file = read_rules(f"resourceRules: {{window: {window}}}\n".encode())
+    assert file.resource is not None
+    assert file.resource.window == milliseconds
 
 
 def test_an_unknown_key_of_the_file_is_reported() -> None:

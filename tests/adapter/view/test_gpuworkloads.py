@@ -9,8 +9,7 @@ from adapter.cluster.hpamanifest import decode
 from adapter.cluster.hpas import ShownCondition, ShownHpa
 from adapter.cluster.pod import Owner, Pod
 from adapter.view import gpuworkloads
-from apiservice.runtime.steps import at_once
-from tests.adapter.view.viewer import Viewer
+from tests.adapter.view.viewer import Viewer, prepare
 from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -122,7 +121,7 @@ def test_a_row_with_its_object_reads_the_pods_once(monkeypatch: pytest.MonkeyPat
     """As ``kubectl get gwl --sort-by`` requests it; ``prepare`` has read them in steps."""
     viewer = Viewer(_world())
     provider, key = viewer.workloads.provider, viewer.workloads.listed()[0]
-    at_once(provider.prepare([key], 100.0))
+    prepare(provider, [key], 100.0)
     monkeypatch.setattr(gpuworkloads, "at_once", lambda _: pytest.fail("read again"))
     assert provider.cells(key, 100.0) is not None
     assert provider.object(key, 100.0) is not None
@@ -225,7 +224,7 @@ def test_a_large_workload_is_summed_in_steps() -> None:
     shelf = Viewer(world).workloads
     keys = shelf.listed()
     assert len(list(shelf.provider.prepare(keys, 1.0))) > 200 / 16
-    at_once(shelf.provider.prepare(keys, 1.0))
+    prepare(shelf.provider, keys, 1.0)
     cells = shelf.provider.cells(keys[0], 1.0)
     assert cells is not None
     assert cells[0] == 200
@@ -235,7 +234,7 @@ def test_more_workloads_than_sums_are_kept_are_all_shown() -> None:
     world = World(*[_pod(f"bare-{i}", owner=None) for i in range(600)])
     shelf = Viewer(world).workloads
     keys = shelf.listed()
-    at_once(shelf.provider.prepare(keys, 1.0))
+    prepare(shelf.provider, keys, 1.0)
     rows = [shelf.provider.cells(key, 1.0) for key in keys]
     assert [row[0] for row in rows if row is not None] == [1] * 600
 

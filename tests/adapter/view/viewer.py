@@ -17,6 +17,12 @@ from tests.adapter.world import World
 Json = dict[str, Any]
 
 
+def prepare(provider: ViewProvider, keys: Sequence[Key], now: float) -> None:
+    """Prepare keys; these providers answer from memory."""
+    for awaited in provider.prepare(keys, now):
+        assert awaited is None
+
+
 class Shelf:
     """One resource of the view API."""
 
@@ -33,7 +39,7 @@ class Shelf:
     def cells(self, name: str, now: float, namespace: str = "ml") -> Sequence[Cell]:
         """The cells of an object, one for each column."""
         key = self._key(name, namespace)
-        at_once(self.provider.prepare([key], now))
+        prepare(self.provider, [key], now)
         cells = self.provider.cells(key, now)
         assert cells is not None, f"no object {name}"
         assert len(cells) == len(self.resource.columns)
@@ -51,7 +57,7 @@ class Shelf:
 
     def find(self, name: str, now: float, namespace: str = "ml") -> Json | None:
         key = self._key(name, namespace)
-        at_once(self.provider.prepare([key], now))
+        prepare(self.provider, [key], now)
         return self.provider.object(key, now)
 
     def fields(self, name: str, namespace: str = "ml") -> dict[str, str]:
@@ -60,7 +66,7 @@ class Shelf:
     def every(self, now: float) -> list[Json]:
         """All objects."""
         keys = self.listed()
-        at_once(self.provider.prepare(keys, now))
+        prepare(self.provider, keys, now)
         found = [self.provider.object(key, now) for key in keys]
         assert None not in found
         return [each for each in found if each is not None]

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import Steps, WaitingSteps, waiting
 from apiservice.runtime.turns import Turns
 
 
@@ -93,3 +93,23 @@ async def test_what_fails_in_a_step_is_raised_and_the_others_go_on() -> None:
     with pytest.raises(ValueError, match="broken"):
         await turns.run(broken())
     assert await turns.run(work(clock, 5, done)) == "whole"
+
+
+async def test_others_work_while_a_task_waits() -> None:
+    clock, done = Clock(), list[float]()
+    turns = Turns(seconds=0.001, clock=clock)
+    arrived = asyncio.Event()
+
+    async def arrive() -> str:
+        await arrived.wait()
+        return "answer"
+
+    def waits() -> WaitingSteps[str]:
+        yield None
+        return (yield from waiting(arrive()))
+
+    first = asyncio.create_task(turns.run(waits()))
+    assert await turns.run(work(clock, 20, done, 2)) == "whole"
+    assert not first.done()
+    arrived.set()
+    assert await first == "answer"

@@ -74,7 +74,7 @@ def references(node: Any) -> set[str]:
 
 
 def documents() -> tuple[Any, Any]:
-    made = OpenApi([("custom.metrics.k8s.io", "v1beta2")], "0.1.0", FakeViews().group)
+    made = OpenApi([("custom.metrics.k8s.io", "v1beta2")], "0.1.0", [FakeViews().group])
     return msgspec.json.decode(made.v2.body), msgspec.json.decode(made.v3[BASE[1:]].body)
 
 

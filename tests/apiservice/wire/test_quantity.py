@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 
-from apiservice.wire.quantity import LIMIT, format_milli, to_milli
+from apiservice.wire.quantity import LIMIT, format_binary, format_milli, to_milli
 
 
 def official(text: str) -> Decimal:
@@ -61,3 +61,22 @@ def test_a_value_moves_by_at_most_half_a_thousandth(value: float) -> None:
     # The product with 1000 may be off by its last bit.
     last_bit = abs(Decimal(value)) * Decimal(2) ** -52
     assert abs(shown - Decimal(value)) <= Decimal("0.0005") + last_bit
+
+
+@pytest.mark.parametrize(
+    ("milli", "text"),
+    [
+        (0, "0"),
+        (1023_000, "1023"),
+        (1024_000, "1Ki"),
+        (1025_000, "1025"),
+        (1_048_576_000, "1Mi"),
+        (1_048_576_500, "1048576500m"),
+        (3 * 1024**3 * 1000, "3Gi"),
+        (1_000_000_000, "1000000"),
+        (-2048_000, "-2Ki"),
+    ],
+)
+def test_bytes_are_canonical(milli: int, text: str) -> None:
+    assert format_binary(milli) == text
+    assert official(text) * 1000 == milli
