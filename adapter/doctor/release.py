@@ -82,11 +82,17 @@ def release(
     if not isinstance(content, dict):
         return Release(workload, own, None, (f"{CONFIG_KEY} is not a mapping",))
     try:
-        return Release(workload, own, settings_of(content, CONFIG_KEY))
+        return Release(workload, own, settings_of(content, CONFIG_KEY, _environment(workload)))
     except ConfigError as error:
         # The value that was given may be a secret.
         problems = tuple(_GIVEN.sub("", problem) for problem in error.problems)
         return Release(workload, own, None, problems)
+
+
+def _environment(workload: SeenWorkload) -> Mapping[str, str]:
+    """Return the variables of the pods: the chart sets settings by them."""
+    containers = workload.spec.template.spec.containers
+    return {row.name: row.value for each in containers for row in each.env if row.value}
 
 
 def helm_test(workload: SeenWorkload) -> str:

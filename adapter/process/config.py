@@ -62,17 +62,18 @@ def load(
     return _settings(from_file, str(file), environ, _nest(flags or {}))
 
 
-def settings_of(content: Mapping[str, Any], origin: str) -> Settings:
-    """Return the settings that the content of a file gives, without flags and environment.
+def settings_of(content: Mapping[str, Any], origin: str, environ: Mapping[str, str]) -> Settings:
+    """Return the settings that the content of a file and an environment give, without flags.
 
     Args:
         content: of the YAML file.
         origin: what messages call the file.
+        environ: the variables.
 
     Raises:
         ConfigError: it names every unknown key and every rejected value.
     """
-    return _settings(content, origin, {}, {})
+    return _settings(content, origin, environ, {})
 
 
 def _settings(

@@ -42,6 +42,31 @@ SCHEDULING = {
     "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
     "priorityClassName": "system-cluster-critical",
 }
+RULES: dict[str, Any] = {
+    "rules": {"existingConfigMap": {"name": "prometheus-adapter", "key": "rules.yaml"}},
+    "config": {"source": {"prometheus": {"url": "http://prometheus.monitoring.svc:9091"}}},
+}
+DELEGATION: dict[str, Any] = {
+    "config": {
+        "delegation": {
+            "delegates": [
+                {
+                    "name": "keda",
+                    "service": {"namespace": "keda", "name": "keda-metrics", "port": 6443},
+                    "groups": ["external"],
+                    "ca": CA,
+                },
+                {
+                    "name": "old",
+                    "service": {"namespace": "monitoring", "name": "prometheus-adapter"},
+                    "insecure_skip_tls_verify": True,
+                },
+            ]
+        }
+    },
+    "externalMetrics": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+}
 EXTERNAL_METRICS = {"externalMetrics": {"enabled": True}}
 KEDA = {
     "keda": {"enabled": True, "headlessService": True, "scaledObjects": True},
@@ -229,6 +254,8 @@ VALUES: dict[str, dict[str, Any]] = {
     "cert-manager": CERT_MANAGER,
     "an issuer of cert-manager's": CERT_MANAGERS_ISSUER,
     "every value of the alerts and the dashboard": WATCHED,
+    "rules of prometheus-adapter": RULES,
+    "delegates": DELEGATION,
     "all features at once": EVERYTHING,
     "all features, with a long name": EVERYTHING | {"fullnameOverride": "a" * 63},
 }

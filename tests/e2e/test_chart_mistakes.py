@@ -9,9 +9,7 @@ import pytest
 
 from tests.e2e.apiservice import SERVICE
 from tests.e2e.chart import FOLDER, helm
-from tests.e2e.chartvalues import (
-    CA,
-)
+from tests.e2e.chartvalues import CA, RULES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -87,6 +85,25 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
         (
             {"config": {"keda": {"port": 6443}}},
             "config.server.port and config.keda.port are both 6443: change one",
+        ),
+        (
+            {"rules": {"existingConfigMap": {"name": "prometheus-adapter"}}},
+            "rules.existingConfigMap needs config.source.prometheus.url",
+        ),
+        (
+            {**RULES, "config": {"rules": {"file": "/x"}}},
+            "config.rules.file is set by rules.existingConfigMap: remove one of them",
+        ),
+        ({"rules": {"file": "/x"}}, "at '/rules': additional properties 'file' not allowed"),
+        ({"rules": {"existingConfigMap": {"name": "Ours"}}}, "at '/rules/existingConfigMap/name'"),
+        ({"rules": {"existingConfigMap": {"key": "a/b"}}}, "at '/rules/existingConfigMap/key'"),
+        (
+            {"config": {"delegation": {"own_service": "a/b"}}},
+            "config.delegation.own_service is set by the chart: use the release's Service",
+        ),
+        (
+            {"config": {"delegation": {"service_account": "a/b"}}},
+            "config.delegation.service_account is set by the chart: use config.delegation.token_f",
         ),
         ({"image": {"digest": "sha256:abc"}}, "at '/image/digest'"),
         ({"image": {"tag": "v1 "}}, "at '/image/tag'"),

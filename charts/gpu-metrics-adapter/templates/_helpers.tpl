@@ -217,7 +217,26 @@ spec:
 {{- end -}}
 {{- end }}
 
+{{- /* The ConfigMap with prometheus-adapter's rules; empty without one. `helm upgrade --reuse-values`
+from a release without this value omits it. */ -}}
+{{- define "gpu-metrics-adapter.rulesConfigMap" -}}
+{{- dig "existingConfigMap" "name" "" (.Values.rules | default dict) -}}
+{{- end }}
+
+{{- /* The path of the rules file that the chart mounts. */ -}}
+{{- define "gpu-metrics-adapter.rulesFile" -}}
+/etc/gpu-metrics-adapter/rules/{{ dig "existingConfigMap" "key" "config.yaml" .Values.rules }}
+{{- end }}
+
 {{- define "gpu-metrics-adapter.refuseMistakes" -}}
+{{- if include "gpu-metrics-adapter.rulesConfigMap" . }}
+{{- if dig "rules" "file" "" .Values.config }}
+{{- fail "config.rules.file is set by rules.existingConfigMap: remove one of them" }}
+{{- end }}
+{{- if not (dig "source" "prometheus" "url" "" .Values.config) }}
+{{- fail "rules.existingConfigMap needs config.source.prometheus.url, the Prometheus with the series of the rules" }}
+{{- end }}
+{{- end }}
 {{- range list "cert_file" "key_file" }}
 {{- if dig "server" . "" $.Values.config }}
 {{- fail (printf "config.server.%s is set by the chart: name the Secret with the certificate in certificate.existingSecret" .) }}

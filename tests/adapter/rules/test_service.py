@@ -331,6 +331,30 @@ async def test_a_changed_file_is_used_and_a_bad_one_is_not(
     assert not service.file_problem
 
 
+def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rules(
+    tmp_path: Path, engine: Engine
+) -> None:
+    """As the kubelet mounts it: `..data` is renamed to a new folder, and the file is a link."""
+    for version, text in (("v1", RULES), ("v2", RULES.replace("requests{", "answers{"))):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "config.yaml").write_text(text)
+    (tmp_path / "v3").mkdir()
+    data, file = tmp_path / "..data", tmp_path / "config.yaml"
+    data.symlink_to("v1")
+    file.symlink_to("..data/config.yaml")
+    options = RuleOptions(file)
+    store = RuleStore(PrometheusOptions(engine.url, 60), StoreOptions(1, 60))
+    objects = ObjectLookup(PodIndex(), Services(), Nodes())
+    made = RuleService(options, read_file(options), store, objects, None)
+    for version, used in (("v2", True), ("v3", False)):
+        new = tmp_path / "..new"
+        new.symlink_to(version)
+        new.replace(data)
+        assert [made.reload(), made.reload()] == [False, used]
+        assert made.rules.custom[0].selector.startswith("answers{")
+    assert "cannot be read" in made.file_problem
+
+
 def _rewrite(file: Path, text: str) -> None:
     file.write_text(text)
     # The size may be equal, and the clock of the file system may be coarse.
