@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
         ),
         (
             {"resourceMetrics": {"enabled": True}},
-            "resourceMetrics.enabled needs config.rules.file",
+            "resourceMetrics.enabled needs rules.existingConfigMap or config.rules.file",
         ),
         ({"nodepool": {"aply": True}}, "at '/nodepool': additional properties 'aply' not allowed"),
         ({"keda": {"enable": True}}, "at '/keda': additional properties 'enable' not allowed"),

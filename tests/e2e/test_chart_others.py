@@ -42,6 +42,11 @@ def test_an_existing_configmap_is_mounted_as_the_rules_file(tmp_path: Path) -> N
     assert settings.rules.file == Path(mount["mountPath"], "rules.yaml")
 
 
+def test_the_resource_rules_of_an_existing_configmap_can_be_served() -> None:
+    values = RULES | {"resourceMetrics": {"enabled": True}}
+    assert environment(values)["GMA_RULES__RESOURCE_METRICS"] == "true"
+
+
 def test_without_the_value_nothing_is_mounted() -> None:
     assert "GMA_RULES__FILE" not in environment({})
     assert NAME not in [row["name"] for row in pod_of({})["spec"]["volumes"]]

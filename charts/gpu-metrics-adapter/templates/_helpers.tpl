@@ -247,8 +247,8 @@ from a release without this value omits it. */ -}}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}
 {{- end }}
-{{- if and (include "gpu-metrics-adapter.resourceMetricsWanted" .) (not (dig "rules" "file" "" .Values.config)) }}
-{{- fail "resourceMetrics.enabled needs config.rules.file: the resourceRules of this file give the values" }}
+{{- if and (include "gpu-metrics-adapter.resourceMetricsWanted" .) (not (dig "rules" "file" "" .Values.config)) (not (include "gpu-metrics-adapter.rulesConfigMap" .)) }}
+{{- fail "resourceMetrics.enabled needs rules.existingConfigMap or config.rules.file: the resourceRules of this file give the values" }}
 {{- end }}
 {{- range list "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
 {{- if hasKey ($.Values.podLabels | default dict) . }}
