@@ -16,6 +16,7 @@ from adapter.ui.connection import ClusterConnection
 from adapter.ui.history import HpaHistory
 from adapter.ui.idlelist import candidates
 from adapter.ui.idlewatch import IdleWatch
+from adapter.ui.memory import release
 from adapter.ui.model import Model, PageFacts
 from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, PanelState, Reader, failed, readers
 from adapter.ui.parts import PageParts
@@ -163,3 +164,4 @@ class PageCollector:
             self._idle.want(
                 await asyncio.to_thread(candidates, gpus, seen.table(PODS), self._idle.idle_after)
             )
+        await asyncio.to_thread(release)

@@ -40,6 +40,21 @@ def test_filters_of_a_link_apply_at_once(serve: Opener) -> None:
     assert page.find("#filter-namespace").get_attribute("value") == "chat"
 
 
+def test_a_link_that_is_older_than_the_filters_keeps_them(serve: Opener) -> None:
+    page = serve("demo").open()
+    Select(page.find("#filter-namespace")).select_by_value("chat")
+    page.settle()
+    page.find("#hpas-body tbody a").click()
+    page.wait("document.getElementById('side').open")
+    assert page.js("location.hash") == "#/hpa/chat/llm?namespace=chat"
+    page.press(Keys.ESCAPE)
+    page.js("document.querySelector('#pods-body tbody a').focus()")
+    page.press(Keys.ENTER)
+    page.wait("document.getElementById('side').open")
+    assert str(page.js("location.hash")).startswith("#/pod/chat/")
+    assert str(page.js("location.hash")).endswith("?namespace=chat")
+
+
 def test_what_fits_no_filter_says_so(serve: Opener) -> None:
     page = serve("demo").open("#/?q=no-such-name")
     assert page.text("#hpas-body").startswith("Nothing fits the filters.")

@@ -13,7 +13,7 @@ import { Names } from "./names.js";
 import { empty, notices, place, segments, status } from "./panel.js";
 import { objects, Parts } from "./parts.js";
 import { blindTable, podTable, reasons, words, workloadTable } from "./podlist.js";
-import { choose, open, route, same } from "./route.js";
+import { changes, choose, open, refresh, route } from "./route.js";
 import { Side } from "./side.js";
 import { Stream } from "./stream.js";
 import { Timeline } from "./timeline.js";
@@ -78,7 +78,7 @@ function nothing(list, all, title, text, ...commands) {
 }
 
 function showHpas() {
-  const { filters, thing } = route();
+  const { filters } = route();
   const all = now.hpas ?? [];
   const shown = filter.hpas(now.hpas, filters);
   tally("hpas", shown.length, now.hpas ? all.length : null, "HPA", filters.pool || filters.model ? " · an HPA belongs to no node pool or model: not filtered by them" : "");
@@ -86,11 +86,10 @@ function showHpas() {
     "An HPA that targets a metric such as gpu_utilization or inference_requests_waiting appears here. See which metrics there are:", "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2"));
   if (!shown.length) return;
   hpaList.show(shown);
-  hpaList.table.select(thing?.kind === "hpa" ? keyOf(thing) : "");
 }
 
 function showGpus() {
-  const { filters, thing } = route();
+  const { filters } = route();
   const { gpus, load } = now;
   // A row of the load belongs to a row of the GPUs of one revision.
   if (gpus && load && load.of !== gpus.revision) return;
@@ -103,11 +102,8 @@ function showGpus() {
   place(get("fleet-body"), asTable ? gpuList.element : fleet.element, narrowed.kept.length ? null : nothing("gpus", all, "No GPU is reported.",
     "Either the cluster has no GPU node now, or no exporter reports one. The checks say which, with the fix:", "gpu-metrics-adapter doctor"));
   if (!narrowed.kept.length) return;
-  fleet.opened = thing?.kind === "gpu" ? thing.name : "";
-  if (asTable) {
-    gpuList.show(rows(gpus, load, narrowed.kept.filter((i) => !narrowed.dim.has(i))));
-    gpuList.select(fleet.opened);
-  } else fleet.show(gpus, load, narrowed);
+  if (asTable) gpuList.show(rows(gpus, load, narrowed.kept.filter((i) => !narrowed.dim.has(i))));
+  else fleet.show(gpus, load, narrowed);
 }
 
 function showTimeline() {
@@ -122,7 +118,7 @@ function showTimeline() {
 }
 
 function showPods() {
-  const { filters, thing } = route();
+  const { filters } = route();
   const all = objects(now.pods);
   const fitting = filter.pods(now.pods, filters);
   const without = fitting.filter((pod) => pod.whyNot);
@@ -140,7 +136,6 @@ function showPods() {
     : nothing(list, all.length, "No pod has a GPU.", "A pod that requests a GPU appears here."));
   if (!shown.length) return;
   table.show(shown);
-  table.select(thing?.kind === "pod" ? `${thing.namespace}/${thing.name}` : "");
 }
 
 function showIdle() {
@@ -168,27 +163,37 @@ function showFound() {
   say(get("found"), first ? `Enter opens ${first.kind} ${first.namespace ? `${first.namespace}/` : ""}${first.name}` : "Nothing has this name.");
 }
 
-let shown = /** @type {any} */ (null);
 function showSide() {
-  const { thing } = route();
-  if (!same(thing, shown)) shown = thing;
-  side.show(thing);
+  side.show(route().thing);
 }
 
-parts.read(["route"], showSide); // what a click asks for comes first
+/** Mark what is explained, where it is listed. */
+function showOpened() {
+  const { thing } = route();
+  const opened = (/** @type {string} */ kind) => (thing?.kind === kind ? keyOf(thing) : "");
+  hpaList.table.select(opened("hpa"));
+  for (const table of [podList, blindList]) table.select(opened("pod"));
+  fleet.opened = thing?.kind === "gpu" ? thing.name : "";
+  gpuList.select(fleet.opened);
+  fleet.drawRings();
+}
+
+parts.read(["route", "thing", "filters", "view", "map"], showSide); // what a click asks for comes first
+parts.first = showSide;
+parts.read(["route", "thing"], showOpened);
 parts.read(["about"], () => showPlace(now.about));
 parts.read(["verdict", "about", "idle"], () => showVerdict(now.verdict, now.about, now.idle));
 parts.read(["panels", "about", "tick"], showNotices);
-parts.read(["hpas", "panels", "route", "about"], showHpas);
+parts.read(["hpas", "panels", "route", "filters", "about"], showHpas);
 parts.read(["history", "theme"], () => hpaList.again());
-parts.read(["gpus", "load", "panels", "route", "theme"], showGpus);
-parts.read(["timeline", "about", "route"], showTimeline);
-parts.read(["pods", "workloads", "panels", "route"], showPods);
-parts.read(["idle", "panels", "route"], showIdle);
-parts.read(["about", "gpus", "pods", "hpas", "route"], () => showFilters(now));
-parts.read(["gpus", "pods", "hpas", "route"], showFound);
+parts.read(["gpus", "load", "panels", "route", "filters", "map", "theme"], showGpus);
+parts.read(["timeline", "about", "route", "filters"], showTimeline);
+parts.read(["pods", "workloads", "panels", "route", "filters", "view"], showPods);
+parts.read(["idle", "panels", "route", "filters"], showIdle);
+parts.read(["about", "gpus", "pods", "hpas", "route", "filters"], () => showFilters(now));
+parts.read(["gpus", "pods", "hpas", "route", "filters"], showFound);
 parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @type {any} */ one) => one.panel === "hpas")?.updated ?? Date.now() / 1000));
-parts.read(["history", "hpas", "route", "theme", "about"], () => side.draw());
+parts.read(["history", "hpas", "route", "thing", "filters", "theme", "about"], () => side.draw());
 parts.read(["hpas", "load", "pods", "gpus"], () => side.relink());
 parts.read(["hpas", "load"], () => side.refresh(Math.max(10, 2 * (now.about?.interval ?? 5))));
 parts.read(["held", "stream", "tick"], () => showConnection(stream, parts));
@@ -203,7 +208,13 @@ listen(parts, () => {
   fleet.drawKey();
   parts.touch("theme");
 }, () => history.forget());
-addEventListener("hashchange", () => parts.touch("route"));
+let address = route();
+addEventListener("hashchange", () => {
+  const before = address;
+  address = route();
+  parts.touch(...changes(before, address));
+});
+for (const kind of ["pointerdown", "click"]) addEventListener(kind, refresh, true);
 get("skip").addEventListener("click", (/** @type {Event} */ event) => {
   event.preventDefault();
   get("main").focus();

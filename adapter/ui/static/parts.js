@@ -5,7 +5,7 @@
  */
 
 /** Milliseconds for which readers are called in one frame. */
-const SLICE = 12;
+const SLICE = 8;
 
 /** Holds the parts, and calls its readers once for all that changed. */
 export class Parts {
@@ -21,6 +21,8 @@ export class Parts {
     this.readers = [];
     /** Readers that are called in this frame or in the next ones. @type {Set<() => void>} */
     this.due = new Set();
+    /** Called alone, in a frame before the others. @type {(() => void)|null} */
+    this.first = null;
     this.frame = 0;
   }
 
@@ -66,7 +68,7 @@ export class Parts {
     for (const reader of this.readers.map(([, one]) => one)) {
       if (!this.due.delete(reader)) continue;
       reader();
-      if (performance.now() >= until) break;
+      if (reader === this.first || performance.now() >= until) break;
     }
     if (this.due.size) this.frame ||= requestAnimationFrame(() => this.tell());
     document.documentElement.dataset.due = String(this.due.size);

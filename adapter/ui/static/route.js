@@ -5,6 +5,8 @@
  */
 
 const FILTERS = ["namespace", "pool", "model", "q", "range", "pods", "map"];
+/** Filters that change one panel only. @type {Object<string, string>} */
+const VIEWS = { pods: "view", map: "map" };
 const SPACED = new Set(["pod", "hpa"]);
 
 /** @returns {{thing: Thing|null, filters: Object<string, string>}} */
@@ -15,6 +17,29 @@ export function route() {
   const filters = {};
   for (const key of FILTERS) if (given.get(key)) filters[key] = /** @type {string} */ (given.get(key));
   return { thing: parse(path.split("/").map(plain)), filters };
+}
+
+/**
+ * What differs between two addresses: the thing, the view of a panel, or the filters.
+ * @param {{thing: Thing|null, filters: Object<string, string>}} before
+ * @param {{thing: Thing|null, filters: Object<string, string>}} after
+ * @returns {string[]}
+ */
+export function changes(before, after) {
+  const names = new Set(FILTERS.filter((key) => before.filters[key] !== after.filters[key]).map((key) => VIEWS[key] ?? "filters"));
+  if (!same(before.thing, after.thing)) names.add("thing");
+  return [...names];
+}
+
+/**
+ * Give a link the filters of now: its row may be older than they are.
+ * @param {Event} event on the link, before the browser follows it
+ */
+export function refresh(event) {
+  const anchor = /** @type {Element} */ (event.target).closest?.('a[href^="#/"]');
+  const [path] = anchor?.getAttribute("href")?.replace(/^#\//, "").split("?") ?? [];
+  const thing = path && parse(path.split("/").map(plain));
+  if (thing) anchor?.setAttribute("href", link(thing));
 }
 
 function plain(text) {

@@ -42,6 +42,10 @@ export class SortedTable {
     this.built = new Map();
     this.selected = "";
     this.height = 0;
+    /** Where the table is scrolled to. */
+    this.top = 0;
+    /** Height of what is in sight. */
+    this.room = 0;
     this.before = pad();
     this.after = pad();
     this.heads = options.columns.map((column) => this.head(column));
@@ -56,10 +60,15 @@ export class SortedTable {
         this.paint();
       });
     };
-    this.element.addEventListener("scroll", look, { passive: true });
+    // Both are read here, where the page is laid out: a read between changes lays it out once more.
+    const measure = () => {
+      [this.top, this.room] = [this.element.scrollTop, this.element.clientHeight];
+      look();
+    };
+    this.element.addEventListener("scroll", measure, { passive: true });
     new ResizeObserver(() => {
       this.height = 0;
-      look();
+      measure();
     }).observe(this.element);
     this.body.addEventListener("click", (/** @type {MouseEvent} */ event) => {
       const target = /** @type {Element} */ (event.target);
@@ -105,9 +114,8 @@ export class SortedTable {
 
   paint() {
     this.height ||= parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 44;
-    const { scrollTop, clientHeight } = this.element;
-    const first = Math.max(0, Math.floor(scrollTop / this.height) - SPARE);
-    const last = Math.min(this.sorted.length, Math.ceil((scrollTop + (clientHeight || 600)) / this.height) + SPARE);
+    const first = Math.max(0, Math.min(Math.floor(this.top / this.height), this.sorted.length) - SPARE);
+    const last = Math.min(this.sorted.length, Math.ceil((this.top + (this.room || 600)) / this.height) + SPARE);
     const seen = this.sorted.slice(first, last);
     const keys = new Set(seen.map(this.options.key));
     for (const [key, { tr }] of this.built) {
