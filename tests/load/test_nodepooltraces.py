@@ -14,6 +14,7 @@ from load.nodepooltraces import (
     Part,
     Trace,
     TracesMissingError,
+    _many_days,
     folder,
     load_traces,
 )
@@ -92,8 +93,13 @@ def test_requests_of_many_days_keep_their_times_and_their_work(traces: dict[str,
     assert (days.begin + judge.first * STEP) % DAY == 0
 
 
-def test_the_drawing_is_the_same_every_time(traces: dict[str, Trace]) -> None:
-    assert load_traces(folder())[-1] == traces["lora"]
+def test_the_drawing_is_the_same_every_time(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as stream:
+        stream.write("gmt_create,exec_time_seconds\n")
+        for number in range(2000):
+            day, hour = 15 + number // 1000, number % 24
+            stream.write(f"2024-11-{day} {hour:02}:05:00,{number % 7 + 1}.0\n")
+    assert _many_days(tmp_path / "a.csv.gz") == _many_days(tmp_path / "a.csv.gz")
 
 
 def test_a_trace_without_parts_is_judged_as_a_whole() -> None:
