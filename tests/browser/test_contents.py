@@ -184,3 +184,14 @@ def test_nothing_is_wider_than_the_window(serve: Opener, state: str) -> None:
             "[...document.querySelectorAll('.panel > header > *, .figure, .event p')].map((e) => e.getBoundingClientRect().right)"
         )
         assert max(edges) <= width
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280, 2560])
+def test_an_explanation_is_within_the_window(serve: Opener, width: int) -> None:
+    page = serve("demo").open("#/hpa/chat/llm", width=width)
+    page.wait("document.querySelector('.side .lines')")
+    edges = page.js(
+        "[...document.querySelectorAll('.side, .side h2, .side .lines > *')].map((e) => e.getBoundingClientRect()).map((r) => [r.left, r.right])"
+    )
+    assert min(left for left, _ in edges) >= 0
+    assert max(right for _, right in edges) <= page.js("document.documentElement.clientWidth")
