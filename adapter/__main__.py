@@ -18,6 +18,7 @@ from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
 from adapter.idle.commands import idle
 from adapter.maintain.commands import maintain
+from adapter.replay.commands import replay
 from adapter.top.commands import top
 from adapter.ui.commands import ui
 
@@ -84,6 +85,7 @@ def main() -> None:
     metavar="FILE",
     help="Configuration file of prometheus-adapter, whose rules are served too.",
 )
+@click.option("--record", metavar="FILE", help="Append a recording for `replay` to FILE.")
 @click.option(
     "--log-level",
     cls=_SettingOption,
@@ -292,6 +294,7 @@ main.add_command(doctor)
 main.add_command(explain)
 main.add_command(idle)
 main.add_command(maintain)
+main.add_command(replay)
 main.add_command(top)
 main.add_command(ui)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from adapter.cluster.feed import Fed
@@ -29,6 +29,7 @@ class Table(Fed, Generic[K, V]):
     def __init__(self) -> None:
         super().__init__()
         self._items: dict[Hashable, V] = {}
+        self._listeners: list[Callable[[V | None, V | None], None]] = []
 
     def __len__(self) -> int:
         return len(self._items)
@@ -54,15 +55,32 @@ class Table(Fed, Generic[K, V]):
         """Take a complete list of objects."""
         found: dict[Hashable, V] = {item.key: item for item in items}
         if found != self._items:
-            self._items = found
+            before, self._items = self._items, found
             self.version += 1
+            if self._listeners:
+                for key in before.keys() | found.keys():
+                    self._notify(before.get(key), found.get(key))
         self.synced = True
 
     def apply(self, event: EventType, item: V) -> None:
         """Take one added, modified or deleted object."""
+        before = self._items.get(item.key)
         if event is EventType.DELETED:
-            changed = self._items.pop(item.key, None) is not None
+            after = None
+            self._items.pop(item.key, None)
         else:
-            changed = self._items.get(item.key) != item
-            self._items[item.key] = item
-        self.version += changed
+            after = self._items[item.key] = item
+        self.version += before != after
+        self._notify(before, after)
+
+    def listen(self, listener: Callable[[V | None, V | None], None]) -> None:
+        """Call ``listener`` with (before, after) at every change from now on.
+
+        Before or after is None for an object that does not exist.
+        """
+        self._listeners.append(listener)
+
+    def _notify(self, before: V | None, after: V | None) -> None:
+        if before != after:
+            for listener in self._listeners:
+                listener(before, after)

@@ -241,6 +241,7 @@ _PATHS: Final = {
     "prometheus_url": "source.prometheus.url",
     "apply": "nodepool.apply",
     "prometheus_adapter_config": "rules.file",
+    "record": "recording.file",
     "log_level": "log.level",
     "log_format": "log.format",
 }

@@ -13,6 +13,7 @@ from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import PodRef
 from adapter.cluster.podsfile import PodsFile
 from adapter.devices.options import NODE_SERIES, TelemetryOptions
+from adapter.exposition.samples import Sink
 from adapter.serve.login import azure_identity, prometheus_login
 from adapter.serve.ownmetrics import queries
 from adapter.settings import Settings, discovery
@@ -26,7 +27,6 @@ from adapter.sources.prometheus.source import PrometheusSource
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import ScrapeTarget
-from adapter.store.store import Store
 from apiservice.labels.selector import parse
 
 TENANT_HEADERS: Final = ("X-Scope-OrgID", "THANOS-TENANT")
@@ -105,10 +105,8 @@ async def cluster_loops(
     return loops
 
 
-def build_source(
-    settings: Settings, catalog: Catalog, store: Store, objects: ObjectLookup
-) -> Source:
-    """Return the configured source.
+def build_source(settings: Settings, catalog: Catalog, sink: Sink, objects: ObjectLookup) -> Source:
+    """Return the configured source, which delivers to the sink.
 
     Raises:
         CredentialError: a file that it needs cannot be used.
@@ -116,14 +114,14 @@ def build_source(
     if settings.source.kind == "prometheus":
         asked = prometheus_options(settings)
         exact = settings.source.prometheus.exact
-        return PrometheusSource(asked, store, query_groups(catalog, asked.query, exact=exact))
+        return PrometheusSource(asked, sink, query_groups(catalog, asked.query, exact=exact))
     if settings.source.kind == "azure_logs":
         logs = settings.source.azure_logs
         tokens = azure_tokens(azure_identity(logs.identity), str(logs.endpoint))
-        return AzureLogsSource(azure_logs_options(settings), store, objects.pod_index, tokens)
+        return AzureLogsSource(azure_logs_options(settings), sink, objects.pod_index, tokens)
     options = scrape_options(settings)
     pods = objects.pod_index if options.rules or options.servers else None
-    return ScrapeSource(options, store, pods, wanted=catalog.series)
+    return ScrapeSource(options, sink, pods, wanted=catalog.series)
 
 
 def query_groups(

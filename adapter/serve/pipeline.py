@@ -17,6 +17,8 @@ from adapter.catalog import Catalog
 from adapter.catalog.metric import Metric
 from adapter.cluster.lookup import ObjectLookup
 from adapter.process.config import ConfigError
+from adapter.recording.recorder import Recorder
+from adapter.recording.settings import recorded
 from adapter.serve.build import Source, build_source, sharing_options, telemetry_options
 from adapter.serve.ownmetrics import problems, rows
 from adapter.settings import Settings
@@ -56,10 +58,15 @@ class PipelineSwitcher:
         catalog: the built-in catalogue; the settings' own metrics are added to it.
         objects: the pods and nodes.
         background: runs the sources.
+        recorder: records what the sources deliver, or None.
     """
 
     def __init__(
-        self, catalog: Catalog, objects: ObjectLookup, background: Background | None = None
+        self,
+        catalog: Catalog,
+        objects: ObjectLookup,
+        background: Background | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._built_in = catalog
         self._objects = objects
@@ -68,6 +75,7 @@ class PipelineSwitcher:
         self._latest: Settings | None = None
         """The last accepted settings, whether or not their pipeline is in use yet."""
         self._background = background or Background()
+        self._recorder = recorder
         self._given = asyncio.Event()
         self._versions_before = 0
         self._shown: Snapshot | None = None
@@ -130,12 +138,15 @@ class PipelineSwitcher:
             raise ConfigError(wrong)
         catalog = self._built_in.extended(*rows(settings.metrics, self._built_in))
         store = Store(catalog, telemetry_options(settings), pods, nodes, sharing_options(settings))
+        sink = self._recorder.recording(store) if self._recorder else store
         try:
-            source = build_source(settings, catalog, store, self._objects)
+            source = build_source(settings, catalog, sink, self._objects)
         except CredentialError as error:
             raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
         if isinstance(source, ScrapeSource):
             store.pages = source
+        if self._recorder is not None:
+            self._recorder.begin(recorded(settings))
         self._latest = settings
         self._next = Pipeline(settings, catalog, store, source)
         if self._current is None:

@@ -29,6 +29,9 @@ from adapter.cluster.nodes import Nodes
 from adapter.cluster.podsfile import PodsFileError
 from adapter.cluster.services import Services
 from adapter.process.reload import ConfigWatch
+from adapter.recording.events import RecordingError
+from adapter.recording.recorder import Recorder
+from adapter.recording.writer import RecordingFile
 from adapter.serve import garbage
 from adapter.serve.apiserviceowner import external_owner
 from adapter.serve.build import Loop, cluster_loops
@@ -95,13 +98,20 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             PodIndex(), Services(), Nodes(), Hpas() if settings.view.enabled else None
         )
         background = Background()
-        pipelines = PipelineSwitcher(Catalog(), objects, background)
         try:
+            recorder = _recorder(settings, objects)
+            pipelines = PipelineSwitcher(Catalog(), objects, background, recorder)
             feeds = await cluster_loops(settings.cluster, client, objects)
             security = build_security(settings, client, time.time())
             pipelines.use(settings)
             delegation = build_delegation(settings, client, stack)
-        except (CertificatePairError, DelegateError, PodsFileError, TrustFileError) as error:
+        except (
+            CertificatePairError,
+            DelegateError,
+            PodsFileError,
+            RecordingError,
+            TrustFileError,
+        ) as error:
             raise StartError(str(error)) from None
         providers = build_providers(settings, pipelines, objects, client)
         owner = external_owner(settings.external, client)
@@ -166,6 +176,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 probes.stats if probes else None,
                 providers.rules,
                 delegation,
+                recorder,
             ),
         )
         try:
@@ -190,6 +201,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *(keep("rules", loop) for loop in providers.loops),
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
+            *([keep("recording", recorder.run)] if recorder else ()),
             every("garbage", garbage.SECONDS, collector.look),
             every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),
             every("configuration", _FILE_CHECK, watch.check),
@@ -202,6 +214,14 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             )
             drains.append(listener.drain)
         await _until(stopping, loops, drains)
+
+
+def _recorder(settings: Settings, objects: ObjectLookup) -> Recorder | None:
+    """Return the recorder, if the settings name a file; raises RecordingError."""
+    recording = settings.recording
+    if recording.file is None:
+        return None
+    return Recorder(RecordingFile(recording.file, recording.max_bytes), objects)
 
 
 def _stop_signal() -> asyncio.Event:

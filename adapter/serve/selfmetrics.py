@@ -25,14 +25,22 @@ from adapter.cluster.lookup import ObjectLookup
 from adapter.keda import selfmetrics as kedametrics
 from adapter.keda.selfmetrics import KedaStats, keda_families
 from adapter.process.reload import ConfigWatch
+from adapter.recording.recorder import Recorder
 from adapter.rules.service import RuleService
-from adapter.serve import accessmetrics, delegatemetrics, rulemetrics, sourcemetrics
+from adapter.serve import (
+    accessmetrics,
+    delegatemetrics,
+    recordingmetrics,
+    rulemetrics,
+    sourcemetrics,
+)
 from adapter.serve.accessmetrics import access_families
 from adapter.serve.apiserviceowner import APIServiceOwner
 from adapter.serve.coverage import IDLE_FOR, Coverage
 from adapter.serve.delegatemetrics import delegate_families
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.reasons import ABSENCES, REJECTS, TASKS
+from adapter.serve.recordingmetrics import recording_families
 from adapter.serve.rulemetrics import rule_families
 from adapter.serve.security import Security
 from adapter.serve.sourcemetrics import source_families
@@ -142,6 +150,7 @@ FAMILIES: Final = (
     *rulemetrics.FAMILIES,
     *kedametrics.FAMILIES,
     *delegatemetrics.FAMILIES,
+    *recordingmetrics.FAMILIES,
 )
 """All metrics of ``serve``, except the ``process_…`` metrics."""
 
@@ -170,6 +179,8 @@ class MetricSources:
     """None without a rules file."""
     delegation: Delegation | None = None
     """None without delegates."""
+    recorder: Recorder | None = None
+    """None without a recording."""
 
 
 def register(
@@ -208,6 +219,8 @@ class _Adapter(Collector):
             yield from rule_families(parts.rules)
         if parts.delegation is not None:
             yield from delegate_families(parts.delegation)
+        if parts.recorder is not None:
+            yield from recording_families(parts.recorder)
         if parts.owner is not None and parts.owner.foreign is not None:
             yield FOREIGN.one(parts.owner.foreign)
 

@@ -19,6 +19,7 @@ from adapter.settings.keda import KedaSettings
 from adapter.settings.log import LogSettings
 from adapter.settings.metrics import MetricSettings
 from adapter.settings.nodepool import NodepoolSettings
+from adapter.settings.recording import RecordingSettings
 from adapter.settings.rules import RuleSettings
 from adapter.settings.server import ServerSettings
 from adapter.settings.sharing import SharingSettings
@@ -45,6 +46,7 @@ class Settings(Section):
     delegation: DelegationSettings = DelegationSettings()
     view: ViewSettings = ViewSettings()
     keda: KedaSettings = KedaSettings()
+    recording: RecordingSettings = RecordingSettings()
     nodepool: NodepoolSettings = NodepoolSettings()
     log: LogSettings = LogSettings()
 

@@ -85,7 +85,7 @@ def delegate(folder: Path) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def from_a_store(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of a `serve` whose source is the Prometheus, with rules and a delegate."""
+    """The page of a `serve` that reads the Prometheus, with rules, a delegate and a recording."""
     lab = Lab(tmp_path_factory.mktemp("store"), exporter := Exporter())
     url = {"url": monitored.url, "interval": 1}
     lab.config["source"] = {"kind": "prometheus", "prometheus": url}
@@ -93,6 +93,7 @@ def from_a_store(monitored: Monitored, tmp_path_factory: pytest.TempPathFactory)
     rules = lab.folder / "rules.yaml"
     rules.write_text("rules: [{seriesQuery: up, metricsQuery: up}]\n")
     lab.config["rules"] = {"file": str(rules)}
+    lab.config["recording"] = {"file": str(lab.folder / "recording.gma")}
     try:
         with delegate(lab.folder) as named:
             lab.config["delegation"] = named

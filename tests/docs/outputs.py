@@ -21,6 +21,8 @@ from types import SimpleNamespace
 from typing import Final, NamedTuple
 from unittest import mock
 
+import yaml
+
 from adapter.client.errors import VIEW
 from adapter.client.output import Screen
 from adapter.doctor.runner import DoctorReport, run
@@ -34,6 +36,7 @@ from tests.adapter.doctor.faults import FAULTS
 from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.explain.test_pods_and_nodes import GPU
 from tests.adapter.idle.test_idle_command import TABLE
+from tests.adapter.replay.day import PERIOD, Day, manifest, waves, write
 from tests.adapter.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
 from tests.docs.tables import gpupods, gpus, gpuworkloads
@@ -139,6 +142,28 @@ def measured_pod() -> str:
     return _explain(World().pod("llm-7f9", "92"), "pod", "llm-7f9")
 
 
+def replay() -> str:
+    """Return the replay of a day whose load goes up and down every four hours."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        hpa = manifest("30")
+        write(folder / "cluster.gma", Day(waves, hpa=hpa))
+        (folder / "hpa.yaml").write_text(yaml.safe_dump(hpa))
+        return invoke(
+            *(
+                "replay",
+                "hpa",
+                "ml/llm",
+                "--from",
+                f"{folder}/cluster.gma",
+                "-f",
+                f"{folder}/hpa.yaml",
+            ),
+            *("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50"),
+            *("--sync-period", f"{PERIOD:g}s"),
+        ).output
+
+
 def top_pods() -> str:
     """Return the table of the pods of all namespaces."""
     with tempfile.TemporaryDirectory() as folder, api_server(Path(folder)) as (server, file):
@@ -161,6 +186,7 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "get gpupods": gpupods,
     "get gpuworkloads": gpuworkloads,
     "idle": TABLE.lstrip,
+    "replay": replay,
     "top pods": top_pods,
     "top picture": top_picture,
 }

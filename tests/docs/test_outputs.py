@@ -24,7 +24,7 @@ def test_every_mark_has_a_block(page: Page) -> None:
     assert outputs.marked(page.text) == sum(each.page == page.name for each in SHOWN)
 
 
-@pytest.mark.parametrize("name", ["troubleshooting", "explain", "idle", "top"])
+@pytest.mark.parametrize("name", ["troubleshooting", "explain", "idle", "replay", "top"])
 def test_every_text_block_of_a_tools_page_is_an_output(name: str) -> None:
     page = Page(ROOT / "docs" / f"{name}.md")
     blocks = [block for block in page.blocks if block.language in ("text", "console")]

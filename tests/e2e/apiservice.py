@@ -64,6 +64,12 @@ def register_group(
         )
 
 
+def unregister_group(admin: Cluster, rows: tuple[tuple[str, str, int], ...]) -> None:
+    """Delete the APIServices of group-versions."""
+    for group, version, _ in rows:
+        admin.delete(f"/apis/apiregistration.k8s.io/v1/apiservices/{version}.{group}")
+
+
 def wait_available(
     admin: Cluster, rows: tuple[tuple[str, str, int], ...] = CUSTOM, seconds: float = 120.0
 ) -> None:

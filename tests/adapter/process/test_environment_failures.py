@@ -38,6 +38,7 @@ CLIENTS: Final = {
     "idle -o csv": ("idle", "--by", "team", "-o", "csv"),
     "explain hpa": ("explain", "hpa", "llm"),
     "explain pod": ("explain", "pod", "llm-0"),
+    "replay hpa": ("replay", "hpa", "llm", "--from", "none.gma"),
     "explain node": ("explain", "node", "n1", "-o", "json"),
 }
 """Tools of users, which end with 2 if they could not look."""

@@ -1,0 +1,95 @@
+"""The lines of a recording: one JSON object each, with the kind in ``k``.
+
+docs/replay.md describes them for other readers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from adapter.cluster.hpas import ShownHpa
+from adapter.cluster.nodes import Node
+from adapter.cluster.pod import Pod
+from adapter.recording.layout import Written
+
+VERSION: Final = 1
+
+
+class Record(msgspec.Struct, tag_field="k", omit_defaults=True):
+    """Any line."""
+
+
+class BegunRecord(Record, tag="recording"):
+    """The first line of a recorder."""
+
+    version: int
+    time: float
+    """Epoch seconds, as in every line."""
+    program: str
+    settings: dict[str, Any] = {}
+
+
+class LabelsRecord(Record, tag="labels"):
+    """A label set, which later lines name by number."""
+
+    id: int
+    labels: dict[str, str]
+
+
+class LayoutRecord(Record, tag="layout"):
+    """The series of an exporter's pages."""
+
+    id: int
+    origin: str
+    names: list[str]
+    """Of each series."""
+    labels: list[int]
+    """The label set of each series."""
+    node: str | None = None
+    pod: tuple[str, str] | None = None
+    serves: bool = False
+
+
+class PageRecord(Record, tag="page"):
+    """The values of one page."""
+
+    layout: int
+    time: float
+    values: list[Written]
+    """In the order of the layout."""
+    at: list[float] | float | None = None
+    """When they were measured, if not at ``time``."""
+    rejects: dict[str, int] = {}
+
+
+class PodRecord(Record, tag="pod"):
+    """A pod, reduced to what values depend on."""
+
+    time: float
+    pod: Pod
+    gone: bool = False
+
+
+class NodeRecord(Record, tag="node"):
+    """A node."""
+
+    time: float
+    node: Node
+    gone: bool = False
+
+
+class HpaRecord(Record, tag="hpa"):
+    """An HPA with its status."""
+
+    time: float
+    hpa: ShownHpa
+    gone: bool = False
+
+
+AnyRecord = (
+    BegunRecord | LabelsRecord | LayoutRecord | PageRecord | PodRecord | NodeRecord | HpaRecord
+)
+encoder: Final = msgspec.json.Encoder()
+decoder: Final = msgspec.json.Decoder(AnyRecord)

@@ -1,0 +1,76 @@
+"""Compare a replay of the HPA's own settings with what the controller really did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from adapter.hpa import ControllerOptions, HpaSpec, HpaState, decide
+from adapter.replay.syncs import WRITTEN, RecordedSync
+
+SHOWN: Final = 20
+"""Differences that are kept with their details."""
+
+
+class Difference(NamedTuple):
+    """A sync at which the replay decides otherwise."""
+
+    time: float
+    ours: int
+    theirs: int
+
+
+@dataclass(slots=True)
+class Agreement:
+    """How often the replay and the controller agree."""
+
+    compared: int = 0
+    """Syncs whose result the recording has."""
+    equal: int = 0
+    edges: int = 0
+    """Those of ``equal`` at which a stabilization window, or the period of a policy, ends so close
+    to the sync that the controller may have decided before or after its end."""
+    exact: int = 0
+    """Syncs at which the values of the metrics equal those in the status."""
+    differences: list[Difference] = field(default_factory=list)
+    """The first ones."""
+
+    def note(self, time: float, ours: int, theirs: int) -> None:
+        """Note the replicas after one sync."""
+        self.compared += 1
+        if ours == theirs:
+            self.equal += 1
+        elif len(self.differences) < SHOWN:
+            self.differences.append(Difference(time, ours, theirs))
+
+
+def compare(
+    spec: HpaSpec, syncs: Iterable[RecordedSync], controller: ControllerOptions
+) -> Agreement:
+    """Decide at each sync from the recorded values, and compare with the recorded status.
+
+    The replay starts with the recorded replicas, and then goes on with its own.
+    """
+    found = Agreement()
+    state, replicas = HpaState(), None
+    for sync in syncs:
+        if sync.first or replicas is None:
+            state, replicas = HpaState(), sync.seen.replicas
+        seen = replace(sync.seen, replicas=replicas)
+        decision, after = decide(spec, state, seen, sync.time, controller)
+        if sync.desired is not None and decision.desired != sync.desired:
+            # Syncs that changed nothing are known to within half a period.
+            half = controller.sync_period / 2
+            for shift in (-WRITTEN, WRITTEN, -half, half):
+                now = sync.time + shift
+                other, then = decide(spec, state, seen, now, controller)
+                if other.desired == sync.desired:
+                    decision, after = other, then
+                    found.edges += 1
+                    break
+        state, replicas = after, decision.desired
+        if sync.desired is not None:
+            found.note(sync.time, replicas, sync.desired)
+            found.exact += bool(sync.exact)
+    return found

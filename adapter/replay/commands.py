@@ -1,0 +1,159 @@
+"""The command line of ``replay``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT
+
+_LIST: Final = "values separated by commas"
+
+
+class Numbers(click.ParamType[tuple[float, ...]]):
+    """``50,60,70``."""
+
+    name = "numbers"
+
+    def __init__(self, *, whole: bool, least: float) -> None:
+        self._whole = whole
+        self._least = least
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """Return the numbers."""
+        if isinstance(value, tuple):
+            return value
+        found = []
+        for text in str(value).split(","):
+            try:
+                number = float(text)
+            except ValueError:
+                number = float("nan")
+            if not self._least <= number <= 1e9 or (self._whole and number != int(number)):
+                kind = "whole numbers" if self._whole else "numbers"
+                self.fail(
+                    f"{text.strip()!r}: give {kind} of at least {self._least:g}, separated by "
+                    "commas",
+                    param,
+                    ctx,
+                )
+            found.append(number)
+        return tuple(found)
+
+
+@click.group()
+def replay() -> None:
+    """Replay a recording: what an HPA would have done with other settings.
+
+    `gpu-metrics-adapter serve --record FILE` makes the recording. docs/replay.md describes the
+    model and its limits.
+    """
+
+
+@replay.command()
+@click.argument("name")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Recording, as `serve --record` writes it.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Manifest with the HPA [read from the cluster].",
+)
+@click.option("--metric", default="", metavar="NAME", help="Metric of the HPA to replay.")
+@click.option(
+    "--target",
+    type=Numbers(whole=False, least=0.001),
+    default=(),
+    metavar="LIST",
+    help="Targets to try, such as 50,60,70.",
+)
+@click.option(
+    "--stabilization",
+    type=Numbers(whole=True, least=0),
+    default=(),
+    metavar="LIST",
+    help="Stabilization windows for scaling down to try, in seconds.",
+)
+@click.option(
+    "--min",
+    "low",
+    type=Numbers(whole=True, least=1),
+    default=(),
+    metavar="LIST",
+    help="minReplicas to try.",
+)
+@click.option(
+    "--max",
+    "high",
+    type=Numbers(whole=True, least=1),
+    default=(),
+    metavar="LIST",
+    help="maxReplicas to try.",
+)
+@click.option(
+    "--boot",
+    type=DURATION,
+    metavar="TIME",
+    help="Time from the decision until a new pod has a value [the recorded median].",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="VALUE",
+    help="Load of a pod that is too much [the HPA's target and its tolerance].",
+)
+@click.option(
+    "--allow",
+    type=DURATION,
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="Time a day that may be over the limit.",
+)
+@click.option(
+    "--gpu-hour",
+    type=click.FloatRange(min=0),
+    metavar="PRICE",
+    help="Price of a GPU-hour.",
+)
+@click.option(
+    "--sync-period",
+    type=DURATION,
+    default="15s",
+    show_default=True,
+    metavar="TIME",
+    help="--horizontal-pod-autoscaler-sync-period of the controller.",
+)
+@KUBECONFIG
+@CONTEXT
+@NAMESPACE
+@OUTPUT
+def hpa(**given: Any) -> None:
+    """Replay the HPA NAME, or NAMESPACE/NAME, with other settings, and compare what they cost.
+
+    The replay computes the values that `serve` would have served, and decides as the HPA
+    controller does. It first repeats the present settings, to show how well that agrees with what
+    the controller did. It writes nothing.
+
+    \b
+    Examples:
+      gpu-metrics-adapter replay hpa chat/llm --from day.gma --target 50,60,70
+      gpu-metrics-adapter replay hpa llm -n chat --from day.gma -f hpa.yaml --min 1,2 -o json
+    """
+    # Imported late: --help needs none of it.
+    from adapter.replay.run import run  # noqa: PLC0415
+
+    sys.exit(run(given))

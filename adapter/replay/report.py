@@ -1,0 +1,241 @@
+"""The report of a replay: a table, what it rests on, and the manifest to apply."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import yaml
+
+from adapter.client.access import Json
+from adapter.client.output import Screen, table
+from adapter.figures import age, count, decimal, number, plain
+from adapter.hpa import HpaSpec
+from adapter.replay.judgement import Judgement, verdict
+from adapter.replay.outcome import ReplayOutcome
+from adapter.replay.study import Study, VariantRun
+from apiservice.wire.quantity import format_milli
+
+_HEADER: Final = (
+    *("SETTINGS", "GPU-H", "COST", "OVER-LIMIT", "LONGEST", "CHANGES", "REPLICAS"),
+    "VERDICT",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """Implements :class:`adapter.client.command.ToolReport`."""
+
+    study: Study
+    judgement: Judgement
+    allowed: float
+    """Seconds a day that may be over the limit."""
+    gpu_hour: float | None
+    """Price of a GPU-hour."""
+    manifest: Json
+    """The HPA."""
+
+    @property
+    def status(self) -> int:
+        """See the port: 0, because a replay finds no fault of the cluster."""
+        return 0
+
+    def lines(self, screen: Screen) -> list[str]:
+        """See the port."""
+        found = [
+            screen.style(line, "bold") if not i else line for i, line in enumerate(self._head())
+        ]
+        rows = [self._row("recorded", self.study.recorded, "what happened")]
+        rows += [self._row(run.variant.text, run.outcome, self._verdict(run)) for run in self._runs]
+        found += ["", *table(rows, _HEADER), ""]
+        for text in self._basis():
+            found += screen.wrap(text, hanging="  ")
+        recommended = self.judgement.recommended
+        if recommended is not None:
+            found += ["", "# apply this manifest, or commit it:"]
+            found += self._yaml(recommended.variant.spec).splitlines()
+        elif self.judgement.doubts:
+            found += ["", "no recommendation:"]
+            for text in self.judgement.doubts:
+                found += screen.wrap(f"- {text}", hanging="  ")
+        return found
+
+    def json(self) -> Json:
+        """See the port."""
+        study = self.study
+        found: Json = {
+            "namespace": study.spec.namespace,
+            "name": study.spec.name,
+            "metric": study.metric.name,
+            "start": _instant(study.start),
+            "end": _instant(study.end),
+            "syncs": study.syncs,
+            "limit": study.limit / 1000,
+            "bootSeconds": study.boot,
+            "bootPods": study.boots,
+            "gpusPerReplica": study.gpus,
+            "agreement": {
+                "compared": study.agreement.compared,
+                "equal": study.agreement.equal,
+                "equalValues": study.agreement.exact,
+                "atTheEndOfAWindow": study.agreement.edges,
+                "differences": [
+                    {"time": _instant(row.time), "replay": row.ours, "controller": row.theirs}
+                    for row in study.agreement.differences
+                ],
+            },
+            "recorded": self._figures(self.study.recorded),
+            "variants": [self._variant(run) for run in self._runs],
+            "doubts": list(self.judgement.doubts),
+            "remarks": list(study.remarks),
+            "podsWithoutValue": dict(study.absent),
+            "recordingLosses": {**study.losses.lines, "damaged": study.losses.damaged},
+        }
+        if self.judgement.recommended is not None:
+            found["recommended"] = self._manifest(self.judgement.recommended.variant.spec)
+        return found
+
+    @property
+    def _runs(self) -> list[VariantRun]:
+        return list(self.study.runs)
+
+    def _verdict(self, run: VariantRun) -> str:
+        return verdict(run, self.judgement, self.allowed)
+
+    def _head(self) -> Iterator[str]:
+        study, spec = self.study, self.study.spec
+        span = f"{_minute(study.start)} to {_minute(study.end)} UTC"
+        yield f"HPA {spec.namespace}/{spec.name}: {span}, {count(study.syncs, 'sync')}"
+        target, limit = plain(study.metric.target.milli / 1000), plain(study.limit / 1000)
+        yield f"metric {study.metric.name}, target {target}; the limit is {limit} a pod"
+
+    def _row(self, text: str, outcome: ReplayOutcome, said: str) -> tuple[str, ...]:
+        hours = outcome.gpu_seconds / 3600
+        return (
+            text,
+            _hours(hours) if self.study.gpus else "?",
+            self._cost(hours),
+            age(outcome.over),
+            age(outcome.longest_over),
+            str(outcome.changes),
+            f"{outcome.lowest}-{outcome.highest}",
+            said,
+        )
+
+    def _cost(self, hours: float) -> str:
+        if self.gpu_hour is None or not self.study.gpus:
+            return "-"
+        return decimal(hours * self.gpu_hour, 2)
+
+    def _basis(self) -> Iterator[str]:
+        """Yield what the figures rest on."""
+        study, now = self.study, self.study.runs[0].outcome
+        agreement = study.agreement
+        edges = f", {agreement.edges} of them at the end of a window"
+        yield (
+            f"the values equal those in the HPA's status at {agreement.exact} of "
+            f"{count(agreement.compared, 'sync')}"
+        )
+        yield (
+            f"the replay of the present settings decided as the controller at {agreement.equal} of "
+            f"{count(agreement.compared, 'sync')}{edges if agreement.edges else ''}"
+        )
+        for row in agreement.differences[:3]:
+            yield f"- at {_second(row.time)}: {row.ours}, the controller {row.theirs}"
+        if study.boots:
+            pods = count(study.boots, "pod")
+            yield f"a new pod has a value after {age(study.boot)}, the median of {pods}"
+        else:
+            yield (
+                f"no new pod got a value in the recording: it is assumed to take "
+                f"{age(study.boot)}; --boot sets it"
+            )
+        if not study.gpus:
+            yield "GPU-hours are not known: no pod of the recording requests a GPU"
+        if now.saturated:
+            yield (
+                f"for {age(now.saturated)} the pods did as much as they can: the demand was at "
+                "least what is shown, and may have been more"
+            )
+        if now.unknown:
+            yield f"for {age(now.unknown)} no pod had a value: the replicas are held"
+        if study.absent:
+            reasons = ", ".join(f"{why} {times}" for why, times in study.absent.most_common(5))
+            yield f"pods without a value, by reason and summed over the syncs: {reasons}"
+        losses = study.losses
+        if losses.damaged:
+            places = count(losses.damaged, "place")
+            yield f"the recording is damaged in {places}: what was there is left out"
+        for why, times in losses.lines.items():
+            yield f"{count(times, 'line')} of the recording could not be read ({why})"
+        yield from study.remarks
+
+    def _variant(self, run: VariantRun) -> Json:
+        spec = run.variant.spec
+        return {
+            "settings": run.variant.text,
+            "target": spec.metrics[0].target.milli / 1000,
+            "minReplicas": spec.min_replicas,
+            "maxReplicas": spec.max_replicas,
+            "verdict": self._verdict(run),
+            **self._figures(run.outcome),
+        }
+
+    def _figures(self, outcome: ReplayOutcome) -> Json:
+        hours = outcome.gpu_seconds / 3600
+        found: Json = {
+            "overLimitSeconds": outcome.over,
+            "longestOverLimitSeconds": outcome.longest_over,
+            "changes": outcome.changes,
+            "lowestReplicas": outcome.lowest,
+            "highestReplicas": outcome.highest,
+            "unknownSeconds": outcome.unknown,
+            "saturatedSeconds": outcome.saturated,
+        }
+        if self.study.gpus:
+            found["gpuHours"] = hours
+            if self.gpu_hour is not None:
+                found["cost"] = hours * self.gpu_hour
+        return found
+
+    def _yaml(self, made: HpaSpec) -> str:
+        return yaml.safe_dump(self._manifest(made), sort_keys=False)
+
+    def _manifest(self, made: HpaSpec) -> Json:
+        """Return the HPA's manifest with the variant's settings."""
+        meta = self.manifest["metadata"]
+        spec: dict[str, Any] = copy.deepcopy(self.manifest["spec"])
+        spec["minReplicas"], spec["maxReplicas"] = made.min_replicas, made.max_replicas
+        metric = made.metrics[0]
+        for row in spec["metrics"]:
+            if row.get("type") == metric.kind and row["pods"]["metric"]["name"] == metric.name:
+                row["pods"]["target"]["averageValue"] = format_milli(metric.target.milli)
+        down = made.behavior.scale_down.window if made.behavior is not None else None
+        if down is not None:
+            behavior = spec.setdefault("behavior", {})
+            behavior.setdefault("scaleDown", {})["stabilizationWindowSeconds"] = round(down)
+        return {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": meta["name"], "namespace": made.namespace},
+            "spec": spec,
+        }
+
+
+def _hours(hours: float) -> str:
+    return decimal(hours, 1) if hours >= 10 else number(hours)
+
+
+def _instant(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
+
+
+def _minute(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _second(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")

@@ -1,0 +1,90 @@
+"""What an HPA with other settings would have done with the same demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from adapter.hpa import ControllerOptions, HpaSpec, HpaState, Observation, PodState, Values, decide
+from adapter.replay.demand import RecordedDemand
+
+_NAMES: Final = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedWorld:
+    """What the settings of the HPA do not change."""
+
+    boot: float
+    """Seconds from the decision until a new pod has a value."""
+    highest: int | None
+    """The highest value that a pod can have, in thousandths; None if there is none."""
+    controller: ControllerOptions = field(default_factory=ControllerOptions)
+
+
+class Moment(NamedTuple):
+    """The state after one sync."""
+
+    time: float
+    """Epoch seconds."""
+    replicas: int
+    ready: int
+    """Pods that have a value."""
+    load: int | None
+    """Demand per ready pod in thousandths, not limited by what a pod can do; None if the demand
+    is not known."""
+    saturated: bool
+    """The demand was at least this."""
+
+
+def simulate(
+    spec: HpaSpec, demands: Iterable[RecordedDemand], world: SimulatedWorld, start: int
+) -> Iterator[Moment]:
+    """Yield the state after each sync.
+
+    Args:
+        spec: an HPA with one metric of type Pods.
+        demands: by time.
+        world: what the settings do not change.
+        start: replicas at the beginning.
+    """
+    state = HpaState()
+    pods = [float("-inf")] * start
+    """When each pod was asked for, the oldest first."""
+    for demand in demands:
+        now = demand.time
+        if demand.first:
+            state = HpaState()
+        ready = sum(asked + world.boot <= now for asked in pods)
+        load = demand.total // ready if demand.total is not None and ready else None
+        seen = Observation(len(pods), _states(ready, len(pods)), (_values(load, ready, world),))
+        decision, state = decide(spec, state, seen, now, world.controller)
+        change = decision.desired - len(pods)
+        if change >= 0:
+            pods += [now] * change
+        else:
+            del pods[change:]  # the youngest, as the ReplicaSet controller prefers
+        ready = min(ready, len(pods))
+        yield Moment(now, len(pods), ready, load, demand.saturated)
+
+
+def _values(load: int | None, ready: int, world: SimulatedWorld) -> Values:
+    if load is None:
+        return {}
+    each = load if world.highest is None else min(load, world.highest)
+    return dict.fromkeys(_names(ready), each)
+
+
+@lru_cache(_NAMES)
+def _names(count: int) -> tuple[str, ...]:
+    return tuple(f"pod-{index}" for index in range(count))
+
+
+@lru_cache(_NAMES)
+def _states(ready: int, replicas: int) -> tuple[PodState, ...]:
+    names = _names(replicas)
+    running = (PodState(name) for name in names[:ready])
+    booting = (PodState(name, "Pending", ready=False) for name in names[ready:])
+    return (*running, *booting)

@@ -1,0 +1,202 @@
+"""One replay: read a recording, compare it with the controller, and try other settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Final
+
+from adapter.catalog import Catalog
+from adapter.client.errors import ClientError
+from adapter.figures import count
+from adapter.hpa import ControllerOptions, HpaSpec, MetricKind, MetricSpec
+from adapter.hpa.podreplicas import Tolerances
+from adapter.recording.events import Losses, Recording
+from adapter.replay.agreement import Agreement, compare
+from adapter.replay.demand import RecordedDemand, demands
+from adapter.replay.divisible import Divisible, divisible
+from adapter.replay.outcome import ReplayOutcome, outcome_of
+from adapter.replay.simulation import Moment, SimulatedWorld, simulate
+from adapter.replay.syncs import RecordedSync, Syncs
+from adapter.replay.variants import Tried, Variant, variants
+
+_ASSUMED_BOOT: Final = 60.0
+"""Seconds, if no new pod got a value in the recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """What to try, and how to judge it."""
+
+    tried: Tried = field(default_factory=Tried)
+    metric: str = ""
+    """Of the HPA; empty for the first one that work is divided into."""
+    boot: float | None = None
+    """Seconds from the decision until a new pod has a value; None for the recorded median."""
+    limit: float | None = None
+    """Load of a pod, in the metric's unit, above which time counts as over the limit; None for the
+    HPA's own target and its tolerance."""
+    allowed: float = 600.0
+    """Seconds a day that may be over the limit."""
+    gpu_hour: float | None = None
+    """Price of a GPU-hour."""
+    controller: ControllerOptions = field(default_factory=ControllerOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRun:
+    """One variant, and what it comes to."""
+
+    variant: Variant
+    outcome: ReplayOutcome
+    moments: Sequence[Moment]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The result of a replay."""
+
+    spec: HpaSpec
+    metric: MetricSpec
+    start: float
+    """Epoch seconds."""
+    end: float
+    syncs: int
+    boot: float
+    boots: int
+    """Pods that got their first value in the recording; 0 if the time is an assumption."""
+    gpus: float
+    """GPUs of one replica; 0 if no pod of the recording requests one."""
+    limit: int
+    """Thousandths."""
+    demand: Sequence[RecordedDemand]
+    recorded: ReplayOutcome
+    """What really happened."""
+    agreement: Agreement
+    runs: Sequence[VariantRun]
+    """The HPA's own settings first."""
+    absent: Counter[str]
+    """Why pods had no value, over all syncs."""
+    losses: Losses
+    remarks: Sequence[str] = ()
+    """What the replay leaves out."""
+
+
+def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
+    """Replay one HPA.
+
+    Raises:
+        ClientError: the recording has nothing of this HPA, or its metric cannot be replayed.
+        RecordingError: the recording cannot be read.
+    """
+    reader = Syncs(spec, options.controller.sync_period)
+    syncs = list(reader.of(recording.events()))
+    where = f"{spec.namespace}/{spec.name}"
+    if not syncs:
+        raise ClientError(
+            f"the recording has no sync of HPA {where}: check the name, and that `serve` ran with "
+            "view.enabled, which reads HPAs, for longer than one sync"
+        )
+    remarks: list[str] = []
+    index, kind = _metric(spec, options.metric, reader.catalog, remarks)
+    alone = replace(spec, metrics=(spec.metrics[index],))
+    work = demands(spec, syncs, index, kind.highest)
+    boot, boots = _boot(syncs, index, options.boot)
+    limit = _limit(alone, options)
+    gpus = _gpus(syncs)
+    world = SimulatedWorld(boot, kind.highest, options.controller)
+    start = syncs[0].seen.replicas
+    runs = []
+    window, period = options.controller.downscale_stabilization, options.controller.sync_period
+    for variant in variants(alone, options.tried, window):
+        moments = list(simulate(variant.spec, work, world, start))
+        runs.append(VariantRun(variant, outcome_of(moments, limit, gpus, period), moments))
+    absent: Counter[str] = Counter()
+    for sync in syncs:
+        absent.update(sync.absent)
+    return Study(
+        spec=alone,
+        metric=alone.metrics[0],
+        start=syncs[0].time,
+        end=syncs[-1].time,
+        syncs=len(syncs),
+        boot=boot,
+        boots=boots,
+        gpus=gpus,
+        limit=limit,
+        demand=work,
+        recorded=outcome_of(_recorded(syncs, work), limit, gpus, period),
+        agreement=compare(spec, syncs, options.controller),
+        runs=runs,
+        absent=absent,
+        losses=recording.losses,
+        remarks=remarks,
+    )
+
+
+def _metric(
+    spec: HpaSpec, wanted: str, catalog: Catalog, remarks: list[str]
+) -> tuple[int, Divisible]:
+    """Return the metric to replay: its index, and how work is divided into it."""
+    found: list[tuple[int, Divisible]] = []
+    for index, metric in enumerate(spec.metrics):
+        kind = divisible(metric.name, catalog) if metric.kind is MetricKind.PODS else None
+        if kind is not None and wanted in ("", metric.name):
+            found.append((index, kind))
+    names = ", ".join(f"{metric.kind} {metric.name}" for metric in spec.metrics)
+    if not found:
+        asked = f"{wanted} is not one" if wanted else f"it has {names}"
+        raise ClientError(
+            f"HPA {spec.namespace}/{spec.name} has no metric of type Pods that work is divided "
+            f"into, such as gpu_utilization or inference_requests_running: {asked}"
+        )
+    index, kind = found[0]
+    if len(spec.metrics) > 1:
+        name = spec.metrics[index].name
+        remarks.append(
+            f"the HPA has {count(len(spec.metrics), 'metric')} ({names}): the table is about "
+            f"{name} alone"
+        )
+    return index, kind
+
+
+def _boot(syncs: Sequence[RecordedSync], index: int, given: float | None) -> tuple[float, int]:
+    """Return the seconds from creation until the first value, and how many pods show it."""
+    times: dict[str, float] = {}
+    old = {pod.uid for pod in syncs[0].pods}
+    for sync in syncs:
+        values = sync.seen.values[index]
+        known = values if isinstance(values, Mapping) else {}
+        for pod in sync.pods:
+            if pod.ref.name in known and pod.uid not in old and pod.born:
+                times.setdefault(pod.uid, max(0.0, sync.time - pod.born))
+    if given is not None:
+        return given, len(times)
+    return (median(times.values()), len(times)) if times else (_ASSUMED_BOOT, 0)
+
+
+def _limit(spec: HpaSpec, options: StudyOptions) -> int:
+    if options.limit is not None:
+        return round(options.limit * 1000)
+    tolerances = Tolerances.of(spec.behavior, options.controller.tolerance)
+    return round(spec.metrics[0].target.milli * (1 + tolerances.up))
+
+
+def _gpus(syncs: Sequence[RecordedSync]) -> float:
+    """Return the devices that one replica requests; the newest pod decides."""
+    for sync in reversed(syncs):
+        for pod in sync.pods:
+            if pod.gpus:
+                return float(sum(pod.gpus.values()))
+    return 0.0
+
+
+def _recorded(syncs: Sequence[RecordedSync], work: Sequence[RecordedDemand]) -> list[Moment]:
+    found = []
+    for sync, demand in zip(syncs, work, strict=True):
+        replicas = sum(not pod.deleting and not pod.finished for pod in sync.pods)
+        load = demand.total // demand.measured if demand.total is not None else None
+        found.append(Moment(sync.time, replicas, demand.measured, load, demand.saturated))
+    return found

@@ -1,0 +1,125 @@
+"""``replay hpa`` as a command: its table, its JSON, and what it says about wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adapter.hpa import from_manifest
+from tests.adapter.clientapi import api_server
+from tests.adapter.commandline import Ended, invoke
+from tests.adapter.replay.day import PERIOD, Day, manifest, waves, write
+
+HPA = "/apis/autoscaling/v2/namespaces/ml/horizontalpodautoscalers"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recorded day, and the HPA's manifest."""
+    folder = tmp_path_factory.mktemp("replay")
+    hpa = manifest("30")
+    write(folder / "day.gma", Day(waves, hpa=hpa))
+    other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "llm"}}
+    (folder / "hpa.yaml").write_text(yaml.safe_dump_all([other, hpa]))
+    return folder
+
+
+def replay(folder: Path, *arguments: str, name: str = "ml/llm") -> Ended:
+    file = ("-f", str(folder / "hpa.yaml"))
+    return invoke(
+        *("replay", "hpa", name, "--from", str(folder / "day.gma")),
+        *("--sync-period", f"{PERIOD:g}s", *(() if "-f" in arguments else file), *arguments),
+    )
+
+
+def test_the_table_recommends_and_prints_a_manifest_to_apply(folder: Path) -> None:
+    done = replay(
+        folder, "--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.5"
+    )
+    assert done.code == 0, done.output
+    lines = done.output.splitlines()
+    assert [line.split("  ")[0] for line in lines if "GPU" not in line][2:6] == [
+        "recorded",
+        "now",
+        "target 45",
+        "target 60",
+    ]
+    assert "recommended" in next(line for line in lines if line.startswith("target"))
+    assert "decided as the controller at" in done.output
+    applied = yaml.safe_load(done.output.partition("# apply this manifest, or commit it:\n")[2])
+    assert from_manifest(applied).metrics[0].target.milli == 45_000
+    expected = manifest("45")
+    assert applied == expected
+
+
+def test_the_json_has_the_figures(folder: Path) -> None:
+    done = replay(folder, "--min", "2", "--stabilization", "900", "-o", "json")
+    found = json.loads(done.output)
+    assert found["agreement"]["equal"] == found["agreement"]["compared"] > 250
+    assert [row["settings"] for row in found["variants"]] == ["now", "window 900 s, min 2"]
+    now, other = found["variants"]
+    assert other["gpuHours"] > now["gpuHours"] > 0
+    assert "cost" not in now
+    assert found["bootPods"] > 5
+
+
+def test_the_hpa_is_read_from_the_cluster_without_a_file(folder: Path, tmp_path: Path) -> None:
+    with api_server(tmp_path) as (server, file):
+        server.answers[f"{HPA}/llm"] = manifest("30")
+        done = invoke(
+            *("replay", "hpa", "llm", "-n", "ml", "--from", str(folder / "day.gma")),
+            *("--sync-period", f"{PERIOD:g}s", "--kubeconfig", str(file)),
+        )
+    assert done.code == 0, done.output
+    assert "HPA ml/llm" in done.output
+
+
+def changed(**spec: Any) -> str:
+    hpa = manifest()
+    hpa["spec"] |= spec
+    return yaml.safe_dump(hpa)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "content", "said"),
+    [
+        ("ml/llm", ("--from", "none.gma"), "", "none.gma cannot be read: No such file"),
+        ("ml/llm", ("--from", "hpa.yaml"), "", "hpa.yaml is not a recording: give a file that"),
+        ("ml/llm", ("-n", "chat"), "", "ml/llm and -n chat name two namespaces: remove one"),
+        ("ml/other", (), "", "hpa.yaml has no HorizontalPodAutoscaler ml/other: it has 1"),
+        ("ml/llm", ("--metric", "power"), "", "has no metric of type Pods that work is divided"),
+        ("ml/llm", ("--min", "9", "--max", "3"), "", "minReplicas 9 is above maxReplicas 3"),
+        ("ml/llm", ("-f", "bad.yaml"), "a: [", "bad.yaml cannot be read as YAML"),
+        ("ml/llm", ("-f", "bad.yaml"), "[]", "bad.yaml has no HorizontalPodAutoscaler ml/llm"),
+        ("ml/llm", ("-f", "bad.yaml"), changed(metrics=[]), "spec.metrics is empty"),
+        ("ml/llm", ("-f", "bad.yaml"), changed(maxReplicas="x"), "spec.maxReplicas is 'x'"),
+    ],
+)
+def test_a_failure_is_one_line_with_the_thing_and_the_fix(
+    folder: Path, name: str, arguments: tuple[str, ...], content: str, said: str
+) -> None:
+    (folder / "bad.yaml").write_text(content)
+    files = [str(folder / each) if each.endswith((".gma", ".yaml")) else each for each in arguments]
+    done = replay(folder, *files, name=name)
+    assert done.code == 2
+    assert said in done.output
+    assert done.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--target", "60,x"), "'x': give numbers of at least 0.001, separated by commas"),
+        (("--min", "1.5"), "'1.5': give whole numbers of at least 1, separated by commas"),
+        (("--boot", "5"), "'5': write a number and s, m, h or d, such as 10m"),
+        (("--limit", "0"), "0.0 is not in the range x>0"),
+    ],
+)
+def test_a_wrong_option_is_named(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = replay(folder, *arguments)
+    assert done.code == 2
+    assert said in done.output
