@@ -15,7 +15,7 @@ import msgspec
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
-from adapter.doctor import release, rights, scrapes, store
+from adapter.doctor import release, rights, rulesfile, scrapes, store
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
@@ -114,6 +114,8 @@ class Collector:
                 ),
             }
             if own is not None:
+                reads["delegate_rights"] = self.fact(lambda: rights.delegate_reviews(self.api, own))
+                reads["rules"] = self.fact(lambda: rulesfile.read_rules_of(self.api, own))
                 inside = near if self.inside else None
                 look = partial(scrapes.self_pages, inside, fetcher, facts, own)
                 reads["self_pages"] = self.fact(look)

@@ -17,6 +17,7 @@ from adapter.doctor.objects import (
     SeenPriorityClass,
 )
 from adapter.doctor.page import ExporterPage
+from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.withoutvalue import WithoutValue
 from adapter.doctor.workloads import SeenPod, SeenWorkload
 from adapter.hpa.spec import source_key
@@ -154,6 +155,14 @@ class SelfPage(NamedTuple):
         values = [value for (series, _), value in self.samples.items() if series == name]
         return sum(values) if values else None
 
+    def by_labels(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+        """Return the values of a name by some labels."""
+        return {
+            tuple(dict(given).get(label, "") for label in labels): value
+            for (series, given), value in self.samples.items()
+            if series == name
+        }
+
     def by_label(self, name: str, label: str) -> dict[str, float]:
         """Return the values of a name by a label."""
         return {
@@ -214,6 +223,10 @@ class Facts:
     """Data of ConfigMap extension-apiserver-authentication; empty if it does not exist."""
     hpa_rights: Fact[Sequence[Review]] = _OFF
     own_rights: Fact[Sequence[Review]] = _OFF
+    delegate_rights: Fact[Sequence[Review]] = _OFF
+    """Rights without which delegates cannot be asked."""
+    rules: Fact[SeenRules | None] = _OFF
+    """The rules file; None if the settings name none."""
     nodes: Fact[Sequence[SeenNode]] = _OFF
     leases: Fact[Sequence[Lease]] = _OFF
     pods: Fact[Sequence[SeenPod]] = _OFF

@@ -12,9 +12,10 @@ import msgspec
 import yaml
 
 from adapter.client.errors import ClientError
-from adapter.doctor import release
-from adapter.doctor.facts import Fact, Facts, Hpa, SeenScaledObject
+from adapter.doctor import release, rulesfile
+from adapter.doctor.facts import Fact, Facts, Hpa, Release, SeenScaledObject, UnreadError
 from adapter.doctor.objects import ConfigMap, ResourceQuota, SeenPriorityClass, read
+from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.workloads import SeenWorkload, read_workload
 
@@ -49,11 +50,22 @@ class Manifests:
         facts.workloads = Fact(self.workloads)
         for attribute, name in (("release", release.SERVE), ("nodepool", release.NODEPOOL)):
             setattr(facts, attribute, Fact(self._release(name)))
+        facts.rules = self._rules(facts.release.value)
         if self.priorityclasses:
             facts.priorityclasses = Fact(self.priorityclasses)
         if self.quotas:
             facts.quotas = Fact(self.quotas)
         return facts
+
+    def _rules(self, found: Release | None) -> Fact[SeenRules | None]:
+        place = rulesfile.mounted(found) if found else None
+        if place is None or found is None:
+            return Fact(None)
+        data = next((m.data for m in self.configmaps if m.metadata.name == place.configmap), None)
+        if data is None:
+            text = f"no ConfigMap {place.configmap} in the files"
+            return Fact(unread=UnreadError(text, expected=True))
+        return Fact(rulesfile.seen_rules(place, data, found))
 
     def _release(self, name: str) -> Any:
         workload = release.find(self.workloads, name)

@@ -31,6 +31,7 @@ class Right(NamedTuple):
     group: str
     resource: str
     namespace: str = ""
+    name: str = ""
 
 
 _HPA_NEEDS: Final = (Right("get", CUSTOM, f"pods/{_METRIC}"),)
@@ -65,10 +66,31 @@ async def own_reviews(api: Api, release: Release | None) -> Sequence[Review]:
     """Review the rights of the adapter's account; raises ClientError."""
     if release is None:
         return []
+    return [await _review(api, _user(release), right) for right in adapter_needs(release)]
+
+
+async def delegate_reviews(api: Api, release: Release) -> Sequence[Review]:
+    """Review the rights without which delegates cannot be asked; raises ClientError.
+
+    The account as which the adapter asks must read metrics, and the adapter must request its
+    tokens. Nothing is known of the account behind a token file.
+    """
+    settings = release.settings
+    chosen = settings.delegation if settings else None
+    if settings is None or chosen is None or not chosen.delegates or not chosen.service_account:
+        return []
+    namespace, _, name = chosen.service_account.partition("/")
+    groups = sorted({group for each in chosen.delegates for group in each.api_groups})
+    needs = [Right("get", group, "*") for group in groups]
+    found = [await _review(api, f"{_ACCOUNT}{namespace}:{name}", right) for right in needs]
+    token = Right("create", "", "serviceaccounts/token", namespace, name)
+    return [*found, await _review(api, _user(release), token)]
+
+
+def _user(release: Release) -> str:
     meta = release.workload.metadata
     name = release.workload.spec.template.spec.service_account_name or "default"
-    user = f"{_ACCOUNT}{meta.namespace}:{name}"
-    return [await _review(api, user, right) for right in adapter_needs(release)]
+    return f"{_ACCOUNT}{meta.namespace}:{name}"
 
 
 async def _review(api: Api, user: str, right: Right) -> Review:
@@ -83,6 +105,8 @@ async def _review(api: Api, user: str, right: Right) -> Review:
         ("name" if resource == "configmaps" else "subresource"): sub,
         "namespace": right.namespace,
     }
+    if right.name:
+        attributes["name"] = right.name
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",

@@ -39,6 +39,14 @@ class Resources(_Object, frozen=True):
     requests: dict[str, str | int | float] = {}
 
 
+class Mount(_Object, frozen=True):
+    """Where a container sees a volume."""
+
+    name: str = ""
+    mount_path: str = ""
+    sub_path: str = ""
+
+
 class Container(_Object, frozen=True):
     """A container of a pod."""
 
@@ -49,6 +57,7 @@ class Container(_Object, frozen=True):
     env: list[EnvVar] = []
     ports: list[Port] = []
     resources: Resources = Resources()
+    volume_mounts: list[Mount] = []
 
     def variable(self, name: str) -> str | None:
         """Return the value of a variable, or None without it."""
@@ -67,11 +76,29 @@ class SecretVolume(_Object, frozen=True):
     secret_name: str = ""
 
 
+class _Item(_Object, frozen=True):
+    key: str = ""
+    path: str = ""
+
+
+class ConfigMapVolume(_Object, frozen=True):
+    """``configMap`` of a volume."""
+
+    name: str = ""
+    items: list[_Item] = []
+
+    def key(self, path: str) -> str:
+        """Return the key behind a file of the volume; empty without one."""
+        if not self.items:
+            return path
+        return next((each.key for each in self.items if each.path == path), "")
+
+
 class ConfigVolume(_Object, frozen=True):
     """A volume; ``configMap`` names the ConfigMap, ``secret`` the Secret."""
 
     name: str = ""
-    config_map: SeenName | None = None
+    config_map: ConfigMapVolume | None = None
     secret: SecretVolume | None = None
 
 

@@ -115,6 +115,8 @@ class RuleService:
             else None
         )
         """The resources that ``resourceRules`` give; None if they are not served."""
+        self.shared: dict[str, Callable[[], int]] = {}
+        """API -> returns how many of its metrics a rule and the catalogue both have."""
         self._log_problems()
 
     def _usage(self, ask: UsageAsk, *, pods: bool) -> UsageReader:

@@ -40,12 +40,18 @@ UNREAD: Final = counter(
     "Reads of a delegate's discovery that failed.",
     "delegate",
 )
+PROBLEM: Final = gauge(
+    "gma_delegate_discovery_problem",
+    "1 while the newest read of a delegate's discovery has failed, by outcome. Absent otherwise.",
+    *("delegate", "outcome"),
+    known=OUTCOMES,
+)
 LOOPS: Final = counter(
     "gma_delegate_loops_total",
     "Requests that got 508, because a server that delegates sent them and they would have been "
     "delegated again.",
 )
-FAMILIES: Final = (REQUESTS, DURATIONS, IN_FLIGHT, METRICS, READ, UNREAD, LOOPS)
+FAMILIES: Final = (REQUESTS, DURATIONS, IN_FLIGHT, METRICS, READ, UNREAD, PROBLEM, LOOPS)
 
 
 def delegate_families(delegation: Delegation) -> Iterator[Metric]:
@@ -67,4 +73,7 @@ def delegate_families(delegation: Delegation) -> Iterator[Metric]:
     )
     yield READ.rows(((each.name,), each.age) for each in all_of_them if each.age is not None)
     yield UNREAD.rows(((each.name,), each.discovery_failures) for each in all_of_them)
+    yield PROBLEM.rows(
+        ((each.name, each.problem_outcome), 1) for each in all_of_them if each.problem_outcome
+    )
     yield LOOPS.one(delegation.loops)

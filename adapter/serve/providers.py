@@ -60,7 +60,11 @@ def build_providers(
     rules = build_rules(settings, objects, client)
     if rules is not None:
         prefer = settings.rules.prefer == "rules"
-        custom = CustomBeside(gpu, rules.custom, prefer_rules=prefer)
+        beside = CustomBeside(gpu, rules.custom, prefer_rules=prefer)
+        rules.shared["custom"] = lambda: beside.both
+        custom = beside
         if external is not None:
-            external = ExternalBeside(external, rules.external, prefer_rules=prefer)
+            both = ExternalBeside(external, rules.external, prefer_rules=prefer)
+            rules.shared["external"] = lambda: both.both
+            external = both
     return Providers(gpu, custom, external, rules)

@@ -24,6 +24,12 @@ METRICS: Final = gauge(
 OVER: Final = gauge(
     "gma_rule_metrics_left_out", "Metrics of the rules that are left out, above the limit."
 )
+SHARED: Final = gauge(
+    "gma_rule_metrics_shared",
+    "Metrics that a rule and the catalogue both have; rules.prefer decides which one serves them.",
+    "api",
+    known=("custom", "external"),
+)
 SERIES_OUT: Final = gauge(
     "gma_rule_series_left_out",
     "Series of the last discovery that are left out: malformed, or above the limits.",
@@ -54,7 +60,7 @@ LEFT: Final = counter(
     known=LEFT_OUT,
 )
 FAMILIES: Final = (
-    *(FILE_OK, RULES, BROKEN, METRICS, OVER, SERIES_OUT, DISCOVERED, DISCOVERY_FAILURES),
+    *(FILE_OK, RULES, BROKEN, METRICS, OVER, SHARED, SERIES_OUT, DISCOVERED, DISCOVERY_FAILURES),
     *(QUERIES, RECALLED, FAILED, TOOK, LEFT),
 )
 
@@ -69,6 +75,7 @@ def rule_families(service: RuleService) -> Iterator[Metric]:
     yield BROKEN.one(sum(problem.broken for problem in rules.problems))
     yield METRICS.by({"custom": len(registry.custom), "external": len(registry.external)})
     yield OVER.one(registry.left_out)
+    yield SHARED.by({api: count() for api, count in service.shared.items()})
     yield SERIES_OUT.one(service.series_left_out)
     if service.last_discovery:
         yield DISCOVERED.one(service.last_discovery)

@@ -50,6 +50,8 @@ class Delegate:
         self._listings: dict[str, Listing] = {}
         self.problem = "its discovery has not been read yet"
         """Why the newest discovery is not known; empty if it is."""
+        self.problem_outcome = ""
+        """Its outcome, for metrics; empty before the first read and without a problem."""
         self.outcomes: Counter[str] = Counter()
         """Requests for metrics by outcome."""
         self.durations = Durations(SLOW)
@@ -85,17 +87,18 @@ class Delegate:
                 for group in sorted(self.options.groups):
                     self._listings[group] = await self._read(group)
         except TimeoutError:
-            self._failed(f"no discovery within {self.options.timeout:g} s")
+            self._failed("timeout", f"no discovery within {self.options.timeout:g} s")
         except DelegateFailure as failure:
-            self._failed(str(failure))
+            self._failed(failure.outcome, str(failure))
         else:
             if self.problem:
                 rows = {group: len(found.rows) for group, found in self._listings.items()}
                 log.info("discovery of a delegate read", delegate=self.name, rows=rows)
-            self.problem = ""
+            self.problem = self.problem_outcome = ""
 
-    def _failed(self, problem: str) -> None:
+    def _failed(self, outcome: str, problem: str) -> None:
         self.discovery_failures += 1
+        self.problem_outcome = outcome
         if problem != self.problem:
             log.warning(
                 "discovery of a delegate failed",
@@ -114,7 +117,8 @@ class Delegate:
                 bodies[version] = reply.body
             elif reply.status != 404:
                 said = status_message(reply.status, reply.body)
-                raise DelegateFailure("error", f"status {reply.status} to discovery: {said}")
+                outcome = "refused" if reply.status in (401, 403) else "error"
+                raise DelegateFailure(outcome, f"status {reply.status} to discovery: {said}")
         before = self._listings.get(group)
         return await asyncio.to_thread(listing, group, bodies, self._clock(), before)
 

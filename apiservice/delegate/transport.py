@@ -100,8 +100,7 @@ class HttpTransport:
             raise DelegateFailure("invalid", "the answer is incomplete") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             text = transport_failure(error)
-            outcome = "invalid" if isinstance(error, aiohttp.ClientResponseError) else "unreachable"
-            raise DelegateFailure(outcome, text.replace(token, "…")) from error
+            raise DelegateFailure(_outcome(error), text.replace(token, "…")) from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -114,6 +113,12 @@ class HttpTransport:
                 auto_decompress=False,
             )
         return self._session
+
+
+def _outcome(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+        return "untrusted"
+    return "invalid" if isinstance(error, aiohttp.ClientResponseError) else "unreachable"
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:

@@ -19,6 +19,10 @@ _UNKNOWN: Final = "signed by unknown authority"
 """What Go's TLS client says of a certificate that another CA signed."""
 _VOLUME: Final = "certificate"
 """Volume of the chart's Deployment that has the serving certificate."""
+TWO_WAYS: Final = (
+    "make that program a delegate (docs/delegation.md), or take its rules over "
+    "(docs/migrate-from-prometheus-adapter.md)"
+)
 _ENDPOINTS: Final = ("MissingEndpoints", "ServiceNotFound", "ServicePortError", "EndpointsNotFound")
 
 
@@ -58,20 +62,31 @@ def taken(facts: Facts) -> Iterator[Finding]:
     `docs/migrate-from-prometheus-adapter.md`.
     """
     for each in facts.apiservices.read():
-        if each.spec.group != CUSTOM or each.spec.service is None or _is_ours(facts, each):
+        if each.spec.group != CUSTOM or each.spec.service is None or is_ours(facts, each):
             continue
         service = each.spec.service
+        known = is_delegate(facts, each)
         yield Finding(
             f"apiservice {each.metadata.name}",
             f"belongs to Service {service.namespace}/{service.name}, so HPAs ask that program",
-            "make that program a delegate (docs/delegation.md), or take its rules over "
-            "(docs/migrate-from-prometheus-adapter.md)",
+            "it is a delegate: point the APIService to the adapter (docs/delegation.md)"
+            if known
+            else TWO_WAYS,
             f"kubectl get apiservice {each.metadata.name} -o yaml",
-            Severity.ERROR if facts.release.value is not None else Severity.WARNING,
+            Severity.WARNING if known or facts.release.value is None else Severity.ERROR,
         )
 
 
-def _is_ours(facts: Facts, each: ApiService) -> bool:
+def is_delegate(facts: Facts, each: ApiService) -> bool:
+    """Return whether the adapter asks the program that an APIService names."""
+    service = each.spec.service
+    named = (service.namespace, service.name) if service else ("", "")
+    rows = (row.service for row in facts.settings.delegation.delegates)
+    return any((row.namespace, row.name) == named for row in rows)
+
+
+def is_ours(facts: Facts, each: ApiService) -> bool:
+    """Return whether an APIService names the adapter's Service."""
     release, service = facts.release.value, each.spec.service
     if release is None or service is None:
         return each.metadata.labels.get("app.kubernetes.io/name") == NAME
@@ -83,7 +98,7 @@ def _unavailable(facts: Facts) -> Iterator[tuple[ApiService, SeenCondition]]:
     for each in facts.apiservices.read():
         if each.spec.group not in (CUSTOM, EXTERNAL, RESOURCE, f"view.{NAME}.io"):
             continue
-        if each.spec.group == RESOURCE and not _is_ours(facts, each):
+        if each.spec.group == RESOURCE and not is_ours(facts, each):
             continue  # metrics-server has checks of its own
         for condition in each.status.conditions:
             if condition.type == "Available" and condition.status == "False":
@@ -142,7 +157,7 @@ def _certificate_fix(facts: Facts, each: ApiService, condition: SeenCondition) -
                 f"its caBundle is of another CA: copy that of {name}, which works",
                 _patch_ca(each, f"get apiservice {name}", "{.spec.caBundle}"),
             )
-        if (secret := _certificate_secret(facts)) and _is_ours(facts, each):
+        if (secret := _certificate_secret(facts)) and is_ours(facts, each):
             namespace, name = secret
             return (
                 f"its caBundle is of another CA: copy the CA from Secret {namespace}/{name}",

@@ -13,8 +13,6 @@ from adapter.hpa import quantity
 _WEEKS: Final = 14 * 86400.0
 _MEMORY: Final = 0.85
 _SHARE: Final = 0.05
-_LIST_AGE: Final = 120.0
-"""Seconds: four reads of a delegate's discovery."""
 _APART: Final = 0.2
 _COUNTS: Final = {
     "gma_snapshot_devices": "devices",
@@ -23,7 +21,8 @@ _COUNTS: Final = {
 }
 
 
-def _pages(facts: Facts) -> list[SelfPage]:
+def replica_pages(facts: Facts) -> list[SelfPage]:
+    """Return the own metrics of the replicas; raises NotApplicableError without one."""
     installed(facts)
     pages = list(facts.self_pages.read())
     if not pages:
@@ -31,7 +30,8 @@ def _pages(facts: Facts) -> list[SelfPage]:
     return pages
 
 
-def _metrics(facts: Facts, page: SelfPage) -> str:
+def metrics_log(facts: Facts, page: SelfPage) -> str:
+    """Return the command that prints the log of a replica."""
     meta = installed(facts).workload.metadata
     return f"kubectl -n {meta.namespace} logs {page.pod} --tail=20"
 
@@ -44,7 +44,7 @@ def disagree(facts: Facts) -> Iterator[Finding]:
 
     See the log of the replica with the smaller number.
     """
-    pages = _pages(facts)
+    pages = replica_pages(facts)
     for name, words in _COUNTS.items():
         values = {page.pod: value for page in pages if (value := page.sum(name)) is not None}
         low = min(values, key=lambda pod: values[pod], default="")
@@ -73,7 +73,7 @@ def memory(facts: Facts) -> Iterator[Finding]:
     ]
     if not limits:
         raise NotApplicableError("the adapter has no memory limit")
-    for page in _pages(facts):
+    for page in replica_pages(facts):
         used = page.sum("process_resident_memory_bytes")
         if used is not None and used > _MEMORY * float(limits[0]):
             mib = 1 << 20
@@ -95,7 +95,7 @@ def certificate(facts: Facts) -> Iterator[Finding]:
     Run the CronJob now, and see the log of its last Job.
     """
     meta = installed(facts).workload.metadata
-    for page in _pages(facts):
+    for page in replica_pages(facts):
         ends = page.sum("gma_serving_certificate_expiry_timestamp_seconds")
         if ends is not None and ends - facts.now < _WEEKS:
             days = (ends - facts.now) / 86400
@@ -118,7 +118,7 @@ def rejects(facts: Facts) -> Iterator[Finding]:
 
     `docs/troubleshooting.md` explains each reason.
     """
-    for page in _pages(facts):
+    for page in replica_pages(facts):
         series, scrapes = page.sum("gma_snapshot_series"), page.sum("gma_scrapes_total")
         targets = page.sum("gma_scrape_targets")
         found = page.by_label("gma_rejects_total", "reason")
@@ -131,31 +131,6 @@ def rejects(facts: Facts) -> Iterator[Finding]:
                 f"pod {page.pod}",
                 f"has left out {count:.0f} samples or values, most of them by {reason}",
                 "see this reason in docs/troubleshooting.md",
-                _metrics(facts, page),
+                metrics_log(facts, page),
             )
-            return
-
-
-@check("GMA715", CheckSection.OURS, "the delegates list their metrics", Severity.WARNING)
-def delegates(facts: Facts) -> Iterator[Finding]:
-    """The adapter cannot read the discovery of a delegate, another metrics server that it asks.
-    HPAs on the metrics of this delegate keep their replica counts; other metrics are not affected.
-
-    The log of the adapter names the cause: an address, a certificate that is not trusted, a right
-    that is missing, or a delegate that does not run. `docs/delegation.md` describes the settings.
-    """
-    for page in _pages(facts):
-        failures = page.by_label("gma_delegate_discovery_failures_total", "delegate")
-        ages = page.by_label("gma_delegate_discovery_age_seconds", "delegate")
-        for name, count in sorted(failures.items()):
-            age = ages.get(name)
-            if count and (age is None or age > _LIST_AGE):
-                said = "never" if age is None else f"{age:.0f} s ago"
-                yield Finding(
-                    f"delegate {name}",
-                    f"its discovery was last read {said}, so HPAs on its metrics get no values",
-                    "see the cause in the adapter's log: discovery of a delegate failed",
-                    _metrics(facts, page),
-                )
-        if failures:
             return

@@ -24,6 +24,7 @@ from adapter.doctor.facts import (
 from adapter.doctor.objects import ApiService, Lease, SeenNode, SeenPriorityClass, read
 from adapter.doctor.page import ExporterPage, reduced
 from adapter.doctor.release import release
+from adapter.doctor.rulesfile import mounted, seen_rules
 from adapter.doctor.scalers import read_hpa
 from adapter.doctor.workloads import SeenPod, SeenWorkload, read_pod, read_workload
 
@@ -200,10 +201,12 @@ def own_workload(
             container(
                 more.pop("image", f"registry/{NAME}:0.1.0"),
                 resources={"limits": {"memory": "1Gi"}},
+                volumeMounts=[{"name": "rules", "mountPath": "/etc/rules"}],
             )
         ],
         "volumes": [
             {"name": "config", "configMap": {"name": NAME}},
+            {"name": "rules", "configMap": {"name": "rules"}},
             *more.pop("volumes", ()),
         ],
     }
@@ -321,7 +324,21 @@ def nodepool(config: str = "nodepool: {way: auto}\n", **more: Any) -> Release:
     return release(deployment, [], {"config.yaml": config})
 
 
-FROM_STORE = "source: {kind: prometheus, prometheus: {url: 'http://prometheus.monitoring:9090'}}\n"
+FROM_STORE = """
+source: {kind: prometheus, prometheus: {url: 'http://prometheus.monitoring:9090'}}
+rules: {file: /etc/rules/config.yaml}
+external: {enabled: true}
+delegation:
+  service_account: gpu-metrics/gma-delegation
+  delegates:
+  - {name: old, service: {namespace: monitoring, name: prometheus-adapter}}
+"""
+RULES = """
+rules:
+- seriesQuery: requests{namespace!="",pod!=""}
+  resources: {template: <<.Resource>>}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+"""
 
 
 def row(on: str, holder: str = "", **more: str) -> dict[str, str]:
@@ -352,4 +369,31 @@ def clean_store() -> Facts:
     own = [each for each in facts.pods.read() if each.pod.ref.namespace == HOME]
     facts.release = Fact(own_workload(FROM_STORE, own))
     facts.store = Fact(stored())
+    external = apiservice("v1beta1.external.metrics.k8s.io")
+    facts.apiservices = Fact([*facts.apiservices.read(), external])
+    given_rules(facts, RULES)
+    facts.self_pages = Fact([rules_page()])
+    account = "system:serviceaccount:gpu-metrics:gma-delegation"
+    facts.delegate_rights = Fact([review(account, "*.custom.metrics.k8s.io")])
     return facts
+
+
+def given_rules(facts: Facts, text: str) -> None:
+    """Set what the ConfigMap with the rules contains."""
+    own = facts.release.read()
+    place = mounted(own) if own else None
+    assert own
+    assert place
+    facts.rules = Fact(seen_rules(place, {place.key: text}, own))
+
+
+def rules_page(**values: float) -> SelfPage:
+    """The own metrics of a replica that serves rules."""
+    usual: dict[str, float] = {
+        "gma_rules_file_ok": 1,
+        "gma_rules_broken": 0,
+        "gma_rule_discovery_failures_total": 2,
+        "gma_rule_discovery_last_success_timestamp_seconds": NOW.timestamp() - 60,
+        "gma_rule_queries_total": 400,
+    }
+    return self_page("gma-1", **(usual | values))

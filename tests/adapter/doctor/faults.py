@@ -702,10 +702,3 @@ def many_rejects(facts: Facts) -> None:
     one = self_page("gma-1")
     key = ("gma_rejects_total", (("reason", "no_gpu_in_spec"),))
     facts.self_pages = Fact([SelfPage("gma-1", {**one.samples, key: 900.0})])
-
-
-@fault("GMA715")
-def delegate_without_list(facts: Facts) -> None:
-    one = self_page("gma-1")
-    key = ("gma_delegate_discovery_failures_total", (("delegate", "old"),))
-    facts.self_pages = Fact([SelfPage("gma-1", {**one.samples, key: 7.0})])

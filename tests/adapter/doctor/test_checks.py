@@ -25,18 +25,19 @@ from tests.adapter.doctor.clean import (
     stored,
 )
 from tests.adapter.doctor.faults import FAULTS, VLLM, Fault, server_pod
+from tests.adapter.doctor.faultsofothers import FAULTS as OF_OTHERS
 
 CHECKS = {each.id: each for each in registered()}
 COMMANDS = ("kubectl ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
 CASES = [
     pytest.param(identity, change, id=f"{identity}-{change.__name__}")
-    for identity, changes in FAULTS.items()
+    for identity, changes in (*FAULTS.items(), *OF_OTHERS.items())
     for change in changes
 ]
 
 
 def test_every_check_has_a_fault() -> None:
-    assert set(FAULTS) == set(CHECKS)
+    assert {*FAULTS, *OF_OTHERS} == set(CHECKS)
 
 
 @pytest.mark.parametrize("world", [clean, clean_store])

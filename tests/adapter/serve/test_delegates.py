@@ -123,7 +123,8 @@ async def test_metrics_of_a_delegate_that_is_not_reached(tmp_path: Path) -> None
             for sample in family.samples
         }
     assert found["gma_delegate_discovery_failures_total", "old"] == 1
+    assert found["gma_delegate_discovery_problem", "old", "unreachable"] == 1
     assert found["gma_delegate_requests_total", "old", "ok"] == 0
     assert found["gma_delegate_loops_total",] == 0
     assert not any(name.startswith("gma_delegate_metrics") for name, *_ in found)
-    assert len(FAMILIES) == 7
+    assert len(FAMILIES) == 8

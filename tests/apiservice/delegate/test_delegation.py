@@ -321,6 +321,7 @@ async def test_a_certificate_of_another_name_is_refused(
         found = await world.get(HTTP)
     assert found.status_code == 503
     assert "certificate verify failed" in found.json()["message"]
+    assert delegate.outcomes == {"untrusted": 1}
     assert other.asked == []
 
 
