@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Two test processes for each core: half of their time they wait for processes, sockets and timers.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8)))
+# Attacks at the same time, each on a process of its own: for half of the time they wait.
+ATTACKS ?= 3
 # Tests with targets of their own.
 ELSEWHERE := --ignore=tests/e2e --ignore=tests/attack --ignore=tests/browser
 # The lock files contain no address of a package index.
@@ -56,7 +58,7 @@ browser: $(READY) ## test the page of ui in headless Chromium (ARGS="-k name", A
 	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 attack: $(READY) ## attack the real serve process, bounded in count and time (ARGS="-k name")
-	$(BIN)/python -m pytest tests/attack $(ARGS)
+	$(BIN)/python -m pytest tests/attack -n $(ATTACKS) --dist load $(ARGS)
 
 ##@ Measure
 

@@ -10,11 +10,8 @@ import pytest
 
 from tests.attack.siege import Siege, besieged
 
-_ROWS = pytest.StashKey[list[str]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_ROWS] = []
+_SEEN = "what the observer saw"
+"""A property of a test's report, which a process of xdist sends to the one that prints."""
 
 
 @pytest.fixture
@@ -28,14 +25,14 @@ def siege(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[.
             return started[-1]
 
         yield start
-    rows = request.config.stash[_ROWS]
-    rows.extend(each.seen.row(request.node.name) for each in started)
+    rows = ((_SEEN, each.seen.row(request.node.name)) for each in started)
+    request.node.user_properties.extend(rows)
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    if rows := config.stash[_ROWS]:
-        terminalreporter.section("what the observer saw")
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = (each for found in terminalreporter.stats.values() for each in found)
+    ends = (each for each in reports if getattr(each, "when", "") == "teardown")
+    if rows := [row for each in ends for name, row in each.user_properties if name == _SEEN]:
+        terminalreporter.section(_SEEN)
         for row in rows:
             terminalreporter.line(row)

@@ -16,7 +16,7 @@ from adapter.keda.service import NAME
 from tests.adapter.keda.client import serialize
 from tests.attack.siege import Siege
 
-SECONDS = "8"
+SECONDS = "6"
 CONNECTIONS = 2000
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.attack.siege import Siege, exporter_pod, tenant_pod
 
-SECONDS = 14.0
+SECONDS = 11.0
 AGE_LIMIT = 8.0
 """Seconds without a good page of the victim's exporter after which the victim has no value."""
 PODS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.adapter.serve.conftest import Running
+from tests.adapter.serve.test_views import GROUP
 from tests.adapter.serving import eventually, ready, values
 
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
@@ -12,6 +13,7 @@ SETTINGS = {
     "values": {"age_limit": "1s"},
     "cluster": {"stale_after": "1s"},
     "external": {"enabled": True},
+    "view": {"enabled": False},
 }
 
 
@@ -56,3 +58,7 @@ def test_external_metrics_are_served_if_enabled(running: Running) -> None:
     assert (item["value"], item["metricLabels"]["pod"]) == ("80", "p0")
     listed = running.client.get(EXTERNAL).raise_for_status().json()["resources"]
     assert {"gpu_utilization", "dcgm_fi_dev_gpu_util"} <= {row["name"] for row in listed}
+
+
+def test_without_the_view_api_its_group_is_unknown(running: Running) -> None:
+    assert running.client.get(f"{GROUP}/gpus").status_code == 404

@@ -8,7 +8,7 @@ import httpx
 import yaml
 
 from tests.adapter.serve.conftest import Running
-from tests.adapter.serving import POD, Lab, eventually, ready
+from tests.adapter.serving import POD, eventually, ready
 
 NAME = "p0"
 GROUP = "/apis/view.gpu-metrics-adapter.io/v1alpha1"
@@ -59,9 +59,3 @@ def test_gpus_pods_and_workloads_are_shown_with_the_hpa(running: Running) -> Non
     assert (workload["HPA"], workload["Target"]) == ("scale", "gpu_utilization ?/60")
     found = client.get(f"{GROUP}/namespaces/ns/gpupods/{NAME}").json()
     assert found["hpas"][0]["name"] == "scale"
-
-
-def test_without_the_view_api_its_group_is_unknown(lab: Lab) -> None:
-    lab.config["view"] = {"enabled": False}
-    with lab.serving() as serving, serving.client() as client:
-        assert client.get(f"{GROUP}/gpus").status_code == 404

@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.image.dockerfile import ROOT, sources
+
+pytestmark = pytest.mark.e2e
 
 BUILD = ("pip", "wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation")
 
