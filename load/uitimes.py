@@ -5,6 +5,7 @@ New values arrive all the time. Each interaction is done twice: on a fresh page,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import defaultdict
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 from selenium import webdriver
-from selenium.common.exceptions import WebDriverException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -31,6 +32,7 @@ _LIMIT: Final = 100.0
 """Milliseconds of one interaction."""
 _STEP: Final = 0.05
 """Seconds of CPU of one step of the event loop."""
+_TRIES: Final = 20
 _LATER: Final = 0.3
 """Seconds after which the browser has reported what an input took."""
 _OBSERVE: Final = """
@@ -112,10 +114,10 @@ def _interactions(browser: webdriver.Chrome) -> Iterator[tuple[str, Act]]:
         return lambda: ActionChains(browser).send_keys(key).perform()
 
     def click(selector: str) -> Act:
-        return _element(browser, selector).click
+        return lambda: _click(browser, selector)
 
-    _element(browser, ".map-scroll")
-    browser.execute_script("document.querySelector('.map-scroll').focus({preventScroll: true})")
+    uipage.wait(browser, "document.querySelector('.map-scroll')")
+    browser.execute_script("document.querySelector('.map-scroll').focus()")
     for key in (Keys.ARROW_RIGHT, Keys.ARROW_DOWN, Keys.PAGE_DOWN, Keys.END, Keys.HOME) * 2:
         yield "key on the map", press(key)
     for key in ("/", *"node-0042"):
@@ -127,7 +129,8 @@ def _interactions(browser: webdriver.Chrome) -> Iterator[tuple[str, Act]]:
             yield "another view of a panel", click(view)
         for head in browser.find_elements("css selector", f"#{panel}-body th button"):
             if head.is_displayed():
-                yield "order of a table", _seen(browser, head).click
+                _see(browser, head)
+                yield "order of a table", head.click
     yield "another view of a panel", click("#fleet-tools button[data-value='']")
     for panel in ("hpas", "pods"):
         yield "open an explanation", click(f"#{panel}-body tbody a")
@@ -147,15 +150,20 @@ _TABLES: Final = (
 """Panels with a table, and what shows it."""
 
 
-def _element(browser: webdriver.Chrome, selector: str) -> WebElement:
+def _click(browser: webdriver.Chrome, selector: str) -> None:
     uipage.wait(browser, f'document.querySelector("{selector}")')
-    return _seen(browser, browser.find_element("css selector", selector))
+    for _ in range(_TRIES):
+        # New values build a row again, also between the look for it and the click.
+        with contextlib.suppress(StaleElementReferenceException):
+            found = browser.find_element("css selector", selector)
+            _see(browser, found)
+            found.click()
+            return
+    raise RuntimeError(f"never there for a click: {selector}")
 
 
-def _seen(browser: webdriver.Chrome, found: WebElement) -> WebElement:
+def _see(browser: webdriver.Chrome, found: WebElement) -> None:
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
-    time.sleep(0.1)
-    return found
 
 
 def table(found: Measured) -> Table:

@@ -55,6 +55,17 @@ def test_a_link_that_is_older_than_the_filters_keeps_them(serve: Opener) -> None
     assert str(page.js("location.hash")).endswith("?namespace=chat")
 
 
+def test_a_page_that_becomes_wide_shows_its_filters(serve: Opener) -> None:
+    page = serve("demo").open(width=600)
+    assert not page.find("#filter-namespace").is_displayed()
+    page.size(1280)
+    page.wait("document.getElementById('filters').open")
+    assert page.find("#filter-namespace").is_displayed()
+    page.size(600)
+    page.wait("!document.getElementById('filters').open")
+    assert page.find("#filters summary").is_displayed()
+
+
 def test_what_fits_no_filter_says_so(serve: Opener) -> None:
     page = serve("demo").open("#/?q=no-such-name")
     assert page.text("#hpas-body").startswith("Nothing fits the filters.")

@@ -98,7 +98,13 @@ export function listen(parts, onTheme, onResume) {
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onTheme);
   showTheme();
-  if (matchMedia("(max-width: 899px)").matches) get("filters").open = false;
+  // The filters fold on a narrow page only: a wide one has nothing to unfold them with.
+  const narrow = matchMedia("(max-width: 899px)");
+  const fold = () => {
+    get("filters").open = !narrow.matches;
+  };
+  narrow.addEventListener("change", fold);
+  fold();
 }
 
 function showPause(paused) {

@@ -84,7 +84,7 @@ export class Fleet {
     if (!this.gpus || !this.width) return;
     const tiles = this.kept.map((index) => ({ index, pool: this.cell(index, "pool") ?? "", node: this.cell(index, "node") ?? "" }));
     const most = parseFloat(getComputedStyle(this.scroll).maxHeight) || 520;
-    this.layout = layout(tiles, this.width, Math.min(most, this.width < 560 ? 420 : most));
+    this.layout = layout(tiles, this.width, Math.min(most, this.width < 440 ? 420 : most));
     this.position = Math.min(this.position, Math.max(0, tiles.length - 1));
     this.scroll.style.height = `${Math.min(this.layout.height, most)}px`;
     this.canvas.parentElement.style.marginBottom = `${Math.max(0, this.layout.height - Math.min(this.layout.height, most))}px`;
