@@ -305,7 +305,7 @@ def _check(settings: Settings) -> None:
     # Imported late: --help needs none of it.
     from adapter.process.config import ConfigError  # noqa: PLC0415
     from adapter.serve.check import unusable  # noqa: PLC0415
-    from adapter.serve.rules import rule_problems  # noqa: PLC0415
+    from adapter.serve.rules import rule_problems, rule_queries  # noqa: PLC0415
 
     problems = list(unusable(settings))
     try:
@@ -316,6 +316,8 @@ def _check(settings: Settings) -> None:
         _refuse([*problems, *rules])
     for problem in rules:
         click.echo(f"gpu-metrics-adapter: {problem}", err=True)
+    for line in rule_queries(settings):
+        click.echo(line)
     click.echo(
         "settings are valid, and the files that they name can be used; "
         "the API server and the source were not asked"

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 
 from adapter.rules.matchers import valid_name
 from adapter.rules.objects import ObjectNames
+from adapter.rules.promql import ObjectKey
 from adapter.rules.registry import CustomMetric, Registry
-from adapter.rules.rule import RuleObjects
+from adapter.rules.rule import MetricRule, RuleObjects
 from adapter.rules.store import RuleStore
 from adapter.rules.vector import Value
+from adapter.rules.wideanswers import WideAnswers
+from adapter.rules.widevalues import WideAnswer
 from apiservice.errors import MetricNotFound, MetricUnknown, Unavailable
 from apiservice.labels.selector import Selector
 from apiservice.provider import (
@@ -19,7 +22,7 @@ from apiservice.provider import (
     ObjectQuery,
     ObjectReference,
 )
-from apiservice.runtime.steps import WaitingSteps, parts
+from apiservice.runtime.steps import Steps, WaitingSteps, parts
 
 _STEP = 64
 
@@ -31,6 +34,8 @@ class RuleMetrics:
         registry: returns the current metrics.
         store: returns what answers queries.
         names: lists objects.
+        version: changes with the registry.
+        wide: answers without a query for each request.
     """
 
     def __init__(
@@ -39,9 +44,11 @@ class RuleMetrics:
         store: Callable[[], RuleStore],
         names: ObjectNames,
         version: Callable[[], int],
+        wide: WideAnswers,
     ) -> None:
         self._registry = registry
         self._store = store
+        self._wide = wide
         self._names = names
         self._version = version
 
@@ -76,6 +83,22 @@ class RuleMetrics:
             raise MetricUnknown(query.metric, query.resource)
         names = yield from self._selected(query, metric)
         objects = _objects(query, metric, names)
+        found = yield from self._wide.answer(*_widened(query, metric))
+        if found is not None:
+            return (yield from _from_all(query, metric, names, found))
+        try:
+            return (yield from self._narrow(query, metric, objects))
+        except Unavailable:
+            last = self._wide.last(*_widened(query, metric))
+            if last is None:
+                raise
+            return (yield from _from_all(query, metric, names, last))
+
+    def _narrow(
+        self, query: ObjectQuery, metric: CustomMetric, objects: RuleObjects
+    ) -> WaitingSteps[Answer[MetricValue]]:
+        """Answer with a query for the objects of the request."""
+        names = objects.names
         promql = metric.rule.query(metric.series, objects, query.metric_selector)
         answered = yield from self._store().answer(promql)
         if answered.vector.scalar:
@@ -88,7 +111,11 @@ class RuleMetrics:
             by_name[value.labels.get(metric.label, "")] = value
         items: list[MetricValue] = []
         for some in parts(names, _STEP):
-            items += [_item(query, metric, name, by_name[name]) for name in some if name in by_name]
+            items += [
+                _item(query, metric, name, by_name[name].milli, by_name[name].time)
+                for name in some
+                if name in by_name
+            ]
             yield None
         if query.name is not None and not items:
             raise MetricNotFound(
@@ -121,10 +148,39 @@ def _objects(query: ObjectQuery, metric: CustomMetric, names: Sequence[str]) -> 
     return RuleObjects(metric.label, names, query.namespace, metric.namespace_label)
 
 
-def _item(query: ObjectQuery, metric: CustomMetric, name: str, value: Value) -> MetricValue:
+def _widened(
+    query: ObjectQuery, metric: CustomMetric
+) -> tuple[MetricRule, str, ObjectKey, Selector]:
+    """Return what names the query for all objects."""
+    space = None if query.namespace is None else metric.namespace_label
+    return metric.rule, metric.series, ObjectKey(metric.label, space), query.metric_selector
+
+
+def _from_all(
+    query: ObjectQuery, metric: CustomMetric, names: Sequence[str], found: WideAnswer
+) -> Steps[Answer[MetricValue]]:
+    """Select the objects of the request from the values of all objects."""
+    namespace = query.namespace or ""
+    values = found.spaces.get(namespace, {})
+    items: list[MetricValue] = []
+    for some in parts(names, _STEP):
+        items += [
+            _item(query, metric, name, values[name], found.time) for name in some if name in values
+        ]
+        yield None
+    if query.name is not None and not items:
+        reason = found.left_out.get((namespace, query.name))
+        why = _why(metric, {} if reason is None else {reason: 1})
+        raise MetricNotFound(query.metric, query.resource, query.name, why)
+    return Answer(items, found.expires)
+
+
+def _item(
+    query: ObjectQuery, metric: CustomMetric, name: str, milli: int, time: float
+) -> MetricValue:
     kind = metric.kind
     described = ObjectReference(kind.kind, name, query.namespace, kind.api_version)
-    return MetricValue(described, query.metric, value.milli, int(value.time), None)
+    return MetricValue(described, query.metric, milli, int(time), None)
 
 
 def _why(metric: CustomMetric, left_out: dict[str, int]) -> str:

@@ -17,6 +17,10 @@ class RuleOptions:
     """Series without a sample for longer than this have no metric."""
     cache: float = 5.0
     """For which the answer to a query serves further requests."""
+    widen: bool = True
+    """Whether a rule is asked once for all objects if its template allows it."""
+    interval: float = 10.0
+    """Between two queries of a rule for all objects."""
     prefer_rules: bool = True
     """Whether a rule wins for a metric that the catalogue has too."""
     resource_metrics: bool = False

@@ -15,6 +15,7 @@ from adapter.rules.compiling import (
     template_of,
 )
 from adapter.rules.gotemplate.errors import TemplateError
+from adapter.rules.gotemplate.nodes import Node
 from adapter.rules.gotemplate.template import Arguments, GoTemplate
 from adapter.rules.pattern import Pattern
 from adapter.rules.resourcerule import ResourceRules, compile_resource_rules
@@ -113,6 +114,19 @@ class MetricRule:
             expressions.append(matchers.matcher(label, "=", namespace))
             values[label] = namespace
         return self._execute(series, expressions, values, [])
+
+    @property
+    def template_nodes(self) -> Sequence[Node]:
+        """The nodes of ``metricsQuery``."""
+        return self._query.nodes
+
+    def rendered(self, series: str, expressions: str, label: str) -> str:
+        """Return the query for objects with a text in place of the label matchers.
+
+        Raises:
+            BadQuery: the template fails.
+        """
+        return self._execute(series, [expressions], {}, [label])
 
     def _execute(
         self, series: str, expressions: list[str], values: dict[str, str], group_by: list[str]

@@ -29,6 +29,8 @@ from adapter.rules.series import SeriesShape, Shapes
 from adapter.rules.store import RuleStore
 from adapter.rules.usage import Ask as UsageAsk
 from adapter.rules.usage import Served, UsageReader
+from adapter.rules.wideanswers import WideAnswers, WideOptions
+from adapter.rules.widening import why_not
 from adapter.sources.errors import SourceError
 from apiservice.runtime.filestamp import Changes
 from apiservice.runtime.steps import paced
@@ -103,7 +105,11 @@ class RuleService:
         self.settled = False
         """Whether a discovery has ended, with or without success."""
         names = ObjectNames(objects, ask)
-        self.custom = RuleMetrics(lambda: self.registry, lambda: self.store, names, self._version)
+        wide = WideOptions(options.widen, options.interval, store.oldest)
+        self.wide = WideAnswers(lambda: self.store, wide, clock)
+        self.custom = RuleMetrics(
+            lambda: self.registry, lambda: self.store, names, self._version, self.wide
+        )
         self.external = RuleExternalMetrics(
             lambda: self.registry, lambda: self.store, self._version
         )
@@ -133,18 +139,23 @@ class RuleService:
         return sum(shapes.left_out for shapes in self._shapes.values())
 
     async def run(self) -> None:
-        """Discover repeatedly until cancelled, then close the connections."""
-        loop = asyncio.get_running_loop()
+        """Discover, and keep answers current, until cancelled; then close the connections."""
         try:
-            while True:
-                began = loop.time()
-                await self.discover()
-                while loop.time() - began < self._options.relist_interval:
-                    await asyncio.sleep(min(_LOOK, self._options.relist_interval))
-                    if self.reload():
-                        break
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.wide.run())
+                group.create_task(self._discover_repeatedly())
         finally:
             await self.store.close()
+
+    async def _discover_repeatedly(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await self.discover()
+            while loop.time() - began < self._options.relist_interval:
+                await asyncio.sleep(min(_LOOK, self._options.relist_interval))
+                if self.reload():
+                    break
 
     def reload(self) -> bool:
         """Read the file if it has changed; return whether its rules are now in use."""
@@ -240,6 +251,13 @@ class RuleService:
             log.warning("discovery of rules is incomplete", problem=text[:400])
 
     def _log_problems(self) -> None:
+        if self._options.widen:
+            narrow = [f"{each.name}: {why}" for each in self.rules.custom if (why := why_not(each))]
+            log.info(
+                "queries of custom rules",
+                for_all_objects=len(self.rules.custom) - len(narrow),
+                for_each_request=narrow[:_SHOWN],
+            )
         for problem in self.rules.problems[:_SHOWN]:
             level = log.error if problem.broken else log.warning
             level(

@@ -101,6 +101,11 @@ class RuleStore:
         self.durations = Durations(SLOW)
         """Durations of queries."""
 
+    @property
+    def oldest(self) -> float:
+        """The age limit of values while the store fails, in seconds."""
+        return self._options.oldest
+
     async def close(self) -> None:
         """Close the connections."""
         if self._session is not None:
@@ -125,6 +130,17 @@ class RuleStore:
         except SourceError as error:
             return self._last(query, error)
 
+    async def fetch(self, query: str) -> RuleAnswer:
+        """Send a query whose answer the caller keeps.
+
+        Raises:
+            SourceError: the store failed.
+        """
+        if self._waiting >= MAX_WAITING:
+            self.failures["busy"] += 1
+            raise SourceError("busy", f"{MAX_WAITING} queries wait already")
+        return await self._fetched(query)
+
     def _last(self, query: str, error: SourceError) -> RuleAnswer:
         """Return the last good answer if its values are below the age limit."""
         known, now = self._answers.get(query), self._clock()
@@ -137,6 +153,11 @@ class RuleStore:
         )
 
     async def _asked(self, query: str) -> RuleAnswer:
+        answered = await self._fetched(query)
+        self._answers.put(query, answered, _size(query, answered.vector))
+        return answered
+
+    async def _fetched(self, query: str) -> RuleAnswer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         self._waiting += 1
@@ -156,9 +177,7 @@ class RuleStore:
             self.durations.observe(loop.time() - began)
         self.left_out.update(found.left_out)
         now = self._clock()
-        answered = RuleAnswer(found, now, now + self._options.fresh)
-        self._answers.put(query, answered, _size(query, found))
-        return answered
+        return RuleAnswer(found, now, now + self._options.fresh)
 
     def _log(self, query: str, cause: SourceError) -> None:
         """Log a failure, each reason once in a while: every HPA asks several times a minute."""

@@ -46,6 +46,8 @@ class Vector:
     values: list[Value] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     """Values that are left out, by reason."""
+    not_expressed: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
+    """The labels of values that the API cannot express, and the reason."""
     scalar: bool = False
 
 
@@ -110,8 +112,10 @@ def _add(into: Vector, labels: Mapping[str, str], time: float, text: str) -> Non
         return
     if isnan(value):
         into.left_out[NAN] += 1
+        into.not_expressed.append((labels, NAN))
         return
     try:
         into.values.append(Value(labels, to_milli(value), time))
     except ValueError:
         into.left_out[TOO_LARGE] += 1
+        into.not_expressed.append((labels, TOO_LARGE))

@@ -9,6 +9,7 @@ from prometheus_client.core import Metric
 
 from adapter.rules.service import RuleService
 from adapter.rules.vector import LEFT_OUT
+from adapter.rules.wideanswers import NARROW
 from adapter.serve.reasons import FAILURES
 from apiservice.selfmetrics.families import counter, gauge, histogram
 
@@ -59,9 +60,26 @@ LEFT: Final = counter(
     "reason",
     known=LEFT_OUT,
 )
+WIDE: Final = gauge(
+    "gma_rule_wide_queries", "Queries of rules for all objects that are kept current."
+)
+WIDE_OBJECTS: Final = gauge(
+    "gma_rule_wide_objects", "Values in the kept answers to queries for all objects."
+)
+WIDE_SERVED: Final = counter(
+    "gma_rule_wide_requests_total",
+    "Requests for custom metrics that a kept answer for all objects served.",
+)
+NARROW_REQUESTS: Final = counter(
+    "gma_rule_narrow_requests_total",
+    "Requests for custom metrics that needed a query of their own.",
+    "reason",
+    known=NARROW,
+)
 FAMILIES: Final = (
     *(FILE_OK, RULES, BROKEN, METRICS, OVER, SHARED, SERIES_OUT, DISCOVERED, DISCOVERY_FAILURES),
     *(QUERIES, RECALLED, FAILED, TOOK, LEFT),
+    *(WIDE, WIDE_OBJECTS, WIDE_SERVED, NARROW_REQUESTS),
 )
 
 
@@ -85,3 +103,7 @@ def rule_families(service: RuleService) -> Iterator[Metric]:
     yield FAILED.by(store.failures)
     yield TOOK.durations([((), store.durations)])
     yield LEFT.by(store.left_out)
+    yield WIDE.one(service.wide.queries)
+    yield WIDE_OBJECTS.one(service.wide.objects)
+    yield WIDE_SERVED.one(service.wide.served)
+    yield NARROW_REQUESTS.by(service.wide.narrow)

@@ -15,6 +15,7 @@ from adapter.rules.rule import RuleSet
 from adapter.rules.rulefile import RulesFileError
 from adapter.rules.service import RuleService, read_file
 from adapter.rules.store import RuleStore, StoreOptions
+from adapter.rules.widening import why_not
 from adapter.serve.build import prometheus_options, telemetry_options
 from adapter.settings import Settings
 from adapter.sources.errors import CredentialError
@@ -35,6 +36,8 @@ def rule_options(settings: Settings) -> RuleOptions | None:
         relist_interval=rules.relist_interval,
         max_age=rules.max_age,
         cache=rules.cache,
+        widen=rules.widen,
+        interval=rules.interval,
         prefer_rules=rules.prefer == "rules",
         resource_metrics=rules.resource_metrics,
     )
@@ -70,6 +73,23 @@ def rule_problems(settings: Settings) -> tuple[Sequence[str], bool]:
     return lines, any(problem.broken for problem in rules.problems)
 
 
+def rule_queries(settings: Settings) -> Sequence[str]:
+    """Return for each custom rule whether it is asked once for all objects, and why not.
+
+    Raises:
+        ConfigError: the file cannot be used at all.
+    """
+    rules = load_rules(settings)
+    if rules is None:
+        return ()
+    off = "" if settings.rules.widen else "rules.widen is false"
+    return [f"{each.name}: {_asked(off or why_not(each))}" for each in rules.custom]
+
+
+def _asked(why: str) -> str:
+    return f"one query for each request ({why})" if why else "one query for all objects"
+
+
 _NOT_SERVED: Final = (
     "externalRules are not served: set external.enabled to true, unless KEDA or another server "
     "provides external metrics"
@@ -87,11 +107,9 @@ def build_rules(settings: Settings, objects: ObjectLookup, client: Any) -> RuleS
         return None
     if rules.external and not settings.external.enabled:
         log.warning("rules file", file=str(options.file), problem=_NOT_SERVED)
+    oldest = telemetry_options(settings).oldest
     try:
-        store = RuleStore(
-            prometheus_options(settings),
-            StoreOptions(options.cache, telemetry_options(settings).oldest),
-        )
+        store = RuleStore(prometheus_options(settings), StoreOptions(options.cache, oldest))
     except CredentialError as error:
         raise ConfigError([f"source.prometheus: {error}"]) from None
     return RuleService(options, rules, store, objects, _asker(client))

@@ -35,3 +35,9 @@ class RuleSettings(Section):
     prometheus-adapter's ``--metrics-max-age``. At least ``relist_interval``."""
     cache: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.cache
     """Seconds for which the answer to a query serves further requests."""
+    widen: bool = _DEFAULTS.widen
+    """Send the query of a rule once per ``interval`` for all objects if its template allows it, and
+    answer requests from memory. With ``false``, each request sends its own query, as in
+    prometheus-adapter. A change needs a restart."""
+    interval: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.interval
+    """Seconds between two queries of a rule for all objects, while its metric is requested."""

@@ -184,6 +184,7 @@ class RuleStage:
                     "relist_interval": "1s",
                     "max_age": "30s",
                     "cache": "100ms",
+                    "interval": "1s",
                 },
             )
             adapter.start()

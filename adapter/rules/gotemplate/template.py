@@ -42,7 +42,7 @@ class GoTemplate:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._nodes = parse(text)
+        self.nodes: Sequence[Node] = parse(text)
 
     def execute(self, arguments: Arguments) -> str:
         """Return what the template writes.
@@ -51,7 +51,7 @@ class GoTemplate:
             TemplateError: the execution fails.
         """
         run = _Execution(arguments)
-        run.visit(self._nodes, arguments)
+        run.visit(self.nodes, arguments)
         return "".join(run.parts)
 
     def check(self, arguments: Arguments) -> None:

@@ -118,7 +118,7 @@ async def service(engine: Engine, server: ApiServer, file: Path) -> AsyncIterato
         [make_pod("p", namespace="a", labels={"app": "web"}), make_pod("q", namespace="a")]
     )
     store = RuleStore(PrometheusOptions(engine.url, 60, timeout=5), StoreOptions(0.001, 60))
-    options = RuleOptions(file)
+    options = RuleOptions(file, widen=False)
     made = RuleService(
         options,
         read_file(options),
