@@ -25,6 +25,8 @@ from apiservice.wire.quantity import format_binary, format_milli
 
 GROUP: Final = "metrics.k8s.io"
 VERSION: Final = "v1beta1"
+_RUNNING: Final = "Running"
+"""The phase of the pods that have metrics, as in metrics-server and prometheus-adapter."""
 _COLUMNS: Final = (
     Column("cpu", "Cores that are used."),
     Column("memory", "Bytes of memory that are used."),
@@ -103,17 +105,17 @@ class PodMetrics:
         if not self._pods.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
         pods = yield from self._pods.selecting(namespace, EVERYTHING)
-        return [Key(*pod.ref) for pod in pods]
+        return [Key(*pod.ref) for pod in pods if pod.phase == _RUNNING]
 
     def prepare(self, keys: Sequence[Key], now: float) -> WaitingSteps[None]:
         """See the port."""
         if not self._pods.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        spaces = dict.fromkeys(key.namespace for key in keys if self._pods.get(*key) is not None)
+        spaces = dict.fromkeys(key.namespace for key in keys if self._running(key))
         names: dict[str, Sequence[str]] = {}
         for space in spaces:
             pods = yield from self._pods.selecting(space, EVERYTHING)
-            names[space] = [pod.ref.name for pod in pods]
+            names[space] = [pod.ref.name for pod in pods if pod.phase == _RUNNING]
         yield from self._reader.read(names, now)
 
     def labels(self, key: Key) -> Mapping[str, str]:
@@ -143,7 +145,11 @@ class PodMetrics:
         return {"metadata": _meta(key, self.labels(key), now), **times, "containers": containers}
 
     def _usage(self, key: Key) -> ObjectUsage | None:
-        return self._reader.get(*key) if self._pods.get(*key) is not None else None
+        return self._reader.get(*key) if self._running(key) else None
+
+    def _running(self, key: Key) -> bool:
+        pod = self._pods.get(*key)
+        return pod is not None and pod.phase == _RUNNING
 
 
 class NodeMetrics:

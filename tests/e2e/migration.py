@@ -143,6 +143,9 @@ class Peer:
                 f"--config={config}",
                 "--metrics-relist-interval=1s",
                 "--metrics-max-age=30s",
+                # By default it lists objects at most five times a second.
+                "--client-qps=1000",
+                "--client-burst=1000",
                 *(
                     f"--{use}-kubeconfig={kubeconfig}"
                     for use in ("lister", "authentication", "authorization")

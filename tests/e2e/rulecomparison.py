@@ -15,6 +15,7 @@ from tests.e2e.rulestage import OBJECTS, SPACES, Both
 
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta1"
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
+RESOURCE = "/apis/metrics.k8s.io/v1beta1"
 _ROOT = ("namespaces", "nodes", "persistentvolumes")
 _SELECTORS = (
     *("method%3DGET", "method", "!method", "method+in+(GET,POST)", "method+notin+(GET)"),
@@ -27,7 +28,19 @@ _EXTERNAL_SELECTORS = (
 _ATTEMPTS = 4
 _TOLERANCE = 0.03
 """Rates of counters differ a little between two times of a request."""
-_SUFFIXES = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_SUFFIXES = {
+    "m": 1e-3,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+    "E": 1e18,
+    "Ki": 2.0**10,
+    "Mi": 2.0**20,
+    "Gi": 2.0**30,
+    "Ti": 2.0**40,
+}
 
 
 class Item(NamedTuple):
@@ -79,7 +92,8 @@ def custom_paths(rows: dict[str, bool]) -> Iterator[str]:
         several = f"{CUSTOM}/namespaces/{SPACES[0]}/{resource}/%2A/{metric}"
         yield f"{several}?labelSelector=app%3Dweb"
         yield f"{several}?labelSelector=app%3Dnone"
-        yield f"{CUSTOM}/namespaces/nowhere/{resource}/%2A/{metric}"
+        for space in ("default", "nowhere"):
+            yield f"{CUSTOM}/namespaces/{space}/{resource}/%2A/{metric}"
         if resource not in asked or metric.startswith("http_requests"):
             asked.add(resource)
             for selector in _SELECTORS:
@@ -104,6 +118,22 @@ def external_paths(rows: dict[str, bool]) -> Iterator[str]:
             yield f"{EXTERNAL}/namespaces/{space}/{name.lower()}"
         for selector in _EXTERNAL_SELECTORS:
             yield f"{EXTERNAL}/namespaces/{SPACES[0]}/{name}?labelSelector={selector}"
+
+
+def resource_paths() -> Iterator[str]:
+    """Yield requests for cpu and memory of pods and nodes."""
+    for pods in ("pods", *(f"namespaces/{space}/pods" for space in (*SPACES, "nowhere"))):
+        yield f"{RESOURCE}/{pods}"
+        for selector in ("app%3Dweb", "app%3Dnone", "app+notin+(web)", "!app"):
+            yield f"{RESOURCE}/{pods}?labelSelector={selector}"
+    yield f"{RESOURCE}/pods?fieldSelector=metadata.namespace%3D{SPACES[1]}"
+    for space in SPACES:
+        for name in OBJECTS["pods"]:
+            yield f"{RESOURCE}/namespaces/{space}/pods/{name}"
+    yield f"{RESOURCE}/nodes"
+    yield f"{RESOURCE}/nodes?labelSelector=zone"
+    for name in OBJECTS["nodes"]:
+        yield f"{RESOURCE}/nodes/{name}"
 
 
 def differences(both: Both, paths: list[str]) -> list[Difference]:
@@ -142,7 +172,7 @@ def _left_out(theirs: Answer, ours: Answer) -> str:
     if ours.code == 404:
         return "NaN" if "is left out (" in ours.message else ""
     shown, kept = dict(theirs.items), dict(ours.items)
-    same = all(_close(shown.get(about, float("inf")), value) for about, value in kept.items())
+    same = all(about in shown and _close(shown[about], value) for about, value in kept.items())
     gone = [value for about, value in shown.items() if about not in kept]
     invented = all(value == 0 or value < -9e15 for value in gone)
     return "NaN" if same and invented and ours.code == 200 else ""
@@ -161,7 +191,22 @@ def _answer(client: httpx.Client, path: str) -> Answer:
         except ValueError:
             message = answer.text
         return Answer(answer.status_code, (), message)
-    return Answer(200, tuple(sorted(map(_item, answer.json()["items"]))))
+    body = answer.json()
+    if path.startswith(RESOURCE):
+        return Answer(200, tuple(sorted(_usages(body))))
+    return Answer(200, tuple(sorted(map(_item, body["items"]))))
+
+
+def _usages(body: dict[str, Any]) -> Iterator[Item]:
+    """Yield the quantities of a list, or of one object."""
+    for item in body.get("items", [body]):
+        meta = item["metadata"]
+        known = {key: meta.get(key) for key in ("namespace", "name", "labels")}
+        for container in item.get("containers", [item]):
+            for resource, quantity in container["usage"].items():
+                about = {**known, "container": container.get("name"), "resource": resource}
+                about["window"] = item["window"]
+                yield Item(json.dumps(about, sort_keys=True), _number(quantity))
 
 
 def _item(item: dict[str, Any]) -> Item:
@@ -178,8 +223,10 @@ def _item(item: dict[str, Any]) -> Item:
 
 
 def _number(text: str) -> float:
-    factor = _SUFFIXES.get(text[-1])
-    return float(text) if factor is None else float(text[:-1]) * factor
+    for suffix in (text[-2:], text[-1:]):
+        if suffix in _SUFFIXES:
+            return float(text.removesuffix(suffix)) * _SUFFIXES[suffix]
+    return float(text)
 
 
 def _equal(theirs: Answer, ours: Answer) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ssl
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +22,15 @@ from tests.e2e.controlplane import ControlPlane
 from tests.e2e.migration import Peer
 from tests.e2e.process import wait_until
 from tests.e2e.prometheus import Prometheus
+from tests.e2e.publicpage import public_page
 
 RULE_FILES = Path(__file__).parent / "rulefiles"
 SPACES = ("rules-a", "rules-b")
+PUBLIC = ("public-", "kube-prometheus")
+"""How the names of files begin that need more series than the others."""
 OBJECTS = {
     "pods": ("web-0", "web-1", "job-0", "absent"),
-    "services": ("web", "absent"),
+    "services": ("web", "hazelcast", "absent"),
     "deployments.apps": ("web", "absent"),
     "ingresses.networking.k8s.io": ("web",),
     "brands.cheese.io": ("edam",),
@@ -34,6 +38,8 @@ OBJECTS = {
     "namespaces": (*SPACES, "absent"),
 }
 """Resource -> the names that are asked for; those called absent do not exist."""
+WAITING = ("rules-b", "job-0")
+"""Namespace and name of a pod that does not run."""
 
 _BRANDS: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -57,7 +63,7 @@ _BRANDS: dict[str, Any] = {
 
 def page(seconds: float) -> str:
     """Return the page that Prometheus scrapes; counters grow with the time."""
-    count = int(seconds * 10)
+    grown = int(seconds * 10)
     lines: list[str] = []
     for number, space in enumerate(SPACES):
         here = f'namespace="{space}"'
@@ -68,16 +74,16 @@ def page(seconds: float) -> str:
             for container in ("app", "side", "POD"):
                 inside = f'{at},container="{container}"'
                 lines += [
-                    f"container_cpu_usage_seconds_total{{{inside}}} {count * size}",
-                    f"container_network_receive_bytes_total{{{inside}}} {count * size * 7}",
+                    f"container_cpu_usage_seconds_total{{{inside}}} {grown * size}",
+                    f"container_network_receive_bytes_total{{{inside}}} {grown * size * 7}",
                     f"container_memory_working_set_bytes{{{inside}}} {size * 1e6}",
                 ]
             lines += [
-                f'http_requests_total{{{at},service="web",method="GET"}} {count * size}',
-                f'http_requests_total{{{at},service="web",method="POST"}} {count}',
-                f"http_ignored_total{{{at}}} {count}",
-                f"process_cpu_seconds_total{{{at}}} {count}",
-                f"http_requests_total{{{old}}} {count * size * 3}",
+                f'http_requests_total{{{at},service="web",method="GET"}} {grown * size}',
+                f'http_requests_total{{{at},service="web",method="POST"}} {grown}',
+                f"http_ignored_total{{{at}}} {grown}",
+                f"process_cpu_seconds_total{{{at}}} {grown}",
+                f"http_requests_total{{{old}}} {grown * size * 3}",
                 f'workers_busy{{kubernetes_namespace="{space}",worker="{pod}"}} {size / 3}',
                 f'jvm_memory_used_bytes{{{at},area="heap"}} {size * 100}',
                 f'jvm_memory_max_bytes{{{at},area="heap"}} {size * 100 + 500}',
@@ -93,7 +99,7 @@ def page(seconds: float) -> str:
         for service in ("web", "gone"):
             several = f'ingress="{service}",brand="edam",node="node-a"'
             lines += [
-                f'ingress_requests_total{{{here},service="{service}"}} {count}',
+                f'ingress_requests_total{{{here},service="{service}"}} {grown}',
                 f'replicas_wanted{{{here},deployment="{service}-base"}} 2',
                 f'deployed{{{here},{several},deployment="{service}"}} {number + 5}',
                 f'kube_thing{{{here},k__pod="web-0",k_apps_deployment="{service}"}} 7',
@@ -109,14 +115,18 @@ def page(seconds: float) -> str:
 
 
 class _Pages:
-    """Serves the page on loopback."""
+    """Serves a page on loopback.
 
-    def __init__(self) -> None:
-        began = time.monotonic()
+    Its counters grow by the same number from one scrape to the next, so that two adapters that ask
+    for a rate at different times get the same one.
+    """
+
+    def __init__(self, page: Callable[[float], str]) -> None:
+        scrapes = count(1)
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = page(time.monotonic() - began).encode()
+                body = page(next(scrapes)).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.send_header("Content-Length", str(len(body)))
@@ -136,6 +146,14 @@ class _Pages:
         self._server.server_close()
 
 
+def _everything(seconds: float) -> str:
+    return page(seconds) + public_page(seconds, SPACES)
+
+
+def _has_rates(store: Prometheus) -> bool:
+    return store.count("rate(http_ignored_total[1m])") == 8
+
+
 class RuleStage:
     """A control plane with objects, and a Prometheus. Use as a context manager."""
 
@@ -148,31 +166,39 @@ class RuleStage:
         with ExitStack() as stack:
             stack.enter_context(self.plane)
             _create_objects(self.plane.admin)
-            pages = _Pages()
-            stack.callback(pages.stop)
-            job = {
-                "job_name": "everything",
-                "honor_labels": True,
-                "static_configs": [{"targets": [f"127.0.0.1:{pages.port}"]}],
-            }
-            self.store = Prometheus(self.folder, "store", {}, honor_labels=True, jobs=[job])
-            self.store.start()
-            stack.callback(self.store.stop)
-            wait_until(lambda: self.store.count("rate(http_ignored_total[1m])") == 8, "rates")
+            self.store = self._store(stack, "store", page)
+            self.public = self._store(stack, "public", _everything)
+            for store in (self.store, self.public):
+                wait_until(partial(_has_rates, store), "rates")
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def _store(self, stack: ExitStack, name: str, page: Callable[[float], str]) -> Prometheus:
+        pages = _Pages(page)
+        stack.callback(pages.stop)
+        job = {
+            "job_name": "everything",
+            "honor_labels": True,
+            "static_configs": [{"targets": [f"127.0.0.1:{pages.port}"]}],
+        }
+        store = Prometheus(self.folder, name, {}, honor_labels=True, jobs=[job])
+        store.start()
+        stack.callback(store.stop)
+        return store
+
     @contextmanager
     def both(self, name: str, rules: Path) -> Iterator[Both]:
         """Run both adapters with a rules file."""
         with ExitStack() as stack:
-            peer = Peer(self.folder, self.plane.kubeconfig, self.store, rules, name)
+            public = name.startswith(PUBLIC)
+            store = self.public if public else self.store
+            peer = Peer(self.folder, self.plane.kubeconfig, store, rules, name)
             peer.process.start()
             stack.callback(peer.process.stop)
-            asked = {"url": self.store.url, "interval": "500ms", "scrape_interval": "1s"}
+            asked = {"url": store.url, "interval": "500ms", "scrape_interval": "1s"}
             adapter = Adapter(
                 self.folder,
                 f"ours-{name}",
@@ -185,6 +211,7 @@ class RuleStage:
                     "max_age": "30s",
                     "cache": "100ms",
                     "interval": "1s",
+                    "resource_metrics": "resourceRules" in rules_of(rules),
                 },
             )
             adapter.start()
@@ -222,13 +249,17 @@ class Both(NamedTuple):
 def _create_objects(admin: Cluster) -> None:
     admin.create(_BRANDS)
     admin.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}})
+    admin.create(_pod("default", "web-0", "web"))
     for space in SPACES:
         ensure_namespace(admin, space)
         for name, app in (("web-0", "web"), ("web-1", "web"), ("job-0", "job")):
             admin.create(_pod(space, name, app))
-        meta = {"name": "web", "namespace": space, "labels": {"app": "web"}}
+            if (space, name) != WAITING:
+                _run(admin, space, name)
         port = {"ports": [{"port": 80}], "selector": {"app": "web"}}
-        admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": port})
+        for name in ("hazelcast", "web"):
+            meta = {"name": name, "namespace": space, "labels": {"app": name}}
+            admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": port})
         template = {"metadata": {"labels": {"app": "web"}}, "spec": _CONTAINERS}
         spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template, "replicas": 0}
         deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta}
@@ -258,6 +289,12 @@ _CONTAINERS: dict[str, Any] = {"containers": [{"name": "app", "image": "none"}]}
 def _pod(namespace: str, name: str, app: str) -> dict[str, Any]:
     meta = {"name": name, "namespace": namespace, "labels": {"app": app}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _CONTAINERS}
+
+
+def _run(admin: Cluster, namespace: str, name: str) -> None:
+    """Set the phase that a kubelet would set."""
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+    admin.patch(path, {"status": {"phase": "Running"}})
 
 
 def rules_of(path: Path) -> dict[str, Any]:

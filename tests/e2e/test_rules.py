@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -11,12 +13,14 @@ from tests.e2e.process import wait_until
 from tests.e2e.rulecomparison import (
     CUSTOM,
     EXTERNAL,
+    RESOURCE,
     built_in,
     custom_paths,
     differences,
     discovered,
     explanation,
     external_paths,
+    resource_paths,
     summary,
 )
 from tests.e2e.rulestage import RULE_FILES, Both, RuleStage, rules_of
@@ -30,23 +34,72 @@ def rule_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RuleStage]:
         yield stage
 
 
-@pytest.fixture(params=sorted(path.stem for path in RULE_FILES.glob("*.yaml")))
-def both(rule_stage: RuleStage, request: pytest.FixtureRequest) -> Iterator[Both]:
-    path = RULE_FILES / f"{request.param}.yaml"
-    with rule_stage.both(request.param, path) as running:
-        rules = rules_of(path)
-        for key, group in (("rules", CUSTOM), ("externalRules", EXTERNAL)):
-            if key in rules:
+NAMES = sorted(path.stem for path in RULE_FILES.glob("*.yaml"))
+_AHEAD = 3
+"""Pairs of adapters that start while the answers of another pair are compared."""
+
+
+@pytest.fixture(scope="module")
+def pairs(rule_stage: RuleStage, request: pytest.FixtureRequest) -> Iterator[Pairs]:
+    specs = (getattr(item, "callspec", None) for item in request.session.items)
+    names = {spec.params["both"] for spec in specs if spec and "both" in spec.params}
+    with Pairs(rule_stage, sorted(names)) as made:
+        yield made
+
+
+class Pairs:
+    """Starts the two adapters of each file before their turn. Use as a context manager."""
+
+    def __init__(self, stage: RuleStage, names: Sequence[str]) -> None:
+        self._stage = stage
+        self._waiting = list(names)
+        self._pool = ThreadPoolExecutor(_AHEAD)
+        self._started: dict[str, Future[tuple[Both, ExitStack]]] = {}
+
+    def __enter__(self) -> Pairs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+        for started in self._started.values():
+            if started.exception() is None:
+                started.result()[1].close()
+
+    def get(self, name: str) -> tuple[Both, ExitStack]:
+        """Return the adapters of a file, and what stops them."""
+        self._waiting.remove(name)
+        for each in (name, *self._waiting[:_AHEAD]):
+            if each not in self._started:
+                self._started[each] = self._pool.submit(self._start, each)
+        return self._started.pop(name).result()
+
+    def _start(self, name: str) -> tuple[Both, ExitStack]:
+        path = RULE_FILES / f"{name}.yaml"
+        with ExitStack() as stack:
+            running = stack.enter_context(self._stage.both(name, path))
+            groups = {"rules": CUSTOM, "externalRules": EXTERNAL, "resourceRules": RESOURCE}
+            for group in (groups[key] for key in rules_of(path)):
                 wait_until(partial(discovered, running.theirs, group), f"theirs lists {group}")
+            return running, stack.pop_all()
+
+
+@pytest.fixture(params=NAMES)
+def both(pairs: Pairs, request: pytest.FixtureRequest) -> Iterator[Both]:
+    running, stack = pairs.get(request.param)
+    with stack:
         yield running
 
 
 def test_every_answer_is_equal_or_the_difference_is_documented(both: Both) -> None:
-    """The discovery lists of both groups, then every request for every metric in them."""
+    """The discovery lists of all groups, then every request for every metric in them."""
     paths = [
         *custom_paths(_same_rows(both, CUSTOM)),
         *external_paths(_same_rows(both, EXTERNAL)),
     ]
+    if _same_rows(both, RESOURCE):
+        paths += resource_paths()
+        for resource in ("pods", "nodes"):
+            assert both.ours.get(f"{RESOURCE}/{resource}").json()["items"], resource
     found = differences(both, paths)
     unexplained = [each for each in found if not explanation(each)]
     assert not unexplained, f"{len(unexplained)} of {len(paths)}: {unexplained[:5]}"

@@ -85,6 +85,7 @@ async def staged(engine: Engine, folder: Path, rules: str) -> AsyncIterator[Stag
             make_pod("web-1", namespace="a", labels=web),
             make_pod("job-0", namespace="a"),
             make_pod("web-0", namespace="b"),
+            make_pod("new-0", namespace="b", phase="Pending"),
         ]
     )
     nodes.replace([Node("n0", {"zone": "x"}), Node("n1", {})])
@@ -140,7 +141,7 @@ async def test_a_node_has_its_usage_and_one_without_values_is_left_out(stage: St
     assert (await stage.get("nodes/n0"))["usage"] == item["usage"]
     code, message = await stage.status("nodes/n1")
     assert (code, message) == (404, 'nodes.metrics.k8s.io "n1" not found')
-    assert stage.engine.asked == [
+    assert sorted(stage.engine.asked) == [
         'nodecpu{host=~"n0|n1"} by (host)',
         'nodememory{host=~"n0|n1"} by (host)',
     ]
@@ -212,6 +213,14 @@ async def test_series_of_unknown_pods_are_ignored(stage: Stage) -> None:
     stage.answers["memory"] = [of("gone", "app", "1")]
     assert (await stage.get("namespaces/a/pods"))["items"] == []
     assert (await stage.status("namespaces/a/pods/gone"))[0] == 404
+
+
+async def test_a_pod_that_does_not_run_has_no_metrics(stage: Stage) -> None:
+    stage.answers["cpu"] = [of("web-0", "app", "1"), of("new-0", "app", "1")]
+    stage.answers["memory"] = [of("web-0", "app", "1"), of("new-0", "app", "1")]
+    (item,) = (await stage.get("namespaces/b/pods"))["items"]
+    assert item["metadata"]["name"] == "web-0"
+    assert (await stage.status("namespaces/b/pods/new-0"))[0] == 404
 
 
 async def test_kubectl_gets_a_table(stage: Stage) -> None:
