@@ -12,7 +12,6 @@ from load.nodepoolsweep import (
     PEAK,
     SHARE,
     STATIC,
-    TRIAL,
     Cost,
     Result,
     Setting,
@@ -39,9 +38,8 @@ _FAMILIES: Final = (
     (STATIC, "static size"),
     (SHARE, "static share"),
     (OURS, "ours"),
-    (TRIAL, "trial"),
 )
-_FORECASTS: Final = (OURS, TRIAL)
+_FORECASTS: Final = (OURS,)
 
 
 def nodepool(run: Run) -> Table:

@@ -91,6 +91,11 @@ class FastHpa:
         return max(1, min(highest[0][1], self._most, max(2 * replicas, 4)))
 
 
+def demand(bound: int, pending: int, load: float) -> int:
+    """Return what the metric asks for, before limits: what the controller records."""
+    return max(1, _proposed(bound, pending, _each(load, bound))) if bound else max(1, pending)
+
+
 def _each(load: float, bound: int) -> int:
     """Return the value of each running pod in thousandths."""
     return round(load / bound * 1000)

@@ -11,13 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from load.nodepoolsweep import OURS, SHARE, STATIC, TRIAL, Cost, Result
+from load.nodepoolsweep import OURS, SHARE, STATIC, Cost, Result
 
 _STYLES: Final = {
     STATIC: ("static, so many GPUs", "#9a9a9a", "s"),
     SHARE: ("static, a share of the pods", "#d08a2e", "^"),
     OURS: ("ours, by quantile", "#1f6fb4", "o"),
-    TRIAL: ("trial, by quantile", "#7b4fa3", "v"),
 }
 _COLUMNS: Final = 3
 _COLOURS: Final = 64

@@ -12,18 +12,16 @@ from typing import Final, NamedTuple
 from adapter.nodepool.plan.limits import Limits
 from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
 from load.nodepooltraces import STEP, Part, Trace
-from load.nodepooltrial import Trial
 from load.nodepoolworld import TICK, Outcome, Physics, Policy, ceiling, simulate
 
 REACTIVE: Final = "reactive"
 ORACLE: Final = "oracle"
 PEAK: Final = "always-on peak"
-SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20)
+SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30)
 SHARES: Final = (
     *(0.02, 0.05, 0.07, 0.1, 0.12, 0.15, 0.17, 0.2, 0.23, 0.26, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8),
 )
-QUANTILES: Final = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-FINE_QUANTILES: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.98)
+QUANTILES: Final = (0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98)
 CALIBRATED: Final = 0.8
 """The quantile at which forecasts are checked."""
 NO_CAP: Final = 1000
@@ -73,16 +71,10 @@ def _planned(quantile: float, trace: Trace) -> Policy:
 STATIC: Final = "static"
 SHARE: Final = "share"
 OURS: Final = "ours"
-TRIAL: Final = "trial"
 FAMILIES: Final[Mapping[str, _Family]] = {
     STATIC: _Family(SIZES, lambda size: f"static {size:.0f}", lambda v, _: Static(round(v))),
     SHARE: _Family(SHARES, lambda share: f"static {share:.0%}", lambda v, _: Share(v)),
     OURS: _Family(QUANTILES, lambda quantile: f"ours, quantile {quantile:g}", _planned),
-    TRIAL: _Family(
-        FINE_QUANTILES,
-        lambda quantile: f"trial, quantile {quantile:g}",
-        lambda quantile, trace: Trial(quantile, len(trace.work)),
-    ),
 }
 
 
@@ -104,13 +96,13 @@ def sweep(traces: Sequence[Trace], families: Iterable[str] = tuple(FAMILIES)) ->
     """
     jobs = [
         (trace, Setting(family, value))
-        for trace in traces
-        for family in families
+        for trace in sorted(traces, key=lambda each: -len(each.work))
+        for family in sorted(families, key=lambda each: each != OURS)
         for value in FAMILIES[family].values
     ]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         bounds = pool.map(_bounds, traces)
-        costs = list(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=4), strict=True))
+        costs = list(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=1), strict=True))
         return [
             Result(
                 part.name,

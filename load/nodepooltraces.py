@@ -33,6 +33,8 @@ FIT_DAYS: Final = range(4, 8)
 JUDGE_DAYS: Final = range(8, 12)
 """Its days that decide."""
 DAY: Final = 86400
+LORA: Final = "gentd26_lora_requests_11d.csv.gz"
+"""The requests of the trace of more than a day."""
 _QUARTER: Final = 900
 _SEED: Final = 20241115
 DEFAULT = Path(__file__).parents[1] / "../shared/data"
@@ -102,8 +104,8 @@ def load_traces(source: Path) -> tuple[Trace, ...]:
     traces.append(Trace("genai-qps", _scaled(qps, mean), False, start))
     for kind in ("code", "conv"):
         start, requests = _arrivals(source / f"azure_llm_2023_{kind}.csv.gz")
-        traces.append(Trace(f"azure-{kind}", _scaled(requests, mean), False, start))
-    traces.append(_many_days(source / "gentd26_lora_requests_11d.csv.gz"))
+        traces.append(Trace(f"azure-{kind}", _scaled(requests, mean), kind == "conv", start))
+    traces.append(many_days(source / LORA))
     return tuple(traces)
 
 
@@ -158,8 +160,8 @@ def _arrivals(path: Path) -> tuple[float, tuple[float, ...]]:
     return begin, tuple(counts[:-1])
 
 
-def _many_days(path: Path) -> Trace:
-    """A service with :data:`BUSIER` times the recorded rate of requests.
+def many_days(path: Path, busier: int = BUSIER, seed: int = _SEED) -> Trace:
+    """A service with so many times the recorded rate of requests.
 
     The rate is the mean of a quarter of an hour. Arrivals are drawn within the quarter, and each
     keeps one GPU busy for the time of one of the quarter's recorded requests.
@@ -171,14 +173,14 @@ def _many_days(path: Path) -> Trace:
     first, last = min(quarters), max(quarters)
     begin = float(first * _QUARTER)
     minutes = (last + 1 - first) * _QUARTER // STEP
-    draw = random.Random(_SEED)
+    draw = random.Random(seed)
     work = [0.0] * minutes
     for quarter, seconds in sorted(quarters.items()):
         start = (quarter - first) * float(_QUARTER)
-        time = start + draw.expovariate(BUSIER * len(seconds) / _QUARTER)
+        time = start + draw.expovariate(busier * len(seconds) / _QUARTER)
         while time < start + _QUARTER:
             _busy(work, time, time + draw.choice(seconds))
-            time += draw.expovariate(BUSIER * len(seconds) / _QUARTER)
+            time += draw.expovariate(busier * len(seconds) / _QUARTER)
     parts = [
         _days(f"{DAYS} {name}", fit, days, begin, minutes)
         for name, fit, days in (("fit", True, FIT_DAYS), ("judge", False, JUDGE_DAYS))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from load.nodepoolhpa import FastHpa, Hpa
+from load.nodepoolhpa import FastHpa, Hpa, demand
 from load.nodepooltraces import STEP, TARGET
 
 TICK: Final = 15
@@ -37,7 +37,7 @@ class Moment(NamedTuple):
     now: float
     """Epoch seconds."""
     wanted: int
-    """ceil(work / target): not clamped, not stabilised."""
+    """What the HPA's metric asks for: not clamped, not stabilised."""
     bound: int
     pending: int
     headroom: int
@@ -148,7 +148,7 @@ class _World:
     def _moment(self, load: float, now: float) -> Moment:
         return Moment(
             now,
-            math.ceil(load / TARGET),
+            demand(self.bound, len(self.waiting), load),
             self.bound,
             len(self.waiting),
             self.headroom,

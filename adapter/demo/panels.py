@@ -129,7 +129,7 @@ def _labelled(width: int) -> Table:
     """Return a grid of labels and lines that are cut at its edge."""
     grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
     grid.add_column(width=width, style="dim")
-    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    grid.add_column(no_wrap=True, overflow="crop", ratio=1)
     return grid
 
 

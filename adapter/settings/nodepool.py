@@ -15,8 +15,16 @@ Count = Annotated[int, Field(ge=0)]
 class LimitSettings(Section):
     """Bounds and times of the plan."""
 
-    quantile: Annotated[float, Field(gt=0, lt=1), ADVANCED] = 0.8
-    """Share of past increases in demand, each over one boot time, that headroom covers."""
+    quantile: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, ADVANCED] = None
+    """Probability that pods and headroom suffice for the demand within one boot time. If not set,
+    0.8, or what follows from ``waiting_minute_price``."""
+    waiting_minute_price: Annotated[float, Field(gt=0)] | None = None
+    """Price of one minute in which a pod waits for a node, in the currency of
+    ``gpu_hour_prices``. It takes the place of ``quantile``: headroom grows while a GPU that may
+    not be used costs less than a pod that waits."""
+    share: Annotated[Annotated[float, Field(ge=0, le=10)], ADVANCED] = 0.2
+    """Headroom as a share of a workload's pods, rounded, while it has no calibrated forecast: in
+    its first 10 minutes, or if its past forecasts held too seldom."""
     boot_seconds: Annotated[Interval, ADVANCED] = 300
     """Boot time of a node pool until nodepool has measured it: from the order to allocatable
     GPUs."""
@@ -52,6 +60,15 @@ class LimitSettings(Section):
             raise ValueError(
                 "cost_per_day needs gpu_hour_prices: a pool without a price gets no headroom"
             )
+        if self.waiting_minute_price is not None:
+            if self.quantile is not None:
+                raise ValueError(
+                    "waiting_minute_price and quantile exclude each other: remove one of them"
+                )
+            if "*" not in self.gpu_hour_prices:
+                raise ValueError(
+                    'waiting_minute_price needs a price in gpu_hour_prices for every pool: add "*"'
+                )
         return self
 
 

@@ -62,6 +62,8 @@ class Controller:
             "lifeline": 60,
             "lease": {"duration": 4, "renew": 3, "retry": 1},
         } | settings
+        # A test is over before ten minutes of demand are known.
+        own["limits"] = {"share": 0} | settings.get("limits", {})
         self.config.write_text(
             yaml.safe_dump(
                 {

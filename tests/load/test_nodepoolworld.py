@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from adapter.nodepool.plan.limits import Limits
 from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
-from load.nodepooltrial import Trial
 from load.nodepoolworld import Outcome, Physics, Policy, ceiling, simulate
 from tests.examples import bounded
 
@@ -93,17 +92,6 @@ def test_the_plan_learns_recurring_bursts() -> None:
     assert ours.pending_pod_seconds < reactive.pending_pod_seconds / 2
 
 
-def test_the_trial_learns_recurring_bursts() -> None:
-    reactive = run(BURSTS, Reactive())
-    trial = run(BURSTS, Trial(0.9, len(BURSTS)))
-    assert trial.pending_pod_seconds < reactive.pending_pod_seconds / 2
-
-
-def test_the_trial_orders_more_for_a_higher_quantile() -> None:
-    low, high = (run(BURSTS, Trial(quantile, len(BURSTS))) for quantile in (0.3, 0.95))
-    assert sum(low.headroom) < sum(high.headroom)
-
-
 def test_the_same_trace_gives_the_same_day() -> None:
     assert run(BURSTS, planned(BURSTS)) == run(BURSTS, planned(BURSTS))
 
@@ -116,7 +104,7 @@ loads = st.lists(st.integers(0, 700).map(float), min_size=41, max_size=80)
 def test_only_the_oracle_knows_the_future(work: list[float]) -> None:
     """Changes after minute 40 do not affect the time before."""
     other = work[:40] + work[:39:-1]
-    for make in (planned, lambda _: Trial(0.8, 80), lambda _: Share(0.3)):
+    for make in (planned, lambda _: Share(0.3)):
         first, second = run(work, make(work)), run(other, make(other))
         assert first.headroom[:40] == second.headroom[:40]
 

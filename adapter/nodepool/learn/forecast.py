@@ -1,180 +1,155 @@
 """Forecast how many pods a workload may want when a node ordered now has booted. Pure.
 
-The forecast is the largest of three estimates from the workload's history:
+The forecast is one quantile of one distribution of the highest demand within the lead time. The
+distribution mixes two sources:
 
-- growth: how far demand rose above its level within a boot time in the last hours;
-- trend: the level after a boot time if it keeps rising;
-- time of day: how demand changed at this time on most earlier days.
+- the fitted table (:mod:`adapter.nodepool.learn.quantiles`), for the situation of the last hour
+  and for what earlier days did at this time. It ends at the largest rise that the workload has
+  shown in the last hours, so a workload that does not change gets no headroom;
+- the rises of earlier days at this time, so that a burst that returns each day is expected whole.
 
-The demand of inference is noisy from minute to minute. Therefore a level is the mean of some
-minutes, and growth is relative to it. Relative to the demand of the current minute, a peak would
-get as much headroom as a trough.
+Until ten minutes are known, and while past forecasts of the workload held too seldom, a fixed
+share of its pods is added instead, and the text gives the reason. The table describes services.
+Queues of Jobs are filled by their submitters, so only their own past counts.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
-from statistics import fmean
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from adapter.nodepool.model.history import DAYS, MINUTE, SLOT, SLOTS, DemandHistory, DemandPoint
+from adapter.nodepool.learn.quantiles import Distribution, distribution
+from adapter.nodepool.learn.record import Record, pods_of, record
+from adapter.nodepool.learn.situation import LEVEL, earlier_days
+from adapter.nodepool.model.history import MINUTE, DemandHistory
 from adapter.nodepool.model.reason import count_pods
 
-LEVEL: Final = 10 * MINUTE
-"""Seconds over which a level is averaged."""
-FEWEST: Final = 15
-"""Minimum number of observed rises for their quantile."""
-CLIMBS: Final = 3
-"""Consecutive rises that make a trend; noise often produces fewer."""
-FEWEST_DAYS: Final = 2
+_DAYS_WEIGHT: Final = 0.25
+"""Weight of earlier days in the distribution."""
+_FEWEST_DAYS: Final = 2
 """Minimum number of earlier days with observations at this time."""
+_FEWEST_RISES: Final = 15
+"""Minimum number of observed rises of a queue for their quantile."""
 
 
 class Forecast(NamedTuple):
-    """A number of pods, and the estimate that decided it."""
+    """A number of pods, and what decided it."""
 
     pods: int
     """At least the pods that are needed now."""
     code: str
-    """``need``, ``growth``, ``trend`` or ``time_of_day``. Stable: a label of the metric."""
+    """``need``, ``forecast`` or ``share``. Stable: a label of the metric."""
     text: str
     """For people."""
+    expects: str = ""
+    """What is expected if it is not more than the need."""
 
 
-def forecast(
-    history: DemandHistory, need: int, lead_seconds: float, quantile: float, now: float
-) -> Forecast:
-    """Return how many pods the workload may want within ``lead_seconds``.
+class ForecastRequest(NamedTuple):
+    """What is asked of a forecast."""
+
+    lead: float
+    """Seconds from the order of a node until it is usable."""
+    quantile: float
+    """0 to 1: the probability that the capacity suffices."""
+    share: float
+    """Share of the pods that is added without a calibrated forecast."""
+    queue: bool = False
+    """Whether the workload is a queue of Jobs."""
+
+
+def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
+    """Return how many pods the workload may want within the lead time.
 
     Args:
+        history: its past, without which there is no forecast.
         need: pods wanted now, not clamped.
-        lead_seconds: time from the order of a node until it is usable, at least a minute:
-            histories have one point a minute.
-        quantile: 0 to 1; the probability that the capacity suffices.
         now: epoch seconds.
     """
-    lead = max(lead_seconds, float(MINUTE))
-    readings = [
-        Forecast(need, "need", f"its metrics ask for {count_pods(need)}"),
-        *_growth(history.recent, lead, quantile, now),
-        *_trend(history.recent, lead, now),
-        *_time_of_day(history, lead, now),
-    ]
-    return max(readings, key=lambda each: each.pods)
+    bare = Forecast(need, "need", f"its metrics ask for {count_pods(need)}")
+    lead = max(asked.lead, float(MINUTE))
+    own = record(history.recent, lead, asked.quantile) if history.recent else None
+    if own is None or own.newest <= now - LEVEL * MINUTE:
+        return _shared(bare, asked, "the last minutes of its demand are unknown")
+    if own.minutes < LEVEL:
+        return _shared(bare, asked, f"only {own.minutes} min of its demand are known")
+    days = earlier_days(history.days, lead, now)
+    rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
+    level = own.situation.level
+    if asked.queue:
+        below = _own(level, own)
+    else:
+        below = _capped(distribution(own.situation, lead, days.ratio), own)
+    most = _mixed(below, [level + rise for rise in rises], asked.quantile)
+    found = _worded(pods_of(most), level, rises, own, asked)
+    if not own.calibrated(asked.quantile) and not asked.queue:
+        why = f"forecasts of it held in only {own.held} of {own.checks} checks"
+        return max(found, _shared(bare, asked, why), key=lambda each: each.pods)
+    return found if found.pods > need else bare._replace(expects=found.text)
 
 
-def _growth(
-    points: Sequence[DemandPoint], lead: float, quantile: float, now: float
-) -> list[Forecast]:
-    """Estimate the demand from the current level and its past rises within a lead time."""
-    if not points or points[-1].time <= now - LEVEL:
-        return []
-    times = [point.time for point in points]
-    pods = [point.pods for point in points]
-    levels = _levels(times, pods)
-    rises = _rises(times, pods, levels, lead)
-    if len(rises) < FEWEST:
-        return []
-    level, rise = levels[-1], _quantile(rises, quantile)
-    text = (
-        f"its level is {level:.1f}, and in {quantile:.0%} of {len(rises)} minutes it rose by at "
-        f"most {rise:.1f} within {lead:.0f} s"
+_Quantiles = Callable[[float], float]
+"""Probability -> pods."""
+
+
+def _own(level: float, own: Record) -> _Quantiles:
+    """Return the rises of the last hours on top of the level; the level if too few are known."""
+    rises = own.rises
+    if len(rises) < _FEWEST_RISES:
+        return lambda _: level
+    return lambda asked: max(
+        0.0, level + rises[min(len(rises) - 1, max(0, math.ceil(asked * len(rises)) - 1))]
     )
-    return [Forecast(_rounded(level + rise), "growth", text)]
 
 
-def _levels(times: Sequence[float], pods: Sequence[int]) -> list[float]:
-    """Return the mean of the last :data:`LEVEL` seconds at each point."""
-    sums = [0, *accumulate(pods)]
-    levels = []
-    first = 0
-    for index, time in enumerate(times):
-        while times[first] <= time - LEVEL:
-            first += 1
-        levels.append((sums[index + 1] - sums[first]) / (index + 1 - first))
-    return levels
+def _capped(fitted: Distribution, own: Record) -> _Quantiles:
+    """Return the fitted distribution, up to the largest rise that the workload has shown."""
+    if own.largest is None:
+        return fitted.quantile
+    most = own.situation.level + own.situation.unit * own.largest
+    return lambda asked: min(most, fitted.quantile(asked))
 
 
-def _rises(
-    times: Sequence[float], pods: Sequence[int], levels: Sequence[float], lead: float
-) -> list[float]:
-    """Return how far demand rose above its level within the lead time after each point.
+def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
+    """Return the quantile of a mixture: a distribution, and a point of each earlier day.
 
-    A point counts if the whole lead time after it has passed and has an observation.
+    Args:
+        days: pods that each day's rise would bring, smallest first.
     """
-    rises = []
-    after = 0
-    for index in range(bisect_right(times, times[-1] - lead)):
-        end = times[index] + lead
-        while after < len(times) and times[after] <= end:
-            after += 1
-        if after > index + 1:
-            rises.append(max(pods[index + 1 : after]) - levels[index])
-    return rises
+    if not days:
+        return below(asked)
+    for passed in range(len(days)):
+        rest = (asked - _DAYS_WEIGHT * passed / len(days)) / (1 - _DAYS_WEIGHT)
+        least = days[passed - 1] if passed else 0.0
+        most = math.inf if rest >= 1 else below(rest) if rest > 0 else 0.0
+        if most < days[passed]:
+            return max(least, most)
+    return max(days[-1], below((asked - _DAYS_WEIGHT) / (1 - _DAYS_WEIGHT)))
 
 
-def _trend(points: Sequence[DemandPoint], lead: float, now: float) -> list[Forecast]:
-    """Extrapolate a steady rise: at least :data:`CLIMBS` consecutive rises, the smallest counts.
-
-    Each rise is between the means of two periods as long as the lead time.
-    """
-    times = [point.time for point in points]
-    edges = [bisect_right(times, now - lead * back) for back in range(CLIMBS + 1, -1, -1)]
-    stretches = [points[begin:end] for begin, end in pairwise(edges)]
-    if not all(stretches):
-        return []
-    means = [fmean(point.pods for point in stretch) for stretch in stretches]
-    rise = min(later - earlier for earlier, later in pairwise(means))
-    if rise <= 0:
-        return []
-    # From the middle of the last period to one lead time from now.
-    text = f"it rose by {rise:.1f} or more in each of the last {CLIMBS} periods of {lead:.0f} s"
-    return [Forecast(_rounded(means[-1] + 1.5 * rise), "trend", text)]
+def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
+    """Return the need and a share of it."""
+    more = 0 if asked.queue else math.floor(asked.share * bare.pods + 0.5)
+    if not more:
+        return bare
+    text = f"{why}: {asked.share:.0%} more than the {count_pods(bare.pods)} of its metrics"
+    return Forecast(bare.pods + more, "share", text)
 
 
-def _time_of_day(history: DemandHistory, lead: float, now: float) -> list[Forecast]:
-    """Estimate the demand from today's level and its changes at this time on earlier days.
-
-    It compares whole slots: the one before the current slot, and the one in which the lead time
-    ends. It uses the median of the days, so that a single unusual day has no effect.
-    """
-    peaks = {day.number: day.peaks for day in history.days}
-    running, end = int(now) // SLOT, int(now + lead) // SLOT
-    start = _peak(peaks, running - 1)
-    if start is None:
-        return []
-    rises, highest = [], 0
-    for day in range(1, DAYS + 1):
-        before = _peak(peaks, running - 1 - day * SLOTS)
-        ahead = [_peak(peaks, slot - day * SLOTS) for slot in range(running, end + 1)]
-        known = [each for each in ahead if each is not None]
-        if before is None or not known:
-            continue
-        rises.append(max(known) - before)
-        highest = max(highest, *known)
-    if len(rises) < FEWEST_DAYS:
-        return []
-    rise = _quantile(rises, 0.5)
-    if rise <= 0:
-        return []
-    text = f"it rose by {rise:.0f} at this time on most of {len(rises)} earlier days"
-    return [Forecast(min(round(start + rise), highest), "time_of_day", text)]
-
-
-def _peak(peaks: Mapping[int, Sequence[int | None]], slot: int) -> int | None:
-    """Return the peak of a slot, which is counted from the epoch."""
-    day, of_day = divmod(slot, SLOTS)
-    return peaks[day][of_day] if day in peaks else None
-
-
-def _rounded(pods: float) -> int:
-    return math.floor(pods + 0.5)
-
-
-def _quantile(values: Sequence[float], quantile: float) -> float:
-    """Return the smallest value that at least this fraction of the values does not exceed."""
-    ranked = sorted(values)
-    return ranked[max(0, math.ceil(quantile * len(ranked)) - 1)]
+def _worded(
+    pods: int, level: float, rises: Sequence[float], own: Record, asked: ForecastRequest
+) -> Forecast:
+    """Return the forecast with a text that says how sure it is, and on what it is based."""
+    based = [f"level {level:.1f}"]
+    if rises:
+        usual = rises[len(rises) // 2]
+        based.append(f"{usual:+.0f} at this time on most of {len(rises)} earlier days")
+    if own.checks and not asked.queue:
+        based.append(f"such forecasts held in {own.held} of {own.checks} checks")
+    minutes = max(1, round(asked.lead / MINUTE))
+    text = (
+        f"at most {count_pods(pods)} are expected within {minutes} min "
+        f"with {asked.quantile:.0%} ({'; '.join(based)})"
+    )
+    return Forecast(pods, "forecast", text)

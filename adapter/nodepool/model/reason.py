@@ -28,9 +28,8 @@ def count_gpus(count: float) -> str:
 
 CODES: Final[Mapping[str, str]] = {
     "need": "the workload wants more pods than exist",
-    "growth": "demand has grown this much within a boot time before",
-    "trend": "demand is growing",
-    "time_of_day": "demand was this high at this time of day before",
+    "forecast": "the workload may want more pods within a boot time",
+    "share": "the workload has no calibrated forecast: a share of its pods",
     "floor": "the minimum headroom of the workload",
     "min_pods": "the minimum headroom of every shape",
     "enough": "no headroom is needed",

@@ -10,6 +10,10 @@ from adapter.settings.types import Interval
 
 OTHER_POOLS: Final = "*"
 """Key of ``gpu_hour_prices`` for all other pools."""
+DEFAULT_QUANTILE: Final = 0.8
+_SUREST: Final = 0.995
+_LEAST_SURE: Final = 0.05
+"""Headroom for less is none: demand almost always rises by more."""
 
 
 class Limits(LimitSettings):
@@ -26,6 +30,20 @@ class Limits(LimitSettings):
     def price(self, pool: str) -> float | None:
         """Return the price of a GPU-hour in a pool; None if unknown."""
         return self.gpu_hour_prices.get(pool, self.gpu_hour_prices.get(OTHER_POOLS))
+
+    def quantile_for(self, pool: str, gpus_per_pod: int) -> float:
+        """Return the probability with which headroom should suffice.
+
+        A pod that finds no node waits about as long as one pod of headroom is kept for it. So the
+        last pod of headroom pays while the probability that it is used is above the ratio of the
+        two prices.
+        """
+        if self.waiting_minute_price is None:
+            return DEFAULT_QUANTILE if self.quantile is None else self.quantile
+        # Without a pool, the price of all other pools applies.
+        price = self.price(pool) or 0.0
+        risk = price * max(1, gpus_per_pod) / 60 / self.waiting_minute_price
+        return min(_SUREST, max(_LEAST_SURE, 1 - risk))
 
     def gpus_within_budget(self, pool: str, spent_hours: float) -> float:
         """Return the maximum GPUs that both budgets can pay for until the lifeline expires.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import add
 
+from adapter.nodepool.learn.forecast import ForecastRequest
 from adapter.nodepool.model.capacity import Capacity, Headroom, Pool
 from adapter.nodepool.model.demand import Demand
 from adapter.nodepool.model.reason import Reason, count_gpus, count_pods
@@ -125,13 +126,15 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     pool = draft.choice.pool
     known = pool.boot_seconds if pool is not None else None
     lead = limits.boot_seconds if known is None else known
-    draft.asked = ask(draft.members, draft.held, lead, limits, now)
+    size = gpus(draft.shape)
+    quantile = limits.quantile_for(draft.pool, size or 0)
+    wish = ForecastRequest(lead, quantile, limits.share)
+    draft.asked = ask(draft.members, draft.held, wish, limits, now)
     draft.replicas = draft.asked.replicas
     draft.reasons.extend(draft.asked.reasons)
     if not draft.members:
         draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]
         return
-    size = gpus(draft.shape)
     if not limits.enabled:
         draft.cut(0, "stopped", "the kill switch is on")
     if size is None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from adapter.nodepool.learn.forecast import forecast
+from adapter.nodepool.learn.forecast import ForecastRequest, forecast
 from adapter.nodepool.model.capacity import Headroom
-from adapter.nodepool.model.demand import Demand
+from adapter.nodepool.model.demand import JOB_QUEUE, Demand
 from adapter.nodepool.model.reason import Reason, count_pods
 from adapter.nodepool.plan.limits import Limits
 
@@ -40,17 +40,21 @@ NOTHING: Final = HeadroomRequest(0, 0, 0.0, (), consumed=False)
 
 
 def ask(
-    members: Sequence[Demand], held: Headroom | None, lead: float, limits: Limits, now: float
+    members: Sequence[Demand],
+    held: Headroom | None,
+    asked: ForecastRequest,
+    limits: Limits,
+    now: float,
 ) -> HeadroomRequest:
     """Return the headroom for all workloads of one shape in one namespace.
 
     Args:
         members: the workloads, in a fixed order.
         held: existing headroom of the shape.
-        lead: seconds from the order of a node until it is usable.
+        asked: what is asked of the forecasts.
         now: epoch seconds.
     """
-    need = _need(members, lead, limits, now)
+    need = _need(members, asked, limits, now)
     why = list(need.reasons)
     present = sum(each.present for each in members)
     expected = sum(each.expected for each in members)
@@ -70,7 +74,7 @@ def ask(
     if needed < kept.replicas and kept.reason is not None:
         why.append(kept.reason)
     elif not needed:
-        why.append(kept.reason or _nothing(members))
+        why.append(kept.reason or _nothing(members, need.expects))
     room = _room(members)
     if room is not None and most > room + awaited:
         most = room + awaited
@@ -86,15 +90,18 @@ class _Need(NamedTuple):
     least: int
     """Minimum headroom in pods, including the floors."""
     reasons: tuple[Reason, ...]
+    expects: str
+    """The forecast of the only workload, if nothing more is needed."""
 
 
-def _need(members: Sequence[Demand], lead: float, limits: Limits, now: float) -> _Need:
+def _need(members: Sequence[Demand], asked: ForecastRequest, limits: Limits, now: float) -> _Need:
     beyond = least = 0
     reasons: list[Reason] = []
+    expects = ""
     for each in members:
         if each.wanted is None:
             continue
-        more, why = _growth(each, each.wanted, lead, limits, now)
+        more, why, expects = _growth(each, each.wanted, asked, now)
         floor = each.floor if each.spare is None else min(each.floor, each.spare)
         if more < floor:
             why = [Reason("floor", f"the minimum headroom for {each.name} is {count_pods(floor)}")]
@@ -108,35 +115,41 @@ def _need(members: Sequence[Demand], lead: float, limits: Limits, now: float) ->
     if scaled and least < limits.min_pods:
         least = limits.min_pods
         reasons.append(Reason("min_pods", f"the minimum headroom is {count_pods(least)}"))
-    return _Need(beyond, least, tuple(reasons))
+    return _Need(beyond, least, tuple(reasons), expects if len(members) == 1 else "")
 
 
 def _growth(
-    each: Demand, wanted: int, lead: float, limits: Limits, now: float
-) -> tuple[int, list[Reason]]:
-    """Return the pods that a workload will want beyond those expected. Forecasts only raise it."""
+    each: Demand, wanted: int, asked: ForecastRequest, now: float
+) -> tuple[int, list[Reason], str]:
+    """Return the pods that a workload will want beyond those expected, and what is forecast.
+
+    Forecasts only raise the number.
+    """
     if each.parked:
-        return 0, []
-    expected = forecast(each.history, wanted, lead, limits.quantile, now)
-    most, reasons = max(expected.pods, wanted), []
+        return 0, [], ""
+    question = asked._replace(queue=each.workload.kind == JOB_QUEUE)
+    found = forecast(each.history, wanted, question, now)
+    most, reasons = max(found.pods, wanted), []
     if each.max_replicas is not None and most > each.max_replicas:
         most = each.max_replicas
         reasons.append(Reason("max_replicas", f"{each.name} may have at most {count_pods(most)}"))
+    expects = found.expects or (found.text if found.code != "need" else "")
     if most <= each.expected:
-        return 0, reasons
+        return 0, reasons, expects
     soon = f", soon {each.expected}," if each.expected > each.real else ""
-    text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {expected.text}"
-    return most - each.expected, [Reason(expected.code, text), *reasons]
+    text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {found.text}"
+    return most - each.expected, [Reason(found.code, text), *reasons], expects
 
 
-def _nothing(members: Sequence[Demand]) -> Reason:
+def _nothing(members: Sequence[Demand], expects: str) -> Reason:
     unknown = ", ".join(each.name for each in members if each.wanted is None)
     if unknown:
         return Reason("unknown", f"no metric of {unknown} could be read")
     coming = sum(each.expected - each.real for each in members)
     if coming:
         return Reason("coming", f"{count_pods(coming)} will be created soon and need no headroom")
-    return Reason("enough", "no more pods are expected than exist")
+    because = f": {expects}" if expects else ""
+    return Reason("enough", f"no more pods are expected than exist{because}")
 
 
 class _KeptHeadroom(NamedTuple):

@@ -47,7 +47,7 @@ async def state(world: World) -> DemoState:
     queued = World(story.ON_QUEUE.pools, story.ON_QUEUE.workloads, seed=7, start=-30.0)
     research = World(story.RESEARCH.pools, story.RESEARCH.workloads, seed=7, start=-30.0)
     team = [DemoAutoscaler(manifest) for manifest in story.RESEARCH.hpas]
-    nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(min_pods=2, share=0), story.BEGIN, Past())
     scalers = [DemoAutoscaler(manifest) for manifest in story.HPAS]
     others = [DemoAutoscaler(manifest) for manifest in story.REACTIVE.hpas]
     state = DemoState(
@@ -57,7 +57,7 @@ async def state(world: World) -> DemoState:
             story.ON_QUEUE.namespace,
             queued,
             [DemoAutoscaler(manifest) for manifest in story.ON_QUEUE.hpas],
-            DemoNodepool(Limits(), story.BEGIN, Past()),
+            DemoNodepool(Limits(share=0), story.BEGIN, Past()),
             server_pages=True,
         ),
         research=DemoCluster(story.RESEARCH.namespace, research, team),

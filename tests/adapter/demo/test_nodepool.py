@@ -54,7 +54,7 @@ async def test_what_a_metric_asks_for_is_ordered_beyond_what_the_hpa_may_add(wor
     world.scale("chat", 4)
     world.advance(world.now + 30)
     busy = {pod.name: 160_000 for pod in world.fleet.of("chat")}
-    nodepool = DemoNodepool(Limits(), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(share=0), story.BEGIN, Past())
     await rounds(world, nodepool, busy, slow_scalers())
     assert nodepool.peaks == {"chat": 10}
     assert [order.replicas for order in nodepool.orders] == [4]
@@ -67,20 +67,20 @@ async def test_what_a_metric_asks_for_is_ordered_beyond_what_the_hpa_may_add(wor
 async def test_a_pool_that_cannot_grow_gets_no_headroom(world: World) -> None:
     assert grows(world, "chat")
     assert not grows(world, "embed")
-    nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(min_pods=2, share=0), story.BEGIN, Past())
     await rounds(world, nodepool, {pod.name: 60_000 for pod in world.fleet.pods.values()})
     assert {each.name for order in nodepool.orders for each in order.workloads} == {"chat"}
 
 
 async def test_without_a_value_nothing_is_learned_and_nothing_ordered(world: World) -> None:
-    nodepool = DemoNodepool(Limits(), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(share=0), story.BEGIN, Past())
     await rounds(world, nodepool, Missing("gone"))
     assert nodepool.past.histories == {}
     assert [order.replicas for order in nodepool.orders] == [0]
 
 
 async def test_boots_are_learned_from_nodes_that_came_up(world: World) -> None:
-    nodepool = DemoNodepool(Limits(), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(share=0), story.BEGIN, Past())
     world.scale("chat", 6)
     for _ in range(8):
         world.advance(world.now + 15)
@@ -90,7 +90,7 @@ async def test_boots_are_learned_from_nodes_that_came_up(world: World) -> None:
 
 
 async def test_a_change_of_headroom_is_reported_with_its_reason(world: World) -> None:
-    nodepool = DemoNodepool(Limits(min_pods=2), story.BEGIN, Past())
+    nodepool = DemoNodepool(Limits(min_pods=2, share=0), story.BEGIN, Past())
     world.take_events()
     await rounds(world, nodepool, {pod.name: 60_000 for pod in world.fleet.pods.values()})
     (event,) = (event for event in world.take_events() if event.about == "nodepool")

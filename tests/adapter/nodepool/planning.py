@@ -127,7 +127,7 @@ def order(
     *demands: Demand, at: Capacity | None = None, limits: Limits | None = None, now: float = NOW
 ) -> Order:
     """The only order of the plan."""
-    (only,) = plan(demands, at or capacity(), limits or Limits(), now).orders
+    (only,) = plan(demands, at or capacity(), limits or Limits(share=0), now).orders
     return only
 
 

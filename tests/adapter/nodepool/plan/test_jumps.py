@@ -25,7 +25,7 @@ LASTS = 150.0
 PERIOD = 15.0
 EVENTS = 0.5
 """Seconds from a change of pods to the end of the round that it starts."""
-LIMITS = Limits(max_pods=100, max_gpus_per_pool=100)
+LIMITS = Limits(share=0, max_pods=100, max_gpus_per_pool=100)
 
 
 @dataclass(frozen=True)

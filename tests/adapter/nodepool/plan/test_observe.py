@@ -192,7 +192,7 @@ def test_boot_times_reach_the_pool() -> None:
 def test_manifests_become_a_plan() -> None:
     """Six pods are needed, two exist, the HPA adds two: headroom is two."""
     seen = look(world())
-    (order,) = plan(seen.demand, seen.capacity, Limits(), NOW).orders
+    (order,) = plan(seen.demand, seen.capacity, Limits(share=0), NOW).orders
     assert (order.namespace, order.pool, order.replicas, order.ready) == ("team", "gput4", 2, 2)
 
 

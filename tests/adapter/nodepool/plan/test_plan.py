@@ -61,7 +61,7 @@ def test_the_surplus_of_one_workload_does_not_reduce_the_headroom_of_another() -
 
 def test_each_namespace_and_shape_has_its_own_order() -> None:
     rows = [demand(1), demand(2, namespace="other"), demand(3, shape=pod(cpu="2"), name="small")]
-    made = plan(rows, capacity(), Limits(), NOW).orders
+    made = plan(rows, capacity(), Limits(share=0), NOW).orders
     assert sorted((each.namespace, each.replicas) for each in made) == [
         ("ml", 1),
         ("ml", 3),
@@ -74,7 +74,7 @@ def test_growth_that_was_observed_before_is_ordered_ahead() -> None:
     for minute in range(360):
         pods = 2 if minute // 5 % 2 else 6
         history = learn(history, DemandPoint(NOW - (360 - minute) * 60, pods))
-    made = order(demand(2, bound=2, history=history), limits=Limits(quantile=0.9))
+    made = order(demand(2, bound=2, history=history), limits=Limits(share=0, quantile=0.9))
     assert made.replicas > 0
 
 
@@ -83,7 +83,7 @@ def test_the_lead_is_the_boot_time_of_the_pool() -> None:
     for minute in range(360):
         history = learn(history, DemandPoint(NOW - (360 - minute) * 60, 2 + minute // 30))
     row = demand(14, bound=14, history=history)
-    limits = Limits(boot_seconds=60, quantile=0.9)
+    limits = Limits(share=0, boot_seconds=60, quantile=0.9)
     slow = order(row, at=capacity(pools=(pool(boot_seconds=3600),)), limits=limits)
     assert slow.replicas >= order(row, limits=limits).replicas
 
@@ -109,7 +109,7 @@ def test_the_total_is_constant_while_the_hpa_creates_pods_step_by_step() -> None
     at, plans = capacity(), []
     for bound, coming in ((2, 4), (4, 4), (4, 8), (8, 8), (8, 9), (9, 9)):
         row = demand(9, bound=bound, coming=coming)
-        made = plan([row], at, Limits(), NOW)
+        made = plan([row], at, Limits(share=0), NOW)
         at = applied(made, at)
         plans.append(made.orders[0])
         assert made.orders[0].reckoned + made.orders[0].replicas == 9
@@ -124,7 +124,7 @@ def test_headroom_is_lowered_when_the_workload_requests_the_pods() -> None:
 
 def test_headroom_is_added_for_pods_that_the_hpa_delays() -> None:
     at = capacity(headroom(2, pods=4))
-    made = plan([demand(9, bound=4, coming=8)], at, Limits(), NOW)
+    made = plan([demand(9, bound=4, coming=8)], at, Limits(share=0), NOW)
     (first,) = made.orders
     assert (first.replicas, first.reckoned) == (3, 6), "2 for those that come, 1 for the last"
     later = order(demand(9, bound=8, coming=9), at=applied(made, at))
@@ -148,7 +148,7 @@ def test_pods_about_to_be_created_do_not_raise_a_floor() -> None:
 
 def test_an_order_has_all_reasons() -> None:
     """Not only the last one: growth made the order, the limit cut it."""
-    made = order(demand(9, bound=1, most=8), limits=Limits(max_pods=3))
+    made = order(demand(9, bound=1, most=8), limits=Limits(share=0, max_pods=3))
     assert made.why == (
         "Deployment/inference has 1 pod of 8: its metrics ask for 9 pods; "
         "Deployment/inference may have at most 8 pods; limits.max_pods allows 3 pods"
@@ -165,7 +165,7 @@ def test_new_nodes_of_a_pool_that_never_had_one_are_unknown() -> None:
 
 
 def test_a_floor_is_kept_regardless_of_demand() -> None:
-    made = order(demand(2, bound=2), limits=Limits(min_pods=2))
+    made = order(demand(2, bound=2), limits=Limits(share=0, min_pods=2))
     assert (made.replicas, codes(made)) == (2, ["min_pods"])
 
 
@@ -176,7 +176,7 @@ def test_a_workload_may_have_its_own_floor() -> None:
 
 def test_a_floor_does_not_exceed_max_replicas() -> None:
     assert order(demand(2, bound=2, floor=3, most=3)).replicas == 1
-    assert order(demand(2, bound=2, most=3), limits=Limits(min_pods=3)).replicas == 1
+    assert order(demand(2, bound=2, most=3), limits=Limits(share=0, min_pods=3)).replicas == 1
 
 
 def test_a_target_scaled_to_0_has_its_floor_and_no_forecast() -> None:
@@ -186,8 +186,8 @@ def test_a_target_scaled_to_0_has_its_floor_and_no_forecast() -> None:
     parked = demand(0, history=history, parked=True)
     assert order(parked).replicas == 0
     assert order(replace(parked, floor=2)).replicas == 2
-    assert order(parked, limits=Limits(min_pods=2)).replicas == 0, "no HPA scales it now"
+    assert order(parked, limits=Limits(share=0, min_pods=2)).replicas == 0, "no HPA scales it now"
 
 
 def test_queues_of_jobs_have_no_floor() -> None:
-    assert order(demand(0, most=None), limits=Limits(min_pods=2)).replicas == 0
+    assert order(demand(0, most=None), limits=Limits(share=0, min_pods=2)).replicas == 0

@@ -54,7 +54,7 @@ def test_halvings_do_not_depend_on_the_number_of_rounds() -> None:
 
 @pytest.mark.parametrize(("age", "every"), [(4.4, 1.1), (2.8, 0.7), (8.8, 2.2)])
 def test_a_halving_that_is_due_exactly_now_happens_once(age: float, every: float) -> None:
-    limits = Limits(hold_seconds=every, decay_seconds=every)
+    limits = Limits(share=0, hold_seconds=every, decay_seconds=every)
     row = demand(0, bound=1)
     first = order(row, at=capacity(headroom(64, pods=1, needed=NOW - age)), limits=limits)
     held = headroom(first.replicas, first.pods, first.needed_at)
@@ -76,7 +76,7 @@ def test_headroom_never_decays_below_what_is_wanted() -> None:
 
 def test_headroom_that_a_limit_cuts_to_the_need_counts_as_needed_now() -> None:
     at = capacity(headroom(4, needed=NOW - 100))
-    made = order(demand(1), at=at, limits=Limits(max_pods=1))
+    made = order(demand(1), at=at, limits=Limits(share=0, max_pods=1))
     assert (made.replicas, made.needed_at) == (1, NOW)
 
 

@@ -128,6 +128,7 @@ def capacities(draw: st.DrawFn) -> Capacity:
 bounds = st.builds(
     Limits,
     quantile=st.floats(0.01, 0.99),
+    share=st.sampled_from((0.0, 0.2)),
     boot_seconds=st.floats(1, 1000),
     hold_seconds=st.floats(0.001, 2000),
     decay_seconds=st.floats(1, 1000),
@@ -291,7 +292,7 @@ def test_pods_count_once_whether_they_are_bound_or_pending(
     row = Demand(WorkloadRef("x", "Deployment", "w"), GPU, bound, pending, want, 60)
     held = Headroom("x", GPU, was, bound, NOW)
     at = Capacity((), {"gpu": pool()}, (held,))
-    limits = Limits(max_pods=100, max_gpus_per_pool=100)
+    limits = Limits(share=0, max_pods=100, max_gpus_per_pool=100)
     (made,) = plan([row], at, limits, NOW).orders
     there = replace(row, bound=bound + pending, pending=0)
     (same,) = plan([there], at, limits, NOW).orders

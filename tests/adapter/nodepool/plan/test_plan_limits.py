@@ -33,25 +33,25 @@ FULL = tuple(node(f"full-{number}", used=GPU) for number in range(3))
 
 
 def test_the_kill_switch_removes_all_headroom() -> None:
-    made = order(demand(6), at=capacity(headroom(4)), limits=Limits(enabled=False))
+    made = order(demand(6), at=capacity(headroom(4)), limits=Limits(share=0, enabled=False))
     assert (made.replicas, codes(made)[-1]) == (0, "stopped")
 
 
 def test_the_limit_of_a_shape() -> None:
-    made = order(demand(50), limits=Limits(max_pods=3))
+    made = order(demand(50), limits=Limits(share=0, max_pods=3))
     assert (made.replicas, codes(made)[-1]) == (3, "max_pods")
 
 
 def test_the_limit_of_a_pool_counts_gpus() -> None:
     big = pod(gpus=4, cpu="2")
     at = capacity(pools=(pool(example=node("example", gpus=8)),))
-    made = order(demand(50, shape=big), at=at, limits=Limits(max_gpus_per_pool=10))
+    made = order(demand(50, shape=big), at=at, limits=Limits(share=0, max_gpus_per_pool=10))
     assert (made.replicas, codes(made)[-1]) == (2, "max_gpus")
 
 
 def test_shapes_share_the_limit_of_their_pool_in_turn() -> None:
     rows = [demand(50, name="a"), demand(2, namespace="z", name="b")]
-    made = plan(rows, capacity(), Limits(max_gpus_per_pool=5), NOW).orders
+    made = plan(rows, capacity(), Limits(share=0, max_gpus_per_pool=5), NOW).orders
     assert [each.replicas for each in made] == [3, 2]
 
 
@@ -63,7 +63,7 @@ def test_gpus_that_a_shape_cannot_use_go_to_the_others_in_the_same_round() -> No
         pools=(pool(example=node("example", gpus=8), high=1),),
     )
     rows = [demand(0, name="large", shape=four), demand(5, name="small")]
-    limits = Limits(max_gpus_per_pool=10)
+    limits = Limits(share=0, max_gpus_per_pool=10)
     made = plan(rows, at, limits, NOW)
     given = {each.workloads[0].name: each.replicas for each in made.orders}
     assert given == {"large": 1, "small": 3}
@@ -72,7 +72,7 @@ def test_gpus_that_a_shape_cannot_use_go_to_the_others_in_the_same_round() -> No
 
 
 def test_a_budget_pays_for_headroom_until_the_lifeline_expires() -> None:
-    limits = Limits(gpu_hours_per_day=10, lifeline_seconds=1800)
+    limits = Limits(share=0, gpu_hours_per_day=10, lifeline_seconds=1800)
     made = order(demand(8), at=capacity(spent={"gpu": 8.4}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (3, "budget")
     assert made.reasons[-1].text == "the budget pays for 3 GPUs: 8.4 GPU-hours are used"
@@ -80,23 +80,29 @@ def test_a_budget_pays_for_headroom_until_the_lifeline_expires() -> None:
 
 def test_an_exhausted_budget_removes_headroom() -> None:
     at = capacity(headroom(4), spent={"gpu": 10.0})
-    assert order(demand(8), at=at, limits=Limits(gpu_hours_per_day=10)).replicas == 0
+    assert order(demand(8), at=at, limits=Limits(share=0, gpu_hours_per_day=10)).replicas == 0
 
 
 def test_a_budget_in_money_uses_the_price_of_the_pool() -> None:
-    limits = Limits(cost_per_day=20, gpu_hour_prices={"gpu": 4, "*": 1}, lifeline_seconds=3600)
+    limits = Limits(
+        share=0, cost_per_day=20, gpu_hour_prices={"gpu": 4, "*": 1}, lifeline_seconds=3600
+    )
     made = order(demand(8), at=capacity(spent={"gpu": 3}), limits=limits)
     assert (made.replicas, codes(made)[-1]) == (2, "budget")
 
 
 def test_a_budget_in_money_orders_nothing_without_a_price() -> None:
-    made = order(demand(8), limits=Limits(cost_per_day=20, gpu_hour_prices={"other": 4}))
+    made = order(demand(8), limits=Limits(share=0, cost_per_day=20, gpu_hour_prices={"other": 4}))
     assert (made.replicas, codes(made)[-1]) == (0, "no_price")
 
 
 def test_the_smaller_budget_decides() -> None:
     limits = Limits(
-        cost_per_day=100, gpu_hours_per_day=2, gpu_hour_prices={"*": 1}, lifeline_seconds=3600
+        share=0,
+        cost_per_day=100,
+        gpu_hours_per_day=2,
+        gpu_hour_prices={"*": 1},
+        lifeline_seconds=3600,
     )
     assert order(demand(8), limits=limits).replicas == 2
 
@@ -178,7 +184,7 @@ def test_after_the_backoff_headroom_is_raised() -> None:
 @pytest.mark.parametrize("trap", [Trap.MIG_MIXED, Trap.RENAMED_SHARED])
 def test_a_pool_that_would_block_the_autoscaler_gets_no_headroom(trap: Trap) -> None:
     at = capacity(headroom(2), pools=(pool(traps=frozenset({trap})),))
-    made = plan([demand(6)], at, Limits(), NOW)
+    made = plan([demand(6)], at, Limits(share=0), NOW)
     (only,) = made.orders
     assert (only.replicas, codes(only)[-1]) == (0, "trap")
     assert [(note.pool, note.reason) for note in made.notes] == [
@@ -188,13 +194,13 @@ def test_a_pool_that_would_block_the_autoscaler_gets_no_headroom(trap: Trap) -> 
 
 def test_a_time_sliced_pool_gets_a_note_and_headroom() -> None:
     at = capacity(pools=(pool(traps=frozenset({Trap.TIME_SLICED})),))
-    made = plan([demand(2)], at, Limits(), NOW)
+    made = plan([demand(2)], at, Limits(share=0), NOW)
     assert [each.replicas for each in made.orders] == [2]
     assert [note.reason.text for note in made.notes] == [TRAPS[Trap.TIME_SLICED]]
 
 
 def test_a_backoff_is_noted() -> None:
-    made = plan([], capacity(pools=(BACKED_OFF,)), Limits(), NOW)
+    made = plan([], capacity(pools=(BACKED_OFF,)), Limits(share=0), NOW)
     assert [note.reason.text for note in made.notes] == [
         "the autoscaler has backed off for 60 s more: headroom is not raised"
     ]
@@ -256,11 +262,11 @@ def test_an_order_of_0_has_a_reason(shape: Shape, code: str) -> None:
 
 def test_claims_count_as_gpus_and_their_ready_part_is_unknown() -> None:
     shape = replace(GPU, claims=("two",), claim_devices=2)
-    limits = Limits(claim_namespaces=frozenset({"ml"}))
+    limits = Limits(share=0, claim_namespaces=frozenset({"ml"}))
     made = order(demand(9, shape=shape), at=capacity(nodes=(node("free"),)), limits=limits)
     assert (made.replicas, made.ready, made.nodes) == (2, None, None)
 
 
 def test_a_pool_that_never_had_a_node_gets_headroom_within_the_limits() -> None:
-    made = order(demand(20), at=capacity(pools=(Pool("gpu"),)), limits=Limits(max_pods=4))
+    made = order(demand(20), at=capacity(pools=(Pool("gpu"),)), limits=Limits(share=0, max_pods=4))
     assert (made.pool, made.replicas) == ("gpu", 4)

@@ -31,7 +31,7 @@ from adapter.nodepool.run.selfmetrics import NodepoolMetrics
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen import headroom
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.settings.nodepool import NodepoolSettings
+from adapter.settings.nodepool import LimitSettings, NodepoolSettings
 from apiservice.kube.reflector import EventType
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (
@@ -72,7 +72,12 @@ class World:
         changes = ChangeSignal()
         self.pods = WatchedTable(self.cluster.pods, changes, living)
         self.controller = NodepoolController(
-            NodepoolSettings(namespace="gpu-metrics", **settings),
+            # Without a history a share would be added to every order.
+            NodepoolSettings(
+                namespace="gpu-metrics",
+                limits=LimitSettings(**{"share": 0} | settings.pop("limits", {})),
+                **settings,
+            ),
             HOME,
             self.cluster,
             self.api,

@@ -1,0 +1,123 @@
+"""The fitted table: quantiles of the highest demand within a lead time. Pure.
+
+``quantiles.json`` has, for some lead times, one row of coefficients for each quantile. A row is
+linear in the inputs of a situation; each coefficient is piecewise linear in the logarithm of the
+level. ``python -m load.nodepoolfit`` writes the file from recorded load.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from operator import mul
+from typing import Final
+
+import msgspec
+
+from adapter.nodepool.learn.situation import Situation
+from adapter.nodepool.model.history import MINUTE
+
+_FILE: Final = "quantiles.json"
+MOST: Final = 0.999
+"""Largest quantile. Beyond the table, a tail is exponential."""
+
+
+class QuantileTable(msgspec.Struct, frozen=True):
+    """What was fitted."""
+
+    knots: tuple[float, ...]
+    """Levels in pods, rising, between which coefficients are interpolated."""
+    quantiles: tuple[float, ...]
+    """Rising."""
+    minutes: tuple[float, ...]
+    """Lead times plus the minute until the next decision, rising."""
+    rows: tuple[tuple[tuple[float, ...], ...], ...]
+    """By minutes, then by quantile: for each input a coefficient at each knot, and last the
+    coefficient of what earlier days did."""
+
+
+@cache
+def table() -> QuantileTable:
+    """Return the table of this version."""
+    text = files("adapter.nodepool.learn").joinpath(_FILE).read_bytes()
+    return msgspec.json.decode(text, type=QuantileTable)
+
+
+class Distribution:
+    """The distribution of the highest demand within a lead time, in pods."""
+
+    def __init__(self, level: float, unit: float, changes: Sequence[float]) -> None:
+        """Take the change from the level at each quantile of the table, in any order."""
+        # Quantiles are fitted one by one, so they may cross.
+        self._changes = sorted(changes)
+        self._level = level
+        self._unit = unit
+
+    def quantile(self, probability: float) -> float:
+        """Return the number of pods that demand does not exceed with this probability."""
+        places = _places()
+        place = -math.log1p(-min(probability, MOST))
+        after = min(max(1, bisect_left(places, place)), len(places) - 1)
+        low, high = places[after - 1], places[after]
+        share = max(0.0, (place - low) / (high - low))
+        before = self._changes[after - 1]
+        change = before + share * (self._changes[after] - before)
+        return max(0.0, self._level + self._unit * change)
+
+
+def distribution(situation: Situation, lead: float, ratio: float = 0.0) -> Distribution:
+    """Return the distribution for a situation.
+
+    Args:
+        lead: seconds from the order of a node until it is usable.
+        ratio: of :class:`~adapter.nodepool.learn.situation.EarlierDays`.
+    """
+    after, share = _weights(situation.level)
+    usual = ratio * situation.level / situation.unit
+    low = [each * (1 - share) for each in situation.inputs]
+    high = [each * share for each in situation.inputs]
+    inputs = (*low, *high, usual)
+    changes = [sum(map(mul, row, inputs)) for row in _rows(lead)[after - 1]]
+    return Distribution(situation.level, situation.unit, changes)
+
+
+@cache
+def _places() -> tuple[float, ...]:
+    """Quantiles on the scale on which they are interpolated."""
+    return tuple(-math.log1p(-each) for each in table().quantiles)
+
+
+def _weights(level: float) -> tuple[int, float]:
+    """Return the knot after a level, and its share."""
+    knots = _knots()
+    place = math.log1p(level)
+    after = min(max(1, bisect_left(knots, place)), len(knots) - 1)
+    low, high = knots[after - 1], knots[after]
+    return after, min(1.0, max(0.0, (place - low) / (high - low)))
+
+
+@cache
+def _knots() -> tuple[float, ...]:
+    return tuple(math.log1p(each) for each in table().knots)
+
+
+@lru_cache(maxsize=256)
+def _rows(lead: float) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    """Return the rows for a lead time, for each pair of knots: low, high, earlier days."""
+    fitted = table()
+    minutes = min(max(lead / MINUTE + 1, fitted.minutes[0]), fitted.minutes[-1])
+    after = min(max(1, bisect_left(fitted.minutes, minutes)), len(fitted.minutes) - 1)
+    low, high = fitted.minutes[after - 1], fitted.minutes[after]
+    share = math.log(minutes / low) / math.log(high / low)
+    rows = [
+        [first + share * (second - first) for first, second in zip(*pair, strict=True)]
+        for pair in zip(fitted.rows[after - 1], fitted.rows[after], strict=True)
+    ]
+    count = len(fitted.knots)
+    return tuple(
+        tuple((*row[knot - 1 : -1 : count], *row[knot:-1:count], row[-1]) for row in rows)
+        for knot in range(1, count)
+    )

@@ -1,0 +1,143 @@
+"""The situation of a workload at one minute: the inputs of the forecast. Pure.
+
+Inputs are relative to the level, the mean of the last minutes, and in units of its square root,
+as the noise of independent requests grows. So one table serves small and large workloads.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from adapter.nodepool.model.history import DAY, DAYS, MINUTE, SLOT, SLOTS, DemandDay, DemandPoint
+
+LEVEL: Final = 10
+"""Minutes over which the level is averaged."""
+_SPREAD: Final = 15
+"""Minutes over which the standard deviation is measured."""
+_MEANS: Final = (3, 30, 60)
+"""Minutes of the means beside the level."""
+USUAL: Final = 1800
+"""Seconds over which the demand of earlier days is averaged."""
+_FEW: Final = 0.3
+"""Pods added to both sides of a ratio, so that a ratio of small numbers is near 1."""
+
+
+class Situation(NamedTuple):
+    """What one minute looks like."""
+
+    level: float
+    """Mean of the last :data:`LEVEL` minutes in pods."""
+    unit: float
+    inputs: tuple[float, ...]
+    """1, the newest minute, the means of :data:`_MEANS`, and the standard deviation."""
+
+
+class Series:
+    """The minutes of a workload, with sums from which means of any period follow."""
+
+    def __init__(self, points: Iterable[DemandPoint]) -> None:
+        """Take points in any order."""
+        ordered = sorted(points)
+        self.times = [point.time for point in ordered]
+        self.pods = [point.pods for point in ordered]
+        self._sums = [0, *accumulate(self.pods)]
+        self._squares = [0, *accumulate(pods * pods for pods in self.pods)]
+        self.levels = self._levels()
+        """Mean of the last :data:`LEVEL` minutes at each point."""
+
+    def known(self, index: int, minutes: int) -> int:
+        """Return how many of the last minutes have an observation."""
+        return index + 1 - bisect_right(self.times, self.times[index] - minutes * MINUTE)
+
+    def situation(self, index: int) -> Situation:
+        """Return the situation at a point."""
+        level = self.levels[index]
+        unit = unit_of(level)
+        mean = self._mean(self._sums, index, _SPREAD)
+        variance = self._mean(self._squares, index, _SPREAD) - mean * mean
+        means = (self._mean(self._sums, index, minutes) for minutes in _MEANS)
+        relative = ((each - level) / unit for each in (self.pods[index], *means))
+        return Situation(level, unit, (1.0, *relative, math.sqrt(max(0.0, variance)) / unit))
+
+    def _levels(self) -> list[float]:
+        times, sums = self.times, self._sums
+        levels = []
+        first = 0
+        for index, time in enumerate(times):
+            while times[first] <= time - LEVEL * MINUTE:
+                first += 1
+            levels.append((sums[index + 1] - sums[first]) / (index + 1 - first))
+        return levels
+
+    def _mean(self, sums: list[int], index: int, minutes: int) -> float:
+        count = self.known(index, minutes)
+        return (sums[index + 1] - sums[index + 1 - count]) / count
+
+
+def unit_of(level: float) -> float:
+    """Return the unit of changes from a level."""
+    return math.sqrt(level + 1)
+
+
+class EarlierDays(NamedTuple):
+    """What earlier days did at this time."""
+
+    ratio: float
+    """Logarithm of the demand ahead, relative to the demand just before; between -1 and 1."""
+    rises: tuple[float, ...]
+    """Rise of each day's peak within the lead time, smallest first."""
+
+
+def earlier_days(days: Iterable[DemandDay], lead: float, now: float) -> EarlierDays:
+    """Compare the time ahead with the time before on each earlier day that has both."""
+    peaks = {day.number: day.peaks for day in days}
+    ahead: list[float] = []
+    before: list[float] = []
+    rises: list[float] = []
+    for back in range(1, DAYS + 1):
+        then = now - back * DAY
+        after = _usual(peaks, then + lead / 2)
+        past = _usual(peaks, then - USUAL)
+        if after is not None and past is not None:
+            ahead.append(after)
+            before.append(past)
+        start, end = int(then) // SLOT, int(then + lead) // SLOT
+        # As many slots before as ahead: the peak of more slots is higher without any change.
+        base = _highest(peaks, 2 * start - end - 1, start)
+        top = _highest(peaks, start, end + 1)
+        if base is not None and top is not None:
+            rises.append(float(top - base))
+    ratio = math.log((fmean(ahead) + _FEW) / (fmean(before) + _FEW)) if ahead else 0.0
+    return EarlierDays(min(1.0, max(-1.0, ratio)), tuple(sorted(rises)))
+
+
+def _usual(peaks: dict[int, tuple[int | None, ...]], begin: float) -> float | None:
+    """Return the mean of the slots' peaks over half an hour; None if one is not known."""
+    total = 0.0
+    first, last = int(begin // SLOT), int((begin + USUAL) // SLOT)
+    for slot in range(first, last + 1):
+        share = (min(begin + USUAL, (slot + 1) * SLOT) - max(begin, slot * SLOT)) / USUAL
+        if share <= 0:
+            continue
+        peak = _peak(peaks, slot)
+        if peak is None:
+            return None
+        total += share * peak
+    return total
+
+
+def _highest(peaks: dict[int, tuple[int | None, ...]], first: int, end: int) -> int | None:
+    """Return the highest known peak of some slots."""
+    known = (_peak(peaks, slot) for slot in range(first, end))
+    return max((peak for peak in known if peak is not None), default=None)
+
+
+def _peak(peaks: dict[int, tuple[int | None, ...]], slot: int) -> int | None:
+    """Return the peak of a slot, which is counted from the epoch."""
+    day, of_day = divmod(slot, SLOTS)
+    return peaks[day][of_day] if day in peaks else None

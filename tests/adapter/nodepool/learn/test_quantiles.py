@@ -1,0 +1,88 @@
+"""The fitted table of the forecast."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.nodepool.learn.quantiles import distribution, table
+from adapter.nodepool.learn.record import record
+from adapter.nodepool.learn.situation import Series, Situation
+from adapter.nodepool.model.history import RECENT, DemandPoint
+from tests.examples import bounded
+
+LEVELS = (0.0, 0.5, 2.0, 7.0, 30.0, 1000.0)
+
+
+def test_the_table_has_a_row_for_each_lead_time_and_quantile() -> None:
+    fitted = table()
+    inputs = len(Series([DemandPoint(0.0, 1)]).situation(0).inputs)
+    assert len(fitted.rows) == len(fitted.minutes)
+    for group in fitted.rows:
+        assert len(group) == len(fitted.quantiles)
+        assert {len(row) for row in group} == {inputs * len(fitted.knots) + 1}
+        assert all(math.isfinite(each) for row in group for each in row)
+    for rising in (fitted.knots, fitted.quantiles, fitted.minutes):
+        assert all(low < high for low, high in pairwise(rising))
+
+
+def flat(level: float) -> Situation:
+    return Situation(level, math.sqrt(level + 1), (1.0, 0.0, 0.0, 0.0, 0.0, 0.5))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_longer_lead_time_never_lowers_a_high_quantile(level: float) -> None:
+    pods = [distribution(flat(level), 60.0 * lead).quantile(0.9) for lead in (1, 3, 5, 10, 20, 40)]
+    assert pods == sorted(pods)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_lead_times_between_two_rows_lie_between_them(level: float) -> None:
+    short, between, long = (
+        distribution(flat(level), lead).quantile(0.8) for lead in (300, 420, 600)
+    )
+    assert short <= between <= long
+
+
+def test_a_lead_time_beyond_the_table_counts_as_its_longest() -> None:
+    longest = 60.0 * (table().minutes[-1] - 1)
+    assert [distribution(flat(8), lead).quantile(0.9) for lead in (longest, 1e6)] == [
+        distribution(flat(8), longest).quantile(0.9)
+    ] * 2
+
+
+@bounded(200)
+@given(
+    st.floats(0, 1e5),
+    st.lists(st.floats(-30, 30), min_size=5, max_size=5),
+    st.floats(1, 1e5),
+    st.floats(-1, 1),
+)
+def test_quantiles_are_finite_and_rise(
+    level: float, inputs: list[float], lead: float, ratio: float
+) -> None:
+    situation = Situation(level, math.sqrt(level + 1), (1.0, *inputs))
+    found = distribution(situation, lead, ratio)
+    pods = [found.quantile(step / 100) for step in range(1, 101)]
+    assert all(math.isfinite(each) and each >= 0 for each in pods)
+    assert pods == sorted(pods)
+
+
+def test_a_longer_history_takes_no_more_checks_than_their_bound() -> None:
+    """The work of a round does not grow with the age of a workload."""
+    draw = random.Random(5)
+    points = tuple(DemandPoint(60.0 * minute, draw.randint(0, 9)) for minute in range(RECENT))
+    assert record(points, 300.0, 0.8).checks == 30
+    assert record(points[:30], 300.0, 0.8).checks == 3
+
+
+def test_the_rounds_of_a_minute_share_one_record() -> None:
+    points = tuple(DemandPoint(60.0 * minute, minute % 7) for minute in range(100))
+    first = record(points, 300.0, 0.8)
+    assert record(tuple(points), 300.0, 0.8) is first
+    assert record.cache_info().maxsize == 1024
