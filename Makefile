@@ -7,6 +7,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Two test processes for each core: half of their time they wait for processes, sockets and timers.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8)))
+# Each process of the end-to-end tests has a network, a stage and a site of its own. A module stays
+# in one process, which starts what its tests share once.
+E2E_WORKERS ?= 1
+NETWORK := $(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python
+IN_PROCESSES := --tx '$(E2E_WORKERS)*popen//python=$(NETWORK)' --dist loadfile --no-loadscope-reorder
 # Attacks at the same time, each on a process of its own: for half of the time they wait.
 ATTACKS ?= 3
 # Tests with targets of their own.
@@ -46,12 +51,12 @@ test: $(READY) ## run the unit, property, contract and real-Prometheus tests in 
 fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=6)
 	FUZZ_TIMES=$${FUZZ_TIMES:-6} $(BIN)/python -m pytest tests $(ELSEWHERE) -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
 
-e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name")
+e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name", E2E_WORKERS=2)
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m tests.e2e.modules
 	$(BIN)/python -m tests.e2e.imagebuild
 	$(BIN)/python -m tests.browser.axe
-	$(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python -m pytest tests/e2e $(ARGS)
+	$(NETWORK) -m pytest tests/e2e $(if $(filter-out 1,$(E2E_WORKERS)),$(IN_PROCESSES)) $(ARGS)
 
 browser: $(READY) ## test the page of ui in headless Chromium (ARGS="-k name", ARGS="-s" prints times)
 	$(BIN)/python -m tests.browser.axe

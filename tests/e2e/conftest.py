@@ -1,17 +1,39 @@
-"""One stage and one site for all end-to-end tests, each started at its first use.
+"""One stage and one site for the end-to-end tests of a process, each started at its first use.
 
 Each test uses its own namespace on the stage. The site is cleared after each test.
+`make e2e E2E_WORKERS=2` runs two processes, each in a network of its own: mostly they wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Final
 
 import pytest
 
 from tests.e2e import privatenetwork
 from tests.e2e.site import Site
 from tests.e2e.stage import Stage
+
+LONGEST: Final = (
+    "test_nodepool_lab",
+    "test_install",
+    "test_nodepool_orders",
+    "test_rules",
+    "test_doctor",
+    "test_nodepool",
+    "test_maintain",
+    "test_chart_move",
+)
+"""The modules that take longest, which several processes start first: none then waits long for
+the others."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not hasattr(config, "workerinput"):
+        return
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
 @pytest.fixture(scope="session")
