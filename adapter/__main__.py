@@ -18,6 +18,7 @@ from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
 from adapter.idle.commands import idle
 from adapter.maintain.commands import maintain
+from adapter.migrate.commands import migrate
 from adapter.replay.commands import replay
 from adapter.top.commands import top
 from adapter.ui.commands import ui
@@ -295,6 +296,7 @@ main.add_command(explain)
 main.add_command(idle)
 main.add_command(maintain)
 main.add_command(replay)
+main.add_command(migrate)
 main.add_command(top)
 main.add_command(ui)
 

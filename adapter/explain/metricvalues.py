@@ -83,11 +83,27 @@ async def read(
 
 
 async def _rows(api: Api, metric: MetricSpec, selector: str, namespace: str) -> list[Json]:
+    rest = value_path(metric, selector, namespace)
+    if metric.kind is MetricKind.EXTERNAL:
+        return items_of(await api.get(f"{EXTERNAL}/{rest}"))
+    return items_of(await _custom(api, rest))
+
+
+def value_path(metric: MetricSpec, selector: str, namespace: str) -> str:
+    """Return the path, below the API's version, that the controller asks for a metric's values.
+
+    Args:
+        metric: of type Pods, Object or External.
+        selector: of the scale target's pods.
+        namespace: of the HPA.
+
+    Raises:
+        KeyError, ValueError: the metric's selector is not valid.
+    """
     chosen = selector_text(metric.selector)
     if metric.kind is MetricKind.EXTERNAL:
         query = {"labelSelector": chosen} if chosen else {}
-        path = f"{EXTERNAL}/namespaces/{quote(namespace)}/{quote(metric.name, safe='')}"
-        return _items(await api.get(_with(path, query)))
+        return _with(f"namespaces/{quote(namespace)}/{quote(metric.name, safe='')}", query)
     query = {"metricLabelSelector": chosen} if chosen else {}
     described = metric.described
     name = quote(metric.name, safe="")
@@ -102,7 +118,7 @@ async def _rows(api: Api, metric: MetricSpec, selector: str, namespace: str) -> 
         resource = f"{kind}.{group}" if group else kind
         resource = quote(resource, safe="")
         path = f"namespaces/{quote(namespace)}/{resource}/{quote(described.name, safe='')}/{name}"
-    return _items(await _custom(api, _with(path, query)))
+    return _with(path, query)
 
 
 async def _custom(api: Api, rest: str) -> Json:
@@ -137,7 +153,7 @@ async def _resource(
     api: Api, metric: MetricSpec, selector: str, pods: Sequence[Json], namespace: str
 ) -> ReadValues:
     path = _with(f"{RESOURCE}/namespaces/{quote(namespace)}/pods", {"labelSelector": selector})
-    rows = _items(await api.get(path))
+    rows = items_of(await api.get(path))
     if not rows:
         nothing = "no metrics returned from resource metrics API"
         return ReadValues(Missing(nothing, answered=True))
@@ -186,7 +202,8 @@ def _window(row: Json, name: str) -> float | None:
     return found
 
 
-def _items(answer: Json) -> list[Json]:
+def items_of(answer: Json) -> list[Json]:
+    """Return the rows of an answer; none if it has no list."""
     rows = answer.get("items") or []
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 

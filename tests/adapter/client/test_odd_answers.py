@@ -16,6 +16,7 @@ from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import invoke
 from tests.adapter.explain.cluster import NO_PODS_NAMED, World, at, gpu_metric
 from tests.adapter.explain.test_pods_and_nodes import GPU
+from tests.adapter.migrate import peercluster
 from tests.adapter.top import cluster as topcluster
 from tests.examples import TIMES
 
@@ -26,6 +27,8 @@ COMMANDS = {
     "idle": ("idle",),
     "idle csv": ("idle", "-o", "csv"),
     "doctor": ("doctor",),
+    "migrate": ("migrate", "prometheus-adapter"),
+    "migrate -o apiservices-before": ("migrate", "prometheus-adapter", "-o", "apiservices-before"),
     "top": ("top", "--once"),
     "top hpas": ("top", "hpas", "-A", "-o", "json"),
     "top nodes": ("top", "nodes"),
@@ -90,6 +93,7 @@ def lab(tmp_path: Path) -> Iterator[tuple[ApiServer, Path]]:
     with api_server(tmp_path) as (server, file):
         topcluster.serve(server)
         world.serve(server)
+        peercluster.furnish(server)
         node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}}
         server.answers |= {
             "/version": {"gitVersion": "v1.33.1"},

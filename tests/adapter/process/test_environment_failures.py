@@ -37,6 +37,8 @@ CLIENTS: Final = {
     "top pods": ("top", "pods", "-o", "json"),
     "idle -o csv": ("idle", "--by", "team", "-o", "csv"),
     "explain hpa": ("explain", "hpa", "llm"),
+    "migrate prometheus-adapter": ("migrate", "prometheus-adapter"),
+    "migrate -o values": ("migrate", "prometheus-adapter", "-o", "values"),
     "explain pod": ("explain", "pod", "llm-0"),
     "replay hpa": ("replay", "hpa", "llm", "--from", "none.gma"),
     "explain node": ("explain", "node", "n1", "-o", "json"),

@@ -1,0 +1,1 @@
+"""`migrate`: what moves here from another metrics adapter, what differs, and how to move."""

@@ -1,0 +1,165 @@
+"""One run of ``migrate prometheus-adapter``: read, compare, print, and end with a status."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+
+from adapter.client.access import Api, cluster
+from adapter.client.command import BLOCKED, FINE, UNSEEN, complain, print_json
+from adapter.client.errors import ClientError, odd_answers
+from adapter.client.output import screen_of
+from adapter.doctor.fetch import direct
+from adapter.migrate.arguments import Taken, taken
+from adapter.migrate.compare import Comparer
+from adapter.migrate.comparison import Comparison
+from adapter.migrate.configfile import read_configuration
+from adapter.migrate.hpametrics import HpaUse, by_metric, read_uses
+from adapter.migrate.options import MigrateOptions
+from adapter.migrate.peer import Peer, find_peer
+from adapter.migrate.report import MigrationReport
+from adapter.migrate.rulereport import RuleReport, report_rules
+from adapter.migrate.servers import Addressed, Aggregated, MetricsServer, token_of_controller, trust
+from adapter.migrate.steps import steps
+from adapter.migrate.values import before, helm_values, manifests_text, moved, values_text
+
+_RESOURCE: Final = "metrics.k8s.io"
+
+
+def run(options: MigrateOptions) -> NoReturn:
+    """Run the command, and exit with its status."""
+    try:
+        with odd_answers():
+            status = (
+                _of_file(options, options.file)
+                if options.file
+                else asyncio.run(_of_cluster(options))
+            )
+    except ClientError as error:
+        complain(error)
+        sys.exit(UNSEEN)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(status)
+
+
+def _of_file(options: MigrateOptions, file: Path) -> int:
+    found = read_configuration(file)
+    rules = report_rules(found)
+    arguments = taken({"prometheus-url": found.prometheus}) if found.prometheus else []
+    values = helm_values(rules, arguments, resource=rules.resource)
+    if options.output == "values":
+        return _print_values(values, rules, arguments)
+    notes = [*found.notes, *_without_url(arguments)]
+    if rules.resource:
+        notes.append("remove resourceMetrics from the values if metrics-server serves that API")
+    report = MigrationReport(
+        found.origin, rules, values, steps(options, None), notes, arguments=arguments
+    )
+    return _print(report, options)
+
+
+async def _of_cluster(options: MigrateOptions) -> int:
+    async with cluster(options.kubeconfig, options.context) as api:
+        peer = await find_peer(api, options.namespace)
+        if options.output.startswith("apiservices"):
+            return _print_manifests(peer, options)
+        rules = report_rules(peer.configuration)
+        arguments = taken(peer.flags)
+        values = helm_values(rules, arguments, resource=peer.serves(_RESOURCE))
+        if options.output == "values":
+            return _print_values(values, rules, arguments)
+        found = await read_uses(api)
+        uses = [use for use in found.uses if peer.serves(use.group) or not peer.own]
+        compared = await _compare(api, options, uses) if options.compare else None
+        report = MigrationReport(
+            f"prometheus-adapter {peer.namespace}/{peer.name}, {peer.configuration.origin}",
+            rules,
+            values,
+            steps(options, peer),
+            _notes(peer, arguments, resource=rules.resource),
+            arguments,
+            [
+                (one.name, one.owner or "the API server", _effect(one.name, peer))
+                for one in peer.apis
+            ],
+            by_metric(uses),
+            found.unreadable,
+            compared,
+        )
+        return _print(report, options)
+
+
+async def _compare(api: Api, options: MigrateOptions, uses: Sequence[HpaUse]) -> Comparison:
+    context, _ = trust(options.ca or Path())
+    token = await token_of_controller(api)
+    async with direct() as fetcher:
+        host = f"{options.target_name}.{options.target_namespace}.svc"
+        ours = Addressed(fetcher, options.ours or "", context, host, token)
+        theirs: MetricsServer = Aggregated(api)
+        if options.theirs is not None:
+            theirs = Addressed(fetcher, options.theirs, context, "", token)
+        return await Comparer(api, theirs, ours, options.tolerance).compare(uses)
+
+
+def _print(report: MigrationReport, options: MigrateOptions) -> int:
+    if options.output == "json":
+        print_json(report.json())
+    else:
+        screen = screen_of()
+        click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
+    return report.status
+
+
+def _print_values(values: Mapping[str, Any], rules: RuleReport, arguments: Sequence[Taken]) -> int:
+    """Print values alone; what they do not take over goes to standard error."""
+    for row in rules.broken:
+        complain(ClientError(f"{row.name}: {row.problem}"))
+    click.echo(values_text(values, arguments), nl=False)
+    return BLOCKED if rules.broken else FINE
+
+
+def _print_manifests(peer: Peer, options: MigrateOptions) -> int:
+    if not peer.own:
+        raise ClientError(
+            f"prometheus-adapter {peer.namespace}/{peer.name} has no APIService: nothing to move"
+        )
+    if options.ca is None or options.output == "apiservices-before":
+        rows = before(peer)
+    else:
+        _, pem = trust(options.ca)
+        rows = moved(peer, options.target_namespace, options.target_name, pem)
+    click.echo(manifests_text(rows), nl=False)
+    return FINE
+
+
+def _effect(name: str, peer: Peer) -> str:
+    if any(api.name == name for api in peer.own):
+        return "moves"
+    return "belongs to another server, and stays there"
+
+
+def _notes(peer: Peer, arguments: Sequence[Taken], *, resource: bool) -> list[str]:
+    notes = [
+        f"Deployment {other} is another prometheus-adapter: see it with -n" for other in peer.others
+    ]
+    notes += peer.configuration.notes
+    notes += _without_url(arguments)
+    if not peer.own:
+        notes.append("no APIService points to prometheus-adapter: nothing has to be moved")
+    if resource and not peer.serves(_RESOURCE):
+        notes.append(
+            "resourceRules stay unused, because metrics.k8s.io belongs to another server or to none"
+        )
+    return notes
+
+
+def _without_url(arguments: Sequence[Taken]) -> list[str]:
+    if any("source.prometheus.url" in row.settings for row in arguments):
+        return []
+    return ["the URL of Prometheus is not known: set config.source.prometheus.url in the values"]

@@ -1,0 +1,84 @@
+"""The steps of a move, with the names of this cluster."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from adapter.migrate.options import RELEASE, MigrateOptions
+from adapter.migrate.peer import Peer
+from adapter.migrate.values import CONFIGMAP, KEY
+
+GUIDE: Final = "docs/migrate-from-prometheus-adapter.md"
+_COMMAND: Final = "gpu-metrics-adapter migrate prometheus-adapter"
+
+
+def steps(options: MigrateOptions, peer: Peer | None) -> Sequence[tuple[str, Sequence[str]]]:
+    """Return the steps in their order: what it is for, and its commands.
+
+    Args:
+        options: of the command.
+        peer: the installation; None if only its configuration is known.
+    """
+    namespace, name = options.target_namespace, options.target_name
+    copy = f"kubectl -n {namespace} create configmap {CONFIGMAP} --from-file={KEY}=rules.yaml"
+    install = (
+        f"helm install {name} charts/gpu-metrics-adapter -n {namespace} --values values.yaml "
+        "--set image.repository=IMAGE --set apiServices.create=false"
+    )
+    upgrade = (
+        f"helm upgrade {name} charts/gpu-metrics-adapter -n {namespace} --reuse-values "
+        "--set apiServices.create=true"
+    )
+    if peer is None:
+        given = shlex.quote(str(options.file))
+        values = f"{_COMMAND} -f {given} -o values > values.yaml"
+        created = f"kubectl create namespace {namespace}"
+        return [
+            ("write the configuration to rules.yaml and copy it", [created, copy]),
+            ("install beside prometheus-adapter", [values, install]),
+            (f"go on as {GUIDE} describes", []),
+        ]
+    key = peer.key.replace(".", "\\.")
+    read = (
+        f"kubectl -n {shlex.quote(peer.namespace)} get configmap {shlex.quote(peer.configmap)} "
+        f"-o jsonpath='{{.data.{key}}}' > rules.yaml"
+    )
+    target = "" if options.release == RELEASE else f" --release {options.release}"
+    where = f" -n {shlex.quote(options.namespace)}" if options.namespace else ""
+    command = f"{_COMMAND}{where}{target}"
+    secret = (
+        f"kubectl -n {namespace} get secret {name}-certificate -o jsonpath='{{.data.ca\\.crt}}' | "
+        "base64 -d > ca.crt"
+    )
+    forward = f"kubectl -n {namespace} port-forward service/{name} 8443:443"
+    uninstalled = peer.release or peer.name
+    return [
+        (
+            "copy the rules, which prometheus-adapter's release would take along",
+            [read, f"kubectl create namespace {namespace}", copy],
+        ),
+        (
+            "install beside prometheus-adapter",
+            [f"{command} -o values > values.yaml", install],
+        ),
+        (
+            "compare the values",
+            [secret, forward, f"{command} --compare --ours https://localhost:8443 --ca ca.crt"],
+        ),
+        (
+            "move the APIServices",
+            [
+                f"{command} -o apiservices-before > theirs.yaml",
+                f"{command} -o apiservices --ca ca.crt > ours.yaml",
+                "kubectl replace -f ours.yaml",
+                upgrade,
+            ],
+        ),
+        (
+            f"the way back, as long as {uninstalled} is installed",
+            ["kubectl replace -f theirs.yaml"],
+        ),
+        (f"uninstall prometheus-adapter as {GUIDE} describes", []),
+    ]
