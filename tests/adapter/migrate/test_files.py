@@ -81,7 +81,8 @@ def test_the_values_are_valid_settings(tmp_path: Path) -> None:
     ended = of(tmp_path, yaml.safe_dump(HELM), "-o", "values")
     values = yaml.safe_load(ended.output)
     file = tmp_path / "config.yaml"
-    file.write_text(yaml.safe_dump(values["config"]))
+    # The chart sets rules.file where it mounts the ConfigMap.
+    file.write_text(yaml.safe_dump({**values["config"], "rules": {"file": "/etc/rules/a.yaml"}}))
     settings = load(file, environ={})
     assert str(settings.source.prometheus.url) == "http://prom.svc:9090/p"
     configmap = {"name": "prometheus-adapter-rules", "key": "config.yaml"}
@@ -99,7 +100,7 @@ def test_values_of_a_file_with_a_broken_rule_end_with_1(tmp_path: Path) -> None:
     ended = of(tmp_path, RULES.replace("^(.*)_total$", "^(.*_total$"), "-o", "values")
     assert ended.code == 1
     assert "gpu-metrics-adapter: rules[0]: name: " in ended.output
-    assert yaml.safe_load(ended.output.partition("# values.yaml")[2])["config"]
+    assert yaml.safe_load(ended.output.partition("# values.yaml")[2])["rules"]
 
 
 def test_the_default_rules_that_values_do_not_show_are_a_remark(tmp_path: Path) -> None:
