@@ -14,7 +14,7 @@ from adapter.explain.metricvalues import CUSTOM, EXTERNAL, items_of, value_path
 from adapter.explain.scaletarget import ScaleError, read_scale
 from adapter.explain.words import to_milli
 from adapter.hpa import MetricKind
-from adapter.migrate.comparison import Compared, Comparison, Verdict, judge, shown
+from adapter.migrate.comparison import Compared, Comparison, MoveVerdict, judge, shown
 from adapter.migrate.hpametrics import HpaUse
 from adapter.migrate.servers import MetricsServer
 
@@ -95,7 +95,7 @@ class Comparer:
         return f"{EXTERNAL}/{rest}" if external else f"{CUSTOM}/v1beta1/{rest}"
 
     async def _one(self, ask: _Ask) -> Compared:
-        verdict, remark, theirs, ours = Verdict.FAILED, "", dict[str, int](), dict[str, int]()
+        verdict, remark, theirs, ours = MoveVerdict.FAILED, "", dict[str, int](), dict[str, int]()
         for attempt in range(_TRIES):
             if attempt:
                 await asyncio.sleep(self.pause)
@@ -104,7 +104,7 @@ class Comparer:
                 ours = await _values(self.ours, ask)
                 theirs = await _values(self.theirs, ask)
             except ClientError as error:
-                verdict, remark = Verdict.FAILED, error.brief
+                verdict, remark = MoveVerdict.FAILED, error.brief
                 continue
             verdict, remark = judge(first, ours, theirs, self.tolerance)
             if verdict.good:
@@ -174,7 +174,7 @@ def _failed(ask: _Ask, why: str) -> Compared:
         str(use.metric.kind),
         use.namespace,
         ask.hpas,
-        Verdict.FAILED,
+        MoveVerdict.FAILED,
         none,
         none,
         " ".join(why.split())[:300],

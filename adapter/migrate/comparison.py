@@ -16,7 +16,7 @@ _OBJECTS: Final = 5
 """Objects whose names a row shows."""
 
 
-class Verdict(StrEnum):
+class MoveVerdict(StrEnum):
     """What the two answers say."""
 
     EQUAL = "equal"
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
     @property
     def good(self) -> bool:
         """Whether an HPA loses nothing by the move."""
-        return self in (Verdict.EQUAL, Verdict.GAINED, Verdict.NEITHER)
+        return self in (MoveVerdict.EQUAL, MoveVerdict.GAINED, MoveVerdict.NEITHER)
 
 
 class Compared(NamedTuple):
@@ -39,7 +39,7 @@ class Compared(NamedTuple):
     kind: str
     namespace: str
     hpas: Sequence[str]
-    verdict: Verdict
+    verdict: MoveVerdict
     theirs: str
     ours: str
     remark: str = ""
@@ -94,13 +94,13 @@ class Comparison(NamedTuple):
         }
 
 
-def _mark(verdict: Verdict) -> Mark:
+def _mark(verdict: MoveVerdict) -> Mark:
     if not verdict.good:
         return "bad"
-    return "good" if verdict is Verdict.EQUAL else "warning"
+    return "good" if verdict is MoveVerdict.EQUAL else "warning"
 
 
-def judge(first: Values, ours: Values, last: Values, tolerance: float) -> tuple[Verdict, str]:
+def judge(first: Values, ours: Values, last: Values, tolerance: float) -> tuple[MoveVerdict, str]:
     """Return the verdict, and the objects that it is about.
 
     Args:
@@ -112,17 +112,21 @@ def judge(first: Values, ours: Values, last: Values, tolerance: float) -> tuple[
     theirs = first.keys() & last.keys()
     lost = sorted(theirs - ours.keys())
     if lost:
-        return Verdict.LOST, _named(lost)
+        return MoveVerdict.LOST, _named(lost)
     if not (first.keys() | last.keys()):
-        return (Verdict.GAINED, "") if ours else (Verdict.NEITHER, "")
+        return (MoveVerdict.GAINED, "") if ours else (MoveVerdict.NEITHER, "")
     other = sorted(
         name for name in theirs if not _within(first[name], ours[name], last[name], tolerance)
     )
     if other:
-        return Verdict.DIFFERENT, _named(other)
+        return MoveVerdict.DIFFERENT, _named(other)
     gained = sorted(ours.keys() - first.keys() - last.keys())
     # An HPA averages over its pods: a value for one more pod changes the result.
-    return (Verdict.DIFFERENT, f"more here: {_named(gained)}") if gained else (Verdict.EQUAL, "")
+    return (
+        (MoveVerdict.DIFFERENT, f"more here: {_named(gained)}")
+        if gained
+        else (MoveVerdict.EQUAL, "")
+    )
 
 
 def _within(first: int, ours: int, last: int, tolerance: float) -> bool:

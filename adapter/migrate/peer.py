@@ -41,7 +41,7 @@ class SeenApi(NamedTuple):
         return "/".join(self.service)
 
 
-class Peer(NamedTuple):
+class PeerAdapter(NamedTuple):
     """An installation of prometheus-adapter."""
 
     namespace: str
@@ -69,7 +69,7 @@ class Peer(NamedTuple):
         return [api for api in self.apis if self.service and api.service == self.service]
 
 
-async def find_peer(api: Api, namespace: str = "") -> Peer:
+async def find_peer(api: Api, namespace: str = "") -> PeerAdapter:
     """Return the installation of prometheus-adapter; raises ClientError if there is none."""
     where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     rows = [row for row in await api.list(f"/apis/apps/v1{where}/deployments") if _program(row)]
@@ -90,7 +90,7 @@ async def find_peer(api: Api, namespace: str = "") -> Peer:
     data: Any = (await api.get(path)).get("data") or {}
     texts = {str(k): str(v) for k, v in data.items()}
     annotations = chosen["metadata"].get("annotations") or {}
-    return Peer(
+    return PeerAdapter(
         space,
         name,
         str(annotations.get("meta.helm.sh/release-name") or ""),

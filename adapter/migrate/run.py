@@ -21,7 +21,7 @@ from adapter.migrate.comparison import Comparison
 from adapter.migrate.configfile import read_configuration
 from adapter.migrate.hpametrics import HpaUse, by_metric, read_uses
 from adapter.migrate.options import MigrateOptions
-from adapter.migrate.peer import Peer, find_peer
+from adapter.migrate.peer import PeerAdapter, find_peer
 from adapter.migrate.report import MigrationReport
 from adapter.migrate.rulereport import RuleReport, report_rules
 from adapter.migrate.servers import Addressed, Aggregated, MetricsServer, token_of_controller, trust
@@ -124,7 +124,7 @@ def _print_values(values: Mapping[str, Any], rules: RuleReport, arguments: Seque
     return BLOCKED if rules.broken else FINE
 
 
-def _print_manifests(peer: Peer, options: MigrateOptions) -> int:
+def _print_manifests(peer: PeerAdapter, options: MigrateOptions) -> int:
     if not peer.own:
         raise ClientError(
             f"prometheus-adapter {peer.namespace}/{peer.name} has no APIService: nothing to move"
@@ -138,13 +138,13 @@ def _print_manifests(peer: Peer, options: MigrateOptions) -> int:
     return FINE
 
 
-def _effect(name: str, peer: Peer) -> str:
+def _effect(name: str, peer: PeerAdapter) -> str:
     if any(api.name == name for api in peer.own):
         return "moves"
     return "belongs to another server, and stays there"
 
 
-def _notes(peer: Peer, arguments: Sequence[Taken], *, resource: bool) -> list[str]:
+def _notes(peer: PeerAdapter, arguments: Sequence[Taken], *, resource: bool) -> list[str]:
     notes = [
         f"Deployment {other} is another prometheus-adapter: see it with -n" for other in peer.others
     ]

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from adapter.migrate.options import RELEASE, MigrateOptions
-from adapter.migrate.peer import Peer
+from adapter.migrate.peer import PeerAdapter
 from adapter.migrate.values import CONFIGMAP, KEY
 
 GUIDE: Final = "docs/migrate-from-prometheus-adapter.md"
 _COMMAND: Final = "gpu-metrics-adapter migrate prometheus-adapter"
 
 
-def steps(options: MigrateOptions, peer: Peer | None) -> Sequence[tuple[str, Sequence[str]]]:
+def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[str, Sequence[str]]]:
     """Return the steps in their order: what it is for, and its commands.
 
     Args:

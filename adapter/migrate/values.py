@@ -10,7 +10,7 @@ import yaml
 
 from adapter.client.access import Json
 from adapter.migrate.arguments import Taken, settings_of
-from adapter.migrate.peer import Peer
+from adapter.migrate.peer import PeerAdapter
 from adapter.migrate.rulereport import RuleReport
 
 CONFIGMAP: Final = "prometheus-adapter-rules"
@@ -46,7 +46,7 @@ def values_text(values: Mapping[str, Any], rows: Sequence[Taken] = ()) -> str:
     return "".join(["# values.yaml\n", *todo, yaml.safe_dump(dict(values), sort_keys=True)])
 
 
-def moved(peer: Peer, namespace: str, name: str, ca: bytes) -> list[Json]:
+def moved(peer: PeerAdapter, namespace: str, name: str, ca: bytes) -> list[Json]:
     """Return the APIServices of prometheus-adapter as our release has them.
 
     Args:
@@ -75,7 +75,7 @@ def moved(peer: Peer, namespace: str, name: str, ca: bytes) -> list[Json]:
     return rows
 
 
-def before(peer: Peer) -> list[Json]:
+def before(peer: PeerAdapter) -> list[Json]:
     """Return the APIServices of prometheus-adapter as they are."""
     rows = []
     for api in peer.own:

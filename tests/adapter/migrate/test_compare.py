@@ -14,7 +14,7 @@ from adapter.client.errors import ClientError
 from adapter.client.output import Screen
 from adapter.migrate import compare
 from adapter.migrate.compare import Comparer
-from adapter.migrate.comparison import Comparison, Verdict, judge
+from adapter.migrate.comparison import Comparison, MoveVerdict, judge
 from adapter.migrate.hpametrics import read_uses
 from adapter.migrate.servers import MOST_BYTES, decoded
 from tests.adapter.clientapi import ApiServer, api_server
@@ -73,7 +73,7 @@ def compared(
     return asyncio.run(run())
 
 
-def verdicts(found: Comparison) -> dict[str, Verdict]:
+def verdicts(found: Comparison) -> dict[str, MoveVerdict]:
     return {row.metric: row.verdict for row in found.rows}
 
 
@@ -88,7 +88,7 @@ def test_equal_values_are_equal_and_each_metric_is_asked_once(lab: tuple[ApiServ
     theirs, ours = Server(GOOD, "pods/a", "pods/b"), Server(GOOD, "pods/b")
     found = compared(lab, theirs, ours)
     assert found.good
-    assert set(verdicts(found).values()) == {Verdict.EQUAL}
+    assert set(verdicts(found).values()) == {MoveVerdict.EQUAL}
     (pods,) = (row for row in found.rows if row.kind == "Pods")
     assert (pods.hpas, pods.theirs) == (["shop/api", "shop/web"], "2 of 1.5..10")
     # Once before and once after ours, and two lists.
@@ -101,7 +101,7 @@ def test_equal_values_are_equal_and_each_metric_is_asked_once(lab: tuple[ApiServ
 def test_a_metric_that_ours_lacks_is_lost(lab: tuple[ApiServer, Path]) -> None:
     found = compared(lab, Server(GOOD), Server({**GOOD, OBJECT: []}))
     assert not found.good
-    assert verdicts(found)["hits"] is Verdict.LOST
+    assert verdicts(found)["hits"] is MoveVerdict.LOST
     text = "\n".join(found.lines(Screen()))
     assert "missing here: web" in text
 
@@ -109,27 +109,27 @@ def test_a_metric_that_ours_lacks_is_lost(lab: tuple[ApiServer, Path]) -> None:
 def test_a_pod_that_ours_lacks_is_lost(lab: tuple[ApiServer, Path]) -> None:
     found = compared(lab, Server(GOOD), Server({**GOOD, PODS: [{"web-0": "10"}]}))
     (row,) = (row for row in found.rows if row.kind == "Pods")
-    assert (row.verdict, row.remark) == (Verdict.LOST, "web-1")
+    assert (row.verdict, row.remark) == (MoveVerdict.LOST, "web-1")
 
 
 def test_a_value_that_changes_while_it_is_read_is_read_again(lab: tuple[ApiServer, Path]) -> None:
     theirs = Server({**GOOD, QUEUE: [{"a": "30"}, {"a": "30"}, {"a": "3"}]})
     found = compared(lab, theirs, Server(GOOD))
-    assert verdicts(found)["queue_depth"] is Verdict.EQUAL
+    assert verdicts(found)["queue_depth"] is MoveVerdict.EQUAL
 
 
 def test_a_server_that_fails_costs_that_metric(lab: tuple[ApiServer, Path]) -> None:
     failing: dict[str, Sequence[Answer]] = {**GOOD, QUEUE: [ClientError("503 no store", 503)]}
     found = compared(lab, Server(GOOD), Server(failing))
     (row,) = (row for row in found.rows if row.metric == "queue_depth")
-    assert (row.verdict, row.remark) == (Verdict.FAILED, "503 no store")
+    assert (row.verdict, row.remark) == (MoveVerdict.FAILED, "503 no store")
     assert not found.good
 
 
 def test_a_missing_scale_target_costs_that_metric(lab: tuple[ApiServer, Path]) -> None:
     del lab[0].answers["/apis/apps/v1/namespaces/shop/deployments/web/scale"]
     found = compared(lab, Server(GOOD), Server(GOOD))
-    assert [row.remark for row in found.rows if row.verdict is Verdict.FAILED] == [
+    assert [row.remark for row in found.rows if row.verdict is MoveVerdict.FAILED] == [
         'deployments.apps "web" not found'
     ]
 
@@ -138,7 +138,7 @@ def test_requests_and_time_are_bounded(
     lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = compared(lab, Server(GOOD), Server(GOOD), seconds=-1.0)
-    assert set(verdicts(found).values()) == {Verdict.FAILED}
+    assert set(verdicts(found).values()) == {MoveVerdict.FAILED}
     monkeypatch.setattr(compare, "MOST_PATHS", 1)
     found = compared(lab, Server(GOOD), Server(GOOD))
     assert sorted(row.remark for row in found.rows) == ["", "beyond 1 metrics", "beyond 1 metrics"]
@@ -155,20 +155,20 @@ def test_an_answer_is_bounded_and_must_be_json() -> None:
 
 
 JUDGED = {
-    "within the range": ({"a": 1000}, {"a": 1500}, {"a": 2000}, Verdict.EQUAL),
-    "within the tolerance": ({"a": 1000}, {"a": 1099}, {"a": 1000}, Verdict.EQUAL),
-    "beyond the tolerance": ({"a": 1000}, {"a": 1102}, {"a": 1000}, Verdict.DIFFERENT),
-    "rounded differently": ({"a": 0}, {"a": 1}, {"a": 0}, Verdict.EQUAL),
-    "negative": ({"a": -1000}, {"a": -1200}, {"a": -1000}, Verdict.DIFFERENT),
-    "a pod that ended": ({"a": 1, "b": 1}, {"a": 1}, {"a": 1}, Verdict.EQUAL),
-    "one more here": ({"a": 1}, {"a": 1, "b": 1}, {"a": 1}, Verdict.DIFFERENT),
-    "none there": ({}, {"a": 1}, {}, Verdict.GAINED),
-    "none at all": ({}, {}, {}, Verdict.NEITHER),
+    "within the range": ({"a": 1000}, {"a": 1500}, {"a": 2000}, MoveVerdict.EQUAL),
+    "within the tolerance": ({"a": 1000}, {"a": 1099}, {"a": 1000}, MoveVerdict.EQUAL),
+    "beyond the tolerance": ({"a": 1000}, {"a": 1102}, {"a": 1000}, MoveVerdict.DIFFERENT),
+    "rounded differently": ({"a": 0}, {"a": 1}, {"a": 0}, MoveVerdict.EQUAL),
+    "negative": ({"a": -1000}, {"a": -1200}, {"a": -1000}, MoveVerdict.DIFFERENT),
+    "a pod that ended": ({"a": 1, "b": 1}, {"a": 1}, {"a": 1}, MoveVerdict.EQUAL),
+    "one more here": ({"a": 1}, {"a": 1, "b": 1}, {"a": 1}, MoveVerdict.DIFFERENT),
+    "none there": ({}, {"a": 1}, {}, MoveVerdict.GAINED),
+    "none at all": ({}, {}, {}, MoveVerdict.NEITHER),
 }
 
 
 @pytest.mark.parametrize(("first", "ours", "last", "verdict"), JUDGED.values(), ids=JUDGED)
 def test_the_verdict_follows_from_the_values(
-    first: dict[str, int], ours: dict[str, int], last: dict[str, int], verdict: Verdict
+    first: dict[str, int], ours: dict[str, int], last: dict[str, int], verdict: MoveVerdict
 ) -> None:
     assert judge(first, ours, last, 10)[0] is verdict
