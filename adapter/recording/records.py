@@ -17,11 +17,11 @@ from adapter.recording.layout import Written
 VERSION: Final = 1
 
 
-class Record(msgspec.Struct, tag_field="k", omit_defaults=True):
+class RecordLine(msgspec.Struct, tag_field="k", omit_defaults=True):
     """Any line."""
 
 
-class BegunRecord(Record, tag="recording"):
+class BegunRecord(RecordLine, tag="recording"):
     """The first line of a recorder."""
 
     version: int
@@ -31,14 +31,14 @@ class BegunRecord(Record, tag="recording"):
     settings: dict[str, Any] = {}
 
 
-class LabelsRecord(Record, tag="labels"):
+class LabelsRecord(RecordLine, tag="labels"):
     """A label set, which later lines name by number."""
 
     id: int
     labels: dict[str, str]
 
 
-class LayoutRecord(Record, tag="layout"):
+class LayoutRecord(RecordLine, tag="layout"):
     """The series of an exporter's pages."""
 
     id: int
@@ -52,7 +52,7 @@ class LayoutRecord(Record, tag="layout"):
     serves: bool = False
 
 
-class PageRecord(Record, tag="page"):
+class PageRecord(RecordLine, tag="page"):
     """The values of one page."""
 
     layout: int
@@ -64,7 +64,7 @@ class PageRecord(Record, tag="page"):
     rejects: dict[str, int] = {}
 
 
-class PodRecord(Record, tag="pod"):
+class PodRecord(RecordLine, tag="pod"):
     """A pod, reduced to what values depend on."""
 
     time: float
@@ -72,7 +72,7 @@ class PodRecord(Record, tag="pod"):
     gone: bool = False
 
 
-class NodeRecord(Record, tag="node"):
+class NodeRecord(RecordLine, tag="node"):
     """A node."""
 
     time: float
@@ -80,7 +80,7 @@ class NodeRecord(Record, tag="node"):
     gone: bool = False
 
 
-class HpaRecord(Record, tag="hpa"):
+class HpaRecord(RecordLine, tag="hpa"):
     """An HPA with its status."""
 
     time: float

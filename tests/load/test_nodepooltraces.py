@@ -14,9 +14,9 @@ from load.nodepooltraces import (
     Part,
     Trace,
     TracesMissingError,
-    _many_days,
     folder,
     load_traces,
+    many_days,
 )
 
 
@@ -99,7 +99,7 @@ def test_the_drawing_is_the_same_every_time(tmp_path: Path) -> None:
         for number in range(2000):
             day, hour = 15 + number // 1000, number % 24
             stream.write(f"2024-11-{day} {hour:02}:05:00,{number % 7 + 1}.0\n")
-    assert _many_days(tmp_path / "a.csv.gz") == _many_days(tmp_path / "a.csv.gz")
+    assert many_days(tmp_path / "a.csv.gz") == many_days(tmp_path / "a.csv.gz")
 
 
 def test_a_trace_without_parts_is_judged_as_a_whole() -> None:
