@@ -23,6 +23,7 @@ from load.nodepool import nodepool
 from load.parsing import parsing
 from load.peer import peer
 from load.pipeline import pipeline
+from load.rules import rules
 from load.serving import serving
 from load.table import Run, Table
 from load.top import top
@@ -59,6 +60,7 @@ SCENARIOS: dict[str, Scenario] = {
     "top": Scenario("pictures of top at 10,000 GPUs, with new values", top),
     "uitimes": Scenario("the page at 10,000 GPUs: paint, keys, clicks", uitimes, named_only=True),
     "uimemory": Scenario("the page at 10,000 GPUs: 10 minutes", uimemory, named_only=True),
+    "rules": Scenario("cost of rules at 1, 100 and 1,500 HPAs, with prometheus-adapter", rules),
     "peer": Scenario("compared with prometheus-adapter on a real API server", peer),
 }
 

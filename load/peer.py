@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from load.drive import Measured, drive, idle, plan
 from load.fleet import nodes
 from load.page import UTIL
 from load.plane import control_plane, pki_of, populate, processes
-from load.process import Observed, started, until
+from load.process import Child, Observed, started, until
 from load.report import figure
 from load.servers import (
     Exporters,
@@ -90,35 +90,43 @@ def _theirs(
     plane: ControlPlane, exporters: Exporters, folder: Path
 ) -> Iterator[tuple[Server, list[Observed]]]:
     pki = pki_of(plane)
-    with ExitStack() as stack:
-        prometheus, url = stack.enter_context(_prometheus(exporters, folder))
-        port = free_port()
-        command = [
-            str(programs.find(programs.PROMETHEUS_ADAPTER)),
-            f"--secure-port={port}",
-            "--bind-address=127.0.0.1",
-            f"--tls-cert-file={pki.cert}",
-            f"--tls-private-key-file={pki.key}",
-            f"--prometheus-url={url}",
-            f"--config={RULES}",
-            "--metrics-relist-interval=10m",
-            # At their defaults (5 a second) these alone would bound it.
-            "--client-qps=10000",
-            "--client-burst=10000",
-            *(
-                f"--{use}-kubeconfig={plane.kubeconfig}"
-                for use in ("lister", "authentication", "authorization")
-            ),
-        ]
-        child = stack.enter_context(started("adapter", command, folder))
+    with (
+        prometheus(exporters, folder) as (store, url),
+        prometheus_adapter(plane, url, folder) as (child, port),
+    ):
         server = Server(child, port, pki)
         expected = min(100, exporters.pods)
         until(child, "values", lambda: answers(server, target(), expected), 120)
-        yield server, [*processes(plane), prometheus]
+        yield server, [*processes(plane), store]
 
 
 @contextmanager
-def _prometheus(exporters: Exporters, folder: Path) -> Iterator[tuple[Observed, str]]:
+def prometheus_adapter(plane: ControlPlane, url: str, folder: Path) -> Iterator[tuple[Child, int]]:
+    """prometheus-adapter with a Prometheus, and its port."""
+    pki, port = pki_of(plane), free_port()
+    command = [
+        str(programs.find(programs.PROMETHEUS_ADAPTER)),
+        f"--secure-port={port}",
+        "--bind-address=127.0.0.1",
+        f"--tls-cert-file={pki.cert}",
+        f"--tls-private-key-file={pki.key}",
+        f"--prometheus-url={url}",
+        f"--config={RULES}",
+        "--metrics-relist-interval=10m",
+        # At their defaults (5 a second) these alone would bound it.
+        "--client-qps=10000",
+        "--client-burst=10000",
+        *(
+            f"--{use}-kubeconfig={plane.kubeconfig}"
+            for use in ("lister", "authentication", "authorization")
+        ),
+    ]
+    with started("adapter", command, folder) as child:
+        yield child, port
+
+
+@contextmanager
+def prometheus(exporters: Exporters, folder: Path) -> Iterator[tuple[Observed, str]]:
     """A Prometheus that has scraped every exporter."""
     port = free_port()
     config = folder / "prometheus.yaml"
