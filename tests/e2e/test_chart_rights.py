@@ -95,7 +95,7 @@ def own(values: Mapping[str, Any]) -> set[Right]:
         ({"view": {"enabled": False}}, USUAL - {("list", "horizontalpodautoscalers")}),
         (UNWATCHED, {("list", "pods")}),
     ],
-    ids=str,
+    ids=["usual", "keda", "no-keda", "external", "no-apiservices", "no-view", "unwatched"],
 )
 def test_a_permission_exists_only_with_its_feature(
     values: Mapping[str, Any], rights: set[tuple[str, str]]
