@@ -120,8 +120,8 @@ def test_ctrl_z_gives_the_terminal_back_until_it_continues(
         see_start(shown)
         shown.press("\x1a")
         program = psutil.Process(shown.process.pid)
-        shown.wait(lambda _: program.status() == psutil.STATUS_STOPPED)
-        assert shown.restored
+        # What it wrote before it stopped may not have been read yet.
+        shown.wait(lambda _: program.status() == psutil.STATUS_STOPPED and shown.restored)
         assert shown.mode == before
         drawn = len(shown.written)
         os.kill(shown.process.pid, signal.SIGCONT)
