@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from adapter.catalog import VENDORS, Catalog
-from adapter.catalog.formulas import Presence, Rated, Scaled
+from adapter.catalog.formulas import Counting, Presence, Rated, Scaled
 from adapter.catalog.metric import Formula, Metric, Scope
 from adapter.process.environment import PREFIX
 from adapter.settings import Settings
@@ -195,8 +195,13 @@ def metrics_page() -> str:
         ),
         "## Inference servers",
         "",
-        "These metrics describe the pod that serves the page. The pod does not need a GPU.",
-        "",
+        *wrapped(
+            """
+            These metrics describe the pod that serves the page. The pod does not need a GPU. Metrics
+            with `gateway` in the name describe a program in front of the servers, such as an
+            endpoint picker ([gateways](inference.md#gateways-of-a-pool-of-servers)).
+            """
+        ),
         *_metric_rows([m for m in named if m.scope is Scope.SERVER]),
         "",
         "## Formulas",
@@ -264,6 +269,8 @@ def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
     """The conditions under which a formula applies; none if it always does."""
     if catalog.fields[formula.fields[0]].seen:
         yield "no exporter describes the devices of the pod"
+    if isinstance(formula, Counting):
+        yield f"0 if only {_series(formula.beside, catalog)} is on the page"
     if not isinstance(formula, Scaled | Rated):
         return
     if isinstance(formula, Scaled) and formula.mig is not None:
@@ -273,7 +280,8 @@ def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
 
 
 def _shown(formula: Formula, catalog: Catalog) -> Iterator[str]:
-    for name in dict.fromkeys(formula.fields):
+    named = (formula.field,) if isinstance(formula, Counting) else formula.fields
+    for name in dict.fromkeys(named):
         yield _series(name, catalog)
 
 

@@ -102,6 +102,36 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """A number of things whose series the exporter removes when there are none.
+
+    Args:
+        field: the number.
+        beside: the exporter writes this field as long as it counts. While it has a value and no
+            sample of ``field`` is on the page, the number is 0.
+    """
+
+    field: str
+    beside: str
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The number, and the field beside it."""
+        return (self.field, self.beside)
+
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the exporter counts."""
+        return device.reports(self.field) or device.reports(self.beside)
+
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
+        """Return the number; None if the exporter's number is not valid or it does not count."""
+        if device.reports(self.field):
+            return device.value_of(self.field, what)
+        counting = device.value_of(self.beside, what)
+        return counting and DeviceValue(0.0, counting.time, counting.series, self.field)
+
+
+@dataclass(frozen=True, slots=True)
 class Percentage:
     """A part as a percentage of a whole."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
-from adapter.catalog.formulas import Percentage, Presence, Rated, Rest, Scaled, Total
+from adapter.catalog import amd, azure, gateways, google, hami, intel, nvidia, servers
+from adapter.catalog.formulas import Counting, Percentage, Presence, Rated, Rest, Scaled, Total
 from adapter.catalog.metric import Combine, Formula, Kind, Metric, Scope, Unit
 from adapter.catalog.units import MIB
 from adapter.catalog.vendors import FIELDS
@@ -150,6 +150,9 @@ METRICS: Final[tuple[Metric, ...]] = (
         Scaled(servers.VLLM_WAITING),
         Scaled(servers.SGLANG_WAITING),
         Scaled(servers.TGI_WAITING),
+        Scaled(servers.TENSORRT_WAITING),
+        Scaled(servers.TEI_WAITING),
+        Scaled(servers.LLAMACPP_WAITING),
         Total((servers.TRTLLM_WAITING,), (servers.TRITON_PENDING,)),
         Scaled(servers.TRITON_PENDING),
         # Little's law: the waiting time of all requests per unit of time is the mean number of
@@ -163,6 +166,8 @@ METRICS: Final[tuple[Metric, ...]] = (
         Scaled(servers.VLLM_RUNNING),
         Scaled(servers.SGLANG_RUNNING),
         Scaled(servers.TGI_RUNNING),
+        Scaled(servers.TENSORRT_RUNNING),
+        Scaled(servers.LLAMACPP_RUNNING),
         Scaled(servers.TRTLLM_RUNNING),
     ),
     _server(
@@ -171,6 +176,25 @@ METRICS: Final[tuple[Metric, ...]] = (
         Combine.MEAN,
         Scaled(servers.VLLM_CACHE, 100.0),
         Scaled(servers.SGLANG_CACHE, 100.0),
+        Scaled(servers.TENSORRT_CACHE, 100.0),
+        Scaled(servers.LLAMACPP_CACHE, 100.0),
         Scaled(servers.TRTLLM_CACHE, 100.0),
+    ),
+    # Not the names of the servers: a sum over a namespace would count a request twice.
+    _server(
+        "inference_gateway_requests_waiting",
+        Unit.REQUESTS,
+        Combine.SUM,
+        Counting(gateways.QUEUE, gateways.SATURATION),
+        Scaled(gateways.ROUTER_PENDING),
+        Scaled(gateways.FRONTEND_QUEUED),
+    ),
+    _server(
+        "inference_gateway_requests_running",
+        Unit.REQUESTS,
+        Combine.SUM,
+        Scaled(gateways.RUNNING),
+        Scaled(gateways.OLD_RUNNING, unless=gateways.RUNNING),
+        Scaled(gateways.FRONTEND_ACTIVE),
     ),
 )

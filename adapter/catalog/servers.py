@@ -7,6 +7,12 @@ vLLM: ``vllm/v1/metrics/loggers.py``. Behind Ray, the colon is an underscore and
 tensorrtllm_backend's README. Its GPU samples (0-1, bytes) name no pod. They are assigned to the
 pod that serves the page, if no exporter describes its devices.
 
+NVIDIA NIM 1 writes vLLM's names without the prefix, for every engine ("Observability for NVIDIA NIM
+for LLMs"). TensorRT-LLM: ``tensorrt_llm/metrics/collector.py``, which ``trtllm-serve`` and Dynamo's
+workers serve. text-embeddings-inference: ``core/src/queue.rs``; it writes its queue from the first
+request on, and no number of running requests. llama.cpp: ``tools/server/server-context.cpp`` and
+``README.md``; only older builds write the use of the KV cache.
+
 The sets of labels identify the parts of a server. Every other label is from the scrape or the
 store: labels of the target, of a replica of Prometheus, and labels that a ``labelmap`` copied.
 """
@@ -29,6 +35,8 @@ SGLANG: Final = frozenset(("model_name", "engine_type", "dp_rank", *_ON_RAY))
 With priority scheduling, a page has the whole queue and the part of each ``priority``. The largest
 value counts."""
 TGI: Final = frozenset[str]()
+"""Pages of TGI, text-embeddings-inference and llama.cpp describe one model."""
+TENSORRT_LLM: Final = frozenset(("model_name", "engine_type"))
 TRITON: Final = frozenset(("model", "version", "gpu_uuid"))
 
 VLLM_WAITING: Final = "vllm:num_requests_waiting"
@@ -44,6 +52,13 @@ TRITON_QUEUED: Final = "nv_inference_queue_duration_us"
 TRTLLM_WAITING: Final = "nv_trt_llm_request_metrics waiting"
 TRTLLM_RUNNING: Final = "nv_trt_llm_request_metrics scheduled"
 TRTLLM_CACHE: Final = "nv_trt_llm_kv_cache_block_metrics fraction"
+TENSORRT_WAITING: Final = "trtllm_num_requests_waiting"
+TENSORRT_RUNNING: Final = "trtllm_num_requests_running"
+TENSORRT_CACHE: Final = "trtllm_kv_cache_utilization"
+TEI_WAITING: Final = "te_queue_size"
+LLAMACPP_WAITING: Final = "llamacpp:requests_deferred"
+LLAMACPP_RUNNING: Final = "llamacpp:requests_processing"
+LLAMACPP_CACHE: Final = "llamacpp:kv_cache_usage_ratio"
 TRITON_UTIL: Final = "nv_gpu_utilization"
 TRITON_USED: Final = "nv_gpu_memory_used_bytes"
 TRITON_TOTAL: Final = "nv_gpu_memory_total_bytes"
@@ -105,12 +120,15 @@ _TRTLLM: Final = "nv_trt_llm_request_metrics"
 _OLD_CACHE: Final = "vllm:gpu_cache_usage_perc"
 
 FIELDS: Final[tuple[Field, ...]] = (
-    _requests(VLLM_WAITING, VLLM, _ray(VLLM_WAITING), "ray_" + VLLM_WAITING),
-    _requests(VLLM_RUNNING, VLLM, _ray(VLLM_RUNNING), "ray_" + VLLM_RUNNING),
+    *(
+        _requests(name, VLLM, _ray(name), "ray_" + name, name.removeprefix("vllm:"))
+        for name in (VLLM_WAITING, VLLM_RUNNING)
+    ),
     _cache(
         VLLM_CACHE,
         VLLM,
         _OLD_CACHE,
+        _OLD_CACHE.removeprefix("vllm:"),
         *(name for old in (VLLM_CACHE, _OLD_CACHE) for name in (_ray(old), "ray_" + old)),
     ),
     _requests(SGLANG_WAITING, SGLANG),
@@ -118,6 +136,13 @@ FIELDS: Final[tuple[Field, ...]] = (
     _cache(SGLANG_CACHE, SGLANG),
     _requests(TGI_WAITING, TGI),
     _requests(TGI_RUNNING, TGI),
+    _requests(TENSORRT_WAITING, TENSORRT_LLM),
+    _requests(TENSORRT_RUNNING, TENSORRT_LLM),
+    _cache(TENSORRT_CACHE, TENSORRT_LLM),
+    _requests(TEI_WAITING, TGI),
+    _requests(LLAMACPP_WAITING, TGI),
+    _requests(LLAMACPP_RUNNING, TGI),
+    _cache(LLAMACPP_CACHE, TGI),
     _requests(TRITON_PENDING, TRITON),
     Field(
         TRITON_QUEUED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import amd, azure, google, hami, intel, nvidia, servers
+from adapter.catalog import amd, azure, gateways, google, hami, intel, nvidia, servers
 from adapter.catalog.field import Field
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
@@ -14,7 +14,8 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "HAMi (vGPU monitor)": hami.FIELDS,
     "Azure (Container Insights)": azure.FIELDS,
     "GKE (Cloud Monitoring)": google.FIELDS,
-    "Inference servers (vLLM, Triton, TGI, SGLang)": servers.FIELDS,
+    "Inference servers": servers.FIELDS,
+    "Inference gateways": gateways.FIELDS,
 }
 """Vendor and program -> its fields, in the order of the documentation."""
 FIELDS: Final[tuple[Field, ...]] = sum(VENDORS.values(), start=())

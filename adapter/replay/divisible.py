@@ -13,6 +13,8 @@ _RUNNING: Final = frozenset(
         "vllm:num_requests_running",
         "sglang:num_running_reqs",
         "tgi_batch_current_size",
+        "trtllm_num_requests_running",
+        "llamacpp:requests_processing",
     }
 )
 """Requests that pods work on. Requests that wait are not divided: see :mod:`.demand`."""

@@ -12,6 +12,7 @@ import yaml
 
 from adapter.catalog import FIELDS as BUILT_IN
 from adapter.catalog import Catalog
+from adapter.catalog.serverkinds import KINDS
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.optin import PREFIX
 from adapter.hpa import Observation, PodState, from_manifest
@@ -33,6 +34,10 @@ SERVERS = {
     "TGI": "tgi_",
     "Triton": "nv_inference_",
     "Triton with TensorRT-LLM": "nv_",
+    "TensorRT-LLM (`trtllm-serve`)": "trtllm_",
+    "NVIDIA NIM": "vllm:",
+    "text-embeddings-inference": "te_",
+    "llama.cpp": "llamacpp:",
 }
 """First cell of the page's table -> how the server's series begin."""
 FIELDS = {field.name: field for field in BUILT_IN}
@@ -54,8 +59,22 @@ def is_read(metric: str, prefix: str) -> bool:
 @pytest.mark.parametrize("server", SERVERS)
 def test_what_is_read_of_a_server_is_what_the_table_says(server: str) -> None:
     line = re.findall(rf"^\| {re.escape(server)} \|(.*)\|$", PAGE, re.MULTILINE)[0]
-    shown = [cell.strip() == "yes" for cell in line.split("|")]
+    shown = [cell.strip() in ("yes", "older builds") for cell in line.split("|")]
     assert shown == [is_read(metric, SERVERS[server]) for metric in METRICS]
+
+
+def test_the_ports_and_paths_are_those_that_doctor_assumes() -> None:
+    rows = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|", PAGE, re.MULTILINE))
+    titles = {
+        "Dynamo's workers": "dynamo",
+        "Dynamo's frontend": "dynamo-frontend",
+        "endpoint picker": "endpoint-picker",
+    }
+    named = {kind.title: name for name, kind in KINDS.items()}
+    shown = {titles.get(row) or named[row]: int(port) for row, port in rows.items()}
+    assert shown == {name: kind.port for name, kind in KINDS.items()}
+    for kind in KINDS.values():
+        assert kind.path == "/metrics" or f"path `{kind.path}`" in PAGE
 
 
 def test_the_pod_of_the_deployment_is_scraped_at_its_port() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from adapter.catalog import servers as catalog
+from adapter.catalog import serverkinds
+from adapter.catalog.serverkinds import KINDS, ServerKind
 from adapter.cluster.optin import PREFIX, opted_in, words_under
+from adapter.doctor import known
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.page import ExporterPage, Trouble
@@ -19,34 +20,20 @@ from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 
-_SERVER: Final = re.compile(
-    r"(?:^|/)(?P<name>vllm-openai|vllm|tritonserver|text-generation-inference|sglang|tgi)[^/]*$",
-)
-_PORTS: Final = {"tritonserver": 8002, "text-generation-inference": 80, "tgi": 80, "sglang": 30000}
-_VLLM: Final = 8000
 _PORT_NAMES: Final = ("metrics", "http-metrics", "http")
 """Names of container ports that usually have the metrics, in this order."""
 _QUEUE: Final = frozenset(
-    {
-        catalog.VLLM_WAITING,
-        catalog.SGLANG_WAITING,
-        catalog.TGI_WAITING,
-        catalog.TRITON_PENDING,
-        catalog.TRITON_QUEUED,
-        catalog.TRTLLM_WAITING,
-    }
+    field
+    for name in (serverkinds.WAITING, serverkinds.GATEWAY_WAITING)
+    for formula in known.CATALOG.metrics[name].formulas
+    for field in formula.fields
 )
 
 
-def _server(each: SeenPod) -> str:
-    """Return the name of the inference server that a pod's image is; empty for others."""
-    for container in each.spec.containers:
-        image = container.image.partition("@")[0]
-        head, colon, tag = image.rpartition(":")
-        bare = head if colon and "/" not in tag else image
-        if match := _SERVER.search(bare):
-            return match["name"]
-    return ""
+def _server(each: SeenPod) -> ServerKind | None:
+    """Return the inference server that a pod's image is; None for other pods."""
+    images = (container.image for container in each.spec.containers)
+    return next(filter(None, map(serverkinds.kind_of_image, images)), None)
 
 
 def _annotate(each: SeenPod, **words: object) -> str:
@@ -66,7 +53,7 @@ def _port_of(each: SeenPod, failed: int = 0) -> int:
     Args:
         failed: a port that does not answer; another one is preferred.
     """
-    default = _PORTS.get(_server(each), _VLLM)
+    default = (_server(each) or KINDS["vllm"]).port
     declared = [port for port in each.pod.ports if port.port != failed]
     numbers = [port.port for port in declared]
     if not numbers or default in numbers:
@@ -76,8 +63,11 @@ def _port_of(each: SeenPod, failed: int = 0) -> int:
 
 
 def _opt_in(each: SeenPod, rules: ServerPages) -> dict[str, object]:
-    """Return the annotations that opt in: without a port if the adapter finds it itself."""
+    """Return the annotations that opt in: without what the adapter finds or assumes itself."""
     words: dict[str, object] = {"scrape": "true"}
+    path = (_server(each) or KINDS["vllm"]).path
+    if path != rules.path and not words_under(each.pod, PREFIX).get("path"):
+        words["path"] = path
     if words_under(each.pod, PREFIX).get("port"):
         return words
     declared = {port.port for port in each.pod.ports}
@@ -91,8 +81,8 @@ def _opt_in(each: SeenPod, rules: ServerPages) -> dict[str, object]:
     "GMA501", CheckSection.SERVERS, "inference servers opt in to being scraped", Severity.WARNING
 )
 def not_opted_in(facts: Facts) -> Iterator[Finding]:
-    """A pod runs an inference server (vLLM, Triton, TGI, SGLang by the name of its image), and the
-    adapter does not scrape it, so its `inference_…` metrics have no value.
+    """A pod runs an inference server or a gateway of such servers, by the name of its image, and
+    the adapter does not scrape it, so its `inference_…` metrics have no value.
 
     Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or set it to
     `"false"` if you do not want the metrics (`docs/inference.md`).
@@ -102,16 +92,16 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
         raise NotApplicableError("source.scrape.inference.enabled is false")
     seen = set()
     for each in facts.pods.read():
-        name = _server(each)
+        server = _server(each)
         said = words_under(each.pod, PREFIX).get("scrape")
-        if not name or said or not each.runs or not each.pod.ready:
+        if server is None or said or not each.runs or not each.pod.ready:
             continue
         if rules.of(each.pod) is not None or (each.pod.ref.namespace, owner(each)) in seen:
             continue
         seen.add((each.pod.ref.namespace, owner(each)))
         yield Finding(
             each.subject,
-            f"runs {name} and does not opt in: inference_requests_waiting has no value",
+            f"runs {server.title} and does not opt in: {server.queue} has no value",
             'annotate the pod template with gpu-metrics-adapter.io/scrape: "true"',
             _annotate(each, **_opt_in(each, rules)),
         )
@@ -123,8 +113,9 @@ def wrong_port(facts: Facts) -> Iterator[Finding]:
     nothing listens there. It is a warning if the page could not be read, and the container declares
     other ports.
 
-    Set `gpu-metrics-adapter.io/port` to the port of the metrics: 8000 for vLLM, 8002 for Triton, 80
-    for TGI, 30000 for SGLang, by default.
+    Set `gpu-metrics-adapter.io/port` to the port of the metrics: 8000 for vLLM and NIM, 8002 for
+    Triton, 80 for TGI and text-embeddings-inference, 30000 for SGLang, 8080 for llama.cpp, 9090 for
+    endpoint pickers and Dynamo's workers, by default.
     """
     rules = discovery.server_pages(facts.settings)
     for each in facts.pods.read() if rules else ():
@@ -168,22 +159,24 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its server answers with an HTTP error or with HTML: the path is wrong, or
     the server's metrics are off.
 
-    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. SGLang needs `--enable-metrics`.
+    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. NIM has `/v1/metrics`. SGLang
+    needs `--enable-metrics`, llama.cpp `--metrics`, and an endpoint picker
+    `--metrics-endpoint-auth=false`.
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
         yield Finding(
             each.subject,
             f"its page at {page.url} answers: {page.detail}",
             f"set the annotation {PREFIX}path to the path of the server's metrics",
-            _annotate(each, path="/metrics"),
+            _annotate(each, path=(_server(each) or KINDS["vllm"]).path),
         )
 
 
 @check("GMA504", CheckSection.SERVERS, "server pages have their queue", Severity.WARNING)
 def no_queue(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its page has no series of a queue that the adapter knows, so
-    `inference_requests_waiting` has no value. The server is of another kind, or its metrics are
-    turned off in part.
+    `inference_requests_waiting` has no value. The server is of another kind, its metrics are turned
+    off in part, or it writes its queue from the first request on (text-embeddings-inference).
 
     Turn the server's metrics on. For another server, define a metric of your own (`metrics` in the
     settings).

@@ -73,13 +73,61 @@ def store(world: World, page: str, target: dict[str, str], origin: str = "10.0.0
     world.store.ingest(ScrapeResult(origin, None, rows, T, read.rejects))
 
 
+NIM = """\
+# HELP num_requests_running Number of requests currently running on GPU
+num_requests_running{model_name="meta/llama-3.1-8b-instruct"} 2.0
+num_requests_waiting{model_name="meta/llama-3.1-8b-instruct"} 8.0
+num_request_max{model_name="meta/llama-3.1-8b-instruct"} 2048.0
+gpu_cache_usage_perc{model_name="meta/llama-3.1-8b-instruct"} 0.375
+"""
+TENSORRT_LLM = """\
+trtllm_num_requests_running{engine_type="undefined",model_name="m"} 2.0
+trtllm_num_requests_waiting{engine_type="undefined",model_name="m"} 8.0
+trtllm_num_scheduled_requests{engine_type="undefined",model_name="m"} 2.0
+trtllm_kv_cache_utilization{engine_type="undefined",model_name="m"} 0.375
+trtllm_kv_cache_host_utilization{engine_type="undefined",model_name="m"} 0.9
+"""
+DYNAMO_WORKER = """\
+dynamo_component_inflight_requests{dynamo_component="backend",dynamo_endpoint="generate"} 10
+dynamo_component_gpu_cache_usage_percent{dp_rank="0",model="m"} 0.375
+vllm:num_requests_running{dynamo_component="backend",engine="0",model_name="m"} 2.0
+vllm:num_requests_waiting{dynamo_component="backend",engine="0",model_name="m"} 8.0
+vllm:kv_cache_usage_perc{dynamo_component="backend",engine="0",model_name="m"} 0.375
+"""
+TEI = """\
+te_request_count{method="single"} 41
+te_batch_next_size_sum 120
+te_batch_next_size_count 40
+te_queue_size 8
+"""
+LLAMACPP = """\
+# TYPE llamacpp:requests_processing gauge
+llamacpp:prompt_tokens_seconds 812.5
+llamacpp:requests_processing 2
+llamacpp:requests_deferred 8
+llamacpp:n_busy_slots_per_decode 1.9
+"""
+OLD_LLAMACPP = LLAMACPP + "llamacpp:kv_cache_usage_ratio 0.375\nllamacpp:kv_cache_tokens 1536\n"
+
 PAGES: dict[str, tuple[str, dict[str, float | str]]] = {
     "vLLM": (VLLM, {WAITING: 8.0, RUNNING: 6.0, CACHE: 37.5}),
     "vLLM before V1": (OLD_VLLM, {WAITING: 8.0, RUNNING: 4.0, CACHE: 37.5}),
     "Triton": (TRITON, {WAITING: 8.0, CACHE: "metric_not_exported"}),
     "TGI": (TGI, {WAITING: 8.0, RUNNING: 2.0, CACHE: "metric_not_exported"}),
     "SGLang": (SGLANG, {WAITING: 8.0, RUNNING: 2.0, CACHE: 37.5}),
+    "NIM 1": (NIM, {WAITING: 8.0, RUNNING: 2.0, CACHE: 37.5}),
+    "TensorRT-LLM": (TENSORRT_LLM, {WAITING: 8.0, RUNNING: 2.0, CACHE: 37.5}),
+    "a worker of Dynamo": (DYNAMO_WORKER, {WAITING: 8.0, RUNNING: 2.0, CACHE: 37.5}),
+    "text-embeddings-inference": (
+        TEI,
+        {WAITING: 8.0, RUNNING: "metric_not_exported", CACHE: "metric_not_exported"},
+    ),
+    "llama.cpp": (LLAMACPP, {WAITING: 8.0, RUNNING: 2.0, CACHE: "metric_not_exported"}),
+    "an older llama.cpp": (OLD_LLAMACPP, {WAITING: 8.0, RUNNING: 2.0, CACHE: 37.5}),
 }
+
+OF_EIGHT = {name: page for name, (page, _) in PAGES.items()}
+"""Pages of servers in whose queue 8 requests wait."""
 
 
 @pytest.mark.parametrize(("page", "expected"), PAGES.values(), ids=PAGES)
@@ -112,7 +160,7 @@ SCRAPES: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("target", SCRAPES.values(), ids=SCRAPES)
-@pytest.mark.parametrize("page", [VLLM, TRITON, TGI, SGLANG], ids=["vLLM", "Triton", "TGI", "SGL"])
+@pytest.mark.parametrize("page", OF_EIGHT.values(), ids=OF_EIGHT)
 def test_a_scrape_by_prometheus_changes_no_value(page: str, target: dict[str, str]) -> None:
     world = World(make_pod("llm", gpus={}))
     store(world, page, target)
@@ -137,7 +185,7 @@ ADDED = {
 
 
 @pytest.mark.parametrize("added", ADDED.values(), ids=ADDED)
-@pytest.mark.parametrize("page", [VLLM, TRITON, TGI, SGLANG], ids=["vLLM", "Triton", "TGI", "SGL"])
+@pytest.mark.parametrize("page", OF_EIGHT.values(), ids=OF_EIGHT)
 def test_labels_added_by_a_scrape_or_a_store_do_not_create_parts(
     page: str, added: dict[str, str]
 ) -> None:

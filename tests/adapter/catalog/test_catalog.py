@@ -58,6 +58,8 @@ NEUTRAL = [
     ("inference_requests_waiting", Unit.REQUESTS, Combine.SUM, Kind.LAST),
     ("inference_requests_running", Unit.REQUESTS, Combine.SUM, Kind.LAST),
     ("inference_kv_cache_utilization", Unit.PERCENT, Combine.MEAN, Kind.LAST),
+    ("inference_gateway_requests_waiting", Unit.REQUESTS, Combine.SUM, Kind.LAST),
+    ("inference_gateway_requests_running", Unit.REQUESTS, Combine.SUM, Kind.LAST),
 ]
 
 
