@@ -26,10 +26,10 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := --extra aws --extra azure --extra google --extra prometheus
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz e2e browser attack bench lint audit format lock docs proto pictures clean
+.PHONY: help demo test fuzz e2e browser attack bench lint audit format lock docs docs-site release release-dry-run proto pictures clean
 
 help: ## list the targets
-	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-10s %s\n", name, $$0}' $(MAKEFILE_LIST)
+	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-15s %s\n", name, $$0}' $(MAKEFILE_LIST)
 
 $(READY): requirements-dev.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it: make PYTHON=/path/to/python3"; exit 1; }
@@ -93,6 +93,9 @@ format: $(READY) ## format the sources with ruff
 docs: $(READY) ## generate pages from the code, and the chart's schema and README
 	$(BIN)/python -m docs.generate
 
+docs-site: $(READY) ## build the documentation as a site in build/site (ARGS=--serve)
+	$(BIN)/python -m docs.site $(ARGS)
+
 pictures: $(READY) ## take the picture and the recording of the README again, from real runs of the demo
 	$(BIN)/python -m tests.browser.picture
 	$(BIN)/python -m docs.recording
@@ -104,6 +107,16 @@ lock: ## update the lock files (needs uv)
 	uv pip compile $(LOCK) $(SHIPPED) -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements-dev.lock --group pyproject.toml:image --python-version 3.11 -o requirements-image.lock
+
+##@ Release
+
+release-dry-run: $(READY) ## build in dist/ what a release publishes, with the image on a stand-in for its base
+	$(BIN)/python -m tests.e2e.programs
+	$(BIN)/python -m release --dry-run --image stand-in $(ARGS)
+
+release: $(READY) ## build in dist/ what the tag of this commit publishes (ARGS="--tag v1.2.3")
+	$(BIN)/python -m tests.e2e.programs
+	$(BIN)/python -m release $(ARGS)
 
 ##@ Tidy up
 

@@ -1,0 +1,1 @@
+"""Releases: one version in every file, and everything that a tag publishes."""
