@@ -1,4 +1,4 @@
-"""The documents that are checked: README.md, docs/ and the charts' own READMEs."""
+"""The documents that are checked: those at the top, docs/ and the charts' own READMEs."""
 
 from __future__ import annotations
 
@@ -108,9 +108,10 @@ def _slug(heading: str) -> str:
 @functools.cache
 def pages() -> tuple[Page, ...]:
     """Every document, README.md first."""
+    top = sorted(path for path in ROOT.glob("*.md") if path.name != "README.md")
     docs = sorted((ROOT / "docs").rglob("*.md"))
     charts = sorted(ROOT.glob("charts/*/README.md"))
-    return tuple(Page(path) for path in (ROOT / "README.md", *docs, *charts))
+    return tuple(Page(path) for path in (ROOT / "README.md", *top, *docs, *charts))
 
 
 def blocks(language: str = "") -> list[Block]:
