@@ -16,6 +16,7 @@ from click.shell_completion import get_completion_class
 from adapter import __version__
 from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
+from adapter.generate.commands import generate
 from adapter.idle.commands import idle
 from adapter.maintain.commands import maintain
 from adapter.migrate.commands import migrate
@@ -293,6 +294,7 @@ def completion(shell: str) -> None:
 
 main.add_command(doctor)
 main.add_command(explain)
+main.add_command(generate)
 main.add_command(idle)
 main.add_command(maintain)
 main.add_command(replay)

@@ -197,9 +197,9 @@ def metrics_page() -> str:
         "",
         *wrapped(
             """
-            These metrics describe the pod that serves the page. The pod does not need a GPU. Metrics
-            with `gateway` in the name describe a program in front of the servers, such as an
-            endpoint picker ([gateways](inference.md#gateways-of-a-pool-of-servers)).
+            These metrics describe the pod that serves the page. The pod does not need a GPU.
+            Metrics with `gateway` in the name describe a program in front of the servers, such as
+            an endpoint picker ([gateways](inference.md#gateways-of-a-pool-of-servers)).
             """
         ),
         *_metric_rows([m for m in named if m.scope is Scope.SERVER]),

@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from apiservice.runtime.nearest import nearest
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -58,6 +60,25 @@ class Duration(click.ParamType[float]):
 
 
 DURATION: Final = Duration()
+
+
+class NearestChoice(click.Choice[str]):
+    """A choice whose error names the nearest value."""
+
+    def near(self, value: str) -> str:
+        """Return the nearest value; empty if none resembles it."""
+        close = nearest(value, map(str, self.choices), 1)
+        return close[0] if close else ""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the value."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            near = self.near(str(value))
+            guess = f"; did you mean {near}?" if near else ""
+            self.fail(f"{error.message.rstrip('.')}{guess}", param, ctx)
+
 
 KUBECONFIG = click.option(
     "--kubeconfig",

@@ -17,7 +17,8 @@ from adapter.client.options import CONTEXT, KUBECONFIG, OUTPUT
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Check manifests in a file or folder, without a cluster. Repeat it for several.",
+    help="Check manifests in a file or folder, or - for standard input, without a cluster. "
+    "Repeat it for several.",
 )
 @click.option(
     "--bundle",
@@ -54,6 +55,7 @@ def doctor(
     \b
     Check manifests in CI:
       gpu-metrics-adapter doctor -f manifests/
+      helm template chart/ | gpu-metrics-adapter doctor -f -
     """
     # Imported late: --help needs none of it.
     from adapter.doctor import run  # noqa: PLC0415

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from adapter.doctor.workloads import SeenWorkload, read_workload
 MOST_BYTES: Final = 16 << 20
 """Bytes of one file that are read."""
 MOST_FILES: Final = 2000
+_INPUT: Final = Path("-")
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -77,7 +79,7 @@ class Manifests:
 
 
 def read_files(paths: Sequence[Path]) -> Manifests:
-    """Read manifests from files and folders; ``-`` is not a file.
+    """Read manifests from files and folders; ``-`` is standard input.
 
     Raises:
         ClientError: nothing could be read.
@@ -104,7 +106,9 @@ def _named(paths: Sequence[Path]) -> str:
 
 def _files(paths: Sequence[Path], found: Manifests) -> Iterator[Path]:
     for path in paths:
-        if path.is_dir():
+        if path == _INPUT:
+            yield path
+        elif path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
             if not inside:
                 found.notes.append(f"{path}: no {', '.join(SUFFIXES)} file in this folder")
@@ -115,12 +119,20 @@ def _files(paths: Sequence[Path], found: Manifests) -> Iterator[Path]:
             raise ClientError(f"{path}: no such file or folder")
 
 
+def _content(file: Path) -> bytes:
+    """Return a file's content: at most one byte more than is accepted."""
+    if file == _INPUT:
+        return sys.stdin.buffer.read(MOST_BYTES + 1)
+    with file.open("rb") as opened:
+        return opened.read(MOST_BYTES + 1)
+
+
 def _documents(file: Path, found: Manifests) -> Iterator[dict[str, Any]]:
     try:
-        if file.stat().st_size > MOST_BYTES:
+        content = _content(file)
+        if len(content) > MOST_BYTES:
             found.notes.append(f"{file}: larger than {MOST_BYTES} bytes, left out")
             return
-        content = file.read_bytes()
         _refuse_aliases(content)
         documents = list(yaml.load_all(content, _Loader))
     except OSError as error:

@@ -1,0 +1,1 @@
+"""The `generate` command: manifests of HPAs and ScaledObjects, with the reason of each choice."""
