@@ -66,7 +66,7 @@ FIX: Final = {
 }
 
 
-ALONE: Final = {"completion", "version"}
+ALONE: Final = {"completion", "generate hpa", "generate scaledobject", "version"}
 """They read nothing outside of the process."""
 
 
