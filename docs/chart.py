@@ -45,6 +45,16 @@ takes over an APIService that belongs to another Service: the installation stops
 On OpenShift the pods run as a user of their namespace, as `restricted-v2` requires. When you render
 without access to the cluster, add `helm template --api-versions security.openshift.io/v1`.
 
+If another team owns accounts and roles, set `rbac.create` and the `serviceAccount.create` of each
+component to false and name the accounts. Render the chart with both set to true: its accounts, roles and
+bindings are what that team creates. `namespaceOverride` puts all objects into an existing namespace other
+than that of the release.
+
+If kube-apiserver cannot reach pods, as on EKS with an overlay network, set `hostNetwork.enabled` and
+open `hostNetwork.port` of the nodes to it.
+
+Names from other charts are answered with those of this chart: `replicaCount`, for example, with `replicas`.
+
 The manifests state the reason for each permission of each ServiceAccount, rule by rule. A permission
 exists only if an enabled value needs it:
 

@@ -1,7 +1,9 @@
-"""Writes the part of values.schema.json that comes from the code: the adapter's settings.
+"""Writes the parts of values.schema.json that come from elsewhere: the adapter's settings, and the
+names of other charts' values.
 
-With it, Helm rejects a misspelt setting by name before it replaces a pod. The rest of the file does
-not change, except for its line breaks.
+With the settings, Helm rejects a misspelt one by name before it replaces a pod. The names of other
+charts are allowed by the schema, so that a template can answer with the name of this chart. The
+rest of the file does not change, except for its line breaks.
 """
 
 from __future__ import annotations
@@ -10,9 +12,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from adapter.settings import Settings
 
-FILE = Path(__file__).parents[1] / "charts" / "gpu-metrics-adapter" / "values.schema.json"
+_CHART = Path(__file__).parents[1] / "charts" / "gpu-metrics-adapter"
+FILE = _CHART / "values.schema.json"
+OTHER_CHARTS = _CHART / "files" / "othercharts.yaml"
+_REFUSED = "A value of other charts; here: "
 _WIDTH = 100
 _LISTENERS = ("ServerSettings", "KedaSettings", "NodepoolSettings")
 _LEFT_OUT = frozenset({"title", "default", "description", "writeOnly"})
@@ -30,9 +37,31 @@ def page() -> str:
         models[name]["properties"]["port"]["minimum"] = 1024
     own = {"description": "The adapter's settings, written by `make docs`."}
     schema["properties"]["config"] = own | _plain({**settings, "$defs": {}})
+    _refuse(schema)
     kept = {name: row for name, row in schema["definitions"].items() if not name[0].isupper()}
     schema["definitions"] = kept | models
     return _text(schema, 0) + "\n"
+
+
+def _refuse(schema: dict[str, Any]) -> None:
+    """Replace the names of other charts' values."""
+    _forget(schema["properties"])
+    for path, answer in yaml.safe_load(OTHER_CHARTS.read_text(encoding="utf-8")).items():
+        *sections, name = path.split(".")
+        place = schema
+        for section in sections:
+            place = place["properties"][section]
+        if name in place["properties"]:
+            raise ValueError(f"{OTHER_CHARTS}: {path} is a value of this chart")
+        place["properties"][name] = {"description": _REFUSED + answer, "deprecated": True}
+
+
+def _forget(properties: dict[str, Any]) -> None:
+    for name, row in list(properties.items()):
+        if row.get("description", "").startswith(_REFUSED):
+            del properties[name]
+        else:
+            _forget(row.get("properties", {}))
 
 
 def _plain(row: Any) -> Any:

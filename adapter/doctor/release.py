@@ -17,6 +17,9 @@ from adapter.process.config import ConfigError, settings_of
 NAME_LABEL: Final = "app.kubernetes.io/name"
 SERVE: Final = "gpu-metrics-adapter"
 NODEPOOL: Final = "gpu-metrics-adapter-nodepool"
+PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+_COMPONENTS: Final = {SERVE: "serve", NODEPOOL: "nodepool"}
 CONFIG_KEY: Final = "config.yaml"
 _GIVEN: Final = re.compile(r" \(got .*\)$")
 
@@ -34,21 +37,29 @@ def homes(apiservices: Iterable[ApiService]) -> frozenset[str]:
 def find(
     workloads: Iterable[SeenWorkload], name: str, trusted: frozenset[str] = frozenset()
 ) -> SeenWorkload | None:
-    """Return the Deployment with this value of the name label, the first by namespace.
+    """Return the Deployment of a component, the first by namespace.
+
+    The name label says which one it is, or, after the chart's `nameOverride`, the labels part-of
+    and component.
 
     Args:
         workloads: of all namespaces.
-        name: of the label. A user of any namespace can set it.
+        name: usual value of the name label. A user of any namespace can set labels.
         trusted: see :func:`homes`; if there are any, only their Deployments count.
     """
     found = [
         each
         for each in workloads
         if each.kind == "Deployment"
-        and each.metadata.labels.get(NAME_LABEL) == name
+        and _is(each.metadata.labels, name)
         and (not trusted or each.metadata.namespace in trusted)
     ]
     return min(found, key=lambda each: each.key, default=None)
+
+
+def _is(labels: Mapping[str, str], name: str) -> bool:
+    part = (labels.get(PART_OF_LABEL), labels.get(COMPONENT_LABEL))
+    return labels.get(NAME_LABEL) == name or part == (SERVE, _COMPONENTS.get(name))
 
 
 def configmap_of(workload: SeenWorkload) -> str:
@@ -95,11 +106,22 @@ def _environment(workload: SeenWorkload) -> Mapping[str, str]:
     return {row.name: row.value for each in containers for row in each.env if row.value}
 
 
+def helm_release(workload: SeenWorkload) -> tuple[str, str]:
+    """Return the namespace and the name of the Helm release of a workload.
+
+    Helm notes both in annotations. The namespace of the objects may be another one.
+    """
+    meta = workload.metadata
+    return (
+        meta.annotations.get("meta.helm.sh/release-namespace", meta.namespace),
+        meta.labels.get("app.kubernetes.io/instance", meta.name),
+    )
+
+
 def helm_test(workload: SeenWorkload) -> str:
     """Return the command that runs doctor in the cluster, and shows what it says."""
     meta = workload.metadata
-    name = meta.labels.get("app.kubernetes.io/instance", meta.name)
+    home, name = helm_release(workload)
     job = f"{meta.name[:56].removesuffix('-')}-doctor"
     # `helm test --logs` does not find the pod of a Job.
-    where = meta.namespace
-    return f"helm -n {where} test {name}; kubectl -n {where} logs job/{job}"
+    return f"helm -n {home} test {name}; kubectl -n {meta.namespace} logs job/{job}"

@@ -23,6 +23,21 @@ def test_the_chart_is_of_the_adapters_release() -> None:
     assert rows["appVersion"] == __version__
 
 
+def test_what_artifact_hub_reads_is_yaml_and_right() -> None:
+    """Its annotations are texts; the kinds of changes are those that it documents."""
+    rows = yaml.safe_load((chart.CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    notes = rows["annotations"]
+    assert all(isinstance(each, str) for each in notes.values())
+    (image,) = yaml.safe_load(notes["artifacthub.io/images"])
+    repository = yaml.safe_load(VALUES)["image"]["repository"]
+    assert image == {"name": repository, "image": f"{repository}:{rows['appVersion']}"}
+    kinds = {"added", "changed", "deprecated", "removed", "fixed", "security"}
+    for change in yaml.safe_load(notes["artifacthub.io/changes"]):
+        assert change.keys() == {"kind", "description"}
+        assert change["kind"] in kinds
+    assert rows["maintainers"]
+
+
 def test_the_schema_knows_every_section_of_the_settings() -> None:
     assert SCHEMA["properties"]["config"]["properties"].keys() == Settings.model_fields.keys()
 
@@ -42,21 +57,28 @@ OWN: set[tuple[str, ...]] = {
     # The adapter's own settings.
     ("config",),
     # Mappings of Kubernetes' and of others, empty by default.
-    ("affinity",),
     ("certificate", "certManager", "issuerRef"),
+    ("podSecurityContext",),
+    ("securityContext",),
+    ("updateStrategy",),
     ("serviceMonitor", "tokenSecret"),
 }
 
 
 def sections(row: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[Any, set[str]]]:
     """Yield every mapping of the schema with the keys that it allows."""
-    allowed = {name for name in row["properties"] if (*path, name) != ("global",)}
+    allowed = {
+        name
+        for name, each in row["properties"].items()
+        # A name of another chart is allowed so that a template can answer it.
+        if (*path, name) != ("global",) and not each.get("deprecated")
+    }
     yield path, allowed
     for name in allowed:
         inner = chartvalues.resolved(row["properties"][name], SCHEMA)
         here = (*path, name)
         # Amounts of Kubernetes' are named by the user.
-        if "properties" in inner and name != "resources" and here not in OWN:
+        if "properties" in inner and name not in ("resources", "affinity") and here not in OWN:
             assert inner["additionalProperties"] is False, here
             yield from sections(inner, here)
 

@@ -19,6 +19,7 @@ from tests.e2e.cluster import Object
 FOLDER = programs.ROOT / "charts" / "gpu-metrics-adapter"
 POLICY_API = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
 """APIs that Kubernetes serves since 1.30, which helm does not assume by default."""
+RIGHTS = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 _HOME = programs.ROOT / ".cache" / "helm"
 
 

@@ -21,8 +21,8 @@ PROMETHEUS: dict[str, Any] = {
             },
         },
     },
-    "volumes": [{"name": "token", "secret": {"secretName": "token"}}],
-    "volumeMounts": [{"name": "token", "mountPath": "/etc/prometheus-token"}],
+    "extraVolumes": [{"name": "token", "secret": {"secretName": "token"}}],
+    "extraVolumeMounts": [{"name": "token", "mountPath": "/etc/prometheus-token"}],
 }
 SCHEDULING = {
     "fullnameOverride": "gma",
@@ -30,8 +30,8 @@ SCHEDULING = {
         "repository": "example/gma",
         "tag": "test",
         "digest": DIGEST,
-        "pullSecrets": [{"name": "pull"}],
     },
+    "imagePullSecrets": [{"name": "pull"}],
     "replicas": 3,
     "podDisruptionBudget": {"maxUnavailable": "50%"},
     "serviceAccount": {"annotations": {"example/role": "reader"}},
@@ -229,6 +229,99 @@ RESOURCE_METRICS: dict[str, Any] = {
     },
     "hpaReader": {"create": True},
 }
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+CONVENTIONS: dict[str, Any] = {
+    "nameOverride": "conventional",
+    "fullnameOverride": "ours",
+    "namespaceOverride": "charted",
+    "commonLabels": {"team": "ml", "app.kubernetes.io/version": "mine"},
+    "commonAnnotations": {"example/owner": "ml"},
+    "podLabels": {"team": "gpu"},
+    "image": {"registry": "registry.example:5000", "repository": "team/gma"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%"}},
+    "revisionHistoryLimit": 0,
+    "service": {"annotations": {"example/topology": "auto"}},
+    "dnsPolicy": "Default",
+    "env": [
+        {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"},
+        {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ],
+    "envFrom": [{"configMapRef": {"name": "settings"}}],
+    "extraArgs": ["--log-level", "debug"],
+    "extraVolumes": [{"name": "more", "emptyDir": {}}],
+    "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+    "initContainers": [
+        {"name": "first", "image": "busybox", "securityContext": RESTRICTED},
+    ],
+    "sidecars": [
+        {
+            "name": "beside",
+            "image": "busybox",
+            "securityContext": RESTRICTED,
+            "resources": {"requests": {"cpu": "1m"}},
+        }
+    ],
+    "podSecurityContext": {"supplementalGroups": [1000650000], "fsGroup": None},
+    "securityContext": {"privileged": False, "runAsUser": 65532},
+    "topologySpreadConstraints": [
+        {
+            "topologyKey": "kubernetes.io/hostname",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+        }
+    ],
+    "serviceAccount": {"name": "serving", "annotations": {"example/role": "reader"}},
+    "nodepool": {
+        "enabled": True,
+        "apply": True,
+        "serviceAccount": {"name": "pooling", "annotations": {"example/role": "writer"}},
+        "nodeSelector": {"pool": "cpu"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+    },
+    "certificate": {
+        "selfSigned": {
+            "serviceAccount": {"name": "renewing"},
+            "nodeSelector": {"pool": "jobs"},
+            "tolerations": [{"key": "jobs", "operator": "Exists"}],
+            "affinity": {"nodeAffinity": {}},
+        }
+    },
+    "hooks": {"serviceAccount": {"name": "removing"}, "nodeSelector": {"pool": "hooks"}},
+    "tests": {"serviceAccount": {"name": "testing"}},
+    "nodeSelector": {"pool": "system"},
+    "serviceMonitor": {"enabled": True, "labels": {"team": "watch"}},
+    "extraObjects": [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "charted"},
+            "data": {"SERVICE": '{{ include "gpu-metrics-adapter.fullname" . }}'},
+        },
+        (
+            "apiVersion: v1\nkind: ConfigMap\n"
+            "metadata: {name: {{ .Release.Name }}-more, namespace: charted}\n"
+        ),
+    ],
+}
+ACCOUNTS: dict[str, Any] = {
+    "rbac": {"create": False},
+    "serviceAccount": {"create": False, "name": "serving"},
+    "nodepool": {
+        "enabled": True,
+        "apply": True,
+        "serviceAccount": {"create": False, "name": "pooling"},
+    },
+    "certificate": {"selfSigned": {"serviceAccount": {"create": False, "name": "renewing"}}},
+    "hooks": {"serviceAccount": {"create": False, "name": "removing"}},
+    "tests": {"serviceAccount": {"create": False, "name": "testing"}},
+}
+HOST_NETWORK: dict[str, Any] = {"hostNetwork": {"enabled": True}, "keda": {"headlessService": True}}
 VALUES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "a supplied certificate": OWN_CERTIFICATE,
@@ -256,6 +349,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "every value of the alerts and the dashboard": WATCHED,
     "rules of prometheus-adapter": RULES,
     "delegates": DELEGATION,
+    "every convention of other charts": CONVENTIONS,
+    "accounts and roles of the user": ACCOUNTS,
+    "the network of the nodes": HOST_NETWORK,
     "all features at once": EVERYTHING,
     "all features, with a long name": EVERYTHING | {"fullnameOverride": "a" * 63},
 }

@@ -15,7 +15,7 @@ from tests.e2e.cluster import Cluster, Object, RefusedError
 from tests.e2e.process import wait_until
 from tests.e2e.site import POOL, Site
 from tests.e2e.stage import deployment
-from tests.e2e.traffic import Answer
+from tests.e2e.traffic import Answer, Calls
 
 README = programs.ROOT / "README.md"
 METRIC = "gpu_utilization"
@@ -143,3 +143,15 @@ def apiservices(site: Site) -> dict[str, str]:
         for row in rows
         if (service := row["spec"].get("service"))
     }
+
+
+def wait_keda(address: str, port: int = 6000, namespace: str = "used") -> None:
+    """Wait until a pod of `serve` answers KEDA with the sum over pods of 80 % each."""
+    calls = Calls(f"{address}:{port}", namespace, [80.0])
+
+    def right() -> bool:
+        answer = calls.ask()
+        return bool(answer.pods) and not answer.wrong
+
+    wait_until(right, f"{address} answers KEDA")
+    calls.close()

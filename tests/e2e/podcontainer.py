@@ -42,9 +42,15 @@ class Container:
     """Runs from construction until it exits or is killed."""
 
     def __init__(
-        self, pod: Object, sandbox: Sandbox, volumes: Volumes, lookup: Lookup, log: Path
+        self,
+        pod: Object,
+        spec: Mapping[str, Any],
+        sandbox: Sandbox,
+        volumes: Volumes,
+        lookup: Lookup,
+        log: Path,
     ) -> None:
-        self.spec = sole(pod)
+        self.spec = spec
         environment = variables(pod, self.spec, sandbox.address, lookup)
         reading, writing = os.pipe()
         command = [
@@ -87,19 +93,6 @@ class Container:
         """Kill it, and wait for its end."""
         self.signal(signal.SIGKILL)
         self._child.wait()
-
-
-def sole(pod: Object) -> Mapping[str, Any]:
-    """Return the container of a pod that has one.
-
-    Raises:
-        NotImplementedError: the pod has more containers or init containers.
-    """
-    spec = pod["spec"]
-    if len(spec["containers"]) != 1 or spec.get("initContainers"):
-        raise NotImplementedError(f"{pod['metadata']['name']}: one container, none before it")
-    found: Mapping[str, Any] = spec["containers"][0]
-    return found
 
 
 def _bubblewrap(

@@ -34,6 +34,8 @@ def variables(
         "KUBERNETES_SERVICE_PORT_HTTPS": "443",
     }
     seen = {**pod, "status": {**pod.get("status", {}), "podIP": address}}
+    for row in container.get("envFrom", ()):
+        found |= _whole(row, lookup)
     for row in container.get("env", ()):
         if "valueFrom" in row:
             found[row["name"]] = _reference(seen, row["valueFrom"], lookup)
@@ -52,6 +54,15 @@ def _reference(pod: Object, source: Mapping[str, Any], lookup: Lookup) -> str:
     if found is None or row["key"] not in found.get("data", {}):
         raise NotYetError(f"ConfigMap {row['name']}")
     return str(found["data"][row["key"]])
+
+
+def _whole(source: Mapping[str, Any], lookup: Lookup) -> dict[str, str]:
+    if "configMapRef" not in source:
+        raise NotImplementedError(f"variables from {sorted(source)}")
+    obj = lookup("ConfigMap", source["configMapRef"]["name"])
+    if obj is None:
+        raise NotYetError(f"ConfigMap {source['configMapRef']['name']}")
+    return {source.get("prefix", "") + key: str(text) for key, text in obj["data"].items()}
 
 
 def expanded(text: str, environment: Mapping[str, str]) -> str:

@@ -1,4 +1,8 @@
-"""The life of one pod of our image: start, probes, restarts, and graceful termination."""
+"""The life of one pod of our image: start, probes, restarts, and graceful termination.
+
+Init containers run one after the other. Sidecars, the containers after the first, start and end
+with the first. The status shows the first container only.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,7 @@ class PodRunner:
         self._volumes = Volumes(folder / self.uid, pod, lookup, self._token)
         self._path = f"{PODS.format(ns=self.namespace)}/{self.name}"
         self._container: Container | None = None
+        self._beside: list[Container] = []
         self._deletion = threading.Event()
         self._grace = 0.0
         self._since = time.time()
@@ -87,15 +92,15 @@ class PodRunner:
         self._volumes.renew_tokens()
 
     def _run(self) -> None:
-        sandbox = Sandbox(self.address)
+        sandbox = Sandbox(self.address, host=self._pod["spec"].get("hostNetwork", False))
         try:
             self._live(sandbox)
             self._set(running=False, ready=False, over=True)
             while not self._deletion.wait(_TICK * _LOOK):
                 self._publish()
         finally:
-            if self._container is not None:
-                self._container.kill()
+            for each in (*self._beside, *([self._container] if self._container else [])):
+                each.kill()
             sandbox.close()
         self._publish()
         self._leave()
@@ -110,13 +115,20 @@ class PodRunner:
 
     def _live(self, sandbox: Sandbox) -> None:
         policy = self._pod["spec"].get("restartPolicy", "Always")
+        first, *others = self._pod["spec"]["containers"]
+        for spec in self._pod["spec"].get("initContainers", ()):
+            while (before := self._start(sandbox, spec)) and self._end(before):
+                self._deletion.wait(1)
         while not self._deletion.is_set():
-            container = self._start(sandbox)
+            container = self._start(sandbox, first)
             if container is None:
                 return
+            self._beside = [each for spec in others if (each := self._start(sandbox, spec))]
             self._container = container
             self._attend(container)
             code = container.ended() or 0
+            for each in self._beside:
+                each.kill()
             self._set(running=False, ready=False, started=False, code=code)
             if policy == "Never" or (policy == "OnFailure" and code == 0):
                 return
@@ -128,12 +140,21 @@ class PodRunner:
             if restarts:
                 self._deletion.wait(_BACK_OFF * 2 ** (restarts - 1))
 
-    def _start(self, sandbox: Sandbox) -> Container | None:
-        """Start the container when everything it needs exists."""
+    def _end(self, container: Container) -> int:
+        """Return how an init container ended; 0 if the pod is deleted."""
+        while (code := container.ended()) is None and not self._deletion.wait(_TICK):
+            pass
+        container.kill()
+        return code or 0
+
+    def _start(self, sandbox: Sandbox, spec: Mapping[str, Any]) -> Container | None:
+        """Start a container when everything it needs exists."""
         while not self._deletion.is_set():
             try:
                 self._volumes.write()
-                container = Container(self._pod, sandbox, self._volumes, self._lookup, self.log)
+                container = Container(
+                    self._pod, spec, sandbox, self._volumes, self._lookup, self.log
+                )
             except (NotYetError, RefusedError, httpx.TransportError) as error:
                 self._set(waiting=f"waits for {error}"[:200])
                 self._publish()

@@ -25,14 +25,23 @@ class Sandbox:
     """Holds the namespace from construction to ``close``, independent of its containers.
 
     The thread that creates it must live as long: its end would end the namespace.
+
+    Args:
+        host: the pod uses the network of the machine, which has the address already.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, host: bool = False) -> None:
         self.address = address
+        self._holder: subprocess.Popen[bytes] | None = None
+        if not host:
+            self._holder = self._join()
+
+    def _join(self) -> subprocess.Popen[bytes]:
+        """Connect a new namespace; returns the process that holds it."""
         # Like the pause container of a real node.
         holding = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"]
-        self._holder = subprocess.Popen(holding, stdin=subprocess.DEVNULL)
-        pid = self._holder.pid
+        holder = subprocess.Popen(holding, stdin=subprocess.DEVNULL)
+        pid, address = holder.pid, self.address
         ours = Path("/proc/self/ns/net").readlink()
         wait_until(lambda: _namespace(pid) != ours, f"a network for {address}", 120, 0.005)
         link = "p" + address.removeprefix(f"{POD_PREFIX}.")
@@ -47,16 +56,20 @@ class Sandbox:
             f"route add default via {GATEWAY}\n",
             pid,
         )
+        return holder
 
     @property
     def enter(self) -> list[str]:
         """The prefix of a command that runs in it."""
+        if self._holder is None:
+            return []
         return ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net"]
 
     def close(self) -> None:
         """Release the namespace with its end of the link."""
-        self._holder.kill()
-        self._holder.wait()
+        if self._holder is not None:
+            self._holder.kill()
+            self._holder.wait()
 
 
 def host_address(address: str) -> None:

@@ -10,6 +10,7 @@ from tests.e2e.cluster import Cluster, Object, Watch
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.podrunner import PodRunner
 from tests.e2e.podsandbox import next_address
+from tests.e2e.privatenetwork import GATEWAY
 
 IMAGE = "gpu-metrics-adapter"
 """The last part of our image's name in any registry."""
@@ -55,6 +56,8 @@ class SiteKubelet(Kubelet):
         return self._reserved.setdefault((namespace, name), address or next_address())
 
     def _address(self, pod: Object) -> str:
+        if pod["spec"].get("hostNetwork"):
+            return GATEWAY
         meta = pod["metadata"]
         return self._reserved.pop((meta["namespace"], meta["name"]), None) or next_address()
 

@@ -256,7 +256,7 @@ def test_probes_use_endpoints_of_the_pod(values: Mapping[str, Any]) -> None:
     for obj in render(values):
         if obj["kind"] != "Deployment":
             continue
-        (container,) = obj["spec"]["template"]["spec"]["containers"]
+        container = obj["spec"]["template"]["spec"]["containers"][0]
         asked = {
             kind: container[f"{kind}Probe"]["httpGet"]["path"]
             for kind in ("startup", "liveness", "readiness")

@@ -11,7 +11,8 @@ import yaml
 from adapter.process.reload import RESTART
 from adapter.settings import Settings
 from tests.e2e.apiservice import SERVICE
-from tests.e2e.chart import FOLDER, helm, pod_of, pods
+from tests.e2e.chart import FOLDER, helm, pod_of, pods, render
+from tests.e2e.chartvalues import every_value_set
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -95,10 +96,22 @@ def test_openshift_chooses_the_pods_user() -> None:
         }
 
 
-def test_every_pod_has_one_component_label() -> None:
-    """Strict YAML parsers reject duplicate keys."""
-    done = helm(
-        "template", SERVICE, FOLDER, values={"podLabels": {"app.kubernetes.io/component": "mine"}}
-    )
-    assert done.stdout.count("app.kubernetes.io/component: mine") == 1
-    assert done.stdout.count("app.kubernetes.io/component: certificates") == 2
+class Strict(yaml.SafeLoader):
+    """Refuses a key that is there twice, as strict YAML parsers do."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        assert len(keys) == len(set(keys)), keys
+        return super().construct_mapping(node, deep)
+
+
+@every_value_set
+def test_no_mapping_has_a_key_twice(values: Mapping[str, Any]) -> None:
+    done = helm("template", SERVICE, FOLDER, values=values)
+    assert list(yaml.load_all(done.stdout, Strict))
+
+
+def test_labels_of_pods_do_not_replace_those_of_jobs() -> None:
+    made = render({"podLabels": {"app.kubernetes.io/component": "mine"}})
+    labels = [pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods(made)]
+    assert sorted(labels) == ["certificates", "certificates", "mine"]

@@ -35,11 +35,12 @@ def test_the_adapter_accepts_its_rendered_settings(
     """The ConfigMap is `config`, verbatim, and valid in the environment that the pod sets."""
     objects = render(values)
     name = values.get("fullnameOverride", SERVICE)
+    host = values.get("hostNetwork", {}).get("enabled", False)
     file = tmp_path / "config.yaml"
     file.write_text(one(objects, "ConfigMap", name)["data"]["config.yaml"])
     assert yaml.safe_load(file.read_text()) == values.get("config", {})
-    (container,) = pod_of(values)["spec"]["containers"]
-    settings = load(file, environ={row["name"]: row["value"] for row in container["env"]})
+    container = pod_of(values)["spec"]["containers"][0]
+    settings = load(file, environ=environment(container))
     assert settings.server.port == container["ports"][0]["containerPort"]
     folders = {row["name"]: row["mountPath"] for row in container["volumeMounts"]}
     keda = values.get("keda", {})
@@ -50,7 +51,16 @@ def test_the_adapter_accepts_its_rendered_settings(
     assert settings.external.enabled == values.get("externalMetrics", {}).get("enabled", False)
     assert settings.server.cert_file == Path(folders["certificate"], "tls.crt")
     assert settings.server.key_file == Path(folders["certificate"], "tls.key")
-    assert container["args"] == ["serve", "--config", f"{folders['config']}/config.yaml"]
+    assert container["args"][:3] == ["serve", "--config", f"{folders['config']}/config.yaml"]
+    assert container["args"][3:] == values.get("extraArgs", [])
+    ports = {row["name"]: row["containerPort"] for row in container["ports"]}
+    assert ports["probes"] == settings.server.probe_port
+    assert (ports["probes"] == 17808) is host
+
+
+def environment(container: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that have a value in the manifest."""
+    return {row["name"]: row["value"] for row in container["env"] if "value" in row}
 
 
 @pytest.mark.parametrize("values", [{}, NODEPOOL], ids=["dry", "every value"])
@@ -62,7 +72,7 @@ def test_the_controller_accepts_its_rendered_settings(
     file.write_text(one(render(values, only=["configmap"]), "ConfigMap")["data"]["config.yaml"])
     deployment = one(render(values, only=["nodepool/deployment"]), "Deployment")["spec"]
     (container,) = deployment["template"]["spec"]["containers"]
-    settings = load(file, environ={row["name"]: row["value"] for row in container["env"]}).nodepool
+    settings = load(file, environ=environment(container)).nodepool
     given = values["nodepool"]
     assert (settings.apply, list(settings.namespaces)) == (
         given.get("apply", False),

@@ -28,12 +28,13 @@ from tests.e2e.installation import (
     everywhere,
     refusals,
     values,
+    wait_keda,
     workload,
 )
 from tests.e2e.process import FailedError, wait_until
 from tests.e2e.site import IMAGE, Site
 from tests.e2e.stage import autoscaler
-from tests.e2e.traffic import Asker, Calls, Traffic
+from tests.e2e.traffic import Asker, Traffic
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -182,18 +183,6 @@ def test_every_feature_works_with_the_rights_of_the_chart_and_uninstalls_complet
     wait_until(lambda: gone(site, "/api/v1/namespaces/used"), "the namespace is gone")
     site.helm("install", *INTO, values=EVERYTHING)
     wait_available(site.admin, (*CHARTED, *EXTERNAL))
-
-
-def wait_keda(address: str) -> None:
-    """Wait until a pod of `serve` answers KEDA with the sum over the workload's pods."""
-    calls = Calls(f"{address}:6000", "used", [80.0])
-
-    def right() -> bool:
-        answer = calls.ask()
-        return bool(answer.pods) and not answer.wrong
-
-    wait_until(right, f"{address} answers KEDA")
-    calls.close()
 
 
 def gone(site: Site, path: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import ApiService, SeenCondition
+from adapter.doctor.release import NAME_LABEL, PART_OF_LABEL, helm_release
 
 CUSTOM: Final = "custom.metrics.k8s.io"
 EXTERNAL: Final = "external.metrics.k8s.io"
@@ -40,13 +41,12 @@ def unregistered(facts: Facts) -> Iterator[Finding]:
     for version in ("v1beta2", "v1beta1"):
         name = f"{version}.{CUSTOM}"
         if name not in names:
-            meta = release.workload.metadata
-            chart = meta.labels.get("app.kubernetes.io/instance", meta.name)
+            home, chart = helm_release(release.workload)
             yield Finding(
                 f"apiservice {name}",
                 "does not exist, so HPAs get no custom metrics of this version",
                 "install the chart with apiServices.create=true",
-                f"helm -n {meta.namespace} get values {chart} --all | grep -A 2 apiServices",
+                f"helm -n {home} get values {chart} --all | grep -A 2 apiServices",
                 Severity.ERROR if version == "v1beta2" else Severity.WARNING,
             )
 
@@ -89,7 +89,8 @@ def is_ours(facts: Facts, each: ApiService) -> bool:
     """Return whether an APIService names the adapter's Service."""
     release, service = facts.release.value, each.spec.service
     if release is None or service is None:
-        return each.metadata.labels.get("app.kubernetes.io/name") == NAME
+        labels = each.metadata.labels
+        return NAME in (labels.get(NAME_LABEL), labels.get(PART_OF_LABEL))
     meta = release.workload.metadata
     return (service.namespace, service.name) == (meta.namespace, meta.name)
 

@@ -9,6 +9,7 @@ from adapter.attribution.reasons import REASONS
 from adapter.attribution.unnamed import NO_EXPORTER, SERVER_UNSCRAPABLE
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.doctor.release import helm_release
 from adapter.doctor.withoutvalue import WithoutValue
 
 
@@ -120,7 +121,7 @@ def skew(facts: Facts) -> Iterator[Finding]:
                 f"deployment {found.workload.key}",
                 f"runs image {tag}, and its chart is for {wanted}",
                 "remove image.tag from the values, or upgrade the chart to the image's version",
-                f"helm -n {found.workload.metadata.namespace} list",
+                f"helm -n {helm_release(found.workload)[0]} list",
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from adapter.client.access import cluster
@@ -61,3 +62,20 @@ def test_a_deployment_of_a_tenant_is_not_taken_for_the_adapter() -> None:
     assert release.find([forged, ours], release.SERVE, trusted) == ours
     assert release.find([forged], release.SERVE, trusted) is None
     assert release.find([ours], release.SERVE, release.homes([])) == ours
+
+
+def test_an_installation_with_another_name_label_is_found() -> None:
+    """`nameOverride` of the chart changes that label, and `namespaceOverride` the namespace."""
+    labels = {release.NAME_LABEL: "gma", release.PART_OF_LABEL: release.SERVE}
+    serve = workload("a", "here", meta={**labels, release.COMPONENT_LABEL: "serve"})
+    pool = workload("b", "here", meta={**labels, release.COMPONENT_LABEL: "nodepool"})
+    job = workload("c", "here", meta={**labels, release.COMPONENT_LABEL: "certificates"})
+    everything = [job, pool, serve]
+    assert release.find(everything, release.SERVE) == serve
+    assert release.find(everything, release.NODEPOOL) == pool
+    assert release.find([job], release.SERVE) is None
+    assert release.helm_release(serve) == ("here", "a")
+    noted = {"meta.helm.sh/release-namespace": "releases"}
+    metadata = msgspec.structs.replace(serve.metadata, annotations=noted)
+    moved = msgspec.structs.replace(serve, metadata=metadata)
+    assert release.helm_test(moved).startswith("helm -n releases test a; kubectl -n here logs")
