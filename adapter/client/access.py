@@ -22,13 +22,12 @@ from adapter.client.tables import TABLE_TYPE, ObjectTable, TableRow, decode_tabl
 from apiservice.kube.client import (
     BoundedAnswer,
     ClusterAnswerError,
-    ClusterError,
     call,
-    connect,
     read_bounded,
     server_time,
 )
-from apiservice.kube.failures import NOT_AN_API_SERVER, describe_failure
+from apiservice.kube.connection import connect
+from apiservice.kube.failures import NOT_AN_API_SERVER, ClusterError, describe_failure
 
 Json = dict[str, Any]
 

@@ -19,7 +19,9 @@ from adapter.cluster.manifest import MetaManifest, PodDecoder
 from adapter.cluster.pod import Pod
 from adapter.demo.exporters import Exporters
 from adapter.demo.simulatedgpus import LOAD, Load, SimulatedGpus
-from apiservice.kube.client import ClusterAnswerError, ClusterError, call, connect
+from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.kube.connection import connect
+from apiservice.kube.failures import ClusterError
 
 log = structlog.get_logger(__name__)
 

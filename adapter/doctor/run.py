@@ -21,7 +21,7 @@ from adapter.doctor.manifests import read_files
 from adapter.doctor.model import registered
 from adapter.doctor.runner import DoctorReport, run
 from adapter.figures import count
-from apiservice.kube.client import in_cluster
+from apiservice.kube.connection import in_cluster
 from apiservice.runtime.nearest import nearest
 
 

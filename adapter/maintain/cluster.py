@@ -112,7 +112,8 @@ async def reach(
     stack: AsyncExitStack, kubeconfig: Path | None, context: str | None
 ) -> ClusterObjects:
     """Return the API server of a kubeconfig, or of the pod's cluster; raises MaintainError."""
-    from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
+    from apiservice.kube.connection import connect  # noqa: PLC0415 - 35 MB
+    from apiservice.kube.failures import ClusterError  # noqa: PLC0415 - 35 MB
 
     agent = f"gpu-metrics-adapter-maintain/{__version__}"
     try:

@@ -84,7 +84,8 @@ async def _cluster(settings: Settings, objects: ObjectLookup) -> list[str]:
         except PodsFileError as error:
             return [str(error)]
     elif chosen.kubeconfig is not None or chosen.context is not None:
-        from apiservice.kube.client import ClusterError, connect  # noqa: PLC0415 - 35 MB
+        from apiservice.kube.connection import connect  # noqa: PLC0415 - 35 MB
+        from apiservice.kube.failures import ClusterError  # noqa: PLC0415 - 35 MB
 
         try:
             client = await connect(chosen.kubeconfig, chosen.context)

@@ -252,7 +252,8 @@ async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
     """Return a client of the cluster, closed with the stack; None if pods come from a file."""
     if settings.cluster.pods_file is not None:
         return None
-    from apiservice.kube.client import ClusterError, NoKubeconfigError, connect  # noqa: PLC0415 - 35 MB
+    from apiservice.kube.connection import connect  # noqa: PLC0415 - 35 MB
+    from apiservice.kube.failures import ClusterError, NoKubeconfigError  # noqa: PLC0415 - 35 MB
 
     try:
         client = await connect(

@@ -13,6 +13,14 @@ TOO_LONG: Final = "the answer is longer than"
 """The cause when an answer exceeds what is read of it."""
 
 
+class ClusterError(Exception):
+    """The cluster cannot be reached; the message names the file and the fix."""
+
+
+class NoKubeconfigError(ClusterError):
+    """This process does not run in a pod, and there is no kubeconfig."""
+
+
 def transport_failure(error: Exception) -> str:
     """Return why there was no response: timeout, certificate, connection, or the error's text."""
     if isinstance(error, TimeoutError):

@@ -30,8 +30,9 @@ from adapter.nodepool.seen.served import ServedApis
 from adapter.process.reload import ConfigWatch
 from adapter.settings import Settings
 from apiservice.http.server import ListenError
-from apiservice.kube.client import SERVICE_ACCOUNT, ClusterAnswerError, ClusterError, call, connect
-from apiservice.kube.failures import describe_failure
+from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.kube.connection import SERVICE_ACCOUNT, connect
+from apiservice.kube.failures import ClusterError, describe_failure
 from apiservice.kube.outages import Outages
 from apiservice.runtime import eventloop
 from apiservice.runtime.background import Background

@@ -15,7 +15,7 @@ import pytest
 import uvloop
 import yaml
 
-from apiservice.kube.client import connect
+from apiservice.kube.connection import connect
 from apiservice.kube.listwatch import ListWatch, ListWatchOptions
 from tests.apiservice.pki import SERVER, Authority
 

@@ -1,0 +1,32 @@
+"""A connected client of an API server that gives configured answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from kubernetes.aio.client import ApiClient
+
+from apiservice.http.server import Server
+from apiservice.kube.connection import connect
+from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
+from tests.apiservice.rawhttp import serving
+
+
+@pytest.fixture
+def api() -> FakeApiServer:
+    return FakeApiServer()
+
+
+@pytest.fixture
+async def server(api: FakeApiServer) -> AsyncIterator[Server]:
+    async with serving(api) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(tmp_path: Path, server: Server) -> AsyncIterator[ApiClient]:
+    path = write(tmp_path, kubeconfig(f"http://127.0.0.1:{server.port}", token="t"))
+    async with await connect(path, environ=NOWHERE) as connected:
+        yield connected

@@ -1,0 +1,290 @@
+"""Connecting to a cluster: every broken kubeconfig names its file and its fix."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiservice.auth.clientauth import ClientAuth
+from apiservice.http.server import Server
+from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.kube.connection import connect
+from apiservice.kube.failures import ClusterError, NoKubeconfigError
+from apiservice.tls.certificates import CertificateFiles
+from apiservice.tls.context import ServingTLS
+from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
+from tests.apiservice.pki import Authority
+from tests.apiservice.rawhttp import serving
+
+
+def with_ca(path: str) -> dict[str, Any]:
+    config = kubeconfig("https://127.0.0.1:1")
+    config["clusters"][0]["cluster"]["certificate-authority"] = path
+    return config
+
+
+def with_ca_data(data: bytes) -> dict[str, Any]:
+    config = kubeconfig("https://127.0.0.1:1")
+    encoded = base64.b64encode(data).decode()
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = encoded
+    return config
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "not YAML": ("a: b: c", "is not YAML"),
+    "empty": ("", "is not a kubeconfig"),
+    "a list": ("- a\n- b\n", "is not a kubeconfig"),
+    "a word": ("hello", "is not a kubeconfig"),
+    "another manifest": ("kind: Pod\nmetadata: {name: p}\n", "is not a kubeconfig"),
+    "bytes of a program": ("\x7fELF\x00\x01", "is not YAML"),
+    "clusters that are a number": ("clusters: 5\ncurrent-context: x\n", "must be a list"),
+    "no clusters": ({"current-context": "main", "contexts": []}, "context"),
+    "a context without its cluster": (
+        {**kubeconfig(), "clusters": []},
+        "object with name c",
+    ),
+    "no current context": (
+        {k: v for k, v in kubeconfig().items() if k != "current-context"},
+        "current-context",
+    ),
+    "a CA file that is not there": (with_ca("/nonexistent/ca.crt"), "/nonexistent/ca.crt"),
+    "a CA that is none": (with_ca_data(b"nonsense"), "certificate-authority"),
+    "CA data that is not base64": (
+        {
+            **kubeconfig(),
+            "clusters": [
+                {
+                    "name": "c",
+                    "cluster": {"server": "https://h", "certificate-authority-data": "%%%"},
+                }
+            ],
+        },
+        "kubeconfig",
+    ),
+    "a token file that is not there": (kubeconfig(tokenFile="gone"), "gone"),
+    "a credential plugin that is not there": (
+        kubeconfig(
+            exec={
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "command": "/nonexistent/plugin",
+                "interactiveMode": "Never",
+            }
+        ),
+        "/nonexistent/plugin",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "hint"), BROKEN.values(), ids=BROKEN.keys())
+async def test_a_broken_kubeconfig_is_an_error_that_names_it(
+    tmp_path: Path, content: Any, hint: str
+) -> None:
+    path = write(tmp_path, content)
+
+    with pytest.raises(ClusterError, match=hint) as caught:
+        await connect(path, environ=NOWHERE)
+
+    message = str(caught.value)
+    assert str(path) in message
+    assert len(message.splitlines()) == 1
+    assert "object" not in message or "object with name" in message
+
+
+async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, kubeconfig())
+
+    with pytest.raises(ClusterError, match=r"context 'other'.*get-contexts"):
+        await connect(path, "other", environ=NOWHERE)
+
+
+async def test_a_named_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="does not exist"):
+        await connect(tmp_path / "none", environ=NOWHERE)
+
+
+async def test_no_cluster_at_all_says_what_can_be_done(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none")
+
+    with pytest.raises(NoKubeconfigError, match="set KUBECONFIG or name") as caught:
+        await connect(environ={"KUBECONFIG": missing})
+
+    assert missing in str(caught.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+async def test_an_unreadable_kubeconfig(tmp_path: Path) -> None:
+    path = write(tmp_path, kubeconfig())
+    path.chmod(0)
+
+    with pytest.raises(ClusterError, match="Permission denied"):
+        await connect(path, environ=NOWHERE)
+
+
+async def test_kubeconfig_of_the_environment_is_used(
+    tmp_path: Path, server: Server, api: FakeApiServer
+) -> None:
+    path = write(tmp_path, kubeconfig(f"http://127.0.0.1:{server.port}", token="t"))
+
+    async with await connect(environ={"KUBECONFIG": f"/none:{path}"}) as client:
+        await call(client, "GET", "/version")
+
+    assert api.tokens == [b"Bearer t"]
+
+
+async def test_a_replaced_token_file_is_used(
+    tmp_path: Path, server: Server, api: FakeApiServer
+) -> None:
+    (tmp_path / "token").write_text("one\n")
+    path = write(tmp_path, kubeconfig(f"http://127.0.0.1:{server.port}", tokenFile="token"))
+
+    async with await connect(path, environ=NOWHERE) as client:
+        await call(client, "GET", "/a")
+        (tmp_path / "token").write_text("two\n")
+        await call(client, "GET", "/b")
+
+    assert api.tokens == [b"Bearer one", b"Bearer two"]
+
+
+async def test_a_vanished_token_file_is_an_answer_error(tmp_path: Path, server: Server) -> None:
+    (tmp_path / "token").write_text("one")
+    path = write(tmp_path, kubeconfig(f"http://127.0.0.1:{server.port}", tokenFile="token"))
+
+    async with await connect(path, environ=NOWHERE) as client:
+        (tmp_path / "token").unlink()
+        with pytest.raises(ClusterAnswerError, match="token"):
+            await call(client, "GET", "/a")
+
+
+async def test_a_credential_plugin_gives_the_token(
+    tmp_path: Path, server: Server, api: FakeApiServer
+) -> None:
+    plugin = tmp_path / "plugin"
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "fresh"},
+    }
+    plugin.write_text(f"#!/bin/sh\necho '{json.dumps(credential)}'\n")
+    plugin.chmod(0o755)
+    settings = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": str(plugin),
+        "interactiveMode": "Never",
+    }
+    path = write(tmp_path, kubeconfig(f"http://127.0.0.1:{server.port}", exec=settings))
+
+    async with await connect(path, environ=NOWHERE) as client:
+        await call(client, "GET", "/a")
+
+    assert api.tokens == [b"Bearer fresh"]
+
+
+def pod(folder: Path, port: int, ca: bytes) -> dict[str, str]:
+    """A mounted service account, and the environment of a pod."""
+    (folder / "token").write_text("one\n")
+    (folder / "ca.crt").write_bytes(ca)
+    return {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(port)}
+
+
+async def test_a_pod_uses_its_service_account_and_its_rotated_token(
+    tmp_path: Path, api: FakeApiServer
+) -> None:
+    now = time.time()
+    ca = Authority("kubernetes", now)
+    files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
+    tls = ServingTLS(files, ClientAuth(), now)
+    async with serving(api, tls.listening) as server:
+        environ = pod(tmp_path, server.port, ca.pem)
+        async with await connect(environ=environ, service_account=tmp_path) as client:
+            await call(client, "GET", "/a")
+            (tmp_path / "token").write_text("two")
+            await call(client, "GET", "/b")
+
+    assert api.tokens == [b"Bearer one", b"Bearer two"]
+
+
+async def test_a_pod_follows_its_cluster_to_another_ca(tmp_path: Path, api: FakeApiServer) -> None:
+    now = time.time()
+    old, new = Authority("old", now), Authority("new", now)
+    async with AsyncExitStack() as stack:
+        servers = {}
+        for name, ca in (("old", old), ("new", new)):
+            files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / name, "tls"))
+            tls = ServingTLS(files, ClientAuth(), now)
+            servers[ca] = await stack.enter_async_context(serving(api, tls.listening))
+        environ = pod(tmp_path, servers[old].port, old.pem)
+        client = await connect(environ=environ, service_account=tmp_path)
+        await stack.enter_async_context(client)
+
+        async def reaches(ca: Authority) -> bool:
+            client.configuration.host = f"https://127.0.0.1:{servers[ca].port}"
+            try:
+                return await call(client, "GET", "/") == b"{}"
+            except ClusterAnswerError as error:
+                if "certificate verify failed" not in str(error):
+                    raise
+                return False
+
+        assert (await reaches(old), await reaches(new)) == (True, False)
+        (tmp_path / "ca.crt").write_bytes(old.pem + new.pem)
+        assert (await reaches(old), await reaches(new)) == (True, True)
+        (tmp_path / "ca.crt").write_bytes(b"half-written")
+        assert await reaches(new), "the last good content stays in force"
+        (tmp_path / "ca.crt").write_bytes(new.pem)
+        assert (await reaches(old), await reaches(new)) == (False, True)
+
+
+async def test_files_that_are_written_again_with_the_same_content_change_nothing(
+    tmp_path: Path, api: FakeApiServer
+) -> None:
+    """kubelet does that with every new token: a connection each would pile up."""
+    now = time.time()
+    ca = Authority("kubernetes", now)
+    files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
+    tls = ServingTLS(files, ClientAuth(), now)
+    async with serving(api, tls.listening) as server:
+        environ = pod(tmp_path, server.port, ca.pem)
+        async with await connect(environ=environ, service_account=tmp_path) as client:
+            await call(client, "GET", "/a")
+            before = client.rest_client
+            (tmp_path / "ca.crt.new").write_bytes(ca.pem)
+            (tmp_path / "ca.crt.new").rename(tmp_path / "ca.crt")
+            await call(client, "GET", "/b")
+            assert client.rest_client is before
+
+
+@pytest.mark.parametrize("spoiled", ["token", "ca.crt"])
+async def test_a_broken_service_account_is_an_error_that_names_it(
+    tmp_path: Path, spoiled: str
+) -> None:
+    environ = pod(tmp_path, 1, Authority("ca", time.time()).pem)
+    (tmp_path / spoiled).write_bytes(b"")
+
+    with pytest.raises(ClusterError, match="automountServiceAccountToken") as caught:
+        await connect(environ=environ, service_account=tmp_path)
+
+    assert str(tmp_path) in str(caught.value)
+
+
+async def test_tls_to_the_api_server_is_checked(tmp_path: Path, api: FakeApiServer) -> None:
+    now = time.time()
+    good, other = Authority("good", now), Authority("other", now)
+    files = CertificateFiles(*good.server("127.0.0.1").write(tmp_path, "tls"))
+    tls = ServingTLS(files, ClientAuth(), now)
+    async with serving(api, tls.listening) as server:
+        for ca, works in ((good, True), (other, False)):
+            config = with_ca_data(ca.pem)
+            config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{server.port}"
+            async with await connect(write(tmp_path, config), environ=NOWHERE) as client:
+                if works:
+                    assert await call(client, "GET", "/x") == b"{}"
+                else:
+                    with pytest.raises(ClusterAnswerError, match="certificate verify failed"):
+                        await call(client, "GET", "/x")
