@@ -25,7 +25,7 @@ from kubernetes.aio.config.incluster_config import (
 )
 
 from apiservice.kube.clusterclient import ClusterClient
-from apiservice.kube.credentials import TokenFile
+from apiservice.kube.credentials import RotatedTokenFile
 from apiservice.kube.failures import ClusterError
 from apiservice.kube.kubeconfig import kubeconfig_files, load_kubeconfig
 
@@ -97,7 +97,7 @@ def _load_service_account(
             f"the pod's service account in {service_account} cannot be used: {error}; mount it "
             f"(automountServiceAccountToken) or name a kubeconfig"
         ) from error
-    configuration.refresh_api_key_hook = TokenFile(token)
+    configuration.refresh_api_key_hook = RotatedTokenFile(token)
 
 
 def _pod_namespace(service_account: Path) -> str:

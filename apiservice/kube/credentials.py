@@ -29,13 +29,13 @@ def keep_fresh(configuration: Any, loader: Any, source: str) -> None:
                 f"kubeconfig {source}: the credential plugin {command!r} returned no credentials; "
                 f"run it by hand to see why"
             )
-        configuration.refresh_api_key_hook = ExecPlugin(loader)
+        configuration.refresh_api_key_hook = CredentialPlugin(loader)
     elif "tokenFile" in user and "token" not in user:
         base = Path(str(user.path)).parent if user.path else Path()
-        configuration.refresh_api_key_hook = TokenFile(base / user["tokenFile"])
+        configuration.refresh_api_key_hook = RotatedTokenFile(base / user["tokenFile"])
 
 
-class TokenFile:
+class RotatedTokenFile:
     """Reads a token file again when it was replaced. Kubelet replaces projected tokens."""
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class TokenFile:
             self._seen = seen
 
 
-class ExecPlugin:
+class CredentialPlugin:
     """Runs a credential plugin again when its credentials have expired."""
 
     def __init__(self, loader: Any) -> None:
