@@ -11,16 +11,7 @@ import pytest
 from adapter.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
-SECTIONS = (
-    "server.",
-    "authentication.",
-    "cluster.",
-    "source.",
-    "values.",
-    "keda.",
-    "nodepool.",
-    "rules.",
-)
+SECTIONS = ("server.", "authentication.", "cluster.", "source.", "values.", "keda.", "nodepool.")
 
 
 class Bound(NamedTuple):
@@ -55,7 +46,7 @@ def written(value: float) -> set[str]:
 
 
 BOUNDS = bounds()
-NUMBERS = [bound for bound in BOUNDS if type(default(bound.setting)) in (int, float)]
+NUMBERS = [bound for bound in BOUNDS if isinstance(default(bound.setting), int | float)]
 
 
 @pytest.mark.parametrize("bound", NUMBERS, ids=lambda bound: bound.setting)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import httpx
 
+from adapter.cluster.optin import PREFIX
 from tests.e2e.cluster import PODS, Cluster, Object, RefusedError, Watch
 
 
@@ -32,6 +33,7 @@ class Kubelet:
         self._nodes = itertools.cycle(nodes)
         self._lock = threading.Lock()
         self._running: dict[str, RunningPod] = {}
+        self._addresses: dict[str, str] = {}
         for name in nodes:
             meta = {"name": name, "labels": {"gpu": "true"}}
             admin.create({"apiVersion": "v1", "kind": "Node", "metadata": meta})
@@ -45,6 +47,14 @@ class Kubelet:
         """Return the running pods, oldest first."""
         with self._lock:
             return list(self._running.values())
+
+    def pod_at(self, address: str) -> RunningPod | None:
+        """Return the running pod with an address of its own, or None."""
+        with self._lock:
+            return next(
+                (pod for uid, pod in self._running.items() if self._addresses.get(uid) == address),
+                None,
+            )
 
     def _changed(self, kind: str, pod: Object) -> None:
         meta = pod["metadata"]
@@ -77,8 +87,13 @@ class Kubelet:
                 self._running[meta["uid"]] = running_pod(pod)
 
     def _address(self, pod: Object) -> str:
-        """Return the address for the status of a pod."""
-        return "127.0.0.1"
+        """Return the address for the status of a pod: one of its own if it opts in."""
+        if f"{PREFIX}scrape" not in pod["metadata"].get("annotations", {}):
+            return "127.0.0.1"
+        with self._lock:
+            number = len(self._addresses)
+            own = f"127.8.{number // 250}.{number % 250 + 1}"
+            return self._addresses.setdefault(pod["metadata"]["uid"], own)
 
 
 def _pinned(spec: Object) -> str:

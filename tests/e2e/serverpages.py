@@ -1,0 +1,156 @@
+"""Inference servers and gateways of the stage: the page of each pod, at the pod's own address.
+
+The pods of a workload share its requests. Each works on as many as it has room for, and the rest
+waits: in the servers' queues, or at the gateway if there is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+from tests.e2e.kubelet import RunningPod
+from tests.e2e.stage import Stage
+
+ROOM: Final = 32
+"""Requests that a server works on at a time."""
+GATEWAY: Final = "llm-epp"
+"""The label ``app`` of a gateway's pods."""
+
+
+def _vllm(running: int, waiting: int) -> str:
+    labels = '{engine="0",model_name="m"}'
+    return (
+        f"vllm:num_requests_running{labels} {running}.0\n"
+        f"vllm:num_requests_waiting{labels} {waiting}.0\n"
+        f"vllm:kv_cache_usage_perc{labels} 0.25\n"
+    )
+
+
+def _triton(_: int, waiting: int) -> str:
+    return f'nv_inference_pending_request_count{{model="m",version="1"}} {waiting}\n'
+
+
+def _tgi(running: int, waiting: int) -> str:
+    return f"tgi_batch_current_size {running}\ntgi_queue_size {waiting}\n"
+
+
+def _sglang(running: int, waiting: int) -> str:
+    labels = '{engine_type="unified",model_name="m",pp_rank="0",tp_rank="0"}'
+    return (
+        f"sglang:num_running_reqs{labels} {running}.0\nsglang:num_queue_reqs{labels} {waiting}.0\n"
+    )
+
+
+def _tei(_: int, waiting: int) -> str:
+    return f'te_request_count{{method="single"}} 9\nte_queue_size {waiting}\n'
+
+
+def _llamacpp(running: int, waiting: int) -> str:
+    return f"llamacpp:requests_processing {running}\nllamacpp:requests_deferred {waiting}\n"
+
+
+def _nim(running: int, waiting: int) -> str:
+    labels = '{model_name="meta/m"}'
+    return f"num_requests_running{labels} {running}.0\nnum_requests_waiting{labels} {waiting}.0\n"
+
+
+def _dynamo(running: int, waiting: int) -> str:
+    own = 'dynamo_component_inflight_requests{dynamo_endpoint="generate"}'
+    return _vllm(running, waiting) + f"{own} {running + waiting}\n"
+
+
+PAGES: Final[dict[str, Callable[[int, int], str]]] = {
+    "vllm": _vllm,
+    "triton": _triton,
+    "tgi": _tgi,
+    "sglang": _sglang,
+    "tei": _tei,
+    "llamacpp": _llamacpp,
+    "nim": _nim,
+    "dynamo": _dynamo,
+}
+"""Kind of server -> its page, from the requests that it works on and those that wait."""
+
+
+def picker(running: int, waiting: int) -> str:
+    """Return the page of llm-d's endpoint picker, which writes no queue while it is empty."""
+    flow = 'fairness_id="default",priority="0",inference_pool="m",model_name="m"'
+    page = 'llm_d_epp_flow_control_pool_saturation{inference_pool="m",stage="effective"} 1\n'
+    page += f'llm_d_epp_request_running{{model_name="m",target_model_name="m"}} {running}\n'
+    return page + (f"llm_d_epp_flow_control_queue_size{{{flow}}} {waiting}\n" if waiting else "")
+
+
+@dataclass
+class Service:
+    """The requests of one namespace.
+
+    Args:
+        page: of its servers.
+        demand: requests of all clients.
+        room: requests that a server works on.
+    """
+
+    page: Callable[[int, int], str]
+    demand: int = 0
+    room: int = ROOM
+    gateway: bool = False
+    """Whether requests wait at a gateway, and not in the servers."""
+
+    def page_of(self, pod: RunningPod, pods: list[RunningPod]) -> str:
+        """Return the page of a pod now."""
+        servers = sum(("app", GATEWAY) not in each.labels for each in pods)
+        room = servers * self.room
+        running, waiting = min(self.demand, room), max(self.demand - room, 0)
+        if ("app", GATEWAY) in pod.labels:
+            return picker(running, waiting)
+        here = 0 if self.gateway else waiting
+        return self.page(running // servers, -(-here // servers))
+
+
+@contextlib.contextmanager
+def served(stage: Stage, services: dict[str, Service], *ports: int) -> Iterator[None]:
+    """Serve the pages of all opted-in pods of the stage.
+
+    Args:
+        stage: whose pods they are.
+        services: namespace -> its service.
+        ports: the ports of the pages.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            pod = stage.kubelet.pod_at(self.connection.getsockname()[0])
+            service = services.get(pod.namespace) if pod else None
+            if pod is None or service is None:
+                self.send_error(404)
+                return
+            mine = [each for each in stage.pods() if each.namespace == pod.namespace]
+            body = service.page_of(pod, mine).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(body)))
+            with contextlib.suppress(OSError):
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A scraper that goes away is part of the test."""
+
+    with contextlib.ExitStack() as stack:
+        for port in ports:
+            server = Server(("0.0.0.0", port), Handler)
+            stack.callback(server.server_close)
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+            stack.callback(server.shutdown)
+        yield
