@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
@@ -306,14 +306,14 @@ def _spelling_rows(catalog: Catalog) -> Iterator[str]:
             yield f"| `{name}` | {catalog.metrics[name].unit} | `{field.name}` |"
 
 
-PAGES = {
+PAGES: dict[str, Callable[[], str]] = {
     "checks.md": checks.page,
     "code-map.md": codemap.page,
     "settings.md": settings_page,
     "metrics.md": metrics_page,
     "reasons.md": reasonpage.page,
     "self-metrics.md": selfmetrics.page,
-    "../charts/gpu-metrics-adapter/files/dashboard.json": dashboard.page,
+    **{f"../charts/gpu-metrics-adapter/{name}": page for name, page in dashboard.pages().items()},
     "../charts/gpu-metrics-adapter/files/defaults.yaml": chartdefaults.page,
     "../charts/gpu-metrics-adapter/values.schema.json": chartschema.page,
     "../charts/gpu-metrics-adapter/README.md": chart.page,

@@ -23,7 +23,7 @@ def page() -> str:
             Both processes serve metrics about themselves in the Prometheus text format, together
             with the standard `process_…` metrics: memory, CPU time, file descriptors, start time.
             [Observability](observability.md) describes how to scrape them, and which alerts and
-            which dashboard use them.
+            which dashboards use them.
 
             No label holds a pod, a node, a device, an address, a user or the name of a metric, so
             the number of series does not grow with the cluster. If the values of a label are

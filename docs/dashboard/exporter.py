@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_ASKING: Final = 'resource=~"(nvidia|amd|intel)_com_(gpu|mig).*"'
+_ASKING: Final = 'resource=~"((nvidia|amd)_com_(gpu|mig)|gpu_intel_com_).*"'
 """The resources of GPUs, in the spelling of kube-state-metrics."""
 HOLDERS: Final = f"kube_pod_container_resource_requests{{{_ASKING}}}"
 """Containers that request GPUs."""
@@ -24,9 +24,10 @@ def asked(more: str = "") -> str:
     return f"kube_pod_container_resource_requests{{{matchers}}}"
 
 
-def devices(series: str) -> str:
-    """A series, for devices of the chosen nodes."""
-    return f'{series}{{Hostname=~"$node"}}'
+def devices(series: str, more: str = "") -> str:
+    """A series, for devices of the chosen nodes; ``more`` is an additional matcher."""
+    matchers = ", ".join(filter(None, ('Hostname=~"$node"', more)))
+    return f"{series}{{{matchers}}}"
 
 
 def held(series: str) -> str:

@@ -118,4 +118,5 @@ FLEET: Final = Row(
             high=1,
         ),
     ),
+    collapsed=True,
 )

@@ -145,4 +145,5 @@ NODEPOOL: Final = Row(
             low=0,
         ),
     ),
+    collapsed=True,
 )

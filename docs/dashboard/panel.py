@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -51,6 +52,28 @@ class Row:
 
     title: str
     panels: Sequence[Panel]
+    collapsed: bool = False
+    """Whether the row is closed at first. Grafana then asks no query of its panels."""
+
+
+_SERIES: Final = re.compile(
+    r"(?<![\w:$\"])((?:gma|kube|process|DCGM_FI|gpu_gfx|gpu_used|gpu_package|xpum|tgi|nv_inference)"
+    r"_\w+|(?:vllm|sglang):\w+)(\{)?"
+)
+"""The names of series in an expression, each with the brace of its matchers if it has any."""
+_CLUSTER: Final = 'cluster="$cluster"'
+
+
+def clustered(expr: str) -> str:
+    """Return the expression for the chosen cluster.
+
+    Without a label `cluster`, the variable is empty, which selects the series without the label.
+    """
+
+    def selected(found: re.Match[str]) -> str:
+        return f"{found[1]}{{{_CLUSTER}{', ' if found[2] else '}'}"
+
+    return _SERIES.sub(selected, expr)
 
 
 def stat(title: str, description: str, unit: str, expr: str, legend: str, **more: Any) -> Panel:
@@ -59,28 +82,45 @@ def stat(title: str, description: str, unit: str, expr: str, legend: str, **more
 
 
 def laid_out(rows: Iterable[Row]) -> Iterator[Json]:
-    """Yield rows and panels in Grafana's model, from left to right and from top to bottom."""
+    """Yield rows and panels in Grafana's model, from left to right and from top to bottom.
+
+    A collapsed row contains its panels, and the next row is directly below it.
+    """
     ids, top = count(1), 0
     for row in rows:
-        place = {"h": 1, "w": COLUMNS, "x": 0, "y": top}
-        yield {
+        head: Json = {
             "id": next(ids),
             "type": "row",
             "title": row.title,
-            "collapsed": False,
-            "gridPos": place,
+            "collapsed": row.collapsed,
+            "gridPos": {"h": 1, "w": COLUMNS, "x": 0, "y": top},
             "panels": [],
         }
-        left, top, line = 0, top + 1, 0
-        for panel in row.panels:
-            wide, high = _WIDTH[panel.kind], _HEIGHT[panel.kind]
-            if left + wide > COLUMNS or (line and high != line):
-                left, top = 0, top + line
-            line = high
-            place = {"h": high, "w": wide, "x": left, "y": top}
-            yield {"id": next(ids), "gridPos": place, **_panel(panel)}
-            left += wide
-        top += line
+        panels = [{"id": next(ids), **each} for each in _placed(row.panels, top + 1)]
+        if row.collapsed:
+            yield head | {"panels": panels}
+            top += 1
+            continue
+        yield head
+        yield from panels
+        top = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in panels)
+
+
+def _placed(panels: Iterable[Panel], top: int) -> Iterator[Json]:
+    left, line = 0, 0
+    for panel in panels:
+        wide, high = _WIDTH[panel.kind], _HEIGHT[panel.kind]
+        if left + wide > COLUMNS or (line and high != line):
+            left, top = 0, top + line
+        line = high
+        yield {"gridPos": {"h": high, "w": wide, "x": left, "y": top}, **_panel(panel)}
+        left += wide
+
+
+def shown(model: Json) -> Iterator[Json]:
+    """Yield the panels of a dashboard, also those in collapsed rows, without the rows."""
+    for panel in model["panels"]:
+        yield from panel["panels"] if panel["type"] == "row" else (panel,)
 
 
 def _panel(panel: Panel) -> Json:
@@ -94,7 +134,7 @@ def _panel(panel: Panel) -> Json:
                 "refId": chr(ord("A") + number),
                 "datasource": DATASOURCE,
                 "editorMode": "code",
-                "expr": query.expr,
+                "expr": clustered(query.expr),
                 "legendFormat": query.legend,
                 "range": True,
             }

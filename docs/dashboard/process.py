@@ -38,4 +38,5 @@ PROCESS: Final = Row(
             low=0,
         ),
     ),
+    collapsed=True,
 )

@@ -36,19 +36,6 @@ WORKLOADS: Final = Row(
             high=100,
         ),
         Panel(
-            "Pods below 10 % utilization",
-            "These pods hold devices that others could use. nodepool counts a GPU as idle after 15 "
-            "minutes without use.",
-            "none",
-            (
-                Query(
-                    f"sum by (namespace) ({by_pod('avg', 'DCGM_FI_DEV_GPU_UTIL')} < bool 10)",
-                    "{{namespace}}",
-                ),
-            ),
-            low=0,
-        ),
-        Panel(
             "Memory used by pod",
             "Framebuffer, as a sum over the pod's devices.",
             "mbytes",

@@ -17,6 +17,22 @@ FIELDS = {
     "DCGM_FI_PROF_DRAM_ACTIVE": 0.5,
 }
 
+SERVERS: dict[str, dict[str, float]] = {
+    "llm-7d9f8b6c5d-a": {
+        "vllm:num_requests_waiting": 12,
+        "vllm:num_requests_running": 30,
+        "vllm:kv_cache_usage_perc": 0.7,
+    },
+    "llm-sglang": {
+        "sglang:num_queue_reqs": 3,
+        "sglang:num_running_reqs": 8,
+        "sglang:token_usage": 0.4,
+    },
+    "llm-tgi": {"tgi_queue_size": 2, "tgi_batch_current_size": 6},
+    "llm-triton": {"nv_inference_pending_request_count": 1},
+}
+"""Pod -> what its inference server shows, the waiting requests first."""
+
 
 def exporter(node: str, pods: tuple[str, ...]) -> str:
     """A page of dcgm-exporter: each pod holds a GPU, and one more is nobody's."""
@@ -32,6 +48,27 @@ def exporter(node: str, pods: tuple[str, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def others() -> str:
+    """MIG instances, exporters of other devices and pages of inference servers."""
+    mig = {"gpu": "7", "UUID": "GPU-mig", "GPU_I_PROFILE": "1g.5gb", "GPU_I_ID": "3"}
+    amd = {"hostname": "gpu-c", "gpu_id": "0", "card_vendor": "AMD"}
+    intel = {"pci_bdf": "0000:17:00.0", "uuid": "0"}
+    rows = [
+        _row("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.5, Hostname="gpu-a", **mig),
+        _row("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.4, Hostname="gpu-a", **mig),
+        _row("DCGM_FI_DEV_FB_USED", 3000, Hostname="gpu-a", **mig),
+        _row("gpu_gfx_activity", 60, **amd),
+        _row("gpu_used_vram", 90000, **amd),
+        _row("gpu_package_power", 400, **amd),
+        _row("xpum_engine_ratio", 0.3, **intel, type="compute"),
+        _row("xpum_memory_used_bytes", 8e9, **intel),
+        _row("xpum_power_watts", 90, **intel),
+    ]
+    for pod, names in SERVERS.items():
+        rows += [_row(name, value, namespace="ml", pod=pod) for name, value in names.items()]
+    return "".join(rows)
+
+
 def kube_state_metrics() -> str:
     """Its page, named and labelled as its documentation has it; the last row is the API
     server's own."""
@@ -43,6 +80,7 @@ def _rows() -> Iterator[str]:
         about = {"namespace": namespace, "horizontalpodautoscaler": name}
         target = {"scaletargetref_kind": "Deployment", "scaletargetref_name": name}
         yield _hpa("info", 1, **about, **target)
+        yield _hpa("spec_min_replicas", 1, **about)
         yield _hpa("spec_max_replicas", most, **about)
         yield _hpa("status_current_replicas", there, **about)
         yield _hpa("status_desired_replicas", wished, **about)
@@ -66,6 +104,13 @@ def _rows() -> Iterator[str]:
             container="main",
             resource=resource,
             unit="integer",
+        )
+        yield _row(
+            "kube_pod_status_scheduled",
+            float(pod.endswith("-b")),
+            namespace=namespace,
+            pod=pod,
+            condition="false",
         )
     yield _row(
         "kube_deployment_status_replicas_ready",

@@ -107,6 +107,7 @@ def _config(lab: Lab, port: int, serve: int) -> str:
                 page("dcgm", "/gpu-a", labels=of_exporter),
                 page("dcgm-honoring", "/gpu-b", honor_labels=True, labels=of_exporter),
                 page("kube-state-metrics", "/ksm", honor_labels=True),
+                page("others", "/others", honor_labels=True),
                 page("gpu-metrics-adapter-reviews", "/reviews"),
             ],
         }
@@ -127,6 +128,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
         "/gpu-a": clusterpages.exporter("gpu-a", PODS[:1]),
         "/gpu-b": clusterpages.exporter("gpu-b", PODS[1:]),
         "/ksm": clusterpages.kube_state_metrics(),
+        "/others": clusterpages.others(),
         "/nodepool": asyncio.run(controllerpage.page()),
         "/reviews": _reviews(),
     }

@@ -1,4 +1,4 @@
-"""The dashboard: a model that Grafana's documentation allows, whose every query has an answer."""
+"""The dashboards: models that Grafana documents, whose every query has an answer."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from typing import Any
 
 import pytest
 
-from docs.dashboard import dashboard
-from docs.dashboard.panel import COLUMNS
+from docs.dashboard import BOARDS, dashboard
+from docs.dashboard.panel import COLUMNS, clustered, shown
+from tests.charts import clusterpages
 from tests.charts.conftest import PODS, Monitored, until
 
 pytestmark = pytest.mark.timeout(900)
 
-FILE = Path(__file__).parents[2] / "charts/gpu-metrics-adapter/files/dashboard.json"
-MODEL = dashboard()
-PANELS = [panel for panel in MODEL["panels"] if panel["type"] != "row"]
+FILES = Path(__file__).parents[2] / "charts/gpu-metrics-adapter/files"
+MODELS = {name: dashboard(board) for name, board in BOARDS.items()}
+PANELS = [panel for model in MODELS.values() for panel in shown(model)]
+VARIABLES = {row["name"]: row for model in MODELS.values() for row in model["templating"]["list"]}
+every_board = pytest.mark.parametrize("board", BOARDS)
 CHOICES = {
     "everything": {"namespace": ".*", "workload": ".*", "node": ".*"},
     "one workload": {"namespace": "(ml|team)", "workload": "llm", "node": "(gpu-a|gpu-b)"},
 }
-OPTIONAL = {"GPU_I_PROFILE"}
+OPTIONAL = {"GPU_I_PROFILE", "GPU_I_ID"}
 """Labels in legends that not every series has."""
-METRIC = next(row for row in MODEL["templating"]["list"] if row["name"] == "metric")["query"]
 
 
-def asked(expr: str, chosen: dict[str, str]) -> str:
+def asked(expr: str, chosen: dict[str, str], cluster: str = "") -> str:
     """A query as Grafana sends it."""
-    values = {**chosen, "metric": METRIC}
+    values = {**chosen, "cluster": cluster}
+    values |= {name: VARIABLES[name]["query"] for name in ("metric", "price")}
     for name, value in values.items():
         expr = expr.replace(f"${name}", value)
     expr = expr.replace("$__rate_interval", "1m")
@@ -82,9 +85,52 @@ def test_pods_are_named_in_whichever_way_the_exporter_is_scraped(monitored: Moni
     assert named() == expected
 
 
+def test_every_query_is_about_the_chosen_cluster(monitored: Monitored) -> None:
+    """Nothing here has a label `cluster`, so nothing is of another one."""
+    for title, expr, _ in targets():
+        assert monitored.query(asked(expr, CHOICES["everything"], "elsewhere")) == [], title
+    assert clustered('a(gma_x) + by (gma) kube_y{z="gma_z"}') == (
+        'a(gma_x{cluster="$cluster"}) + by (gma) kube_y{cluster="$cluster", z="gma_z"}'
+    )
+
+
+def test_every_inference_server_has_its_queue(monitored: Monitored) -> None:
+    (panel,) = (panel for panel in PANELS if panel["title"] == "Requests waiting")
+    expr = asked(panel["targets"][0]["expr"], CHOICES["everything"])
+
+    def queues() -> dict[str, float]:
+        return {row["metric"]["pod"]: float(row["value"][1]) for row in monitored.query(expr)}
+
+    until(lambda: len(queues()) == len(clusterpages.SERVERS), "queues")
+    assert queues() == {
+        pod: next(iter(rows.values())) for pod, rows in clusterpages.SERVERS.items()
+    }
+
+
+def test_the_verdict_is_the_worst_of_its_parts(monitored: Monitored) -> None:
+    """A pod waits, so it is 1; without kube-state-metrics there is none."""
+    (panel,) = (panel for panel in PANELS if panel["title"] == "Verdict")
+    expr = asked(panel["targets"][0]["expr"], CHOICES["everything"])
+    until(lambda: [row["value"][1] for row in monitored.query(expr)] == ["1"], "a verdict")
+    blind = expr.replace("kube_horizontalpodautoscaler", "kube_nothing")
+    assert monitored.query(blind) == []
+
+
+def test_changes_of_replicas_are_marked(monitored: Monitored) -> None:
+    for model in MODELS.values():
+        for mark in model["annotations"]["list"]:
+            whole = asked(mark["expr"], CHOICES["everything"])
+            before, _, after = re.split(r" ([<>]) ", whole)
+            assert after == before.removesuffix(")") + " offset 1m)"
+            until(partial(_asked, monitored, before), mark["name"])
+            # Nothing has changed here.
+            assert monitored.query(whole) == []
+
+
 def test_every_variable_has_values(monitored: Monitored) -> None:
-    for row in MODEL["templating"]["list"]:
-        if row["type"] != "query":
+    for row in VARIABLES.values():
+        # Without a label, the choice of a cluster is empty.
+        if row["type"] != "query" or row["name"] == "cluster":
             continue
         found = re.fullmatch(r"label_values\((.+), (\w+)\)", row["definition"])
         assert found is not None, row["definition"]
@@ -97,14 +143,21 @@ def _asked(monitored: Monitored, expr: str) -> bool:
     return bool(monitored.query(expr))
 
 
-def test_the_chart_carries_it_as_it_is() -> None:
-    assert json.loads(FILE.read_text(encoding="utf-8")) == MODEL
-    assert FILE.stat().st_size < 1 << 20
+@every_board
+def test_the_chart_carries_it_as_it_is(board: str) -> None:
+    file = FILES / f"dashboard-{board}.json"
+    assert json.loads(file.read_text(encoding="utf-8")) == MODELS[board]
+    assert file.stat().st_size < 200_000, "kubectl apply keeps a copy of up to 256 KiB"
 
 
-def test_it_is_a_model_that_grafana_documents() -> None:
-    """The fields of "Dashboard JSON model" in Grafana's documentation, classic model."""
-    expected: dict[str, type | tuple[type, ...]] = {
+@every_board
+def test_it_is_a_model_that_grafana_documents(board: str) -> None:
+    """The fields of "Dashboard JSON model" in Grafana's documentation, classic model, and those of
+    a dashboard that was exported for others."""
+    model = MODELS[board]
+    expected: dict[str, type] = {
+        "__inputs": list,
+        "__requires": list,
         "id": type(None),
         "uid": str,
         "title": str,
@@ -123,17 +176,37 @@ def test_it_is_a_model_that_grafana_documents() -> None:
         "links": list,
     }
     for name, kind in expected.items():
-        assert isinstance(MODEL[name], kind), name
-    assert len(MODEL["uid"]) <= 40
-    names = [row["name"] for row in MODEL["templating"]["list"]]
-    assert names == ["datasource", "namespace", "workload", "node", "metric"]
+        assert isinstance(model[name], kind), name
+    assert len(model["uid"]) <= 40
+    names = [row["name"] for row in model["templating"]["list"]]
+    assert names == ["datasource", "cluster", "namespace", "workload", "node", "metric", "price"]
+    required = {row["id"] for row in model["__requires"] if row["type"] == "panel"}
+    assert required == {panel["type"] for panel in shown(model)}
+    (link,) = model["links"]
+    assert all(set(link["tags"]) <= set(other["tags"]) for other in MODELS.values())
 
 
-def test_panels_have_ids_of_their_own_and_do_not_overlap() -> None:
-    ids = [panel["id"] for panel in MODEL["panels"]]
+def test_the_dashboards_are_two() -> None:
+    assert len({model["uid"] for model in MODELS.values()}) == 2
+    assert len({model["title"] for model in MODELS.values()}) == 2
+
+
+@every_board
+def test_panels_have_ids_of_their_own_and_do_not_overlap(board: str) -> None:
+    """A collapsed row has its panels inside, directly below it."""
+    model = MODELS[board]
+    rows = [panel for panel in model["panels"] if panel["type"] == "row"]
+    ids = [panel["id"] for panel in (*rows, *shown(model))]
     assert len(ids) == len(set(ids))
+    _check_places(model["panels"])
+    for row in rows:
+        assert row["collapsed"] is bool(row["panels"])
+        _check_places([row, *row["panels"]])
+
+
+def _check_places(panels: list[dict[str, Any]]) -> None:
     taken: dict[tuple[int, int], str] = {}
-    for panel in MODEL["panels"]:
+    for panel in panels:
         place = panel["gridPos"]
         assert place["x"] + place["w"] <= COLUMNS
         for x in range(place["x"], place["x"] + place["w"]):
@@ -152,13 +225,27 @@ def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
     assert len(refs) == len(set(refs))
 
 
-def test_every_question_of_the_issue_has_its_row() -> None:
-    rows = [panel["title"] for panel in MODEL["panels"] if panel["type"] == "row"]
-    assert [row.partition(":")[0] for row in rows] == [
-        "Fleet",
-        "Workloads",
-        "Data quality",
-        "HPA view",
-        "nodepool",
-        "The adapter's processes",
-    ]
+def test_every_question_has_its_row() -> None:
+    rows = {
+        name: [row["title"].partition(":")[0] for row in model["panels"] if row["type"] == "row"]
+        for name, model in MODELS.items()
+    }
+    assert rows == {
+        "workloads": [
+            "Verdict",
+            "HPAs",
+            "Workloads",
+            "Inference servers",
+            "Idle GPUs and their price",
+            "Fleet",
+            "MIG instances",
+            "AMD GPUs",
+            "Intel GPUs",
+        ],
+        "adapter": [
+            "Data quality",
+            "Requests of HPAs and KEDA, and the answers",
+            "nodepool",
+            "The adapter's processes",
+        ],
+    }

@@ -93,13 +93,11 @@ def test_an_alert_that_does_not_exist_is_refused() -> None:
     assert "GpuMetricsAdapterAbsnt" in done.stderr
 
 
-def test_the_dashboard_reaches_grafana_unchanged() -> None:
+@pytest.mark.parametrize("board", ["workloads", "adapter"])
+def test_a_dashboard_reaches_grafana_unchanged(board: str) -> None:
     def maps(values: dict[str, Any]) -> Object:
-        (found,) = (
-            row
-            for row in render(values)
-            if row["kind"] == "ConfigMap" and row["metadata"]["name"].endswith("-dashboard")
-        )
+        name = f"{SERVICE}-dashboard-{board}"
+        found: Object = one(render(values), "ConfigMap", name)
         return found
 
     usual, changed = maps(EVERYTHING), maps(WATCHED)
@@ -108,8 +106,8 @@ def test_the_dashboard_reaches_grafana_unchanged() -> None:
     assert changed["metadata"]["labels"]["grafana"] == "yes"
     assert changed["metadata"]["annotations"]["folder"] == "GPUs"
     assert changed["metadata"]["namespace"] == "charted"
-    model = json.loads(usual["data"]["gpu-metrics-adapter.json"])
-    assert model == json.loads((FOLDER / "files" / "dashboard.json").read_text())
+    model = json.loads(usual["data"][f"gpu-metrics-{board}.json"])
+    assert model == json.loads((FOLDER / "files" / f"dashboard-{board}.json").read_text())
 
 
 def test_metrics_of_processes_in_a_cluster_include_those_of_the_alerts(stage: Stage) -> None:
