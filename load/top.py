@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from adapter.client.errors import VIEW
 from adapter.client.output import Screen
 from adapter.client.tables import ObjectTable, TableRow, decode_table
-from adapter.fleet.hpas import state_of
+from adapter.overview.hpas import state_of
 from adapter.top.facts import ClusterLists, ListName
 from adapter.top.frame import Painter, Picture, Scene
 from adapter.top.state import TopState, press

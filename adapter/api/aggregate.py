@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.attribution.pods import NOT_SELECTED
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.values import NOT_SELECTED
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch
 from apiservice.runtime.steps import Steps, parts

@@ -19,7 +19,7 @@ from adapter.doctor.release import helm_test
 from adapter.doctor.workloads import SeenPod
 from adapter.exposition.page import parse
 from adapter.settings import discovery
-from adapter.sources.scrape.discovery import discover
+from adapter.sources.scrape.discovery import selected
 from adapter.sources.scrape.target import ScrapeTarget
 
 MOST_PAGES: Final = 500
@@ -31,10 +31,10 @@ _SELF_BYTES: Final = 4 << 20
 async def exporter_pages(
     fetcher: Fetcher, facts: Facts, notes: list[str]
 ) -> Mapping[str, ExporterPage]:
-    """Read the page of every exporter's pod; raises ClientError without the right."""
-    rules = discovery.exporter_rules(facts.settings)
-    found = [(each, discover(each.pod, rules)) for each in facts.pods.read()]
-    targets = [(each, at) for each, at in found if isinstance(at, ScrapeTarget)]
+    """Read the pages that the adapter scrapes; raises ClientError without the right."""
+    pods = facts.pods.read()
+    found = selected((each.pod for each in pods), discovery.exporter_rules(facts.settings))
+    targets = [(each, at) for each in pods if (at := found.get(each.pod.ref)) is not None]
     most = facts.settings.source.scrape.max_bytes
     return await _pages(fetcher, targets, most, facts.now, notes, "exporters")
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from adapter.doctor import known
+from adapter.doctor import servedmetrics
 
 _WORDS: Final = frozenset(
     (
@@ -14,7 +14,7 @@ _WORDS: Final = frozenset(
         *("profile", "auto", "buffer", "placeholder", "none", "aws", "azure", "google", "ratio"),
         *("percent", "debug", "info", "warning", "error", "console", "json", "GET", "POST"),
         *("http", "https", "mean", "last", "rate", "max", "min", "sum", "device", "server"),
-        *known.CATALOG.metrics,
+        *servedmetrics.CATALOG.metrics,
     )
 )
 """Texts in settings that are written."""

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from adapter.doctor import known
+from adapter.doctor import servedmetrics
 from adapter.doctor.facts import StoreAnswer, UnreadError
 from adapter.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place
 from adapter.settings import Settings
@@ -17,7 +17,7 @@ _MOST: Final = 32 << 20
 _WINDOW: Final = 300
 _REFUSED: Final = "not allowed"
 """The API server forwards nothing to loopback and link-local addresses."""
-_UTIL: Final = tuple(sorted(known.CATALOG.groups["utilization"]))
+_UTIL: Final = tuple(sorted(servedmetrics.CATALOG.groups["utilization"]))
 
 
 class _Result(msgspec.Struct):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.api.aggregate import PodValue, describe_missing
-from adapter.attribution.pods import NOT_SELECTED, UNREAD
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.values import NOT_SELECTED, UNREAD
 from adapter.catalog.metric import Scope
 from adapter.catalog.names import Names
 from adapter.cluster.lookup import ObjectLookup

@@ -14,8 +14,8 @@ from itertools import product
 from typing import Final
 
 from adapter.api.provider import Values
-from adapter.attribution.pods import UNREAD
 from adapter.attribution.reading import Absence
+from adapter.attribution.values import UNREAD
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import Pod
 from adapter.devices.assignment import Mismatch

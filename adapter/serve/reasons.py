@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.attribution import pods
+from adapter.attribution import values
 from adapter.attribution.reasons import REASONS
 from adapter.devices import accounting, identity, reader, tenantlabels
 from adapter.devices.assignment import Mismatch
@@ -56,7 +56,7 @@ REJECTS: Final = tuple(
             reader.TOO_MANY_TIMES,
             reader.INVALID_ON_MIG,
             accounting.BLIND,
-            pods.CONFLICT,
+            values.CONFLICT,
         ),
     )
 )

@@ -11,7 +11,7 @@ from adapter.view.devices import Devices
 from adapter.view.gpupods import GPUPODS, GpuPods
 from adapter.view.gpus import GPUS, Gpus
 from adapter.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
-from adapter.view.known import CurrentValues
+from adapter.view.snapshots import CurrentValues
 from apiservice.view.resource import ServedResource, ViewGroup
 
 GROUP: Final = "view.gpu-metrics-adapter.io"

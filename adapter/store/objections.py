@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from adapter.attribution.nodecontext import ClusterContext
-from adapter.attribution.pods import CONFLICT
+from adapter.attribution.values import CONFLICT
 from adapter.devices.assignment import mismatch
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.series import DeviceSeries, disagree

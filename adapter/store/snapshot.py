@@ -14,14 +14,6 @@ from typing import Final, NamedTuple
 from adapter.attribution.census import attributions
 from adapter.attribution.holdings import Holding
 from adapter.attribution.nodecontext import ClusterContext, NodeContexts, Stamp
-from adapter.attribution.pods import (
-    UNKNOWN_METRIC,
-    Question,
-    current,
-    device_value,
-    node_value,
-    pod_value,
-)
 from adapter.attribution.reading import Absence, Attribution, Reading
 from adapter.attribution.sharing import NodeSharing
 from adapter.attribution.unnamed import (
@@ -30,6 +22,14 @@ from adapter.attribution.unnamed import (
     unnamed_on_node,
     unnamed_server,
     unreported_node,
+)
+from adapter.attribution.values import (
+    UNKNOWN_METRIC,
+    Question,
+    current,
+    device_value,
+    node_value,
+    pod_value,
 )
 from adapter.catalog import Catalog
 from adapter.catalog.metric import DeviceValue, Metric, Scope

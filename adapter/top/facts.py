@@ -12,9 +12,9 @@ from urllib.parse import quote
 from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError, odd_answers
 from adapter.client.tables import ObjectTable
-from adapter.fleet.columns import Columns
-from adapter.fleet.hpas import HpaSummary, state_of
-from adapter.fleet.verdict import (
+from adapter.overview.columns import Columns
+from adapter.overview.hpas import HpaSummary, state_of
+from adapter.overview.verdict import (
     ClusterVerdict,
     GpuCounts,
     PodCounts,

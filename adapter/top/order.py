@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import nlargest, nsmallest
 from typing import Any, NamedTuple
 
-from adapter.fleet.columns import natural
+from adapter.overview.columns import natural
 from adapter.top.rows import TopRow, column, names, taken
 from adapter.top.tables import TopTable
 

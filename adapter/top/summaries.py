@@ -8,9 +8,9 @@ from typing import Final
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import percent
-from adapter.fleet.cells import number, seconds
-from adapter.fleet.columns import Columns, pool
-from adapter.fleet.verdict import IDLE
+from adapter.overview.cells import number, seconds
+from adapter.overview.columns import Columns, pool
+from adapter.overview.verdict import IDLE
 from adapter.top import tables
 from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, first

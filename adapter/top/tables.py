@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
-from adapter.fleet.cells import memory, number, seconds
-from adapter.fleet.hpas import HpaSummary, MetricState
+from adapter.overview.cells import memory, number, seconds
+from adapter.overview.hpas import HpaSummary, MetricState
 from adapter.top.facts import ClusterLists, ListName
 from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow
 

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
-from adapter.fleet.cells import number, seconds
-from adapter.fleet.columns import ZONE, Columns, natural, pool
+from adapter.overview.cells import number, seconds
+from adapter.overview.columns import ZONE, Columns, natural, pool
 
 Json = dict[str, Any]
 

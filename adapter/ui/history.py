@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Any, Final
 
-from adapter.fleet.hpas import HpaSummary
+from adapter.overview.hpas import HpaSummary
 
 Json = dict[str, Any]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from adapter.client.tables import ObjectTable
-from adapter.fleet.cells import seconds
-from adapter.fleet.columns import Columns
-from adapter.fleet.verdict import IDLE, IdlePrice
 from adapter.idle.prices import PriceList
+from adapter.overview.cells import seconds
+from adapter.overview.columns import Columns
+from adapter.overview.verdict import IDLE, IdlePrice
 
 _HOUR = 3600.0
 

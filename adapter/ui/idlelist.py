@@ -11,12 +11,12 @@ from urllib.parse import quote
 from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError, odd_answers
 from adapter.client.tables import ObjectTable
-from adapter.fleet.cells import number, seconds
-from adapter.fleet.columns import Columns
-from adapter.fleet.verdict import IDLE
 from adapter.idle.find import idle_devices
 from adapter.idle.prices import PriceList
 from adapter.idle.report import IdleReport
+from adapter.overview.cells import number, seconds
+from adapter.overview.columns import Columns
+from adapter.overview.verdict import IDLE
 
 Json = dict[str, Any]
 

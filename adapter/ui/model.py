@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from adapter.client.tables import ObjectTable
-from adapter.fleet.columns import Columns
-from adapter.fleet.hpas import HpaSummary
-from adapter.fleet.verdict import (
+from adapter.idle.prices import PriceList
+from adapter.overview.columns import Columns
+from adapter.overview.hpas import HpaSummary
+from adapter.overview.verdict import (
     ClusterVerdict,
     GpuCounts,
     IdlePrice,
@@ -19,7 +20,6 @@ from adapter.fleet.verdict import (
     count_pods,
     verdict,
 )
-from adapter.idle.prices import PriceList
 from adapter.ui.devicechanges import device_facts
 from adapter.ui.gpurows import DeviceParts, fleet
 from adapter.ui.idlecosts import idle_price

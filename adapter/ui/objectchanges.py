@@ -10,8 +10,8 @@ import msgspec
 
 from adapter.client.tables import ObjectTable
 from adapter.figures import count
-from adapter.fleet.columns import Columns
-from adapter.fleet.hpas import HpaSummary
+from adapter.overview.columns import Columns
+from adapter.overview.hpas import HpaSummary
 from adapter.ui.entries import About, TimelineEntry
 from adapter.ui.panels import PanelState
 from adapter.ui.trouble import cause, listed

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import GRANTED, VIEW, ClientError
-from adapter.fleet.hpas import HpaSummary, state_of
+from adapter.overview.hpas import HpaSummary, state_of
 
 Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapter.client.tables import ObjectTable
-from adapter.fleet.columns import Columns
+from adapter.overview.columns import Columns
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from adapter.fleet.hpas import HpaSummary
+from adapter.overview.hpas import HpaSummary
 from adapter.ui.clusterevents import entry_of
 from adapter.ui.devicechanges import Devices, device_changes
 from adapter.ui.entries import TimelineEntry

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from adapter.fleet.verdict import ClusterVerdict, VerdictLevel
+from adapter.overview.verdict import ClusterVerdict, VerdictLevel
 from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
 
 _NAMES: Final = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from adapter.attribution.pods import NO_VALUE, NOT_EXPORTED
 from adapter.attribution.reading import Absence, Reading
 from adapter.attribution.sharing import Share
+from adapter.attribution.values import NO_VALUE, NOT_EXPORTED
 from adapter.catalog import amd, intel, nvidia
 from adapter.catalog.labelvalue import label_value
 from adapter.catalog.metric import Metric, Scope

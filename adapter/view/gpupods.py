@@ -15,10 +15,10 @@ from adapter.figures import age, memory, percent, plain
 from adapter.view import podobject
 from adapter.view.devices import Devices
 from adapter.view.fragments import Json
-from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
 from adapter.view.pernamespace import PerNamespace
 from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, AskedPod, principal
+from adapter.view.snapshots import CurrentValues, check
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, parts
 from apiservice.view.resource import Cell, Column, Key, ViewResource

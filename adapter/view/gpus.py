@@ -16,7 +16,7 @@ from adapter.view.fragments import Json
 from adapter.view.gpuobject import UTILIZATION, XID, Gpu
 from adapter.view.holders import holders
 from adapter.view.idle import device_idle
-from adapter.view.known import CurrentValues, PerSnapshot, check
+from adapter.view.snapshots import CurrentValues, PerSnapshot, check
 from apiservice.runtime.steps import Steps
 from apiservice.view.resource import Cell, Column, Key, ViewResource
 

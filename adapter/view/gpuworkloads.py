@@ -13,8 +13,8 @@ from adapter.view import workloadobject
 from adapter.view.fragments import Json
 from adapter.view.groups import WorkloadGroup, WorkloadGroups
 from adapter.view.hpaparts import leading, target
-from adapter.view.known import CurrentValues, check
 from adapter.view.owner import scaled
+from adapter.view.snapshots import CurrentValues, check
 from adapter.view.workloadobject import Summary, summary
 from apiservice.runtime.steps import Steps, at_once, parts
 from apiservice.view.resource import Cell, Column, Key, ViewResource

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from adapter.attribution.pods import UNKNOWN_METRIC
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.values import UNKNOWN_METRIC
 from adapter.catalog.metric import Metric, Scope
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adapter.api.provider import TOO_LARGE
-from adapter.attribution import credibility, pods, split, unnamed
+from adapter.attribution import credibility, split, unnamed, values
 from adapter.attribution.reading import Absence
 from adapter.attribution.reasons import REASONS, explanation
 from adapter.cluster.pod import Owner, PodRef
@@ -64,8 +64,14 @@ def test_every_reason_in_the_code_is_known(
 def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
     engine = {
         *unnamed.UNNAMED,
-        *(pods.UNKNOWN_METRIC, pods.NO_VALUE, pods.NOT_EXPORTED, pods.STALE, pods.CONFLICT),
-        *(pods.TOO_FEW, pods.NOT_SELECTED, pods.PREDECESSOR, pods.UNPLACED),
+        *(
+            values.UNKNOWN_METRIC,
+            values.NO_VALUE,
+            values.NOT_EXPORTED,
+            values.STALE,
+            values.CONFLICT,
+        ),
+        *(values.TOO_FEW, values.NOT_SELECTED, values.PREDECESSOR, values.UNPLACED),
         *(credibility.WAITS, credibility.TOO_MANY, credibility.CLUSTERS, credibility.BOARD),
         *(split.NO_REQUEST, split.SHARE_UNKNOWN, split.NOT_EXACT, split.NO_WEIGHT),
         TOO_LARGE,

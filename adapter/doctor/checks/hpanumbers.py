@@ -8,7 +8,7 @@ from typing import Final
 
 from adapter.catalog.metric import Unit
 from adapter.client.hpacommands import other_unit
-from adapter.doctor import known
+from adapter.doctor import servedmetrics
 from adapter.doctor.checks.hpas import asks_ours, metrics, patch
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
@@ -69,7 +69,7 @@ def unreachable_target(facts: Facts) -> Iterator[Finding]:
     Give a target below the maximum, such as 70 for a percentage or 700m for a ratio.
     """
     _any_of_ours(facts)
-    names = known.metrics(facts.settings)
+    names = servedmetrics.metrics(facts.settings)
     for hpa, metric in metrics(facts):
         most, target = _MOST.get(names[metric.name].unit), _per_pod(metric)
         if most is None or target is None or target < most:
@@ -98,7 +98,7 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
     Give the number in the unit of the metric: `docs/metrics.md`.
     """
     _any_of_ours(facts)
-    names = known.metrics(facts.settings)
+    names = servedmetrics.metrics(facts.settings)
     for hpa, metric in metrics(facts):
         unit, target = names[metric.name].unit, _per_pod(metric)
         if target is None or target <= 0:

@@ -9,7 +9,7 @@ from typing import Final
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
 from adapter.client.hpacommands import grant_controller, patch_hpa
-from adapter.doctor import known
+from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenCondition
@@ -21,7 +21,7 @@ _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_"
 
 def metrics(facts: Facts) -> Iterator[tuple[Hpa, HpaMetric]]:
     """Yield the metrics of HPAs that the adapter serves."""
-    names = known.metrics(facts.settings)
+    names = servedmetrics.metrics(facts.settings)
     for hpa in facts.hpas.read():
         for metric in hpa.metrics:
             if metric.type in OURS and metric.name in names:
@@ -48,7 +48,7 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
     Correct the name: `docs/metrics.md` lists the metrics. A metric of your own belongs to
     `metrics` in the settings.
     """
-    names = known.metrics(facts.settings)
+    names = servedmetrics.metrics(facts.settings)
     installed = facts.release.known and facts.release.value is not None
     for hpa in facts.hpas.read():
         for metric in hpa.metrics:
@@ -86,7 +86,7 @@ def no_room(facts: Facts) -> Iterator[Finding]:
 
 def asks_ours(facts: Facts, hpa: Hpa) -> bool:
     """Return whether an HPA uses a metric of the adapter."""
-    names = known.metrics(facts.settings)
+    names = servedmetrics.metrics(facts.settings)
     return any(metric.type in OURS and metric.name in names for metric in hpa.metrics)
 
 
@@ -219,7 +219,7 @@ def _grant(facts: Facts, group: str) -> tuple[str, str]:
 
 def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
     """Yield the HPAs that get none of the adapter's metrics, with the condition that says so."""
-    names = known.metrics(facts.settings)
+    names = servedmetrics.metrics(facts.settings)
     for hpa in facts.hpas.read():
         asked = [m for m in hpa.metrics if m.type in OURS]
         if not any(metric.name in names for metric in asked):

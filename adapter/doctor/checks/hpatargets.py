@@ -9,7 +9,7 @@ from typing import Final
 from adapter.catalog.metric import Scope
 from adapter.client.hpacommands import one_hpa
 from adapter.cluster.pod import Pod
-from adapter.doctor import known
+from adapter.doctor import servedmetrics
 from adapter.doctor.checks.hpas import edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.gpunodes import matches
@@ -22,7 +22,7 @@ _READ: Final = ("Deployment", "StatefulSet")
 _QUEUES: Final = frozenset(
     field
     for name in ("inference_requests_waiting", "inference_requests_running")
-    for formula in known.CATALOG.metrics[name].formulas
+    for formula in servedmetrics.CATALOG.metrics[name].formulas
     for field in formula.fields
 )
 _SATURATED: Final = 85
@@ -161,7 +161,7 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
     Request the GPU in the pod template (`limits: {nvidia.com/gpu: 1}`), or use a metric of the
     inference server.
     """
-    names = known.metrics(facts.settings)
+    names = servedmetrics.metrics(facts.settings)
     patterns = facts.settings.cluster.gpu_resources
     seen = set()
     for hpa, metric in metrics(facts):

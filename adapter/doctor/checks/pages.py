@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from adapter.catalog.metric import Scope
-from adapter.doctor import known
+from adapter.doctor import servedmetrics
 from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.checks.hpas import metrics
 from adapter.doctor.facts import Facts
@@ -20,7 +20,7 @@ from adapter.exposition.limits import EXPORTER
 
 _UTIL: Final = frozenset(
     field
-    for formula in known.CATALOG.metrics["gpu_utilization"].formulas
+    for formula in servedmetrics.CATALOG.metrics["gpu_utilization"].formulas
     for field in formula.fields
 )
 _ENGINE: Final = frozenset({"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gpu_gfx_busy_instantaneous"})
@@ -103,7 +103,7 @@ def not_exported(facts: Facts) -> Iterator[Finding]:
     """
     pages = [page for _, page in _pages(facts)]
     for hpa, metric in metrics(facts):
-        about = known.CATALOG.metrics.get(metric.name)
+        about = servedmetrics.CATALOG.metrics.get(metric.name)
         target = target_of(facts, hpa)
         if about is None or target is None or about.scope is not Scope.DEVICE:
             continue

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from adapter.catalog import serverkinds
 from adapter.catalog.serverkinds import KINDS, ServerKind
 from adapter.cluster.optin import PREFIX, opted_in, words_under
-from adapter.doctor import known
+from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.page import ExporterPage, Trouble
@@ -25,7 +25,7 @@ _PORT_NAMES: Final = ("metrics", "http-metrics", "http")
 _QUEUE: Final = frozenset(
     field
     for name in (serverkinds.WAITING, serverkinds.GATEWAY_WAITING)
-    for formula in known.CATALOG.metrics[name].formulas
+    for formula in servedmetrics.CATALOG.metrics[name].formulas
     for field in formula.fields
 )
 

@@ -1,21 +1,22 @@
-"""Find pods that match an exporter's rule, and their page; `rivals` chooses among them.
+"""Find pods that match an exporter's rule, and their page; `selection` chooses among them.
 
 The pages of scraped pods are trusted for their own node, so labels alone do not decide which pods
-are scraped: see :mod:`adapter.sources.scrape.rivals`. If tenants may create pods freely, configure
-rules with the exporters' namespace, which replace these.
+are scraped: see :mod:`adapter.sources.scrape.selection`. If tenants may create pods freely,
+configure rules with the exporters' namespace, which replace these.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
-from adapter.cluster.pod import Pod
-from adapter.sources.scrape.rivals import ExporterPod, Rivals
+from adapter.cluster.pod import Pod, PodRef
+from adapter.sources.scrape.selection import ANOTHER, NO_HOST_PATH, ExporterPod, ExporterSelection
 from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
 from adapter.sources.scrape.target import STATIC, Scheme, ScrapeTarget, page_url
 from apiservice.labels.selector import EVERYTHING, Selector, parse
@@ -91,11 +92,28 @@ DISCOVERY_RULES: tuple[DiscoveryRule, ...] = (
 )
 """Rules in order; the first that matches a pod applies. Rules of the settings come first."""
 
+_PROBLEMS: Final = {
+    ANOTHER: "another exporter of its kind is scraped on this node",
+    NO_HOST_PATH: "it does not mount a directory of its node, unlike the cluster's exporters",
+}
 
-def discover(pod: Pod, rules: Iterable[DiscoveryRule]) -> ScrapeTarget | Unscrapable | None:
-    """Return the pod's target; None if it is not an exporter or cannot be scraped now."""
-    rule = next((rule for rule in rules if rule.matches(pod)), None)
-    return None if rule is None else _page(pod, rule)
+
+def selected(pods: Iterable[Pod], rules: Sequence[DiscoveryRule]) -> Mapping[PodRef, ScrapeTarget]:
+    """Return the exporters among these pods that are scraped, as a new process would choose."""
+    found: dict[PodRef, ScrapeTarget] = {}
+
+    def add(target: ScrapeTarget) -> None:
+        if target.pod is not None:
+            found[target.pod] = target
+
+    selection = ExporterSelection(add, lambda _: None, lambda *_: None)
+    for pod in pods:
+        rule = next((rule for rule in rules if rule.matches(pod)), None)
+        page = _page(pod, rule) if rule else None
+        if rule and isinstance(page, ScrapeTarget):
+            selection.change(pod.ref, _exporter_pod(pod, rule, page))
+    selection.decide()
+    return found
 
 
 def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
@@ -153,14 +171,14 @@ class ScrapeTargets:
         """Address -> the targets with it; the last one is scraped."""
         self.unscrapable: Counter[str] = Counter()
         """Pods that should be scraped and cannot be, by reason, since the start."""
-        self._rivals = Rivals(self.add, self.remove, self.unscrapable, clock)
+        self._selection = ExporterSelection(self.add, self.remove, self._leave_out, clock)
 
     def __len__(self) -> int:
         return len(self._at)
 
     def decide(self) -> None:
         """Begin to choose among exporters' pods, because all existing pods are now known."""
-        self._rivals.decide()
+        self._selection.decide()
 
     def add(self, target: ScrapeTarget) -> None:
         """Add a target."""
@@ -190,8 +208,8 @@ class ScrapeTargets:
         exporter, after = self._find(new)
         pod = new or old
         if pod is not None:
-            self._rivals.change(pod.ref, exporter)
-        self._rivals.pass_time()
+            self._selection.change(pod.ref, exporter)
+        self._selection.pass_time()
         if isinstance(before, ScrapeTarget) and before != after:
             self.remove(before)
         if isinstance(after, ScrapeTarget):
@@ -204,6 +222,20 @@ class ScrapeTargets:
                 pod=new.ref.name,
                 problem=after.message,
             )
+
+    def _leave_out(self, exporter: ExporterPod, reason: str, instead: PodRef | None) -> None:
+        self.unscrapable[reason] += 1
+        log.warning(
+            "exporter left out",
+            reason=reason,
+            namespace=exporter.pod.namespace,
+            pod=exporter.pod.name,
+            node=exporter.node,
+            rule=exporter.rule,
+            problem=_PROBLEMS[reason],
+            scraped="/".join(instead) if instead else "",
+            hint="if it is an exporter, name it with its namespace in source.scrape.exporters",
+        )
 
     def _find(
         self, pod: Pod | None

@@ -12,7 +12,7 @@ from adapter.demo import story
 from adapter.demo.manifests import pods, write
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
-from adapter.sources.scrape.discovery import DISCOVERY_RULES, discover
+from adapter.sources.scrape.discovery import DISCOVERY_RULES, selected
 from adapter.sources.scrape.target import ScrapeTarget
 
 
@@ -47,7 +47,8 @@ def test_stages_are_phases_and_conditions(world: World) -> None:
 
 def test_the_built_in_rules_find_each_nodes_exporter(world: World) -> None:
     seen = read(world, {"h100-1": 4001, "mig-1": 4003})
-    found = [discover(pod, DISCOVERY_RULES) for pod in seen.values()]
+    chosen = selected(seen.values(), DISCOVERY_RULES)
+    found = [chosen.get(pod.ref) for pod in seen.values()]
     targets = [target for target in found if isinstance(target, ScrapeTarget)]
     assert [(target.url, target.node) for target in targets] == [
         ("http://127.0.0.1:4001/metrics", "h100-1"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adapter.attribution.pods import STALE
 from adapter.attribution.reading import Absence, Reading
 from adapter.attribution.unnamed import NOT_NAMED
+from adapter.attribution.values import STALE
 from adapter.catalog import Catalog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.attribution.pods import NO_VALUE, NOT_SELECTED
+from adapter.attribution.values import NO_VALUE, NOT_SELECTED
 from adapter.cluster.workload import DEPLOYMENTS, Workload
 from adapter.devices.assignment import Mismatch
 from adapter.keda.errors import BadTrigger, NoReadings, NotReady, ScalerError, TooManyStreams

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from adapter.fleet.columns import natural
+from adapter.overview.columns import natural
 from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, filtered, ordered
 from adapter.top.rows import RowKey
@@ -15,7 +15,7 @@ from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
 from adapter.view.gpuworkloads import GPUWORKLOADS
 from apiservice.view.resource import ViewResource
-from tests.adapter.fleet.hpas import hpa, stuck
+from tests.adapter.overview.hpas import hpa, stuck
 from tests.adapter.top.cluster import facts, gpu, pod
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from adapter.client.errors import ClientError
-from adapter.fleet.hpas import state_of
 from adapter.idle.prices import PriceList
+from adapter.overview.hpas import state_of
 from adapter.ui.gpurows import fleet, share
 from adapter.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
 from adapter.ui.idlecosts import idle_price

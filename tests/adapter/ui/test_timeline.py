@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapter.fleet.hpas import state_of
-from adapter.fleet.verdict import verdict
+from adapter.overview.hpas import state_of
+from adapter.overview.verdict import verdict
 from adapter.ui.devicechanges import MOST, device_facts
 from adapter.ui.gpurows import fleet
 from adapter.ui.objectchanges import pod_facts

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
-from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule, ScrapeTargets, discover
+from adapter.sources.scrape.discovery import (
+    DISCOVERY_RULES,
+    DiscoveryRule,
+    ScrapeTargets,
+    _page,
+)
 from adapter.sources.scrape.serverpages import Unscrapable
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
 from tests.adapter.world import make_pod
+
+
+def discover(pod: Pod, rules: Sequence[DiscoveryRule]) -> ScrapeTarget | Unscrapable | None:
+    rule = next((rule for rule in rules if rule.matches(pod)), None)
+    return None if rule is None else _page(pod, rule)
 
 
 def pod(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapter.fleet.hpas import state_of
-from tests.adapter.fleet.hpas import FINE, at_maximum, condition, hpa, metric, stuck, value
+from adapter.overview.hpas import state_of
+from tests.adapter.overview.hpas import FINE, at_maximum, condition, hpa, metric, stuck, value
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from adapter.client.tables import Cell
 from adapter.figures import count
-from adapter.fleet.cells import seconds
-from adapter.fleet.hpas import HpaSummary
+from adapter.overview.cells import seconds
+from adapter.overview.hpas import HpaSummary
 
 Json = dict[str, Any]
 VerdictLevel = Literal["good", "warning", "bad", "empty", "waiting"]

@@ -20,22 +20,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-import structlog
-
 from adapter.cluster.pod import PodRef
 from adapter.sources.scrape.target import ScrapeTarget
-
-log = structlog.get_logger(__name__)
 
 LINGER: Final = 600.0
 """Seconds for which pods without a mount stay out after the last exporter with one is gone."""
 ANOTHER: Final = "another_exporter_on_node"
 NO_HOST_PATH: Final = "no_host_path"
-HINT: Final = "if it is an exporter, name it with its namespace in source.scrape.exporters"
-_PROBLEMS: Final = {
-    ANOTHER: "another exporter of its kind is scraped on this node",
-    NO_HOST_PATH: "it does not mount a directory of its node, unlike the cluster's exporters",
-}
 
 
 class ExporterPod(NamedTuple):
@@ -80,6 +71,10 @@ class ExporterPod(NamedTuple):
         return self.family if self.proven else ""
 
 
+LeftOut = Callable[[ExporterPod, str, PodRef | None], None]
+"""Is called with a pod that is left out, the reason, and the pod that is scraped instead."""
+
+
 @dataclass(slots=True)
 class _Node:
     exporters: dict[PodRef, ExporterPod] = field(default_factory=dict)
@@ -89,7 +84,7 @@ class _Node:
     """Pod -> its UID, and why it is not scraped."""
 
 
-class Rivals:
+class ExporterSelection:
     """Follows the exporters of all nodes, and decides which targets are scraped.
 
     The cost of a change is proportional to the exporters on its node. All nodes are checked only
@@ -101,7 +96,7 @@ class Rivals:
         self,
         added: Callable[[ScrapeTarget], None],
         removed: Callable[[ScrapeTarget], None],
-        left_out: Counter[str],
+        left_out: LeftOut,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._added, self._removed, self._left_out = added, removed, left_out
@@ -200,11 +195,9 @@ class Rivals:
                 scraped[exporter.pod] = exporter.target
         for pod, (uid, reason) in left_out.items():
             if node.left_out.get(pod) != (uid, reason):
-                self._left_out[reason] += 1
                 other = taken.get(node.exporters[pod].kind) if reason == ANOTHER else None
-                _warn(
-                    node.exporters[pod], reason, other.pod if other else next(iter(scraped), None)
-                )
+                instead = other.pod if other else next(iter(scraped), None)
+                self._left_out(node.exporters[pod], reason, instead)
         node.left_out = left_out
         return scraped
 
@@ -217,18 +210,4 @@ def _rank(exporter: ExporterPod) -> tuple[bool, bool, float, PodRef, str]:
         exporter.born or float("inf"),
         exporter.pod,
         exporter.uid,
-    )
-
-
-def _warn(exporter: ExporterPod, reason: str, scraped: PodRef | None) -> None:
-    log.warning(
-        "exporter left out",
-        reason=reason,
-        namespace=exporter.pod.namespace,
-        pod=exporter.pod.name,
-        node=exporter.node,
-        rule=exporter.rule,
-        problem=_PROBLEMS[reason],
-        scraped="/".join(scraped) if scraped else "",
-        hint=HINT,
     )

@@ -8,8 +8,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapter.cluster.pod import Owner, Pod, PodRef
-from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule, ScrapeTargets
-from adapter.sources.scrape.rivals import LINGER, Rivals, _Node
+from adapter.sources.scrape.discovery import (
+    DISCOVERY_RULES,
+    DiscoveryRule,
+    ScrapeTargets,
+    selected,
+)
+from adapter.sources.scrape.selection import LINGER, ExporterSelection, _Node
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
@@ -240,14 +245,22 @@ def test_the_cost_of_a_change_depends_on_its_node_only(monkeypatch: pytest.Monke
     pods = [exporter(f"e{n}", node=f"n{n}", mounts=True) for n in range(1000)]
     cluster = Cluster(*pods)
     looked = []
-    best = Rivals._best
+    best = ExporterSelection._best
 
-    def counting(rivals: Rivals, node: _Node) -> dict[PodRef, ScrapeTarget]:
+    def counting(rivals: ExporterSelection, node: _Node) -> dict[PodRef, ScrapeTarget]:
         looked.append(node)
         return best(rivals, node)
 
-    monkeypatch.setattr(Rivals, "_best", counting)
+    monkeypatch.setattr(ExporterSelection, "_best", counting)
     cluster.put(replace(pods[7], deleting=True))
     cluster.delete(pods[7])
     cluster.put(replace(FORGED, node="n9"))
     assert len(looked) == 3
+
+
+def test_a_new_process_would_scrape_the_same() -> None:
+    """doctor reads the pages of these pods, and not those that a tenant's labels add."""
+    real = exporter("real", node="n1", mounts=True)
+    forged = exporter("forged", node="n1")
+    found = selected([forged, real], DISCOVERY_RULES)
+    assert list(found) == [real.ref]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.client.tables import ObjectTable, TableRow
-from adapter.fleet.columns import Columns, natural, pool
+from adapter.overview.columns import Columns, natural, pool
 
 ROWS = [TableRow("a", "", {}, ["a", 3]), TableRow("b", "", {}, ["b", None])]
 TABLE = ObjectTable(("Name", "Pods"), ROWS)

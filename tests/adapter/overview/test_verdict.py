@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from adapter.figures import percent
-from adapter.fleet.cells import memory, number, seconds
-from adapter.fleet.hpas import HpaSummary, state_of
-from adapter.fleet.verdict import (
+from adapter.overview.cells import memory, number, seconds
+from adapter.overview.hpas import HpaSummary, state_of
+from adapter.overview.verdict import (
     GpuCounts,
     IdlePrice,
     PodCounts,
@@ -19,7 +19,7 @@ from adapter.fleet.verdict import (
     count_pods,
     verdict,
 )
-from tests.adapter.fleet.hpas import at_maximum, hpa, stuck
+from tests.adapter.overview.hpas import at_maximum, hpa, stuck
 
 GOOD = [state_of(hpa())]
 MIXED = [state_of(row) for row in (stuck(), at_maximum(), hpa(), hpa(desired=5))]
