@@ -14,6 +14,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from adapter import __version__
+from adapter.client.options import NearestChoice
 from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
 from adapter.generate.commands import generate
@@ -78,7 +79,7 @@ def main() -> None:
 @click.option(
     "--source",
     cls=_SettingOption,
-    type=click.Choice(["scrape", "prometheus", "azure_logs"]),
+    type=NearestChoice(["scrape", "prometheus", "azure_logs"]),
     help="Source of GPU values [{source.kind}].",
 )
 @click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")
@@ -91,13 +92,13 @@ def main() -> None:
 @click.option(
     "--log-level",
     cls=_SettingOption,
-    type=click.Choice(["debug", "info", "warning", "error"]),
+    type=NearestChoice(["debug", "info", "warning", "error"]),
     help="Lowest level to log [{log.level}].",
 )
 @click.option(
     "--log-format",
     cls=_SettingOption,
-    type=click.Choice(["auto", "console", "json"]),
+    type=NearestChoice(["auto", "console", "json"]),
     help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
 )
 @click.option(
@@ -146,13 +147,13 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
 @click.option(
     "--log-level",
     cls=_SettingOption,
-    type=click.Choice(["debug", "info", "warning", "error"]),
+    type=NearestChoice(["debug", "info", "warning", "error"]),
     help="Lowest level to log [{log.level}].",
 )
 @click.option(
     "--log-format",
     cls=_SettingOption,
-    type=click.Choice(["auto", "console", "json"]),
+    type=NearestChoice(["auto", "console", "json"]),
     help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
 )
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
@@ -271,12 +272,16 @@ def _stand_in(node: str, port: int) -> None:
 
 @main.command()
 def version() -> None:
-    """Show the version."""
-    click.echo(f"{_PROGRAM}, version {__version__}")
+    """Show the version, its commit if known, and the versions of Python and the libraries."""
+    # Imported late: --help needs none of it.
+    from adapter.client import aboutversion  # noqa: PLC0415
+
+    for line in aboutversion.lines():
+        click.echo(line)
 
 
 @main.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=NearestChoice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell.
 
@@ -285,6 +290,10 @@ def completion(shell: str) -> None:
       source <(gpu-metrics-adapter completion bash)
       source <(gpu-metrics-adapter completion zsh)
       gpu-metrics-adapter completion fish | source
+
+    \b
+    In every new shell: add such a line to ~/.bashrc or ~/.zshrc. For fish:
+      gpu-metrics-adapter completion fish > ~/.config/fish/completions/gpu-metrics-adapter.fish
     """
     script = get_completion_class(shell)
     if script is None:

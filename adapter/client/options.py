@@ -93,7 +93,7 @@ NAMESPACE = click.option(
 OUTPUT = click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json"]),
+    type=NearestChoice(["text", "json"]),
     default="text",
     show_default=True,
     help="Output format.",

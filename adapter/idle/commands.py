@@ -15,6 +15,7 @@ from adapter.client.options import (
     KUBECONFIG,
     WATCH,
     ClientOptions,
+    NearestChoice,
     joined,
 )
 from adapter.idle.options import PRICES, TEAM_LABEL
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--by",
-    type=click.Choice(["team", "namespace", "node", "model"]),
+    type=NearestChoice(["team", "namespace", "node", "model"]),
     help="Sum up by this, the most expensive first.",
 )
 @TEAM_LABEL
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json", "csv"]),
+    type=NearestChoice(["text", "json", "csv"]),
     default="text",
     show_default=True,
     help="Output format.",

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
+from adapter.client.options import NearestChoice
+
 if TYPE_CHECKING:
     from adapter.maintain.cluster import ObjectStore
 
@@ -71,14 +73,14 @@ _COMMON = (
     click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
     click.option(
         "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
+        type=NearestChoice(["debug", "info", "warning", "error"]),
         default="info",
         show_default=True,
         help="Lowest level to log.",
     ),
     click.option(
         "--log-format",
-        type=click.Choice(["auto", "console", "json"]),
+        type=NearestChoice(["auto", "console", "json"]),
         default="auto",
         show_default=True,
         help="Log format; auto: console on a terminal, otherwise JSON.",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from adapter.client.options import CONTEXT, KUBECONFIG, joined
+from adapter.client.options import CONTEXT, KUBECONFIG, NearestChoice, joined
 from adapter.migrate.options import RELEASE, MigrateOptions, UsageProblem
 
 
@@ -72,7 +72,7 @@ def migrate() -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json", "values", "apiservices", "apiservices-before"]),
+    type=NearestChoice(["text", "json", "values", "apiservices", "apiservices-before"]),
     default="text",
     show_default=True,
     help="Output format; values: Helm values alone; apiservices: the manifests that move the "

@@ -22,6 +22,7 @@ _SECRET = frozenset({"password", "headers", "params"})
 _PLAINER = {"tuple_type": "must be a list"}
 """Error type of pydantic -> message in YAML's terms."""
 _FLAG: Final = "flag"
+_ENVIRONMENT: Final = "environment"
 _QUOTED: Final = re.compile("'([^']*)'")
 
 
@@ -96,8 +97,8 @@ def _settings(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        origins = ((from_flags, _FLAG), (from_environ, "environment"), (from_file, file))
-        raise ConfigError(list(_explain(error, origins))) from None
+        origins = ((from_flags, _FLAG), (from_environ, _ENVIRONMENT), (from_file, file))
+        raise ConfigError(list(_explain(error, origins, environ))) from None
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -179,7 +180,9 @@ def _unknown(path: tuple[str, ...]) -> str:
 
 
 def _explain(
-    error: ValidationError, origins: tuple[tuple[Mapping[str, Any], str], ...]
+    error: ValidationError,
+    origins: tuple[tuple[Mapping[str, Any], str], ...],
+    environ: Mapping[str, str],
 ) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         path = problem["loc"]
@@ -196,9 +199,37 @@ def _explain(
             or (isinstance(given, str) and "@" in given)  # user:password@host
         )
         shown = "" if secret else f" (got {given!r})"
-        key = ".".join(str(part) for part in path)
-        named_by = _flags(path, origins[0][0]) if origin == _FLAG else f"{origin}: {key}"
-        yield f"{named_by}: {message}{shown}"
+        yield f"{_named_by(path, origin, origins[0][0], environ)}: {message}{shown}"
+
+
+def _named_by(
+    path: tuple[int | str, ...],
+    origin: str,
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+) -> str:
+    """Return what a user calls the value at ``path``, as it was given."""
+    if origin == _FLAG:
+        return _flags(path, given)
+    key = ".".join(map(str, path))
+    return f"{origin}: {_variable(path, environ) if origin == _ENVIRONMENT else key}"
+
+
+def _variable(path: tuple[int | str, ...], environ: Mapping[str, str]) -> str:
+    """Return the variable that gave the value at ``path``, and the place inside of its value.
+
+    A rule about a section names every variable of the section.
+    """
+    wanted = [str(part).lower() for part in path]
+    names = []
+    for name in sorted(environ):
+        own = name.removeprefix(PREFIX).lower().split("__") if name.startswith(PREFIX) else []
+        if own and own == wanted[: len(own)]:
+            inside = ".".join(map(str, path[len(own) :]))
+            return f"{name}: {inside}" if inside else name
+        if own[: len(wanted)] == wanted:
+            names.append(name)
+    return ", ".join(names) or ".".join(map(str, path))
 
 
 def _did_you_mean(problem: ErrorDetails) -> str:

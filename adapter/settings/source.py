@@ -26,8 +26,12 @@ class SourceSettings(Section):
     def _url(self) -> SourceSettings:
         if self.kind == "prometheus" and self.prometheus.url is None:
             raise ValueError(
-                "kind prometheus needs prometheus.url, e.g. http://prometheus.monitoring.svc:9090"
+                "kind prometheus needs prometheus.url (--prometheus-url), e.g. "
+                "http://prometheus.monitoring.svc:9090"
             )
         if self.kind == "azure_logs" and self.azure_logs.workspace_id is None:
-            raise ValueError("kind azure_logs needs azure_logs.workspace_id")
+            raise ValueError(
+                "kind azure_logs needs azure_logs.workspace_id "
+                "(GMA_SOURCE__AZURE_LOGS__WORKSPACE_ID)"
+            )
         return self

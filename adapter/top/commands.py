@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from adapter.client.options import CONTEXT, KUBECONFIG, ClientOptions, interval_option, joined
+from adapter.client.options import (
+    CONTEXT,
+    KUBECONFIG,
+    ClientOptions,
+    NearestChoice,
+    interval_option,
+    joined,
+)
 
 if TYPE_CHECKING:
     from adapter.client.access import Api
@@ -22,7 +29,7 @@ _NAMESPACED: Final = ("pods", "workloads", "hpas")
 
 
 @click.command()
-@click.argument("view", type=click.Choice(_VIEWS), required=False)
+@click.argument("view", type=NearestChoice(_VIEWS), required=False)
 @joined(KUBECONFIG, CONTEXT)
 @click.option(
     "-n",
@@ -42,7 +49,7 @@ _NAMESPACED: Final = ("pods", "workloads", "hpas")
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "wide", "json"]),
+    type=NearestChoice(["text", "wide", "json"]),
     default="text",
     show_default=True,
     help="Output format; wide and json print once.",

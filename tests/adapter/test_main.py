@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import get_args
 
@@ -14,13 +16,83 @@ import pytest
 
 from adapter import __version__
 from adapter.__main__ import serve
+from adapter.client.aboutversion import commit
 from adapter.settings.source import SourceSettings
 from tests.adapter.commandline import clean_environ, invoke
 
 
 def test_the_version_is_shown_by_command_and_by_option() -> None:
-    assert invoke("version") == (0, f"gpu-metrics-adapter, version {__version__}\n")
-    assert invoke("version") == invoke("--version")
+    assert invoke("--version") == (0, f"gpu-metrics-adapter, version {__version__}\n")
+    code, output = invoke("version")
+    assert code == 0
+    assert output.startswith(invoke("--version").output)
+    assert f"Python {platform.python_version()} on " in output
+    assert f"\naiohttp {metadata.version('aiohttp')}\n" in output
+
+
+def test_a_library_that_is_not_installed_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = ["none-such>=1; extra == 'azure'", "none_other>=2", "click[a]>=8,<9"]
+    monkeypatch.setattr(metadata, "requires", lambda _: rows)
+    _, output = invoke("version")
+    assert "none-such is not installed: pip install 'gpu-metrics-adapter[azure]'" in output
+    assert "none_other is not installed: pip install 'none_other'" in output
+    assert f"click {metadata.version('click')}" in output
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CLONES = {
+    "a branch": {".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": f"{COMMIT}\n"},
+    "a packed branch": {
+        ".git/HEAD": "ref: refs/heads/main\n",
+        ".git/packed-refs": f"# pack-refs\n{COMMIT} refs/heads/main\n",
+    },
+    "no branch": {".git/HEAD": f"{COMMIT}\n"},
+    "a work tree": {
+        ".git": "gitdir: elsewhere/worktrees/a\n",
+        "elsewhere/worktrees/a/HEAD": "ref: refs/heads/a\n",
+        "elsewhere/worktrees/a/commondir": "../..\n",
+        "elsewhere/refs/heads/a": f"{COMMIT}\n",
+    },
+}
+
+
+@pytest.mark.parametrize("files", CLONES.values(), ids=CLONES)
+def test_the_commit_of_a_clone_is_read_from_its_files(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert commit(tmp_path) == COMMIT
+
+
+@pytest.mark.parametrize("head", ["", "ref: refs/heads/none\n", "not a commit\n"])
+def test_a_clone_that_cannot_be_read_has_no_commit(head: str, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text(head)
+    assert commit(tmp_path) == ""
+
+
+CHOICES = {
+    ("serve", "--source", "promethues"): "did you mean prometheus?",
+    ("serve", "--log-level", "wraning"): "did you mean warning?",
+    ("nodepool", "--log-format", "jsn"): "did you mean json?",
+    ("completion", "bsh"): "did you mean bash?",
+    ("top", "workload"): "did you mean workloads?",
+    ("idle", "--by", "namespce"): "did you mean namespace?",
+    ("doctor", "-o", "jsn"): "did you mean json?",
+    ("doctr",): "doctor",
+    ("serve", "--prometheus-ur", "x"): "--prometheus-url",
+}
+
+
+@pytest.mark.parametrize("arguments", CHOICES, ids=" ".join)
+def test_a_word_with_a_typing_error_leads_to_the_right_one(arguments: tuple[str, ...]) -> None:
+    code, output = invoke(*arguments)
+    assert code == 2
+    assert CHOICES[arguments] in output
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

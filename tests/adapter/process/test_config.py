@@ -131,7 +131,7 @@ REFUSED = {
     ),
     "prometheus without URL": (
         "source: {kind: prometheus}",
-        "{file}: source: kind prometheus needs prometheus.url, e.g. http://",
+        "{file}: source: kind prometheus needs prometheus.url (--prometheus-url), e.g. http://",
     ),
     "half a key pair": ("server: {cert_file: /a}", "server: cert_file and key_file go together"),
     "two credentials": (
@@ -219,7 +219,12 @@ ENVIRONMENT_REFUSED = {
     ),
     "GMA_SOURCE__KIND": (
         "graphite",
-        "source.kind: Input should be 'scrape', 'prometheus' or 'azure_logs'",
+        "environment: GMA_SOURCE__KIND: Input should be 'scrape', 'prometheus' or 'azure_logs'",
+    ),
+    "GMA_METRICS": ('[{"name": "a"}]', "environment: GMA_METRICS: 0: needs either series or query"),
+    "GMA_SOURCE__PROMETHEUS__CERT_FILE": (
+        "/a",
+        "environment: GMA_SOURCE__PROMETHEUS__CERT_FILE: cert_file and key_file go together",
     ),
     "GMA_SERVER__CERT_NAMES": ("a,b", 'written as JSON, e.g. ["a", "b"]'),
 }
