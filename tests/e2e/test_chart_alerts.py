@@ -14,6 +14,7 @@ from adapter.serve.selfmetrics import FAMILIES
 from tests.charts.alertrules import rendered
 from tests.charts.test_pages import IN_A_CLUSTER, OTHERS, names, used
 from tests.e2e import programs
+from tests.e2e.apiservice import SERVICE
 from tests.e2e.chart import FOLDER, helm, one, render
 from tests.e2e.chartvalues import EVERYTHING, VALUES, WATCHED
 from tests.e2e.cluster import Object
