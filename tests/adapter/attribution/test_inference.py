@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from adapter.api.expected import expected_pods
-from adapter.api.provider import GpuMetricsProvider
-from adapter.attribution.policy import SharingOptions, SharingPolicy
-from adapter.attribution.reading import Reading
-from adapter.attribution.servers import Servers
-from adapter.cluster.index import PodIndex
-from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.exposition.page import parse
 from adapter.exposition.samples import Sample, ScrapeResult
-from adapter.store.store import Store
-from apiservice.errors import MetricNotFound
-from apiservice.labels.selector import EVERYTHING
-from apiservice.provider import GroupResource, ObjectQuery
-from apiservice.runtime.steps import at_once
-from tests.adapter.world import CATALOG, World, make_pod, reading, row
+from tests.adapter.attribution.serverscene import SCRAPES, VLLM, WAITING, T, serve, store
+from tests.adapter.world import CATALOG, World, make_pod, row
 
-T = 1_700_000_000.0
-WAITING = "inference_requests_waiting"
 RUNNING = "inference_requests_running"
 CACHE = "inference_kv_cache_utilization"
-
-VLLM = """\
-# TYPE vllm:num_requests_waiting gauge
-vllm:num_requests_running{engine="0",model_name="qwen"} 4.0
-vllm:num_requests_running{engine="1",model_name="qwen"} 2.0
-vllm:num_requests_waiting{engine="0",model_name="qwen"} 3.0
-vllm:num_requests_waiting{engine="1",model_name="qwen"} 5.0
-vllm:num_requests_waiting_by_reason{engine="0",model_name="qwen",reason="capacity"} 3.0
-vllm:kv_cache_usage_perc{engine="0",model_name="qwen"} 0.5
-vllm:kv_cache_usage_perc{engine="1",model_name="qwen"} 0.25
-"""
 OLD_VLLM = """\
 vllm:num_requests_running{model_name="qwen"} 4.0
 vllm:num_requests_waiting{model_name="qwen"} 8.0
@@ -55,24 +30,6 @@ sglang:num_queue_reqs{model_name="m",engine_type="unified",tp_rank="0",pp_rank="
 sglang:num_running_reqs{model_name="m",engine_type="unified",tp_rank="0",pp_rank="0"} 2.0
 sglang:token_usage{model_name="m",engine_type="unified",tp_rank="0",pp_rank="0"} 0.375
 """
-
-
-def serve(world: World, page: str, time: float = T, pod: tuple[str, str] = ("ml", "llm")) -> None:
-    """Ingest the page of a pod."""
-    read = parse(page.encode(), time=time, wanted=CATALOG.series)
-    origin = f"http://{pod[1]}:8000/metrics"
-    world.store.ingest(
-        ScrapeResult(origin, "n1", read.samples, time, read.rejects, pod, serves=True)
-    )
-
-
-def store(world: World, page: str, target: dict[str, str], origin: str = "10.0.0.5:8000") -> None:
-    """Ingest the same samples as Prometheus stores them, with target labels."""
-    read = parse(page.encode(), time=T, wanted=CATALOG.series)
-    rows = [Sample(r.name, dict(r.labels) | target, r.value, r.time) for r in read.samples]
-    world.store.ingest(ScrapeResult(origin, None, rows, T, read.rejects))
-
-
 NIM = """\
 # HELP num_requests_running Number of requests currently running on GPU
 num_requests_running{model_name="meta/llama-3.1-8b-instruct"} 2.0
@@ -108,7 +65,6 @@ llamacpp:requests_deferred 8
 llamacpp:n_busy_slots_per_decode 1.9
 """
 OLD_LLAMACPP = LLAMACPP + "llamacpp:kv_cache_usage_ratio 0.375\nllamacpp:kv_cache_tokens 1536\n"
-
 PAGES: dict[str, tuple[str, dict[str, float | str]]] = {
     "vLLM": (VLLM, {WAITING: 8.0, RUNNING: 6.0, CACHE: 37.5}),
     "vLLM before V1": (OLD_VLLM, {WAITING: 8.0, RUNNING: 4.0, CACHE: 37.5}),
@@ -125,7 +81,6 @@ PAGES: dict[str, tuple[str, dict[str, float | str]]] = {
     "llama.cpp": (LLAMACPP, {WAITING: 8.0, RUNNING: 2.0, CACHE: "metric_not_exported"}),
     "an older llama.cpp": (OLD_LLAMACPP, {WAITING: 8.0, RUNNING: 2.0, CACHE: 37.5}),
 }
-
 OF_EIGHT = {name: page for name, (page, _) in PAGES.items()}
 """Pages of servers in whose queue 8 requests wait."""
 
@@ -138,25 +93,6 @@ def test_a_server_page_describes_the_pod_that_serves_it(
     world = World(make_pod("llm", gpus=gpus, node="n1"))
     serve(world, page)
     assert {name: world.value("llm", name, T) for name in expected} == expected
-
-
-SCRAPES: dict[str, dict[str, str]] = {
-    "PodMonitor": {
-        "pod": "llm",
-        "namespace": "ml",
-        "container": "server",
-        "instance": "10.0.0.5:8000",
-        "job": "ml/llm",
-    },
-    "a job named after the pods": {
-        "pod": "llm",
-        "namespace": "ml",
-        "job": "llm",
-        "instance": "10.0.0.5:8000",
-    },
-    "handed on with honor_labels": {"pod": "llm", "namespace": "ml", "instance": "c:1"},
-    "Google": {"instance": "llm:metrics", "namespace": "ml", "job": "llm", "cluster": "c"},
-}
 
 
 @pytest.mark.parametrize("target", SCRAPES.values(), ids=SCRAPES)
@@ -269,86 +205,6 @@ def test_target_labels_of_older_scrape_jobs_name_the_pod_that_was_scraped(
     assert world.count("server_names_another_pod") == 1
 
 
-TRITON_GPUS = """\
-nv_gpu_utilization{gpu_uuid="GPU-8"} 0.25
-nv_gpu_utilization{gpu_uuid="GPU-9"} 0.75
-nv_gpu_memory_used_bytes{gpu_uuid="GPU-8"} 6
-nv_gpu_memory_used_bytes{gpu_uuid="GPU-9"} 2
-nv_gpu_memory_total_bytes{gpu_uuid="GPU-8"} 16
-nv_gpu_memory_total_bytes{gpu_uuid="GPU-9"} 16
-"""
-OF_ITS_GPUS = {
-    "gpu_utilization": 50.0,
-    "gpu_utilization_max": 75.0,
-    "nv_gpu_utilization": 0.5,
-    "gpu_memory_used_bytes": 8.0,
-    "gpu_memory_headroom_bytes": 24.0,
-    "gpu_memory_utilization": 25.0,
-    "gpu_count": 2.0,
-}
-
-
-@pytest.mark.parametrize("metric", OF_ITS_GPUS)
-@pytest.mark.parametrize("way", ["its page", "PodMonitor", "Google"])
-def test_the_pod_that_serves_tritons_page_is_the_pod_of_its_gpus(way: str, metric: str) -> None:
-    world = World(make_pod("llm", gpus={"nvidia.com/gpu": 2}))
-    if way == "its page":
-        serve(world, TRITON_GPUS)
-    else:
-        store(world, TRITON_GPUS, SCRAPES[way])
-    assert world.value("llm", metric, T) == OF_ITS_GPUS[metric]
-
-
-def test_gpu_values_of_triton_count_only_without_an_exporter() -> None:
-    world = World(make_pod("llm"))
-    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
-    assert world.value("llm", "gpu_utilization", T) == 20.0
-    world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "llm"), T)
-    assert world.value("llm", "gpu_utilization", T) == 70.0
-    assert world.value("llm", "gpu_count", T) == 1.0
-
-
-def test_a_pod_without_a_gpu_has_no_gpu_values() -> None:
-    world = World(make_pod("llm", gpus={}))
-    serve(world, TRITON_GPUS)
-    assert world.value("llm", "gpu_utilization", T) == "no_gpu_in_spec"
-
-
-def test_a_server_that_names_another_pods_gpu_does_not_change_its_value() -> None:
-    world = World(make_pod("victim", node="n1"), make_pod("llm", node="n1"))
-    world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "victim"), T, node="n1")
-    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 1\n', T + 1)
-    found = reading(world.read("victim", "gpu_utilization", T + 1))
-    assert (found.value, found.devices[0].labels["sharing"]) == (70.0, "exclusive")
-    snapshot = world.store.snapshot
-    (node,) = snapshot.nodes()
-    assert reading(snapshot.node(node, "gpu_utilization", EVERYTHING, T + 1)).value == 70.0
-
-
-def test_the_value_of_a_shared_gpu_from_triton_is_copied_to_all_pods() -> None:
-    world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}))
-    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
-    found = reading(world.read("llm", "gpu_utilization", T))
-    assert (found.value, found.devices[0].attribution.value) == (20.0, "copied")
-
-
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        (SharingPolicy.EQUAL, "pod_not_named"),
-        (SharingPolicy.MEMORY, "pod_not_named"),
-        (SharingPolicy.EXACT, "not_exact"),
-    ],
-)
-def test_the_value_of_a_shared_gpu_from_triton_is_not_split_among_unknown_pods(
-    policy: SharingPolicy, reason: str
-) -> None:
-    sharing = SharingOptions(policy=policy)
-    world = World(make_pod("llm", gpus={"nvidia.com/gpu.shared": 1}), sharing=sharing)
-    serve(world, 'nv_gpu_utilization{gpu_uuid="GPU-0"} 0.2\n')
-    assert world.value("llm", "gpu_utilization", T) == reason
-
-
 def test_a_servers_page_and_an_exporters_page_do_not_mix() -> None:
     world = World(make_pod("llm"))
     world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 70, "llm"), T)
@@ -412,154 +268,3 @@ def test_devices_of_a_server_are_not_nodes() -> None:
     world = World(make_pod("llm", gpus={}, node="n1"))
     serve(world, VLLM)
     assert world.store.snapshot.nodes() == []
-
-
-RS = Owner("apps/v1", "ReplicaSet", "llm-5d9")
-
-
-def replica(name: str, owner: Owner | None = RS, template: str = "5d9") -> Pod:
-    labels = {"pod-template-hash": template}
-    return replace(make_pod(name, gpus={}), owner=owner, labels=labels)
-
-
-A, B = replica("a"), replica("b")
-NEXT = replica("c", Owner("apps/v1", "ReplicaSet", "llm-7f1"), "7f1")
-LONE = replica("lone", None)
-ASKS = replace(LONE, annotations={"gpu-metrics-adapter.io/scrape": "true"})
-OTHER = replica("web", Owner("apps/v1", "ReplicaSet", "web-1"))
-
-
-@pytest.mark.parametrize(
-    ("pods", "expected"),
-    [
-        pytest.param((A, B), ["a", "b"], id="a sibling of one that was seen"),
-        pytest.param((A, NEXT), ["a", "c"], id="of another revision of the Deployment"),
-        pytest.param((A, LONE, OTHER), ["a"], id="not a stranger"),
-        pytest.param((A, ASKS), ["a", "lone"], id="one that asks to be read"),
-        pytest.param((LONE, OTHER), [], id="nobody where nothing was seen"),
-    ],
-)
-def test_a_sum_needs_every_pod_that_should_serve_a_page(
-    pods: tuple[Pod, ...], expected: list[str]
-) -> None:
-    world = World(*pods)
-    serve(world, VLLM, pod=("ml", "a"))
-    found = at_once(expected_pods(pods, CATALOG.metrics[WAITING], world.store.snapshot))
-    assert [pod.ref.name for pod in found] == expected
-
-
-def test_a_device_metric_needs_only_pods_with_devices() -> None:
-    world = World(A, make_pod("gpu"))
-    found = at_once(
-        expected_pods((A, make_pod("gpu")), CATALOG.metrics["gpu_count"], world.store.snapshot)
-    )
-    assert [pod.ref for pod in found] == [PodRef("ml", "gpu")]
-
-
-def objects_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider]:
-    return indexed_lab(*pods)[:2]
-
-
-def indexed_lab(*pods: Pod) -> tuple[Store, GpuMetricsProvider, PodIndex]:
-    world = World(*pods)
-    return world.store, world.custom, world.index
-
-
-def deployment(provider: GpuMetricsProvider) -> list[int]:
-    resource = GroupResource.parse("deployments.apps")
-    query = ObjectQuery(resource, "ml", "llm", WAITING, EVERYTHING, EVERYTHING)
-    try:
-        return [item.milli for item in at_once(provider.values(query, T)).items]
-    except MetricNotFound:
-        return []
-
-
-def rows_at(time: float) -> Any:
-    return parse(b"tgi_queue_size 8\n", time=time).samples
-
-
-def page(pod: str) -> ScrapeResult:
-    rows = rows_at(T)
-    return ScrapeResult(f"http://{pod}:80/metrics", "n1", rows, T, {}, ("ml", pod), serves=True)
-
-
-def test_a_deployments_queue_is_the_sum_over_its_pods() -> None:
-    store, provider = objects_lab(A, B)
-    store.ingest(page("a"))
-    store.ingest(page("b"))
-    assert deployment(provider) == [16_000]
-
-
-def test_a_deployments_queue_is_absent_while_a_ready_pods_page_is_missing() -> None:
-    store, provider = objects_lab(A, B)
-    store.ingest(page("a"))
-    assert deployment(provider) == []
-    assert provider.absent["server_not_scraped"] == 1
-
-
-def namespace(provider: GpuMetricsProvider, now: float) -> list[int]:
-    resource = GroupResource.parse("namespaces")
-    query = ObjectQuery(resource, None, "ml", WAITING, EVERYTHING, EVERYTHING)
-    try:
-        return [item.milli for item in at_once(provider.values(query, now)).items]
-    except MetricNotFound:
-        return []
-
-
-@pytest.mark.parametrize("after", [70.0, 700.0, 7000.0])
-def test_a_sum_stays_absent_for_as_long_as_a_servers_page_is_missing(after: float) -> None:
-    """Two pods of different workloads; the exporter of one is dropped after ten minutes."""
-    store, provider = objects_lab(replica("a", None), replica("b", None))
-    store.ingest(page("a"))
-    store.ingest(page("b"))
-    assert namespace(provider, T) == [16_000]
-    store.ingest(replace(page("b"), received=T + after, samples=rows_at(T + after)))
-    assert namespace(provider, T + after) == []
-
-
-def test_a_sum_stays_absent_while_a_server_answers_with_an_empty_page() -> None:
-    store, provider = objects_lab(replica("a", None), replica("b", None))
-    store.ingest(page("a"))
-    store.ingest(page("b"))
-    store.ingest(replace(page("a"), received=T + 1, samples=()))
-    assert namespace(provider, T + 1) == []
-
-
-def test_a_pod_of_the_same_name_without_a_page_is_not_expected() -> None:
-    first, b = replica("a", None), replica("b", None)
-    store, provider, index = indexed_lab(first, b)
-    store.ingest(page("a"))
-    store.ingest(page("b"))
-    store.ingest(replace(page("a"), received=T + 1, samples=()))
-    index.replace([replace(first, uid="next"), b])
-    assert namespace(provider, T + 1) == [8_000]
-
-
-def test_server_data_is_bounded_by_the_number_of_living_pods() -> None:
-    index = PodIndex()
-    servers = Servers(index)
-    for at in range(5_000):
-        pod = make_pod(f"pod-{at}", uid=f"uid-{at}")
-        index.replace([pod])
-        servers.note([pod.ref])
-        assert pod.ref in servers
-    assert len(servers) <= 1_100
-
-
-def test_a_pod_that_is_not_ready_is_not_expected() -> None:
-    store, provider = objects_lab(A, replace(B, ready=False))
-    store.ingest(page("a"))
-    assert deployment(provider) == [8_000]
-
-
-def test_discovery_lists_a_server_metric_for_all_resources_except_nodes() -> None:
-    _, provider = objects_lab()
-    listed = {str(r.resource) for r in provider.resources() if r.metric == WAITING}
-    assert {"pods", "services", "deployments.apps", "namespaces"} <= listed
-    assert "nodes" not in listed
-
-
-def test_servers_on_a_node_give_it_no_value() -> None:
-    world = World(make_pod("llm", gpus={}, node="n1"))
-    serve(world, VLLM)
-    assert not isinstance(world.node("n1", WAITING, T), Reading)

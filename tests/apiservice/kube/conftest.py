@@ -10,6 +10,7 @@ from kubernetes.aio.client import ApiClient
 
 from apiservice.http.server import Server
 from apiservice.kube.connection import connect
+from tests.apiservice.kube.reflectorrig import Rig, running
 from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
 from tests.apiservice.rawhttp import serving
 
@@ -30,3 +31,9 @@ async def client(tmp_path: Path, server: Server) -> AsyncIterator[ApiClient]:
     path = write(tmp_path, kubeconfig(f"http://127.0.0.1:{server.port}", token="t"))
     async with await connect(path, environ=NOWHERE) as connected:
         yield connected
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    async with running() as made:
+        yield made
