@@ -57,7 +57,8 @@ def run(options: DemoOptions, console: Console | None = None) -> int:
 
 async def _run(options: DemoOptions, console: Console) -> None:
     stop = asyncio.Event()
-    with _temporary_folder(keep=options.keep, console=console) as folder, _signals(stop):
+    # Signals first: one that ends the process leaves no folder with keys behind.
+    with _signals(stop), _temporary_folder(keep=options.keep, console=console) as folder:
         async with contextlib.AsyncExitStack() as stack:
             with _learning(console, plain=options.plain):
                 player, serve = await _prepare(options, folder, stack)

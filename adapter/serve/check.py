@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -51,6 +52,8 @@ def unusable(settings: Settings) -> Iterator[str]:
         if keda.client_ca_file is not None:
             yield from _client_ca(keda.client_ca_file)
     yield from unusable_together(settings)
+    if settings.recording.file is not None:
+        yield from _unwritable(settings.recording.file)
     for index, delegate in enumerate(settings.delegation.delegates):
         try:
             delegate_tls(delegate, f"delegation.delegates.{index}")
@@ -65,6 +68,15 @@ def _certificate(certificate: Path | None, key: Path | None) -> Iterator[str]:
             read_pair(CertificateFiles(certificate, key), time.time())
         except CertificatePairError as error:
             yield str(error)
+
+
+def _unwritable(file: Path) -> Iterator[str]:
+    """Yield why a recording could not be appended to a file, without writing it."""
+    place = file if file.exists() else file.parent
+    if not place.exists():
+        yield f"{file}: there is no folder {place}; create it, or name another file with --record"
+    elif file.is_dir() or not os.access(place, os.W_OK):
+        yield f"{file}: cannot be written; name another file with --record"
 
 
 def _client_ca(file: Path) -> Iterator[str]:

@@ -88,6 +88,11 @@ class ClusterClient(ApiClient):
         """The namespace of the kubeconfig's context, or of the pod."""
         self.outages = Outages()
 
+    def watch_no_files(self) -> None:
+        """Do not check the files any more. The connections keep what they have read."""
+        self._files = ()
+        self._seen = stamp(self._files)
+
     async def call_api(self, *arguments: Any, **named: Any) -> Any:
         """See :class:`ApiClient`."""
         self._look()

@@ -27,7 +27,7 @@ from kubernetes.aio.config.incluster_config import (
 from apiservice.kube.clusterclient import ClusterClient
 from apiservice.kube.credentials import RotatedTokenFile
 from apiservice.kube.failures import ClusterError
-from apiservice.kube.kubeconfig import kubeconfig_files, load_kubeconfig
+from apiservice.kube.kubeconfig import kubeconfig_files, load_kubeconfig, remove_copies
 
 _service_account_loader: Any = InClusterConfigLoader  # it carries no annotations
 
@@ -70,7 +70,10 @@ async def connect(
         source = f"kubeconfig {source}"
     try:
         client = ClusterClient(configuration)
+        if remove_copies(configuration):
+            client.watch_no_files()
     except (OSError, ssl.SSLError, ValueError) as error:
+        remove_copies(configuration)
         raise ClusterError(
             f"{source}: the certificates it names cannot be used: {error}; check "
             f"certificate-authority, client-certificate and client-key"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import tempfile
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -288,3 +289,53 @@ async def test_tls_to_the_api_server_is_checked(tmp_path: Path, api: FakeApiServ
                 else:
                     with pytest.raises(ClusterAnswerError, match="certificate verify failed"):
                         await call(client, "GET", "/x")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, which is empty."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def left(folder: Path) -> list[str]:
+    """The names of what is in a folder."""
+    return [each.name for each in folder.iterdir()]
+
+
+def _in_data(authority: Authority, folder: Path, port: int) -> Path:
+    """A kubeconfig that contains the CA, and a client's certificate and key."""
+    issued = authority.server("client")
+    config = with_ca_data(authority.pem)
+    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+    config["users"][0]["user"] = {
+        f"client-{name}-data": base64.b64encode(data).decode()
+        for name, data in (("certificate", issued.pem), ("key", issued.key_pem))
+    }
+    return write(folder, config)
+
+
+async def test_no_key_of_a_kubeconfig_is_left_in_the_folder_for_temporary_files(
+    tmp_path: Path, api: FakeApiServer, temporary: Path
+) -> None:
+    now = time.time()
+    authority = Authority("good", now)
+    files = CertificateFiles(*authority.server("127.0.0.1").write(tmp_path, "tls"))
+    tls = ServingTLS(files, ClientAuth(), now)
+    async with serving(api, tls.listening) as server:
+        file = _in_data(authority, tmp_path, server.port)
+        for _ in range(2):
+            async with await connect(file, environ=NOWHERE) as client:
+                assert left(temporary) == []
+                for _ in range(2):
+                    assert await call(client, "GET", "/x") == b"{}"
+
+
+async def test_no_key_is_left_if_a_certificate_cannot_be_used(
+    tmp_path: Path, temporary: Path
+) -> None:
+    with pytest.raises(ClusterError):
+        await connect(write(tmp_path, with_ca_data(b"nonsense")), environ=NOWHERE)
+    assert left(temporary) == []
