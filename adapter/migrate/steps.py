@@ -53,7 +53,7 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
         "base64 -d > ca.crt"
     )
     forward = f"kubectl -n {namespace} port-forward service/{name} 8443:443"
-    uninstalled = peer.release or peer.name
+    release = f"Helm release {peer.release}" if peer.release else "what installs it"
     return [
         (
             "copy the rules, which prometheus-adapter's release would take along",
@@ -73,12 +73,13 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
                 f"{command} -o apiservices-before > theirs.yaml",
                 f"{command} -o apiservices --ca ca.crt > ours.yaml",
                 "kubectl replace -f ours.yaml",
-                upgrade,
             ],
         ),
+        (f"take the APIServices out of {release}, as {GUIDE} describes", []),
+        ("take the APIServices over", [upgrade]),
         (
-            f"the way back, as long as {uninstalled} is installed",
+            "the way back, as long as prometheus-adapter is installed",
             ["kubectl replace -f theirs.yaml"],
         ),
-        (f"uninstall prometheus-adapter as {GUIDE} describes", []),
+        (f"uninstall prometheus-adapter, or go back after that, as {GUIDE} describes", []),
     ]

@@ -16,6 +16,8 @@ from adapter.migrate.rulereport import RuleReport
 CONFIGMAP: Final = "prometheus-adapter-rules"
 """Our copy of the ConfigMap: the original ends with the release of prometheus-adapter."""
 KEY: Final = "config.yaml"
+_KEEP: Final = {"helm.sh/resource-policy": "keep"}
+"""Helm then leaves an object alone that a release no longer contains."""
 
 
 def helm_values(rules: RuleReport, rows: Sequence[Taken], *, resource: bool) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def moved(peer: PeerAdapter, namespace: str, name: str, ca: bytes) -> list[Json]
             "labels": {"app.kubernetes.io/managed-by": "Helm"},
             # prometheus-adapter's release must not delete it; ours takes it over.
             "annotations": {
-                "helm.sh/resource-policy": "keep",
+                **_KEEP,
                 "meta.helm.sh/release-name": name,
                 "meta.helm.sh/release-namespace": namespace,
             },
@@ -76,11 +78,13 @@ def moved(peer: PeerAdapter, namespace: str, name: str, ca: bytes) -> list[Json]
 
 
 def before(peer: PeerAdapter) -> list[Json]:
-    """Return the APIServices of prometheus-adapter as they are."""
+    """Return the APIServices of prometheus-adapter as they are, for the way back."""
     rows = []
     for api in peer.own:
         old = api.manifest["metadata"]
-        meta = {key: old[key] for key in ("labels", "annotations") if old.get(key)}
+        meta = {"labels": old["labels"]} if old.get("labels") else {}
+        # Otherwise our release, which has these APIServices by then, would delete them.
+        meta["annotations"] = (old.get("annotations") or {}) | _KEEP
         rows.append(_apiservice({"name": api.name, **meta}, _spec(api.manifest)))
     return rows
 

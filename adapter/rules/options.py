@@ -17,6 +17,8 @@ class RuleOptions:
     """Series without a sample for longer than this have no metric."""
     cache: float = 5.0
     """For which the answer to a query serves further requests."""
+    max_bytes: int = 64 << 20
+    """Bytes of one answer of the store."""
     widen: bool = True
     """Whether a rule is asked once for all objects if its template allows it."""
     interval: float = 10.0

@@ -6,10 +6,13 @@ a large store are few.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
 
+from adapter.rules.vector import MAX_PARTS
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import error_text, shortened
 from apiservice.runtime.steps import Steps
@@ -21,6 +24,9 @@ MAX_SHAPES: Final = 50_000
 MAX_NAME: Final = 256
 """Characters of a metric's or label's name."""
 _STEP: Final = 256
+_FIRST: Final = b'[{"'
+_NEXT: Final = b'"},{"'
+_LAST: Final = b'"}]'
 
 
 class SeriesShape(NamedTuple):
@@ -55,10 +61,11 @@ def decode(body: bytes) -> Steps[Shapes]:
     """Read an answer in steps.
 
     Raises:
-        SourceError: ``not_json``, or ``query`` for an error of the engine.
+        SourceError: ``not_json``, ``too_large``, or ``query`` for an error of the engine.
     """
+    envelope, rows, count = _opened(body)
     try:
-        answer = _answer.decode(body)
+        answer = _answer.decode(envelope)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         said = error_text(body)
         raise SourceError(
@@ -68,8 +75,8 @@ def decode(body: bytes) -> Steps[Shapes]:
         raise SourceError("query", shortened(f"{answer.errorType}: {answer.error}"))
     last: dict[SeriesShape, None] = {}
     sets: dict[frozenset[str], frozenset[str]] = {}
-    left_out = max(0, len(answer.data) - MAX_SERIES)
-    for place, raw in enumerate(answer.data[:MAX_SERIES]):
+    left_out = max(0, (count or len(answer.data)) - MAX_SERIES)
+    for place, raw in enumerate(islice(rows if count else answer.data, MAX_SERIES)):
         if place % _STEP == 0:
             yield
         shape = _shape(raw, sets)
@@ -81,7 +88,32 @@ def decode(body: bytes) -> Steps[Shapes]:
     return Shapes(tuple(last), left_out, tuple(answer.warnings or ()))
 
 
-def _shape(raw: msgspec.Raw, sets: dict[frozenset[str], frozenset[str]]) -> SeriesShape | None:
+def _opened(body: bytes) -> tuple[bytes, Iterator[bytes], int]:
+    """Return a large answer without its list, the elements of the list, and their number.
+
+    Decoding a list creates an object for each element: a hostile answer of 64 MiB would take 2 GiB.
+    So a list with very many parts is cut where one object of texts ends and the next one begins,
+    which no text can contain. A small answer is returned as it is, with the number 0.
+    """
+    if body.count(b",") <= MAX_PARTS:
+        return body, iter(()), 0
+    start, end = body.find(_FIRST), body.rfind(_LAST)
+    envelope = body[:start] + b"[]" + body[end + len(_LAST) :]
+    if not 0 <= start < end or envelope.count(b",") > MAX_PARTS:
+        raise SourceError("too_large", f"the answer has more than {MAX_PARTS} labels")
+    return envelope, _elements(body, start + 1, end + 2), body.count(_NEXT, start, end) + 1
+
+
+def _elements(body: bytes, start: int, end: int) -> Iterator[bytes]:
+    while (cut := body.find(_NEXT, start, end)) >= 0:
+        yield body[start : cut + 2]
+        start = cut + 3
+    yield body[start:end]
+
+
+def _shape(
+    raw: msgspec.Raw | bytes, sets: dict[frozenset[str], frozenset[str]]
+) -> SeriesShape | None:
     try:
         labels = _labels.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -20,6 +20,7 @@ import structlog
 from adapter.rules import series, vector
 from adapter.rules.series import Shapes
 from adapter.rules.vector import LEFT_OUT, Vector
+from adapter.sources.byteroom import ByteRoom
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.queryapi import QueryApi
@@ -66,6 +67,11 @@ class RuleAnswer(NamedTuple):
 class RuleStore:
     """Queries the store.
 
+    Args:
+        prometheus: how to reach it; ``max_bytes`` bounds one answer, and answers in progress
+            together to twice as much.
+        options: how long answers serve.
+
     Raises:
         CredentialError: at construction, if a TLS file cannot be used.
     """
@@ -82,6 +88,10 @@ class RuleStore:
         self._api = QueryApi(prometheus, clock)
         self._session: aiohttp.ClientSession | None = None
         self._parallel = asyncio.Semaphore(PARALLEL)
+        # One answer may exceed the room: together they take at most twice the bytes of one.
+        self._room = ByteRoom(prometheus.max_bytes)
+        self._decoding = asyncio.Lock()
+        """One answer at a time: its parts take more memory than the answer itself."""
         self._flights: SingleFlight[str, RuleAnswer] = SingleFlight()
         self._answers: ByteCache[str, RuleAnswer] = ByteCache(
             CACHE_BYTES, ttl=options.oldest + options.fresh
@@ -162,11 +172,14 @@ class RuleStore:
         began = loop.time()
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._prometheus.timeout):
-                async with self._parallel:
-                    self.queries += 1
-                    body, ahead = await self._sent(partial(self._api.ask, query=query))
-            found = await paced(vector.decode(body, ahead))
+            with self._room.hold() as held:
+                async with asyncio.timeout(self._prometheus.timeout):
+                    async with self._parallel:
+                        self.queries += 1
+                        ask = partial(self._api.ask, query=query, take=held.take)
+                        body, ahead = await self._sent(ask)
+                async with self._decoding:
+                    found = await paced(vector.decode(body, ahead))
         except Exception as error:
             cause = self._api.discreet(describe(error))
             self.failures[cause.reason] += 1
@@ -194,14 +207,13 @@ class RuleStore:
             SourceError: the store failed.
         """
         try:
-            async with asyncio.timeout(self._prometheus.timeout * 3), self._parallel:
-                self.queries += 1
-                body, _ = await self._sent(
-                    partial(
-                        self._api.series, selector=selector, start=start, most=series.MAX_SERIES
-                    )
-                )
-            return await paced(series.decode(body))
+            with self._room.hold() as held:
+                async with asyncio.timeout(self._prometheus.timeout * 3), self._parallel:
+                    self.queries += 1
+                    ask = partial(self._api.series, most=series.MAX_SERIES, take=held.take)
+                    body, _ = await self._sent(partial(ask, selector=selector, start=start))
+                async with self._decoding:
+                    return await paced(series.decode(body))
         except Exception as error:
             cause = self._api.discreet(describe(error))
             self.failures[cause.reason] += 1

@@ -17,6 +17,8 @@ from apiservice.wire.quantity import to_milli
 
 MAX_VALUES: Final = 50_000
 """Series of one answer that are read."""
+MAX_PARTS: Final = 1_000_000
+"""Commas of one answer: each takes up to 80 bytes of memory while the answer is decoded."""
 _STEP: Final = 128
 
 NAN: Final = "nan"
@@ -68,9 +70,12 @@ def decode(body: bytes, ahead: float) -> Steps[Vector]:
         ahead: seconds by which the engine's clock is ahead of the local clock.
 
     Raises:
-        SourceError: ``not_json``, ``query`` for an error of the engine, ``result_type`` for a
-            matrix or string, ``partial`` if existing series may be missing.
+        SourceError: ``too_large`` for too many parts, ``not_json``, ``query`` for an error of the
+            engine, ``result_type`` for a matrix or string, ``partial`` if existing series may be
+            missing.
     """
+    if body.count(b",") > MAX_PARTS:
+        raise SourceError("too_large", f"the answer has more than {MAX_PARTS} labels and values")
     said = result_of(body)
     if said.partial:
         why = "; ".join(said.warnings[:2])[:300] or "reported by the engine"

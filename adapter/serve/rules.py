@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -36,6 +37,7 @@ def rule_options(settings: Settings) -> RuleOptions | None:
         relist_interval=rules.relist_interval,
         max_age=rules.max_age,
         cache=rules.cache,
+        max_bytes=rules.max_bytes,
         widen=rules.widen,
         interval=rules.interval,
         prefer_rules=rules.prefer == "rules",
@@ -109,7 +111,8 @@ def build_rules(settings: Settings, objects: ObjectLookup, client: Any) -> RuleS
         log.warning("rules file", file=str(options.file), problem=_NOT_SERVED)
     oldest = telemetry_options(settings).oldest
     try:
-        store = RuleStore(prometheus_options(settings), StoreOptions(options.cache, oldest))
+        prometheus = replace(prometheus_options(settings), max_bytes=options.max_bytes)
+        store = RuleStore(prometheus, StoreOptions(options.cache, oldest))
     except CredentialError as error:
         raise ConfigError([f"source.prometheus: {error}"]) from None
     return RuleService(options, rules, store, objects, _asker(client))

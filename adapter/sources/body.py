@@ -21,8 +21,14 @@ Take = Callable[[int], Awaitable[None]]
 """Accounts for so many more bytes that are read; waits while there is no room for them."""
 
 
-async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_body(
+    response: aiohttp.ClientResponse, limit: int, take: Take | None = None
+) -> bytes:
     """Return the decompressed body, for a session made with ``auto_decompress=False``.
+
+    Args:
+        limit: see :func:`decoded`.
+        take: see :func:`decoded`.
 
     Raises:
         SourceError: see :func:`decoded`.
@@ -31,7 +37,7 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     encoding = response.headers.get("Content-Encoding", "identity")
     chunks = response.content.iter_chunked(_CHUNK)
     try:
-        return await decoded(chunks, encoding, limit, response.content_length or 0)
+        return await decoded(chunks, encoding, limit, response.content_length or 0, take)
     except aiohttp.ClientPayloadError as error:
         raise SourceError("truncated", "the answer is incomplete") from error
 

@@ -52,6 +52,16 @@ async def _deep(request: web.Request) -> web.StreamResponse:
     return web.Response(body=b"[" * 1_000_000, content_type="application/json")
 
 
+async def _parts(request: web.Request) -> web.Response:
+    """Answer with millions of elements, each of which takes many times its bytes in memory."""
+    rows = b"[%s0]" % (b"0," * (6 << 20))
+    data = (
+        rows if request.path.endswith("/series") else b'{"resultType":"vector","result":%s}' % rows
+    )
+    body = b'{"status":"success","data":%s}' % data
+    return web.Response(body=body, content_type="application/json")
+
+
 async def _redirecting(request: web.Request) -> web.StreamResponse:
     raise web.HTTPFound(f"https://{request.host}/elsewhere")
 
@@ -74,6 +84,7 @@ STORE: Final[dict[str, Handler]] = {
     "endless": _endless,
     "garbage": _garbage,
     "deep": _deep,
+    "parts": _parts,
     "redirecting": _redirecting,
     "many": _many,
 }

@@ -53,6 +53,29 @@ class Case:
 
 GMA = {"job": "gma"}
 POOL = {"job": "pool"}
+LLM = 'namespace="ml",horizontalpodautoscaler="llm",instance="ksm"'
+SHOP = 'namespace="web",horizontalpodautoscaler="shop",instance="ksm"'
+FIXED = 'namespace="ml",horizontalpodautoscaler="fixed",instance="ksm"'
+_HPA = "kube_horizontalpodautoscaler"
+
+
+def hpa(about: str, metric: str = "gpu_utilization", low: int = 1, high: int = 8) -> dict[str, str]:
+    """What kube-state-metrics always says of an HPA."""
+    return {
+        f"{_HPA}_spec_min_replicas{{{about}}}": level(low, low),
+        f"{_HPA}_spec_max_replicas{{{about}}}": level(high, high),
+        f'{_HPA}_spec_target_metric{{{about},metric_name="{metric}"}}': level(70, 70),
+    }
+
+
+def waiting(pod: str, bad: float, resource: str = "nvidia_com_gpu") -> dict[str, str]:
+    """A pod that is not scheduled while something is wrong."""
+    about = f'namespace="ml",pod="{pod}",instance="ksm"'
+    return {
+        f'kube_pod_status_scheduled{{{about},condition="false"}}': level(0, bad),
+        f'kube_pod_container_resource_requests{{{about},resource="{resource}"}}': level(1, 1),
+    }
+
 
 CASES = [
     Case(
@@ -393,6 +416,57 @@ CASES = [
         "The daily budget limits 1 orders of headroom.",
         "info",
         {**POOL, "reason": "budget"},
+    ),
+    Case(
+        "GpuHpaAtMaximum",
+        {
+            **hpa(LLM),
+            f"{_HPA}_status_desired_replicas{{{LLM}}}": level(5, 8),
+            # An HPA on cpu, and one whose minimum is its maximum.
+            **hpa(SHOP, "cpu"),
+            f"{_HPA}_status_desired_replicas{{{SHOP}}}": level(8, 8),
+            **hpa(FIXED, low=2, high=2),
+            f"{_HPA}_status_desired_replicas{{{FIXED}}}": level(2, 2),
+        },
+        "HPA ml/llm is at its maximum of 8 replicas.",
+        labels={"namespace": "ml", "horizontalpodautoscaler": "llm"},
+    ),
+    Case(
+        "GpuHpaInactive",
+        {
+            # KEDA puts the number of the trigger before the name of its metric.
+            **hpa(LLM, "s0-gpu_utilization"),
+            f'{_HPA}_status_condition{{{LLM},condition="ScalingActive",status="false"}}': level(
+                0, 1
+            ),
+            f"{_HPA}_status_current_replicas{{{LLM}}}": level(2, 2),
+            # Scaled to zero, and an HPA on cpu.
+            **hpa(FIXED),
+            f'{_HPA}_status_condition{{{FIXED},condition="ScalingActive",status="false"}}': level(
+                1, 1
+            ),
+            f"{_HPA}_status_current_replicas{{{FIXED}}}": level(0, 0),
+            **hpa(SHOP, "cpu"),
+            f'{_HPA}_status_condition{{{SHOP},condition="ScalingActive",status="false"}}': level(
+                1, 1
+            ),
+            f"{_HPA}_status_current_replicas{{{SHOP}}}": level(1, 1),
+        },
+        "HPA ml/llm cannot compute a replica count.",
+        labels={"namespace": "ml", "horizontalpodautoscaler": "llm"},
+    ),
+    Case(
+        "GpuPodsPending",
+        {
+            **waiting("llm-1", 1),
+            **waiting("llm-2", 1, "gpu_intel_com_i915"),
+            **waiting("llm-3", 0),
+            # Headroom waits on purpose, and this pod waits for something else.
+            **waiting("gpu-headroom-0123456789-x", 1),
+            **waiting("shop-1", 1, "cpu"),
+        },
+        "2 pods in namespace ml wait for a GPU.",
+        labels={"namespace": "ml"},
     ),
     Case(
         "GpuNodepoolHistoryNotKept",

@@ -20,6 +20,9 @@ APISERVICES = "|".join(
     )
 )
 """As a string literal of PromQL."""
+METRICS = "(?i)(s[0-9]+-)?(gpu|inference|dcgm)_.*"
+RUNBOOK = "docs/troubleshooting.md"
+"""Where a chart without a home has it, in the repository."""
 
 Rule = dict[str, Any]
 
@@ -40,6 +43,7 @@ def _rule(row: Rule, runbook: str, selector: str) -> Rule:
         row["expr"]
         .replace("$threshold", str(row.get("threshold", "")))
         .replace("$selector", selector)
+        .replace("$metrics", METRICS)
         .replace("$namespace", NAMESPACE)
         .replace("$deployment", DEPLOYMENT)
         .replace("$apiservices", APISERVICES)
@@ -48,8 +52,11 @@ def _rule(row: Rule, runbook: str, selector: str) -> Rule:
         "summary": row["summary"],
         "description": row["description"].replace("$namespace", NAMESPACE),
     }
+    anchor = f"#{row['alert'].lower()}"
     if runbook:
-        notes["runbook_url"] = f"{runbook}#{row['alert'].lower()}"
+        notes["runbook_url"] = runbook + anchor
+    else:
+        notes["runbook"] = RUNBOOK + anchor
     return {
         "alert": row["alert"],
         "expr": expr,

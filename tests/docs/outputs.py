@@ -6,7 +6,7 @@ tests/docs/test_outputs.py compares them. The names are:
 
 ==================  ============================================================================
 ``doctor ID``       the lines that ``doctor`` prints about a check, with the check's first fault of
-                    tests/adapter/doctor/faults.py; ``doctor ID/FAULT`` names another fault
+                    tests/adapter/doctor/faults; ``doctor ID/FAULT`` names another fault
 others              a text of tests/adapter/explain/texts, or one of :data:`OTHERS`
 ==================  ============================================================================
 """
@@ -32,7 +32,7 @@ from adapter.top.state import TopState
 from tests.adapter.clientapi import api_server
 from tests.adapter.commandline import invoke
 from tests.adapter.doctor.clean import clean
-from tests.adapter.doctor.faults import FAULTS
+from tests.adapter.doctor.faults.every import FAULTS
 from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.explain.test_pods_and_nodes import GPU
 from tests.adapter.idle.test_idle_command import TABLE

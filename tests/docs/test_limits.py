@@ -11,7 +11,16 @@ import pytest
 from adapter.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
-SECTIONS = ("server.", "authentication.", "cluster.", "source.", "values.", "keda.", "nodepool.")
+SECTIONS = (
+    "server.",
+    "authentication.",
+    "cluster.",
+    "source.",
+    "values.",
+    "keda.",
+    "nodepool.",
+    "rules.",
+)
 
 
 class Bound(NamedTuple):
@@ -46,7 +55,7 @@ def written(value: float) -> set[str]:
 
 
 BOUNDS = bounds()
-NUMBERS = [bound for bound in BOUNDS if isinstance(default(bound.setting), int | float)]
+NUMBERS = [bound for bound in BOUNDS if type(default(bound.setting)) in (int, float)]
 
 
 @pytest.mark.parametrize("bound", NUMBERS, ids=lambda bound: bound.setting)

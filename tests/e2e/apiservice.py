@@ -12,7 +12,7 @@ SERVICE = "gpu-metrics-adapter"
 DNS = (f"{SERVICE}.{NAMESPACE}.svc",)
 """The name the API server checks a serving certificate against."""
 
-CUSTOM = (("custom.metrics.k8s.io", "v1beta2", 200), ("custom.metrics.k8s.io", "v1beta1", 100))
+CUSTOM = (("custom.metrics.k8s.io", "v1beta2", 50), ("custom.metrics.k8s.io", "v1beta1", 100))
 EXTERNAL = (("external.metrics.k8s.io", "v1beta1", 100),)
 VIEW = (("view.gpu-metrics-adapter.io", "v1alpha1", 100),)
 CHARTED = CUSTOM + VIEW

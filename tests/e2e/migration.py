@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.e2e import programs
+from tests.e2e.pageserver import PageServer
 from tests.e2e.process import Process, free_port
 from tests.e2e.prometheus import Prometheus
 
@@ -64,35 +63,21 @@ def keda_triggers(namespace: str, store: str, scaler: str) -> tuple[dict[str, An
     return before, after
 
 
-class ServerPages:
-    """Pages of inference servers on loopback. ``/NAME`` has the queue of that server."""
+class ServerPages(PageServer):
+    """Pages of inference servers. ``/NAME`` has the queue of that server."""
 
     def __init__(self, waiting: Mapping[str, int]) -> None:
         self.waiting = waiting
-        pages = self
+        super().__init__(self._page)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                queue = pages.waiting[self.path.lstrip("/")]
-                body = (
-                    f'vllm:num_requests_waiting{{model_name="m"}} {queue}\n'
-                    f'vllm:num_requests_running{{model_name="m"}} {queue * 10}\n'
-                ).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+    def _page(self, path: str) -> str:
+        queue = self.waiting[path.lstrip("/")]
+        return (
+            f'vllm:num_requests_waiting{{model_name="m"}} {queue}\n'
+            f'vllm:num_requests_running{{model_name="m"}} {queue * 10}\n'
+        )
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-
-    def job(self, namespace: str) -> dict[str, Any]:
+    def pods_job(self, namespace: str) -> dict[str, Any]:
         """Return the scrape job of a PodMonitor: target labels name the pod."""
         targets = [
             {
@@ -102,11 +87,6 @@ class ServerPages:
             for pod in self.waiting
         ]
         return {"job_name": "inference", "static_configs": targets}
-
-    def stop(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class Peer:

@@ -1,4 +1,4 @@
-"""The container of a pod of our image: a process in bubblewrap that follows the pod's spec.
+"""The container of a pod of a known image: a process in bubblewrap that follows the pod's spec.
 
 It replaces a container runtime: a root file system of the image (only the programs of this machine,
 Python's environment and the sources), a separate process table with the program as process 1, the
@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.e2e import podusers, programs
 from tests.e2e.cluster import Object
@@ -24,18 +24,40 @@ from tests.e2e.podenvironment import PYTHON, expanded, variables
 from tests.e2e.podsandbox import Sandbox
 from tests.e2e.podvolumes import Lookup, Volumes
 
-ENTRYPOINT = [sys.executable, "-P", "-m", "adapter"]
+ENTRYPOINT = (sys.executable, "-P", "-m", "adapter")
+OURS, PEER = "gpu-metrics-adapter", "prometheus-adapter"
+"""The last parts of the images' names in any registry."""
 USER = 65532
 """The defaults of the image."""
+_SYSTEM = (Path("/usr"), Path("/etc/ssl"), Path("/etc/ld.so.cache"))
 _IMAGE = (
-    Path("/usr"),
-    Path("/etc/ssl"),
-    Path("/etc/ld.so.cache"),
+    *_SYSTEM,
     PYTHON,
     Path(sys.base_prefix),
     programs.ROOT / "adapter",
     programs.ROOT / "apiservice",
 )
+
+
+class Image(NamedTuple):
+    """What a container has from its image."""
+
+    entrypoint: Sequence[str]
+    files: Mapping[Path, Path]
+    """Path in the container -> path on this machine."""
+
+
+def image_of(pod: Object) -> Image | None:
+    """Return the image of a pod that really runs; None for every other one."""
+    name = str(pod["spec"]["containers"][0]["image"]).rpartition("/")[2]
+    name = name.partition(":")[0].partition("@")[0]
+    if name == OURS:
+        return Image(ENTRYPOINT, {path: path for path in _IMAGE if path.exists()})
+    if name == PEER:
+        system = {path: path for path in _SYSTEM if path.exists()}
+        # The arguments of its chart begin with the program.
+        return Image((), system | {Path("/adapter"): programs.find(programs.PROMETHEUS_ADAPTER)})
+    return None
 
 
 class Container:
@@ -51,14 +73,16 @@ class Container:
         log: Path,
     ) -> None:
         self.spec = spec
+        image = image_of(pod)
+        assert image is not None, f"{pod['metadata']['name']}: its image is not known"
         environment = variables(pod, self.spec, sandbox.address, lookup)
         reading, writing = os.pipe()
         command = [
             *sandbox.enter,
-            *_bubblewrap(pod, self.spec, volumes, environment),
+            *_bubblewrap(pod, self.spec, volumes, environment, image.files),
             *("--info-fd", str(writing)),
             *_user(pod, self.spec),
-            *self.spec.get("command", ENTRYPOINT),
+            *self.spec.get("command", image.entrypoint),
             *(expanded(each, environment) for each in self.spec.get("args", ())),
         ]
         with log.open("ab") as sink:
@@ -100,6 +124,7 @@ def _bubblewrap(
     container: Mapping[str, Any],
     volumes: Volumes,
     environment: Mapping[str, str],
+    image: Mapping[Path, Path],
 ) -> list[str]:
     mounts = [
         ("--bind" if not row.get("readOnly") else "--ro-bind", volumes.path(row["name"]), row)
@@ -107,14 +132,13 @@ def _bubblewrap(
     ]
     if unknown := [row for _, _, row in mounts if row.keys() & {"subPath", "subPathExpr"}]:
         raise NotImplementedError(f"volume mounts {unknown}")
-    image = [path for path in _IMAGE if path.exists()]
     targets = [*image, *(Path(row["mountPath"]) for _, _, row in mounts)]
     arguments = [
         *("--die-with-parent", "--as-pid-1", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
         *("--hostname", pod["metadata"]["name"]),
         *_folders(targets),
         *("--perms", "1777", "--dir", "/tmp"),
-        *(part for path in image for part in ("--ro-bind", str(path), str(path))),
+        *(part for path in image for part in ("--ro-bind", str(image[path]), str(path))),
         *(
             part
             for name in ("bin", "lib", "lib64")
@@ -128,7 +152,7 @@ def _bubblewrap(
     over = [Path(row["mountPath"]) for _, _, row in mounts]
     hidden = [path for path in image if any(map(path.is_relative_to, over))]
     arguments += _folders(hidden)
-    arguments += [part for path in hidden for part in ("--ro-bind", str(path), str(path))]
+    arguments += [part for path in hidden for part in ("--ro-bind", str(image[path]), str(path))]
     if container.get("securityContext", {}).get("readOnlyRootFilesystem"):
         arguments += ["--remount-ro", "/"]
     arguments += ["--chdir", container.get("workingDir", "/"), "--clearenv"]

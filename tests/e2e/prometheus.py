@@ -19,6 +19,7 @@ class Prometheus:
         exporters: node name -> port.
         honor_labels: treatment of the labels pod, namespace and container of the exporter.
         jobs: further scrape jobs in the format of ``scrape_configs``.
+        host: where it listens.
     """
 
     def __init__(
@@ -29,9 +30,10 @@ class Prometheus:
         *,
         honor_labels: bool,
         jobs: Sequence[Mapping[str, object]] = (),
+        host: str = "127.0.0.1",
     ) -> None:
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         config = folder / f"{name}.yml"
         config.write_text(yaml.safe_dump(_config(exporters, honor_labels, jobs)))
         self.process = Process(
@@ -39,7 +41,7 @@ class Prometheus:
                 programs.find(programs.PROMETHEUS),
                 f"--config.file={config}",
                 f"--storage.tsdb.path={folder / name}",
-                f"--web.listen-address=127.0.0.1:{self.port}",
+                f"--web.listen-address={host}:{self.port}",
                 "--log.level=warn",
             ],
             folder / f"{name}.log",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +18,7 @@ from tests.e2e.apiservice import ensure_namespace
 from tests.e2e.cluster import Cluster
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.migration import Peer
+from tests.e2e.pageserver import PageServer
 from tests.e2e.process import wait_until
 from tests.e2e.prometheus import Prometheus
 from tests.e2e.publicpage import public_page
@@ -114,36 +113,13 @@ def page(seconds: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Pages:
-    """Serves a page on loopback.
+def _pages(page: Callable[[float], str]) -> PageServer:
+    """Serve a page whose counters grow by the same number from one scrape to the next.
 
-    Its counters grow by the same number from one scrape to the next, so that two adapters that ask
-    for a rate at different times get the same one.
+    Two adapters that ask for a rate at different times then get the same one.
     """
-
-    def __init__(self, page: Callable[[float], str]) -> None:
-        scrapes = count(1)
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = page(next(scrapes)).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    scrapes = count(1)
+    return PageServer(lambda _: page(next(scrapes)))
 
 
 def _everything(seconds: float) -> str:
@@ -177,14 +153,10 @@ class RuleStage:
         self._stack.close()
 
     def _store(self, stack: ExitStack, name: str, page: Callable[[float], str]) -> Prometheus:
-        pages = _Pages(page)
+        pages = _pages(page)
         stack.callback(pages.stop)
-        job = {
-            "job_name": "everything",
-            "honor_labels": True,
-            "static_configs": [{"targets": [f"127.0.0.1:{pages.port}"]}],
-        }
-        store = Prometheus(self.folder, name, {}, honor_labels=True, jobs=[job])
+        jobs = [pages.job("everything")]
+        store = Prometheus(self.folder, name, {}, honor_labels=True, jobs=jobs)
         store.start()
         stack.callback(store.stop)
         return store

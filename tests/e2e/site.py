@@ -1,8 +1,8 @@
 """A whole cluster on one machine, for installations of the chart.
 
-Pods of our image are processes with their own addresses, accounts and volumes. The API server
-reaches them through the EndpointSlices of the real controller. GPU nodes and the pods on them are
-simulated.
+Pods of our image, and of prometheus-adapter's, are processes with their own addresses, accounts
+and volumes. The API server reaches them through the EndpointSlices of the real controller. GPU
+nodes and the pods on them are simulated.
 """
 
 from __future__ import annotations
@@ -115,11 +115,11 @@ class Site:
         )
         return self._checked(done, check)
 
-    def shell(self, command: str) -> str:
-        """Run a shell command in the repository's root; return its output."""
+    def shell(self, command: str, folder: Path = programs.ROOT) -> str:
+        """Run a shell command, in the repository's root by default; return its output."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
-            cwd=programs.ROOT,
+            cwd=folder,
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -129,7 +129,7 @@ class Site:
         return self._checked(done, True).stdout
 
     def pods(self, selector: str = "") -> list[PodRunner]:
-        """Return the running and terminating pods of our image, oldest first.
+        """Return the running and terminating pods that are processes, oldest first.
 
         Args:
             selector: comma-separated ``key=value``; all must match.

@@ -1,4 +1,4 @@
-"""Scheduler and kubelet of a site: pods of our image really run, others are simulated."""
+"""Scheduler and kubelet of a site: pods of known images really run, others are simulated."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 
 from tests.e2e.cluster import Cluster, Object, Watch
 from tests.e2e.kubelet import Kubelet
+from tests.e2e.podcontainer import image_of
 from tests.e2e.podrunner import PodRunner
 from tests.e2e.podsandbox import next_address
 from tests.e2e.privatenetwork import GATEWAY
-
-IMAGE = "gpu-metrics-adapter"
-"""The last part of our image's name in any registry."""
 
 
 class SiteKubelet(Kubelet):
@@ -47,7 +45,7 @@ class SiteKubelet(Kubelet):
             runner.join()
 
     def ours(self) -> list[PodRunner]:
-        """Return the running and terminating pods of our image, oldest first."""
+        """Return the running and terminating pods that are processes, oldest first."""
         with self._guard:
             return [runner for runner in self._runners.values() if not runner.ended]
 
@@ -72,7 +70,7 @@ class SiteKubelet(Kubelet):
 
     def _step(self, pod: Object, path: str) -> None:
         meta, spec = pod["metadata"], pod["spec"]
-        if not spec.get("nodeName") or not _ours(pod):
+        if not spec.get("nodeName") or image_of(pod) is None:
             super()._step(pod, path)
             return
         with self._guard:
@@ -105,8 +103,3 @@ class SiteKubelet(Kubelet):
                 self._objects[key] = obj | {"kind": kind}
 
         return changed
-
-
-def _ours(pod: Object) -> bool:
-    image = str(pod["spec"]["containers"][0]["image"])
-    return image.rpartition("/")[2].partition(":")[0].partition("@")[0] == IMAGE

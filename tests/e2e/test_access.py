@@ -69,7 +69,7 @@ def test_kubectl_discovers_the_group(stage: Stage) -> None:
     resources = kubectl(stage, "api-resources")
     assert (resources.returncode, resources.stderr) == (0, "")
     group = json.loads(kubectl(stage, "get", "--raw", f"/apis/{GROUP}").stdout)
-    assert group["preferredVersion"]["version"] == "v1beta2"
+    assert group["preferredVersion"]["version"] == "v1beta1"
     listed = json.loads(kubectl(stage, "get", "--raw", f"/apis/{GROUP}/v1beta2").stdout)
     rows = {row["name"]: row for row in listed["resources"]}
     assert rows[f"pods/{METRIC}"]["namespaced"] is True

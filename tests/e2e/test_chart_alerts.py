@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from adapter.serve.selfmetrics import FAMILIES
 from tests.charts.alertrules import rendered
 from tests.charts.test_pages import IN_A_CLUSTER, OTHERS, names, used
 from tests.e2e import programs
-from tests.e2e.apiservice import SERVICE
+from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import FOLDER, helm, one, render
 from tests.e2e.chartvalues import EVERYTHING, VALUES, WATCHED
 from tests.e2e.cluster import Object
@@ -26,8 +27,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 def rules(values: dict[str, Any]) -> list[dict[str, Any]]:
-    (group,) = one(render(values), "PrometheusRule")["spec"]["groups"]
-    found: list[dict[str, Any]] = group["rules"]
+    return [rule for group in groups(values) for rule in group["rules"]]
+
+
+def groups(values: dict[str, Any], chart: Path = FOLDER) -> list[dict[str, Any]]:
+    done = helm("template", SERVICE, chart, f"--namespace={NAMESPACE}", values=values)
+    assert done.returncode == 0, done.stderr
+    objects = [row for row in yaml.safe_load_all(done.stdout) if row is not None]
+    found: list[dict[str, Any]] = one(objects, "PrometheusRule")["spec"]["groups"]
     return found
 
 
@@ -74,6 +81,44 @@ def test_single_alerts_can_be_changed() -> None:
     assert plain["annotations"]["runbook_url"] == (
         "https://runbooks.example/gpu#gpumetricsadapterconfigrefused"
     )
+
+
+def test_the_alerts_of_workloads_are_a_group_that_can_be_turned_off() -> None:
+    least: dict[str, Any] = {"alerts": {"enabled": True}}
+    own, workloads = groups(least)
+    assert workloads["name"] == f"{SERVICE}-workloads"
+    assert [rule["alert"] for rule in workloads["rules"]] == [
+        "GpuHpaAtMaximum",
+        "GpuHpaInactive",
+        "GpuPodsPending",
+        "GpuMetricsAdapterDevicesIdle",
+    ]
+    least["alerts"]["workloads"] = {"enabled": False}
+    assert groups(least) == [own]
+    least["alerts"]["workloads"] = {"metrics": "queue_.*"}
+    assert 'metric_name=~"queue_.*"' in groups(least)[1]["rules"][0]["expr"]
+
+
+def test_the_runbook_is_at_the_home_of_the_chart(tmp_path: Path) -> None:
+    """Without a home, the annotation has no link that leads nowhere."""
+    least: dict[str, Any] = {"alerts": {"enabled": True}}
+    copy = tmp_path / "chart"
+    shutil.copytree(FOLDER, copy)
+    file = copy / "Chart.yaml"
+    chart = yaml.safe_load(file.read_text())
+
+    def notes(home: str) -> dict[str, str]:
+        file.write_text(yaml.safe_dump({**chart, "home": home}))
+        found: dict[str, str] = groups(least, copy)[0]["rules"][0]["annotations"]
+        return found
+
+    page = "docs/troubleshooting.md#gpumetricsadapterabsent"
+    assert notes("")["runbook"] == page
+    given = notes("https://code.example/team/gma/")
+    assert given["runbook_url"] == (
+        f"https://code.example/team/gma/blob/v{chart['version']}/{page}"
+    )
+    assert "runbook" not in given
 
 
 def test_alerts_of_disabled_features_are_left_out() -> None:

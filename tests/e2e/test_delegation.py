@@ -64,7 +64,9 @@ def delegated(running_stage: Stage) -> Iterator[Delegated]:
         pages = ServerPages({"queue-0": 4})
         stack.callback(pages.stop)
         ports = {node: exporter.port for node, exporter in stage.exporters.items()}
-        store = Prometheus(stage.folder, SPACE, ports, honor_labels=False, jobs=[pages.job(QUEUE)])
+        store = Prometheus(
+            stage.folder, SPACE, ports, honor_labels=False, jobs=[pages.pods_job(QUEUE)]
+        )
         store.start()
         stack.callback(store.stop)
         peer = Peer(stage.folder, stage.plane.kubeconfig, store, name="delegate")

@@ -15,16 +15,15 @@ import pytest
 
 from apiservice.tls.authority import read_authority
 from tests.adapter.world import shared_page
-from tests.e2e import doctorfaultsofothers
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, wait_available
 from tests.e2e.chart import FOLDER
 from tests.e2e.cluster import DEPLOYMENTS, PODS, Object, condition
 from tests.e2e.doctorcommand import checked, doctor, found_by
-from tests.e2e.doctorfaults import (
+from tests.e2e.doctorfaults.every import FAULTS
+from tests.e2e.doctorfaults.installation import RELEASE
+from tests.e2e.doctorfaults.register import (
     CHAT,
-    FAULTS,
     MAIN_HPA,
-    RELEASE,
     THIRD,
     UNATTRIBUTED,
     WHOLE,
@@ -55,8 +54,6 @@ SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 SERVE = f"app.kubernetes.io/name={SERVICE}"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
-FAULT_MODULES = (doctorfaultsofothers,)
-"""Modules whose import adds to the faults."""
 LAB = {"GMA003"}
 """The front-proxy CA of the lab is valid for a day."""
 

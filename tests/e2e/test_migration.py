@@ -53,7 +53,9 @@ def both(running_stage: Stage) -> Iterator[Both]:
         pages = ServerPages({name: 3 + index for index, name in enumerate(names)})
         stack.callback(pages.stop)
         ports = {node: exporter.port for node, exporter in stage.exporters.items()}
-        store = Prometheus(stage.folder, SPACE, ports, honor_labels=False, jobs=[pages.job(SPACE)])
+        store = Prometheus(
+            stage.folder, SPACE, ports, honor_labels=False, jobs=[pages.pods_job(SPACE)]
+        )
         store.start()
         stack.callback(store.stop)
         scraped = (

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from adapter.sources.body import read_body
+from adapter.sources.body import Take, read_body
 from adapter.sources.errors import SourceError
 from adapter.sources.login.credentials import TlsClient
 from adapter.sources.login.port import Anonymous, Outgoing
@@ -51,10 +51,15 @@ class QueryApi:
         self._tls = TlsClient(options.ca_file, options.cert_file, options.key_file)
         self._shown: Mapping[str, str] = {}
 
-    async def ask(self, session: aiohttp.ClientSession, query: str) -> Answered:
+    async def ask(
+        self, session: aiohttp.ClientSession, query: str, take: Take | None = None
+    ) -> Answered:
         """Return the answer to one instant query; its status is 200.
 
         The session must not decompress.
+
+        Args:
+            take: accounts for the bytes of the answer, and may make the reader wait.
 
         Raises:
             SourceError: the engine rejected the query, or its answer is invalid.
@@ -62,31 +67,39 @@ class QueryApi:
         """
         seconds = max(1, round(self._options.timeout))
         return await self._admitted(
-            session, self._request(self.url, {"query": query, "timeout": f"{seconds}s"})
+            session, self._request(self.url, {"query": query, "timeout": f"{seconds}s"}), take
         )
 
     async def series(
-        self, session: aiohttp.ClientSession, selector: str, start: float, most: int
+        self,
+        session: aiohttp.ClientSession,
+        selector: str,
+        start: float,
+        most: int,
+        take: Take | None = None,
     ) -> Answered:
         """Return the label sets of the series that a selector matches; the status is 200.
 
         Args:
             start: epoch seconds; series without a sample since then are left out.
             most: series to return at most, for engines that know the parameter ``limit``.
+            take: see :meth:`ask`.
 
         Raises:
             as :meth:`ask` does.
         """
         form = {"match[]": selector, "start": f"{start:.3f}", "limit": str(most)}
-        return await self._admitted(session, self._request(self._series_url, form))
+        return await self._admitted(session, self._request(self._series_url, form), take)
 
-    async def _admitted(self, session: aiohttp.ClientSession, request: Outgoing) -> Answered:
+    async def _admitted(
+        self, session: aiohttp.ClientSession, request: Outgoing, take: Take | None
+    ) -> Answered:
         login = self._login
         shown = await login.headers(request)
-        answered = await self._send(session, request, shown)
+        answered = await self._send(session, request, shown, take)
         if answered.status == 401 and login.refused(shown):
             shown = await login.headers(request)
-            answered = await self._send(session, request, shown)
+            answered = await self._send(session, request, shown, take)
         self._shown = shown
         if answered.status != 200:
             raise refusal(answered.status, without(answered.body, self._secrets(shown)))
@@ -107,7 +120,11 @@ class QueryApi:
         yield from self._options.params.values()
 
     async def _send(
-        self, session: aiohttp.ClientSession, request: Outgoing, shown: Mapping[str, str]
+        self,
+        session: aiohttp.ClientSession,
+        request: Outgoing,
+        shown: Mapping[str, str],
+        take: Take | None,
     ) -> Answered:
         async with session.request(
             request.method,
@@ -121,7 +138,7 @@ class QueryApi:
             self._clock.heard(response.headers.get("Date"), response.headers.get("Age"))
             ahead = self._clock.ahead
             try:
-                body = await read_body(response, self._options.max_bytes)
+                body = await read_body(response, self._options.max_bytes, take)
             except SourceError:
                 response.close()
                 raise

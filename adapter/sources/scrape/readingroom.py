@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from weakref import WeakValueDictionary
 
 from adapter.exposition.limits import PageLimits
+from adapter.sources.byteroom import ByteRoom, HeldBytes
 from adapter.sources.scrape.labelmemory import LabelMemory
 
 
@@ -40,24 +41,18 @@ class ReadingRoom:
         self._places = asyncio.Semaphore(places)
         self._of_one_namespace = of_one_namespace
         self._namespaces: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self.free = page_bytes
-        """Bytes that the pages in progress have left."""
-        self.beyond = asyncio.Lock()
-        """Held by the one page that may exceed them."""
+        self._bytes = ByteRoom(page_bytes)
         self.labels = LabelMemory(label_bytes, limits.held)
         self.limits = limits
         self.max_bytes = max_bytes
         self._large, self._usual = asyncio.Lock(), asyncio.Lock()
 
     @asynccontextmanager
-    async def place(self, namespace: str) -> AsyncIterator[Hold]:
+    async def place(self, namespace: str) -> AsyncIterator[HeldBytes]:
         """Hold one place for the duration of the block."""
         async with self._of(namespace), self._places:
-            hold = Hold(self)
-            try:
-                yield hold
-            finally:
-                hold.release()
+            with self._bytes.hold() as held:
+                yield held
 
     def _of(self, namespace: str) -> AbstractAsyncContextManager[object]:
         if self._of_one_namespace is None:
@@ -75,27 +70,3 @@ class ReadingRoom:
         not for pages that wait.
         """
         return self._large if size >= self.limits.large else self._usual
-
-
-class Hold:
-    """The bytes of a room that one scrape holds."""
-
-    def __init__(self, room: ReadingRoom) -> None:
-        self._room = room
-        self._size = 0
-        self._beyond = False
-
-    async def take(self, size: int) -> None:
-        """Account for ``size`` more bytes; wait while there is no room for them."""
-        room = self._room
-        if not self._beyond and size > room.free:
-            await room.beyond.acquire()
-            self._beyond = True
-        room.free -= size
-        self._size += size
-
-    def release(self) -> None:
-        """Release all bytes; called once."""
-        self._room.free += self._size
-        if self._beyond:
-            self._room.beyond.release()

@@ -23,11 +23,12 @@ from adapter.devices.readpages import PageState
 from adapter.exposition.limits import EXPORTER, SERVER, PageLimits
 from adapter.exposition.page import LabelMemo, Page, parsing
 from adapter.exposition.samples import ScrapeResult, Sink
+from adapter.sources.byteroom import HeldBytes
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
 from adapter.sources.scrape.discovery import ScrapeTargets
 from adapter.sources.scrape.options import ScrapeOptions
-from adapter.sources.scrape.readingroom import Hold, ReadingRoom
+from adapter.sources.scrape.readingroom import ReadingRoom
 from adapter.sources.scrape.target import ScrapeTarget, TargetState, due, phase_of
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.turns import Turns
@@ -237,7 +238,7 @@ class ScrapeSource:
             room.labels.release(namespace, state.held)
 
     async def _scrape(
-        self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: Hold
+        self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: HeldBytes
     ) -> None:
         started = self._clock()
         self.scrapes += 1

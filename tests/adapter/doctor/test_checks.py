@@ -24,8 +24,9 @@ from tests.adapter.doctor.clean import (
     row,
     stored,
 )
-from tests.adapter.doctor.faults import FAULTS, VLLM, Fault, server_pod
-from tests.adapter.doctor.faultsofothers import FAULTS as OF_OTHERS
+from tests.adapter.doctor.faults.every import FAULTS, OF_OTHERS
+from tests.adapter.doctor.faults.register import Fault
+from tests.adapter.doctor.faults.servers import VLLM, server_pod
 
 CHECKS = {each.id: each for each in registered()}
 COMMANDS = ("kubectl ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")

@@ -14,7 +14,7 @@ from adapter.doctor.model import Finding
 from adapter.doctor.objects import SeenNode, read
 from adapter.doctor.runner import run
 from tests.adapter.doctor.clean import clean, node
-from tests.adapter.doctor.faults import only_on_a
+from tests.adapter.doctor.faults.exporters import only_on_a
 
 LABELS = {"app.kubernetes.io/name": "dcgm-exporter"}
 

@@ -23,7 +23,8 @@ from tests.adapter.doctor.clean import (
     own_workload,
     review,
 )
-from tests.adapter.doctor.faults import replace_b, unavailable
+from tests.adapter.doctor.faults.cluster import unavailable
+from tests.adapter.doctor.faults.exporters import replace_b
 
 SLOW: dict[str, Any] = {"container": {"env": []}}
 UNKNOWN = "tls: failed to verify certificate: x509: certificate signed by unknown authority"

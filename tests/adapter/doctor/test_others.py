@@ -27,7 +27,7 @@ from tests.adapter.doctor.clean import (
     container,
     own_workload,
 )
-from tests.adapter.doctor.faultsofothers import FAULTS
+from tests.adapter.doctor.faults.others import FAULTS
 
 BAD = RULES.replace("<<.Series>>", "<<.Serie>>")
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

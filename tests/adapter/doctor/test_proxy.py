@@ -17,7 +17,7 @@ from adapter.doctor.page import Trouble
 from adapter.doctor.runner import DoctorReport, Outcome, run
 from tests.adapter.clientapi import Json, api_server, forbidden, status_of
 from tests.adapter.doctor.clean import clean
-from tests.adapter.doctor.faults import KEY_B, trouble
+from tests.adapter.doctor.faults.register import KEY_B, trouble
 
 PATH = "/api/v1/namespaces/t/pods/p:9400/proxy/metrics"
 RIGHTS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -137,7 +137,11 @@ def test_manifests_move_the_apis_and_move_them_back(lab: Lab, tmp_path: Path) ->
     assert back[0] == {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": "v1beta1.custom.metrics.k8s.io", "labels": peer.LABELS},
+        "metadata": {
+            "name": "v1beta1.custom.metrics.k8s.io",
+            "labels": peer.LABELS,
+            "annotations": {"helm.sh/resource-policy": "keep"},
+        },
         "spec": peer.apiservice("v1beta1.custom.metrics.k8s.io")["spec"],
     }
 

@@ -6,12 +6,17 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from adapter.rules import series
 from adapter.rules import store as stores
 from adapter.rules import vector as vectors
 from adapter.rules.store import RuleAnswer, RuleStore, StoreOptions
 from adapter.rules.vector import decode
+from adapter.sources.byteroom import HeldBytes
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.errors import Unavailable
@@ -194,3 +199,60 @@ def test_a_remark_on_the_expression_is_not_a_loss() -> None:
         decode(vector(({}, "1"), warnings=["PromQL info: metric might be a counter"]), 0)
     )
     assert len(found.values) == 1
+
+
+async def test_answers_in_progress_share_a_bound_of_bytes(engine: Engine) -> None:
+    """Ten answers of almost the bound arrive at once: each is read, within the bound together."""
+    pad = b" " * 60_000
+    engine.answer = lambda query: (200, ONE + pad)
+    store = RuleStore(PrometheusOptions(engine.url, 60, max_bytes=1 << 16), StoreOptions(5, 60))
+    held: list[int] = []
+    take = HeldBytes.take
+
+    async def counted(self: HeldBytes, size: int) -> None:
+        await take(self, size)
+        held.append((1 << 16) - store._room.free)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(HeldBytes, "take", counted)
+        found = await asyncio.gather(*(ask(store, f"up{number}") for number in range(10)))
+    await store.close()
+    assert [len(each.vector.values) for each in found] == [1] * 10
+    assert 60_000 < max(held) <= 2 << 16
+    assert store._room.free == 1 << 16
+
+
+async def test_an_answer_beyond_the_bound_is_refused(engine: Engine) -> None:
+    engine.answer = lambda query: (200, ONE + b" " * 5000)
+    store = RuleStore(PrometheusOptions(engine.url, 60, max_bytes=4096), StoreOptions(5, 60))
+    with pytest.raises(Unavailable, match="too_large"):
+        await ask(store)
+    await store.close()
+    assert store._room.free == 4096
+
+
+def test_an_answer_with_very_many_parts_is_refused() -> None:
+    """Each would take ten times its bytes while the answer is decoded."""
+    rows = b"0," * vectors.MAX_PARTS
+    body = b'{"status":"success","data":{"resultType":"vector","result":[%s0,0]}}' % rows
+    with pytest.raises(SourceError) as refused:
+        at_once(decode(body, 0))
+    assert refused.value.reason == "too_large"
+    with pytest.raises(SourceError) as refused:
+        at_once(series.decode(b'{"status":"success","data":[%s0,0]}' % rows))
+    assert refused.value.reason == "too_large"
+
+
+TEXTS = st.text(max_size=8) | st.sampled_from(['"},{"', '"}]', '[{"', "\\", ","])
+
+
+@given(st.lists(st.dictionaries(TEXTS, TEXTS, min_size=1, max_size=4), min_size=1, max_size=6))
+def test_a_large_list_of_series_is_read_as_a_small_one(rows: list[dict[str, str]]) -> None:
+    """Engines write JSON without blanks, and a text in it contains no bare quotation mark."""
+    body = msgspec.json.encode({"status": "success", "warnings": ["w"], "data": rows})
+    small = at_once(series.decode(body))
+    with pytest.MonkeyPatch.context() as patched:
+        # The envelope may have as many commas as this, and the list has more.
+        patched.setattr(series, "MAX_PARTS", 2)
+        if body.count(b",") > 2:
+            assert at_once(series.decode(body)) == small

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from tests.e2e.apiservice import NAMESPACE
 from tests.e2e.cluster import Object
-from tests.e2e.doctorfaults import RELEASE, configured, fault
+from tests.e2e.doctorfaults.installation import RELEASE
+from tests.e2e.doctorfaults.register import configured, fault
 from tests.e2e.pagestand import made, patched
 from tests.e2e.site import Site
 

@@ -1,0 +1,20 @@
+"""Every fault: importing a module registers its faults."""
+
+from tests.adapter.doctor.faults import (  # noqa: F401 - imported for what they register
+    autoscaling,
+    cluster,
+    exporters,
+    hpas,
+    installation,
+    nodes,
+    pages,
+    servers,
+    stores,
+)
+from tests.adapter.doctor.faults.others import FAULTS as OF_OTHERS
+from tests.adapter.doctor.faults.register import FAULTS as REGISTERED
+
+FAULTS = dict(sorted(REGISTERED.items()))
+"""In the order of the checks, in every test process; modules are imported in different orders."""
+
+__all__ = ["FAULTS", "OF_OTHERS"]

@@ -1,0 +1,141 @@
+"""Faults of HPAs and their targets (GMA401 to GMA425)."""
+
+from __future__ import annotations
+
+from adapter.doctor.facts import Fact, Facts, SeenScaledObject
+from adapter.doctor.page import ExporterPage
+from tests.adapter.doctor.clean import (
+    LABELS,
+    external,
+    hpa,
+    metric,
+    pod,
+    workload,
+)
+from tests.adapter.doctor.faults.register import fault
+
+
+@fault("GMA401")
+def misspelt(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("gpu_utilisation"))])
+
+
+@fault("GMA402")
+def share_of_request(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(target={"type": "Utilization", "averageUtilization": 70}))])
+
+
+@fault("GMA402")
+def plain_value(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(target={"type": "Value", "value": "70"}))])
+
+
+@fault("GMA403")
+def above(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(average="150"))])
+
+
+@fault("GMA403")
+def percent_of_ratio(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "70"))])
+
+
+@fault("GMA404")
+def ratio_of_percent(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(average="700m"))])
+
+
+@fault("GMA404")
+def bytes_without_suffix(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("gpu_memory_used_bytes", "20"))])
+
+
+@fault("GMA404")
+def bytes_for_mebibytes(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("DCGM_FI_DEV_FB_USED", "20Gi"))])
+
+
+@fault("GMA405")
+def pinned(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(minReplicas=3, maxReplicas=3)])
+
+
+@fault("GMA406")
+def no_way_in(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(behavior={"scaleDown": {"selectPolicy": "Disabled"}})])
+
+
+@fault("GMA407")
+def no_way_out(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(behavior={"scaleUp": {"selectPolicy": "Disabled"}})])
+
+
+@fault("GMA408")
+def to_zero(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(minReplicas=0)])
+
+
+@fault("GMA409")
+def rejected(facts: Facts) -> None:
+    facts.offline = True
+    facts.hpas = Fact([hpa(minReplicas=9, origin="hpa.yaml")])
+
+
+@fault("GMA410")
+def without_metric(facts: Facts) -> None:
+    row = {
+        "type": "ScalingActive",
+        "status": "False",
+        "reason": "FailedGetPodsMetric",
+        "message": "no metrics returned",
+    }
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])
+
+
+@fault("GMA411")
+def maximum(facts: Facts) -> None:
+    row = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])
+
+
+@fault("GMA421")
+def gone(facts: Facts) -> None:
+    facts.workloads = Fact([workload("llama")])
+
+
+@fault("GMA422")
+def selects_nothing(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("gpu_utilization", app="other"))])
+
+
+@fault("GMA422")
+def without_pods(facts: Facts) -> None:
+    facts.pods = Fact([each for each in facts.pods.read() if each.pod.ref.namespace != "chat"])
+
+
+@fault("GMA423")
+def twice(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(), hpa(name="other")])
+
+
+@fault("GMA423")
+def keda_too(facts: Facts) -> None:
+    facts.scaledobjects = Fact([SeenScaledObject("chat", "llm", "Deployment", "llm")])
+
+
+@fault("GMA424")
+def on_cpu(facts: Facts) -> None:
+    facts.workloads = Fact([workload(gpus=0)])
+
+
+@fault("GMA425")
+def saturated(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(average="90"))])
+    page = ExporterPage("chat/llm-1", "gpu-a", "inference", "8000/metrics")
+    fields = frozenset({"vllm:num_requests_waiting"})
+    facts.server_pages = Fact({"chat/llm-1": _with(page, fields)})
+    facts.pods = Fact([*facts.pods.read(), pod("llm-3", labels=LABELS)])
+
+
+def _with(page: ExporterPage, fields: frozenset[str]) -> ExporterPage:
+    return ExporterPage(page.pod, page.node, page.rule, page.url, fields=fields)

@@ -1,0 +1,131 @@
+"""Faults of HPAs and their targets (GMA401 to GMA425)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.adapter.world import shared_page
+from tests.e2e.cluster import HPAS, condition
+from tests.e2e.doctorfaults.register import (
+    CHAT,
+    MAIN_HPA,
+    VLLM,
+    fault,
+    hpa_with,
+    metric_of,
+    pods_metric,
+    server,
+)
+from tests.e2e.pagestand import made, stand
+from tests.e2e.site import Site
+from tests.e2e.stage import autoscaler, deployment
+
+IDLE_HPA = f"{HPAS.format(ns=CHAT)}/idle"
+
+
+@fault("GMA401")
+def a_metric_that_does_not_exist(site: Site) -> Iterator[None]:
+    with metric_of(site, IDLE_HPA, "gpu_utilisation"):
+        yield
+
+
+@fault("GMA402")
+def a_type_of_target_that_pods_do_not_have(site: Site) -> Iterator[None]:
+    metrics = pods_metric("gpu_utilization", kind="Value")
+    with hpa_with(site, IDLE_HPA, metrics=metrics):
+        yield
+
+
+@fault("GMA403")
+def a_target_above_the_maximum(site: Site) -> Iterator[None]:
+    with hpa_with(site, IDLE_HPA, metrics=pods_metric("gpu_utilization", "150")):
+        yield
+
+
+@fault("GMA404")
+def a_target_in_the_wrong_unit(site: Site) -> Iterator[None]:
+    with hpa_with(site, IDLE_HPA, metrics=pods_metric("gpu_utilization", "700m")):
+        yield
+
+
+@fault("GMA405")
+def no_room_to_scale(site: Site) -> Iterator[None]:
+    with hpa_with(site, IDLE_HPA, minReplicas=6):
+        yield
+
+
+@fault("GMA406")
+def a_behavior_that_never_scales_in(site: Site) -> Iterator[None]:
+    with hpa_with(site, IDLE_HPA, behavior={"scaleDown": {"selectPolicy": "Disabled"}}):
+        yield
+
+
+@fault("GMA407")
+def a_behavior_that_never_scales_out(site: Site) -> Iterator[None]:
+    with hpa_with(site, IDLE_HPA, behavior={"scaleUp": {"selectPolicy": "Disabled"}}):
+        yield
+
+
+@fault("GMA411")
+def an_hpa_at_its_maximum(site: Site) -> Iterator[None]:
+    with hpa_with(site, MAIN_HPA, maxReplicas=2):
+        site.load.set(CHAT, 200)
+        site.admin.wait(
+            MAIN_HPA,
+            lambda obj: condition(obj, "ScalingLimited") == ("True", "TooManyReplicas"),
+            "it wants more",
+        )
+        yield
+    site.load.set(CHAT, 60)
+    site.admin.wait(
+        MAIN_HPA, lambda obj: condition(obj, "ScalingLimited")[0] == "False", "it wants no more"
+    )
+
+
+@fault("GMA421")
+def a_target_that_does_not_exist(site: Site) -> Iterator[None]:
+    made_up = autoscaler(CHAT, metric="gpu_utilization")
+    made_up["metadata"]["name"] = "lost"
+    made_up["spec"]["scaleTargetRef"]["name"] = "inferense"
+    with made(site, made_up):
+        yield
+
+
+@fault("GMA422")
+def a_selector_that_matches_nothing(site: Site) -> Iterator[None]:
+    metric = {"name": "gpu_utilization", "selector": {"matchLabels": {"app": "nobody"}}}
+    target = {"type": "AverageValue", "averageValue": "70"}
+    rows = [{"type": "External", "external": {"metric": metric, "target": target}}]
+    with hpa_with(site, IDLE_HPA, metrics=rows):
+        yield
+
+
+@fault("GMA423", also=("GMA410",))
+def two_hpas_for_one_workload(site: Site) -> Iterator[None]:
+    second = autoscaler(CHAT, metric="gpu_utilization")
+    second["metadata"]["name"] = "second"
+    second["spec"]["scaleTargetRef"]["name"] = "idle"
+    with made(site, second):
+        yield
+
+
+@fault("GMA424")
+def a_workload_without_gpus(site: Site) -> Iterator[None]:
+    cpu = deployment(CHAT, 0)
+    cpu["metadata"]["name"] = "cpu"
+    cpu["spec"]["template"]["spec"]["containers"][0].pop("resources")
+    second = autoscaler(CHAT, metric="gpu_utilization")
+    second["metadata"]["name"] = "cpu"
+    second["spec"]["scaleTargetRef"]["name"] = "cpu"
+    with made(site, cpu, second):
+        yield
+
+
+@fault("GMA425")
+def a_server_that_scales_on_saturated_utilization(site: Site) -> Iterator[None]:
+    page = shared_page(VLLM).encode()
+    with (
+        hpa_with(site, IDLE_HPA, metrics=pods_metric("gpu_utilization", "90")),
+        stand(site, server(scrape="true"), 8000, page),
+    ):
+        yield
