@@ -17,7 +17,7 @@ from adapter.view.devices import Devices
 from adapter.view.fragments import Json
 from adapter.view.owner import scaled
 from adapter.view.pernamespace import PerNamespace
-from adapter.view.podvalues import RUNNING, UTILIZATION, WAITING, AskedPod, principal
+from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.snapshots import CurrentValues, check
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, parts
@@ -110,8 +110,8 @@ class GpuPods:
         return (
             percent(busy.value) if isinstance(busy, Reading) else None,
             _text(asked.memory(busy), memory) if busy is not None else None,
-            _text(asked.value(WAITING), plain) if serves else None,
-            _text(asked.value(RUNNING), plain) if serves else None,
+            _text(asked.waiting, plain) if serves else None,
+            _text(asked.running, plain) if serves else None,
             *_about(busy if busy is not None else principal(asked), pod, now),
         )
 

@@ -18,6 +18,9 @@ USED: Final = "gpu_memory_used_bytes"
 WAITING: Final = "inference_requests_waiting"
 RUNNING: Final = "inference_requests_running"
 CACHE: Final = "inference_kv_cache_utilization"
+GATEWAY_WAITING: Final = "inference_gateway_requests_waiting"
+GATEWAY_RUNNING: Final = "inference_gateway_requests_running"
+_GATEWAYS: Final = frozenset((GATEWAY_WAITING, GATEWAY_RUNNING))
 
 
 class AskedPod(NamedTuple):
@@ -64,7 +67,30 @@ class AskedPod(NamedTuple):
 
     def applies(self, metric: Metric) -> bool:
         """Return whether the pod should have a value: it holds a GPU, or it is a server."""
-        return self.serves if metric.scope is Scope.SERVER else self.pod.holds_gpu
+        if metric.scope is not Scope.SERVER:
+            return self.pod.holds_gpu
+        return self.serves and (metric.name not in _GATEWAYS or self._exports(metric))
+
+    def _exports(self, metric: Metric) -> bool:
+        """Return whether the pod's own page has what the metric is computed from."""
+        return any(
+            formula.exported(series)
+            for series in self.snapshot.naming(self.pod.ref)
+            if series.serves
+            for formula in metric.formulas
+        )
+
+    @property
+    def waiting(self) -> float | None:
+        """The requests that wait in the server, or at the gateway; None if they are absent."""
+        found = self.value(WAITING)
+        return self.value(GATEWAY_WAITING) if found is None else found
+
+    @property
+    def running(self) -> float | None:
+        """The requests that the server or the gateway has in progress; None if absent."""
+        found = self.value(RUNNING)
+        return self.value(GATEWAY_RUNNING) if found is None else found
 
     def metrics(self) -> Iterator[Metric]:
         """Yield the neutral metrics that apply to the pod."""
@@ -88,7 +114,8 @@ def principal(asked: AskedPod) -> Reading | Absence:
     """
     if asked.pod.holds_gpu:
         return asked.reading(UTILIZATION)
-    found = [asked.reading(name) for name in (WAITING, RUNNING, CACHE)]
+    names = (WAITING, RUNNING, CACHE, GATEWAY_WAITING, GATEWAY_RUNNING)
+    found = [asked.reading(name) for name in names]
     readings = [each for each in found if isinstance(each, Reading)]
     absences = [each for each in found if isinstance(each, Absence)]
     return readings[0] if readings else absences[0] if absences else Absence(UNKNOWN_METRIC)

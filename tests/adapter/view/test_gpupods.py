@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from adapter.attribution.policy import SharingOptions, SharingPolicy
@@ -162,6 +164,20 @@ def test_a_server_without_a_gpu_is_listed_with_its_queue() -> None:
     assert "model_name=" in part["part"]
     assert part["values"][0]["metrics"] == ["inference_requests_waiting"]
     assert all(name.startswith("inference_") for name in numbers(found))
+
+
+def test_a_gateway_shows_its_own_queue_and_a_server_no_metric_of_gateways() -> None:
+    world = World(make_pod("epp-0", node=NODE, gpus={}), make_pod("vllm-0", node=NODE, gpus={}))
+    picker = 'llm_d_epp_flow_control_queue_size{inference_pool="chat",priority="0"} 7\n'
+    picker += 'llm_d_epp_request_running{model_name="m",priority="0"} 5\n'
+    world.scrape(picker, 100.0, origin="http://epp", pod=("ml", "epp-0"), serves=True)
+    page = shared_page("30_vllm_v1_qwen_full_page.prom")
+    world.scrape(page, 100.0, origin="http://vllm", pod=("ml", "vllm-0"), serves=True)
+    shelf = Viewer(world).pods
+    shown = shelf.row("epp-0", 101.0)
+    assert (shown["Waiting"], shown["Running"]) == ("7", "5")
+    assert "inference_gateway" in json.dumps(shelf.get("epp-0", 101.0))
+    assert "inference_gateway" not in json.dumps(shelf.get("vllm-0", 101.0))
 
 
 def test_a_server_whose_page_is_gone_says_why() -> None:
