@@ -97,7 +97,7 @@ class StaticTarget(Section):
 
 
 class InferenceSettings(Section):
-    """Server pages: pages of inference servers such as vLLM, Triton, TGI and SGLang.
+    """Server pages: pages of inference servers such as vLLM, and of gateways in front of them.
 
     A pod opts in with the annotation (or label) ``gpu-metrics-adapter.io/scrape: "true"``. It can
     set ``…/port`` (number or name), ``…/path`` and ``…/scheme`` in the same way. ``"false"``

@@ -22,7 +22,9 @@ from adapter.settings.cluster import ClusterSettings
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import ScrapeTarget
 
-PAGE = (Path(__file__).parents[2] / "docs" / "inference.md").read_text(encoding="utf-8")
+PAGES = Path(__file__).parents[2] / "docs"
+PAGE = (PAGES / "inference.md").read_text(encoding="utf-8")
+CHART = "charts/gpu-metrics-adapter"
 METRICS = (
     "inference_requests_waiting",
     "inference_requests_running",
@@ -75,6 +77,12 @@ def test_the_ports_and_paths_are_those_that_doctor_assumes() -> None:
     assert shown == {name: kind.port for name, kind in KINDS.items()}
     for kind in KINDS.values():
         assert kind.path == "/metrics" or f"path `{kind.path}`" in PAGE
+
+
+def test_the_charts_network_policy_lets_the_adapter_reach_the_pages() -> None:
+    values = yaml.safe_load((PAGES.parent / CHART / "values.yaml").read_text(encoding="utf-8"))
+    ports = values["networkPolicy"]["inferencePorts"]
+    assert {kind.port for kind in KINDS.values()} <= set(ports)
 
 
 def test_the_pod_of_the_deployment_is_scraped_at_its_port() -> None:
