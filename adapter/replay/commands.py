@@ -137,6 +137,12 @@ def replay() -> None:
     metavar="TIME",
     help="--horizontal-pod-autoscaler-sync-period of the controller.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the report with plots to FILE, as one HTML page.",
+)
 @KUBECONFIG
 @CONTEXT
 @NAMESPACE
@@ -152,6 +158,7 @@ def hpa(**given: Any) -> None:
     Examples:
       gpu-metrics-adapter replay hpa chat/llm --from day.gma --target 50,60,70
       gpu-metrics-adapter replay hpa llm -n chat --from day.gma -f hpa.yaml --min 1,2 -o json
+      gpu-metrics-adapter replay hpa chat/llm --from day.gma --target 50,60 --html report.html
     """
     # Imported late: --help needs none of it.
     from adapter.replay.run import run  # noqa: PLC0415

@@ -19,7 +19,7 @@ from adapter.replay.outcome import ReplayOutcome
 from adapter.replay.study import Study, VariantRun
 from apiservice.wire.quantity import format_milli
 
-_HEADER: Final = (
+HEADER: Final = (
     *("SETTINGS", "GPU-H", "COST", "OVER-LIMIT", "LONGEST", "CHANGES", "REPLICAS"),
     "VERDICT",
 )
@@ -46,17 +46,15 @@ class ReplayReport:
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
         found = [
-            screen.style(line, "bold") if not i else line for i, line in enumerate(self._head())
+            screen.style(line, "bold") if not i else line for i, line in enumerate(self.head())
         ]
-        rows = [self._row("recorded", self.study.recorded, "what happened")]
-        rows += [self._row(run.variant.text, run.outcome, self._verdict(run)) for run in self._runs]
-        found += ["", *table(rows, _HEADER), ""]
-        for text in self._basis():
+        found += ["", *table(self.rows(), HEADER), ""]
+        for text in self.basis():
             found += screen.wrap(text, hanging="  ")
         recommended = self.judgement.recommended
         if recommended is not None:
             found += ["", "# apply this manifest, or commit it:"]
-            found += self._yaml(recommended.variant.spec).splitlines()
+            found += self.yaml(recommended.variant.spec).splitlines()
         elif self.judgement.doubts:
             found += ["", "no recommendation:"]
             for text in self.judgement.doubts:
@@ -105,7 +103,14 @@ class ReplayReport:
     def _verdict(self, run: VariantRun) -> str:
         return verdict(run, self.judgement, self.allowed)
 
-    def _head(self) -> Iterator[str]:
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the cells of the table: what happened, then each variant."""
+        rows = [self._row("recorded", self.study.recorded, "what happened")]
+        rows += [self._row(run.variant.text, run.outcome, self._verdict(run)) for run in self._runs]
+        return rows
+
+    def head(self) -> Iterator[str]:
+        """Yield what was replayed."""
         study, spec = self.study, self.study.spec
         span = f"{_minute(study.start)} to {_minute(study.end)} UTC"
         yield f"HPA {spec.namespace}/{spec.name}: {span}, {count(study.syncs, 'sync')}"
@@ -130,7 +135,7 @@ class ReplayReport:
             return "-"
         return decimal(hours * self.gpu_hour, 2)
 
-    def _basis(self) -> Iterator[str]:
+    def basis(self) -> Iterator[str]:
         """Yield what the figures rest on."""
         study, now = self.study, self.study.runs[0].outcome
         agreement = study.agreement
@@ -201,7 +206,8 @@ class ReplayReport:
                 found["cost"] = hours * self.gpu_hour
         return found
 
-    def _yaml(self, made: HpaSpec) -> str:
+    def yaml(self, made: HpaSpec) -> str:
+        """Return the HPA's manifest with these settings."""
         return yaml.safe_dump(self._manifest(made), sort_keys=False)
 
     def _manifest(self, made: HpaSpec) -> Json:

@@ -23,6 +23,7 @@ from adapter.replay.judgement import judge
 from adapter.replay.report import ReplayReport
 from adapter.replay.study import StudyOptions, study
 from adapter.replay.variants import Tried
+from adapter.replay.webpage import webpage
 
 _KIND = "HorizontalPodAutoscaler"
 
@@ -31,6 +32,8 @@ def run(given: Mapping[str, Any]) -> int:
     """Replay and print; return the exit status."""
     try:
         report = _report(given)
+        if given["html"] is not None:
+            _write(given["html"], webpage(report))
     except (ClientError, RecordingError) as error:
         complain(ClientError(str(error)))
         return UNSEEN
@@ -40,6 +43,13 @@ def run(given: Mapping[str, Any]) -> int:
     screen = screen_of()
     click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
     return FINE
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ClientError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _report(given: Mapping[str, Any]) -> ReplayReport:

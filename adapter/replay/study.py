@@ -74,6 +74,7 @@ class Study:
     demand: Sequence[RecordedDemand]
     recorded: ReplayOutcome
     """What really happened."""
+    recorded_moments: Sequence[Moment]
     agreement: Agreement
     runs: Sequence[VariantRun]
     """The HPA's own settings first."""
@@ -113,6 +114,7 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
     for variant in variants(alone, options.tried, window):
         moments = list(simulate(variant.spec, work, world, start))
         runs.append(VariantRun(variant, outcome_of(moments, limit, gpus, period), moments))
+    happened = _recorded(syncs, work)
     absent: Counter[str] = Counter()
     for sync in syncs:
         absent.update(sync.absent)
@@ -127,7 +129,8 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
         gpus=gpus,
         limit=limit,
         demand=work,
-        recorded=outcome_of(_recorded(syncs, work), limit, gpus, period),
+        recorded=outcome_of(happened, limit, gpus, period),
+        recorded_moments=happened,
         agreement=compare(spec, syncs, options.controller),
         runs=runs,
         absent=absent,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,23 @@ def test_a_wrong_option_is_named(folder: Path, arguments: tuple[str, ...], said:
     done = replay(folder, *arguments)
     assert done.code == 2
     assert said in done.output
+
+
+def test_the_page_has_the_table_the_plots_and_the_manifest(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    arguments = ("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.5")
+    printed = replay(folder, *arguments, "--html", str(page))
+    assert printed.code == 0
+    text = page.read_text()
+    assert printed.output == replay(folder, *arguments).output
+    assert text.count("<svg") == text.count("</svg>") == 3
+    assert "Recommended: target 45." in text
+    assert "averageValue: &#x27;45&#x27;" in text
+    assert not re.search(r"<script|<link|src=|https?:|url\(", text)
+
+
+def test_a_page_that_cannot_be_written_is_one_line(folder: Path, tmp_path: Path) -> None:
+    done = replay(folder, "--html", str(tmp_path / "none" / "report.html"))
+    assert done.code == 2
+    (line,) = done.output.splitlines()
+    assert line.endswith("none/report.html cannot be written: No such file or directory")
