@@ -38,7 +38,7 @@ th { color: var(--dim); font-weight: 600; } th:first-child, td:first-child, th:l
 tr.best td { font-weight: 600; } pre { overflow-x: auto; padding: 1rem; border: 1px solid var(--line); border-radius: 6px; }
 """  # noqa: E501 - a style sheet
 _LINES: Final = 3
-"""Lines of a plot; more cannot be told apart."""
+"""Lines of a plot; more are hard to distinguish."""
 
 
 def webpage(report: ReplayReport) -> str:

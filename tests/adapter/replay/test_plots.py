@@ -29,7 +29,7 @@ def test_a_time_without_a_value_is_a_gap() -> None:
 @pytest.mark.parametrize(
     "points", [[], [(0, 1.0)], [(0, None), (1, None)]], ids=["none", "one", "no value"]
 )
-def test_too_little_data_is_no_plot(points: list[tuple[float, float | None]]) -> None:
+def test_too_little_data_makes_no_plot(points: list[tuple[float, float | None]]) -> None:
     assert over_time("t", [Line("a", "now", points)]) == ""
 
 
