@@ -17,7 +17,7 @@ from load.drive import drive, plan
 from load.fleet import NAMESPACE, slots
 from load.page import UTIL
 from load.peer import RULES, prometheus, prometheus_adapter
-from load.plane import control_plane, pki_of
+from load.plane import control_plane, pki_of, processes
 from load.process import PYTHON, Observed, started, until
 from load.report import figure
 from load.servers import GROUP, Server, answers, fleet, free_port
@@ -41,8 +41,10 @@ class Case(NamedTuple):
     rate: float
     queries: float
     adapter: float
-    """CPU milliseconds, like the one below."""
+    """CPU milliseconds, like the ones below."""
     store: float
+    apiserver: float
+    """kube-apiserver, which answers an access review for each name in a path."""
 
 
 def rules(run: Run) -> Table:
@@ -57,7 +59,10 @@ def rules(run: Run) -> Table:
         for name, adapter in (("serve", _ours), ("prometheus-adapter", _theirs)):
             with adapter(plane, url, run) as server:
                 until(server.child, "values", partial(answers, server, _path(0), 1), 120)
-                cases += [_measure(name, server, store, url, hpas, period, syncs) for hpas in HPAS]
+                watched = (server.child, store, processes(plane)[0])
+                cases += [
+                    _measure(name, server, watched, url, hpas, period, syncs) for hpas in HPAS
+                ]
     return table(cases, period)
 
 
@@ -67,13 +72,18 @@ def _path(number: int) -> str:
 
 
 def _measure(
-    name: str, server: Server, store: Observed, url: str, hpas: int, period: float, syncs: int
+    name: str,
+    server: Server,
+    watched: Sequence[Observed],
+    url: str,
+    hpas: int,
+    period: float,
+    syncs: int,
 ) -> Case:
     """Sync some times. The CPU of what runs anyway, such as scrapes, is in the figures."""
     paths = [_path(number) for number in range(hpas)]
     load = plan(server.pki, server.port, paths[0], connections=min(hpas, WORKERS), expected=1)
     load.targets, load.once = paths, True
-    watched = (server.child, store)
     before, asked = [each.usage().cpu for each in watched], _queries(url)
     rate = 0.0
     for _ in range(syncs):
@@ -133,7 +143,9 @@ def table(cases: Sequence[Case], period: float) -> Table:
     few, many = ours[0], ours[-1]
     note = (
         f"Per sync of {period:.0f} s, mean of {SYNCS}. Each HPA asks for the metric of a pod of "
-        f"its own, as an Object metric does. Prometheus has {PODS:,} series of one metric and "
+        "its own, as an Object metric does, so both adapters ask kube-apiserver for an access "
+        "review of each name: its decisions are kept for 10 s, as in every Kubernetes server. "
+        f"Prometheus has {PODS:,} series of one metric and "
         "scrapes them every 15 s; its CPU includes that. serve asks every 10 s "
         "(rules.interval), so a window may hold one query more or less. Requests/s are those "
         "of a sync whose requests follow one another over at most 5 connections. No core is "
@@ -148,6 +160,7 @@ def table(cases: Sequence[Case], period: float) -> Table:
             "queries to Prometheus",
             "CPU ms: adapter",
             "Prometheus",
+            "kube-apiserver",
         ),
         tuple(
             (
@@ -157,6 +170,7 @@ def table(cases: Sequence[Case], period: float) -> Table:
                 figure(case.queries),
                 figure(case.adapter),
                 figure(case.store),
+                figure(case.apiserver),
             )
             for case in cases
         ),

@@ -7,8 +7,10 @@ that does not read it again loses the API server when that serves a certificate 
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, Final
+from urllib.request import getproxies_environment
 
 import aiohttp
 import structlog
@@ -25,6 +27,9 @@ _client: Any = ApiClient
 _connections: Any = RESTClientObject
 
 
+LOOK: Final = 1.0
+"""Seconds between two looks at the files: an HPA with an Object metric costs an access review, so
+there may be hundreds of requests in a second."""
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
@@ -65,7 +70,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class ClusterClient(ApiClient):
-    """Checks the files before each request. A request in progress is not interrupted.
+    """Checks the files before a request, at most once a second. It interrupts no request.
 
     Raises:
         OSError, ssl.SSLError, ValueError: at construction, if a file cannot be used.
@@ -75,8 +80,14 @@ class ClusterClient(ApiClient):
         named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
         self._files = tuple(Path(name) for name in named if name)
         self._seen: Stamp = stamp(self._files)  # before reading: a change while reading counts
+        self._looked = -LOOK
         self._read = self._contents()
-        configuration.client_session_kwargs = {"middlewares": (_stay,), "response_class": _Response}
+        configuration.client_session_kwargs = {
+            "middlewares": (_stay,),
+            "response_class": _Response,
+            # Otherwise each request asks a thread for a proxy, and one for a password in ~/.netrc.
+            "trust_env": bool(getproxies_environment()),
+        }
         super().__init__(configuration)
         self._retired: list[Any] = []
         """Connections made with earlier content; their watches continue."""
@@ -108,6 +119,10 @@ class ClusterClient(ApiClient):
         return tuple(file.read_bytes() for file in self._files)
 
     def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < LOOK:
+            return
+        self._looked = now
         seen = stamp(self._files)
         if seen == self._seen:
             return

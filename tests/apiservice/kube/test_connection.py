@@ -15,6 +15,7 @@ import pytest
 
 from apiservice.auth.clientauth import ClientAuth
 from apiservice.http.server import Server
+from apiservice.kube import clusterclient
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import connect
 from apiservice.kube.failures import ClusterError, NoKubeconfigError
@@ -211,7 +212,10 @@ async def test_a_pod_uses_its_service_account_and_its_rotated_token(
     assert api.tokens == [b"Bearer one", b"Bearer two"]
 
 
-async def test_a_pod_follows_its_cluster_to_another_ca(tmp_path: Path, api: FakeApiServer) -> None:
+async def test_a_pod_follows_its_cluster_to_another_ca(
+    tmp_path: Path, api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusterclient, "LOOK", 0.0)
     now = time.time()
     old, new = Authority("old", now), Authority("new", now)
     async with AsyncExitStack() as stack:
@@ -243,9 +247,10 @@ async def test_a_pod_follows_its_cluster_to_another_ca(tmp_path: Path, api: Fake
 
 
 async def test_files_that_are_written_again_with_the_same_content_change_nothing(
-    tmp_path: Path, api: FakeApiServer
+    tmp_path: Path, api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kubelet does that with every new token: a connection each would pile up."""
+    monkeypatch.setattr(clusterclient, "LOOK", 0.0)
     now = time.time()
     ca = Authority("kubernetes", now)
     files = CertificateFiles(*ca.server("127.0.0.1").write(tmp_path / "server", "tls"))
