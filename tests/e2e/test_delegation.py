@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
@@ -267,6 +270,27 @@ def test_the_account_of_the_token_may_read_metrics_only(delegated: Delegated) ->
             )
         }
     assert list(codes.values()) == [403, 403, 200]
+
+
+def test_a_delegate_that_hangs_delays_no_other_name(delegated: Delegated) -> None:
+    """The answers of KEDA and of ours arrive while the request to prometheus-adapter waits."""
+    stage, pid = delegated.stage, delegated.peer.process.pid
+    slow = f"{CUSTOM_API}/v1beta2/namespaces/{SPACE}/pods/%2A/gpu_busiest"
+    own = f"{CUSTOM_API}/v1beta2/namespaces/{SPACE}/pods/%2A/gpu_utilization"
+    keda = f"{EXTERNAL_API}/namespaces/{QUEUE}/s0-prometheus"
+    keda += "?labelSelector=scaledobject.keda.sh%2Fname%3Dinference"
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            waiting = [pool.submit(ask, stage.admin, slow) for _ in range(4)]
+            assert ask(stage.admin, own)
+            assert ask(stage.admin, keda)
+            assert not any(each.done() for each in waiting)
+            # Its timeout ends the wait: the requests get 503.
+            assert [each.result() for each in waiting] == [{}] * 4
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(partial(ask, stage.admin, slow), "prometheus-adapter answers again")
 
 
 def test_a_stopped_delegate_fails_its_own_metrics_until_it_is_back(delegated: Delegated) -> None:
