@@ -273,7 +273,7 @@ def test_the_account_of_the_token_may_read_metrics_only(delegated: Delegated) ->
 
 
 def test_a_delegate_that_hangs_delays_no_other_name(delegated: Delegated) -> None:
-    """The answers of KEDA and of ours arrive while the request to prometheus-adapter waits."""
+    """Answers of KEDA and of this adapter arrive while the request to prometheus-adapter waits."""
     stage, pid = delegated.stage, delegated.peer.process.pid
     slow = f"{CUSTOM_API}/v1beta2/namespaces/{SPACE}/pods/%2A/gpu_busiest"
     own = f"{CUSTOM_API}/v1beta2/namespaces/{SPACE}/pods/%2A/gpu_utilization"

@@ -280,6 +280,7 @@ async def test_external_metrics_are_series_of_the_namespace(
         'sum(lag{topic!="x",namespace="a"}) by (topic)',
         'everywhere{topic="x"}',
     ]
+    assert service.wide.queries == 0, "external metrics are asked for each namespace and selector"
     with pytest.raises(MetricNotFound, match="maps no label to namespaces"):
         await external(service, "nowhere")
     with pytest.raises(MetricNotFound):
