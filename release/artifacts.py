@@ -53,16 +53,19 @@ def chart(folder: Path, repository: str, image_repository: str) -> None:
             with (copy / "Chart.yaml").open("a", encoding="utf-8") as file:
                 file.write(f"home: {repository}\nsources: [{repository}]\n")
         if image_repository:
-            values = copy / "values.yaml"
-            text = values.read_text(encoding="utf-8")
-            text, count = re.subn(
-                rf"^(  repository:) {NAME}$", rf"\1 {image_repository}", text, flags=re.MULTILINE
-            )
-            if count != 1:
-                raise ReleaseError(f"values.yaml of the chart has {count} image.repository lines")
-            values.write_text(text, encoding="utf-8")
+            _replace(copy / "values.yaml", rf"^(  repository:) {NAME}$", image_repository)
+            _replace(copy / "Chart.yaml", rf"^(      image:) {NAME}(?=:)", image_repository)
         _run([str(helm), "lint", "--strict", str(copy)])
         _run([str(helm), "package", str(copy), "--destination", str(folder)])
+
+
+def _replace(path: Path, pattern: str, text: str) -> None:
+    """Replace what follows the pattern's first group on the one line that matches."""
+    before = path.read_text(encoding="utf-8")
+    after, count = re.subn(pattern, rf"\1 {text}", before, flags=re.MULTILINE)
+    if count != 1:
+        raise ReleaseError(f"{path.name} of the chart has {count} lines like {pattern}")
+    path.write_text(after, encoding="utf-8")
 
 
 def image_by_docker(folder: Path, source: Source) -> None:

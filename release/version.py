@@ -14,6 +14,7 @@ _PLACES: Final = (
     ("adapter/__init__.py", rf'^__version__ = "({_NUMBER})"$'),
     ("charts/gpu-metrics-adapter/Chart.yaml", rf"^version: ({_NUMBER})$"),
     ("charts/gpu-metrics-adapter/Chart.yaml", rf'^appVersion: "({_NUMBER})"$'),
+    ("charts/gpu-metrics-adapter/Chart.yaml", rf"image: gpu-metrics-adapter:({_NUMBER})$"),
     ("Dockerfile", rf'org\.opencontainers\.image\.version="({_NUMBER})"'),
 )
 _IMAGE: Final = re.compile(rf"\b((?:gpu-metrics-adapter|IMAGE):){_NUMBER}")
