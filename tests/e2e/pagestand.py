@@ -28,17 +28,40 @@ def listening(
 ) -> Iterator[None]:
     """Serve a body at every path of an address. Clients at ``rejected`` addresses get 403."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(403 if self.client_address[0] in rejected else status)
-            self.send_header("Content-Type", "text/plain")
-            self.send_header("Content-Length", str(len(body)))
-            with contextlib.suppress(OSError):
-                self.end_headers()
-                self.wfile.write(body)
+    class Page(PageHandler):
+        def page(self) -> tuple[int, bytes]:
+            return (403 if self.client_address[0] in rejected else status), body
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-            pass
+    with answering(address, port, Page, pair):
+        yield
+
+
+class PageHandler(BaseHTTPRequestHandler):
+    """Answers every GET with a page."""
+
+    def page(self) -> tuple[int, bytes]:
+        """Return the status and the body."""
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        """Answer."""
+        status, body = self.page()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        with contextlib.suppress(OSError):
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Log nothing."""
+
+
+@contextlib.contextmanager
+def answering(
+    address: str, port: int, handler: type[PageHandler], pair: KeyPair | None = None
+) -> Iterator[None]:
+    """Listen at an address, with TLS if there is a key pair."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -46,7 +69,7 @@ def listening(
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A client that breaks off a handshake is part of the test."""
 
-    server = Server((address, port), Handler)
+    server = Server((address, port), handler)
     if pair is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pair.cert, pair.key)

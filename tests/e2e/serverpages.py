@@ -7,13 +7,12 @@ waits: in the servers' queues, or at the gateway if there is one.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Final
 
 from tests.e2e.kubelet import RunningPod
+from tests.e2e.pagestand import PageHandler, answering
 from tests.e2e.stage import Stage
 
 ROOM: Final = 32
@@ -122,35 +121,16 @@ def served(stage: Stage, services: dict[str, Service], *ports: int) -> Iterator[
         ports: the ports of the pages.
     """
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Page(PageHandler):
+        def page(self) -> tuple[int, bytes]:
             pod = stage.kubelet.pod_at(self.connection.getsockname()[0])
             service = services.get(pod.namespace) if pod else None
             if pod is None or service is None:
-                self.send_error(404)
-                return
+                return 404, b""
             mine = [each for each in stage.pods() if each.namespace == pod.namespace]
-            body = service.page_of(pod, mine).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            with contextlib.suppress(OSError):
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """A scraper that goes away is part of the test."""
+            return 200, service.page_of(pod, mine).encode()
 
     with contextlib.ExitStack() as stack:
         for port in ports:
-            server = Server(("0.0.0.0", port), Handler)
-            stack.callback(server.server_close)
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-            stack.callback(server.shutdown)
+            stack.enter_context(answering("0.0.0.0", port, Page))
         yield
