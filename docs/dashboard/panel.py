@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 from typing import Any, Final
 
 Json = dict[str, Any]
@@ -13,7 +13,8 @@ Json = dict[str, Any]
 COLUMNS: Final = 24
 DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _HEIGHT: Final = {"stat": 4, "timeseries": 8}
-_WIDTH: Final = {"stat": 4, "timeseries": 8}
+_MOST: Final = {"stat": 6, "timeseries": 3}
+"""Panels side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +108,17 @@ def laid_out(rows: Iterable[Row]) -> Iterator[Json]:
 
 
 def _placed(panels: Iterable[Panel], top: int) -> Iterator[Json]:
-    left, line = 0, 0
-    for panel in panels:
-        wide, high = _WIDTH[panel.kind], _HEIGHT[panel.kind]
-        if left + wide > COLUMNS or (line and high != line):
-            left, top = 0, top + line
-        line = high
-        yield {"gridPos": {"h": high, "w": wide, "x": left, "y": top}, **_panel(panel)}
-        left += wide
+    """Panels of one kind fill whole lines, as equally long as possible."""
+    for kind, group in groupby(panels, key=lambda panel: panel.kind):
+        waiting, high = list(group), _HEIGHT[kind]
+        while waiting:
+            lines = -(-len(waiting) // _MOST[kind])
+            beside = -(-len(waiting) // lines)
+            wide = COLUMNS // beside
+            for number, panel in enumerate(waiting[:beside]):
+                place = {"h": high, "w": wide, "x": number * wide, "y": top}
+                yield {"gridPos": place, **_panel(panel)}
+            waiting, top = waiting[beside:], top + high
 
 
 def shown(model: Json) -> Iterator[Json]:

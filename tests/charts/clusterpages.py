@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 FIELDS = {
     "DCGM_FI_DEV_SM_CLOCK": 1410,
@@ -34,10 +35,15 @@ SERVERS: dict[str, dict[str, float]] = {
 """Pod -> what its inference server shows, the waiting requests first."""
 
 
-def exporter(node: str, pods: tuple[str, ...]) -> str:
-    """A page of dcgm-exporter: each pod holds a GPU, and one more is nobody's."""
+def exporter(node: str, pods: tuple[str, ...], load: float = 1.0) -> str:
+    """A page of dcgm-exporter: each pod holds a GPU, and one more is nobody's.
+
+    Args:
+        load: of the usual values.
+    """
     lines = []
-    for name, value in FIELDS.items():
+    for name, usual in FIELDS.items():
+        value = round(usual * load, 3)
         lines.append(f"# TYPE {name} gauge")
         for gpu, pod in enumerate((*pods, "")):
             holder = f'container="main",namespace="ml",pod="{pod}"' if pod else ""
@@ -48,7 +54,7 @@ def exporter(node: str, pods: tuple[str, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def others() -> str:
+def others(servers: Mapping[str, Mapping[str, float]] = SERVERS) -> str:
     """MIG instances, exporters of other devices and pages of inference servers."""
     mig = {"gpu": "7", "UUID": "GPU-mig", "GPU_I_PROFILE": "1g.5gb", "GPU_I_ID": "3"}
     amd = {"hostname": "gpu-c", "gpu_id": "0", "card_vendor": "AMD"}
@@ -64,19 +70,37 @@ def others() -> str:
         _row("xpum_memory_used_bytes", 8e9, **intel),
         _row("xpum_power_watts", 90, **intel),
     ]
-    for pod, names in SERVERS.items():
+    for pod, names in servers.items():
         rows += [_row(name, value, namespace="ml", pod=pod) for name, value in names.items()]
     return "".join(rows)
 
 
-def kube_state_metrics() -> str:
+class Scaled(NamedTuple):
+    """An HPA, and what it does."""
+
+    namespace: str
+    name: str
+    most: int
+    there: int
+    wished: int
+    value: float = 80
+
+
+SCALED = (Scaled("ml", "llm", 8, 2, 3), Scaled("web", "shop", 3, 1, 1))
+WAITING = {"llm-7d9f8b6c5d-a": False, "llm-7d9f8b6c5d-b": True}
+"""Pod with a GPU -> whether it is not scheduled."""
+
+
+def kube_state_metrics(
+    hpas: Iterable[Scaled] = SCALED, waiting: Mapping[str, bool] = WAITING
+) -> str:
     """Its page, named and labelled as its documentation has it; the last row is the API
     server's own."""
-    return "".join(_rows())
+    return "".join(_rows(hpas, waiting))
 
 
-def _rows() -> Iterator[str]:
-    for namespace, name, most, there, wished in (("ml", "llm", 8, 2, 3), ("web", "shop", 3, 1, 1)):
+def _rows(hpas: Iterable[Scaled], waiting: Mapping[str, bool]) -> Iterator[str]:
+    for namespace, name, most, there, wished, value in hpas:
         about = {"namespace": namespace, "horizontalpodautoscaler": name}
         target = {"scaletargetref_kind": "Deployment", "scaletargetref_name": name}
         yield _hpa("info", 1, **about, **target)
@@ -90,10 +114,9 @@ def _rows() -> Iterator[str]:
         metric = "gpu_utilization" if name == "llm" else "cpu"
         of = {**about, "metric_name": metric, "metric_target_type": "average"}
         yield _hpa("spec_target_metric", 70, **of)
-        yield _hpa("status_target_metric", 80, **of)
+        yield _hpa("status_target_metric", value, **of)
     for namespace, pod, resource in (
-        ("ml", "llm-7d9f8b6c5d-a", "nvidia_com_gpu"),
-        ("ml", "llm-7d9f8b6c5d-b", "nvidia_com_gpu"),
+        *(("ml", pod, "nvidia_com_gpu") for pod in waiting),
         ("web", "shop-1", "cpu"),
     ):
         yield _row(
@@ -107,7 +130,7 @@ def _rows() -> Iterator[str]:
         )
         yield _row(
             "kube_pod_status_scheduled",
-            float(pod.endswith("-b")),
+            float(waiting.get(pod, False)),
             namespace=namespace,
             pod=pod,
             condition="false",

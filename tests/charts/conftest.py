@@ -8,7 +8,9 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,7 +32,7 @@ PODS = ("llm-7d9f8b6c5d-a", "llm-7d9f8b6c5d-b")
 class Monitored:
     """The processes, and the Prometheus that scrapes them."""
 
-    def __init__(self, url: str, client: httpx.Client, pages: Mapping[str, str]) -> None:
+    def __init__(self, url: str, client: httpx.Client, pages: dict[str, str]) -> None:
         self.url = url
         self._client = client
         self.pages = pages
@@ -116,8 +118,17 @@ def _config(lab: Lab, port: int, serve: int) -> str:
 
 @pytest.fixture(scope="session")
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
-    """With an exporter scraped in either way, kube-state-metrics, `serve` and `nodepool`."""
-    folder = tmp_path_factory.mktemp("monitored")
+    """See :func:`monitoring`."""
+    with monitoring(tmp_path_factory.mktemp("monitored")) as found:
+        yield found
+
+
+@contextmanager
+def monitoring(folder: Path) -> Iterator[Monitored]:
+    """Run them with an exporter scraped in either way, kube-state-metrics, and inference servers.
+
+    Pages other than those of `serve` may be replaced while they run.
+    """
     exporter = Exporter()
     exporter.page = clusterpages.exporter("gpu-a", PODS[:1]).encode()
     lab = Lab(folder, exporter)
