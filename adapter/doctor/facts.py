@@ -129,6 +129,10 @@ class SeenScaledObject(NamedTuple):
     name: str
     kind: str
     target: str
+    triggers: tuple[Mapping[str, str], ...] = ()
+    """The metadata of the triggers that ask the adapter."""
+    origin: str = ""
+    """The file; empty for one of the cluster."""
 
 
 class Release(NamedTuple):

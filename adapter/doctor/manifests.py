@@ -189,13 +189,19 @@ def _hpa(found: Manifests, obj: dict[str, Any], file: str) -> None:
     found.hpas.append(read_hpa(obj, file))
 
 
+def _scaledobject(found: Manifests, obj: dict[str, Any], file: str) -> None:
+    found.scaledobjects.append(read_scaledobject(obj, file))
+
+
 def _workload(found: Manifests, obj: dict[str, Any], _: str) -> None:
     found.workloads.append(read_workload(obj["kind"], obj))
 
 
 _READERS: Final[dict[str, Callable[[Manifests, dict[str, Any], str], None]]] = {
     "HorizontalPodAutoscaler": _hpa,
-    "ScaledObject": lambda found, obj, _: found.scaledobjects.append(read_scaledobject(obj)),
+    "ScaledObject": lambda found, obj, file: found.scaledobjects.append(
+        read_scaledobject(obj, file)
+    ),
     "Deployment": _workload,
     "StatefulSet": _workload,
     "ConfigMap": lambda found, obj, _: found.configmaps.append(read(obj, ConfigMap)),

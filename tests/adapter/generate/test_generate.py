@@ -82,6 +82,17 @@ def test_doctor_finds_what_is_wrong_in_a_manifest_on_standard_input(
     assert "did you mean inference_requests_running?" in " ".join(ended.output.split())
 
 
+def test_doctor_finds_a_trigger_with_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = generated("scaledobject", "--for", "vllm", "--workload", "llm")
+    wrong = text.replace('podSelector: "app', 'podSelektor: "app', 1)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(wrong.encode())))
+    ended = invoke("doctor", "-f", "-")
+    assert ended.code == 1
+    said = " ".join(ended.output.split())
+    assert "scaledobject default/llm in -: the trigger for the adapter, number" in said
+    assert "podSelektor" in said
+
+
 def test_doctor_leaves_out_a_standard_input_that_is_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

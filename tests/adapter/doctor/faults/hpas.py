@@ -123,6 +123,22 @@ def keda_too(facts: Facts) -> None:
     facts.scaledobjects = Fact([SeenScaledObject("chat", "llm", "Deployment", "llm")])
 
 
+def _trigger(**changed: str) -> SeenScaledObject:
+    metadata = {"scalerAddress": "gpu-metrics-adapter.gpu:6000", "metric": "gpu_utilization"}
+    triggers = (metadata | {"target": "70"} | changed,)
+    return SeenScaledObject("chat", "other", "Deployment", "other", triggers)
+
+
+@fault("GMA426")
+def unknown_trigger_metric(facts: Facts) -> None:
+    facts.scaledobjects = Fact([_trigger(metric="gpu_utilisation")])
+
+
+@fault("GMA426")
+def trigger_without_a_number(facts: Facts) -> None:
+    facts.scaledobjects = Fact([_trigger(target="many")])
+
+
 @fault("GMA424")
 def on_cpu(facts: Facts) -> None:
     facts.workloads = Fact([workload(gpus=0)])
