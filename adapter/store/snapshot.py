@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from adapter.attribution.census import attributions
 from adapter.attribution.holdings import Holding
-from adapter.attribution.nodecontext import ClusterContext, NodeContexts, Stamp
+from adapter.attribution.nodecontext import NodeContexts, Stamp
 from adapter.attribution.reading import Absence, Attribution, Reading
 from adapter.attribution.sharing import NodeSharing
 from adapter.attribution.unnamed import (
@@ -37,46 +37,25 @@ from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
-from adapter.devices.series import DeviceSeries, idle_since
+from adapter.devices.series import DeviceSeries
 from adapter.devices.state import ExporterState
+from adapter.store.alldevices import idle_devices, rival_assignments
+from adapter.store.answercache import (
+    CachedAnswer,
+    cacheable,
+    cached_answer,
+    exporter_limit,
+    snapshot_limit,
+)
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
 _UTILIZATION: Final = "gpu_utilization"
-_MAX_ANSWERS: Final = 4096
-"""Minimum number of cached answers per snapshot; they are dropped with it."""
-_ANSWERS_PER_EXPORTER: Final = 8
-_ANSWERS_PER_POD: Final = 4
-"""Cached answers per exporter: at most ``_MAX_ANSWERS``, or this number per pod that it names.
-
-An answer takes about 2 kB, and 10,000 pods with 40 metrics would take 800 MB.
-"""
-
-_LARGEST_SELECTOR: Final = 4096
-"""Longest selector, in bytes, whose answer is cached.
-
-Clients choose selectors, and one of the maximum length takes 100 kB.
-"""
-
 _SERVING: Final = "serving"
 """Key of an exporter's pods that have a server page, among its cached answers."""
 _SERVES: Final = attrgetter("serves")
 _SERIES: Final = 64
 """Device series that one step processes."""
-
-
-class _Remembered(NamedTuple):
-    value: Reading | Absence
-    pod: Pod | None
-    since: float
-    until: float
-    stamp: Stamp | None
-    """The stamp that also ends it, if the pod shares devices."""
-
-    def answers(self, pod: Pod | None, now: float, cluster: ClusterContext) -> bool:
-        if self.pod is not pod or not self.since <= now < self.until:
-            return False
-        return self.stamp is None or pod is None or self.stamp == cluster.stamp(pod.node)
 
 
 class Snapshot:
@@ -136,11 +115,11 @@ class Snapshot:
         memory = self._memory(pod, origins, metric) if everything else self._own
         key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
         found = memory.get(key)
-        if isinstance(found, _Remembered) and found.answers(pod, now, self._cluster):
+        if isinstance(found, CachedAnswer) and found.holds(pod, now, self._cluster):
             return found.value
         value, stamp = self._pod_value(pod, origins, metric, selector, now)
-        if len(memory) < self._most(memory, origins) and selector.bytes <= _LARGEST_SELECTOR:
-            memory[key] = _remembered(value, pod, now, stamp)
+        if len(memory) < self._most(memory, origins) and cacheable(selector):
+            memory[key] = cached_answer(value, pod, now, stamp)
         return value
 
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
@@ -149,17 +128,17 @@ class Snapshot:
         if found is None:
             return Absence(UNKNOWN_METRIC)
         key = ("node", node, metric, selector)
-        remembered = self._own.get(key)
-        if isinstance(remembered, _Remembered) and remembered.answers(None, now, self._cluster):
-            return remembered.value
+        cached = self._own.get(key)
+        if isinstance(cached, CachedAnswer) and cached.holds(None, now, self._cluster):
+            return cached.value
         all_series = self._by_node().get(node, ())
         question = Question(found, selector, self._options, now)
         value = node_value(all_series, question, self._contexts.node(node))
         if isinstance(value, Absence) and value.reason == NO_EXPORTER:
             value = unreported_node(node, self._pages.on_node(node), now)
-        usual = node in self._by_node() and selector.bytes <= _LARGEST_SELECTOR
-        if usual and len(self._own) < _MAX_ANSWERS:
-            self._own[key] = _remembered(value, None, now, None)
+        usual = node in self._by_node() and cacheable(selector)
+        if usual and len(self._own) < snapshot_limit():
+            self._own[key] = cached_answer(value, None, now, None)
         return value
 
     def device(
@@ -266,26 +245,8 @@ class Snapshot:
         return counts
 
     def idle_devices(self, now: float) -> Steps[Mapping[str, tuple[float, bool]]]:
-        """Return in steps: device -> since when it is idle (epoch seconds), and whether a pod has
-        it.
-
-        A device that one of its series shows at work is not idle.
-        """
-        devices: dict[str, list[DeviceSeries]] = {}
-        for exporter in self._exporters.values():
-            for number, (device, all_series) in enumerate(exporter.devices.items()):
-                if number % _SERIES == 0:
-                    yield
-                devices.setdefault(device, []).extend(all_series)
-        found: dict[str, tuple[float, bool]] = {}
-        for number, (device, its) in enumerate(devices.items()):
-            if number % _SERIES == 0:
-                yield
-            since = idle_since(its, now - self._options.oldest)
-            if since is not None:
-                held = any(s.assignment is not None and not s.superseded for s in its)
-                found[device] = since, held
-        return found
+        """As ``idle_devices``, of this snapshot."""
+        return idle_devices(self._exporters.values(), now - self._options.oldest)
 
     def ages(self, now: float) -> Mapping[str, float]:
         """Return exporter -> seconds since its last scrape result."""
@@ -306,9 +267,8 @@ class Snapshot:
     def _most(self, memory: dict[object, object], origins: tuple[str, ...]) -> int:
         """Return the maximum size of a cache."""
         if memory is self._own:
-            return max(_MAX_ANSWERS, _ANSWERS_PER_POD * len(self._holders))
-        pods = self._exporters[origins[0]].pods
-        return max(_ANSWERS_PER_EXPORTER, _ANSWERS_PER_POD * len(pods))
+            return snapshot_limit(len(self._holders))
+        return exporter_limit(len(self._exporters[origins[0]].pods))
 
     def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
         """Return the origins that report what the metric is about: the pod's devices or its server.
@@ -367,36 +327,15 @@ class Snapshot:
         if found is None:
             return Absence(UNKNOWN_METRIC), None
         all_series = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
-        rivals = self._rivals(pod.ref, pod.node, all_series) if self._contested else None
+        rivals = None
+        if self._contested:
+            rivals = rival_assignments(
+                pod, all_series, self._contested, self._exporters, self._cluster
+            )
         question = Question(found, selector, self._options, now)
         context, stamp = self._contexts.pod(pod, all_series)
         return pod_value(all_series, pod, question, rivals, context), stamp
 
-    def _rivals(
-        self, ref: PodRef, node: str, all_series: Sequence[DeviceSeries]
-    ) -> dict[str, float]:
-        """Return device -> when another exporter last assigned it to another pod."""
-        rivals: dict[str, float] = {}
-        placed = {series.device.id for series in all_series if series.node and series.node == node}
-        for device in {series.device.id for series in all_series} & self._contested.keys():
-            for origin in self._contested[device]:
-                for other in self._exporters[origin].devices[device]:
-                    theirs = other.assignment is not None and other.assignment.pod != ref
-                    if not theirs or other.shared or other.superseded:
-                        continue
-                    if device in placed and self._cluster.of_series(other) != node:
-                        continue  # the device is known to be on the pod's node, so not on this one
-                    if self._cluster.believes(other):
-                        rivals[device] = max(rivals.get(device, 0.0), other.received)
-        return rivals
-
     def _by_node(self) -> Mapping[str, Sequence[DeviceSeries]]:
         at_once(self.survey())
         return self._nodes or {}
-
-
-def _remembered(
-    value: Reading | Absence, pod: Pod | None, now: float, stamp: Stamp | None
-) -> _Remembered:
-    until = value.expires if isinstance(value, Reading) else float("inf")
-    return _Remembered(value, pod, now, until, stamp)

@@ -391,7 +391,7 @@ def test_data_of_deleted_pods_is_dropped(lab: Lab) -> None:
 def test_the_cache_is_bounded_if_every_metric_selector_is_different(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.store.snapshot._MAX_ANSWERS", 400)
+    monkeypatch.setattr("adapter.store.answercache._MAX_ANSWERS", 400)
     before = _alive(Reading)
     for seed in range(600):
         assert lab.values("pods", "a", metric_selector=selector(f"model!=m{seed}")) == {"a": 90_000}
