@@ -6,26 +6,20 @@ of the rows is kept until the facts, the sort or the filter change.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal, NamedTuple
-
-from rich.cells import cell_len
+from typing import Final, NamedTuple
 
 from adapter.client.output import Screen
 from adapter.top.facts import ClusterLists
-from adapter.top.layout import PlacedColumn, fit, natural_widths, place
+from adapter.top.layout import natural_widths, place
+from adapter.top.lines import Line, LineFormat, Span, Style, folded, wrapped
 from adapter.top.order import NameOrder, Sort, filtered, ordered
 from adapter.top.rows import RowKey, RowKeys, TopRow
 from adapter.top.state import Mode, Shown, TopState
 from adapter.top.summaries import tables_of
-from adapter.top.tables import DASH, TopTable, ViewName
-
-Style = Literal["", "bold", "dim", "reverse", "good", "warning", "bad", "bar"]
-Span = tuple[str, Style]
-Line = list[Span]
+from adapter.top.tables import TopTable, ViewName
 
 _TABS: Final[tuple[tuple[str, ViewName], ...]] = (
     ("0", "overview"),
@@ -104,7 +98,7 @@ class Painter:
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self._cut = "…" if screen.unicode else "~"
+        self._lines = LineFormat(screen)
         self._known: tuple[_Key | None, list[OrderedTable]] = (None, [])
         self._filtered: tuple[str, list[OrderedTable]] = ("", [])
         self._names: dict[ViewName, NameOrder] = {}
@@ -166,14 +160,14 @@ class Painter:
             verdict = facts.verdict()
             self._counted = (facts, (verdict.text, _VERDICTS.get(verdict.level, "")))
         sentence, style = self._counted[1]
-        verdict_lines = _wrapped(sentence, width, 2 if height >= _TALL else 1)
+        verdict_lines = wrapped(sentence, width, 2 if height >= _TALL else 1)
         lines: list[Line] = [parts, *([(line, style)] for line in verdict_lines)]
         lines.append(self._tabs(state, facts))
         texts = facts.texts
         lines += [[(f"! {text}", "warning")] for text in texts[:_PROBLEMS]]
         if len(texts) > _PROBLEMS:
             lines.append([(f"! and {len(texts) - _PROBLEMS} more: press e", "warning")])
-        return [self._cropped(line, width) for line in lines]
+        return [self._lines.cropped(line, width) for line in lines]
 
     def _tabs(self, state: TopState, facts: ClusterLists) -> Line:
         counts = {
@@ -203,13 +197,15 @@ class Painter:
             placed = place(section.table, section.widths, max(1, width - 2))
             lines.append([(section.table.title, "bold")])
             if section.rows:
-                lines.append([("  ", ""), *self._columns(section, placed)])
+                lines.append(
+                    [("  ", ""), *self._lines.columns(section.table, section.sort, placed)]
+                )
             else:
                 lines.append([(f"  {_none(section.table)}", "dim")])
             for row in section.rows:
                 if count == cursor:
                     chosen = len(lines)
-                lines.append(self._row(section.table, row, placed, selected=count == cursor))
+                lines.append(self._lines.row(section.table, row, placed, selected=count == cursor))
                 count += 1
             lines.append([])
         if not sections:
@@ -217,25 +213,29 @@ class Painter:
         shown = Shown(keys, max(1, room))
         top = 0 if cursor == 0 else chosen
         self._scroll(top, chosen, len(lines), room)
-        return self._filled(lines[self._offset :], width, room), shown
+        return self._lines.filled(lines[self._offset :], width, room), shown
 
     def _single(
         self, section: OrderedTable, keys: Sequence[RowKey], cursor: int, width: int, room: int
     ) -> tuple[list[Line], Shown]:
         placed = place(section.table, section.widths, max(1, width - 2))
-        head = [[("  ", ""), *self._columns(section, placed)]] if room > 1 else []
+        head = (
+            [[("  ", ""), *self._lines.columns(section.table, section.sort, placed)]]
+            if room > 1
+            else []
+        )
         room_rows = max(1, room - len(head))
         self._scroll(cursor, cursor, len(keys), room_rows)
         visible = section.rows[self._offset : self._offset + room_rows]
         lines = head + [
-            self._row(section.table, row, placed, selected=at == cursor)
+            self._lines.row(section.table, row, placed, selected=at == cursor)
             for at, row in enumerate(visible, self._offset)
         ]
         if not section.rows:
             lines.append([(f"  {_none(section.table)}", "dim")])
         sortable = [section.table.columns[column.at].name for column in placed]
         shown = Shown(keys, room_rows, sortable, section.sort)
-        return self._filled(lines, width, room), shown
+        return self._lines.filled(lines, width, room), shown
 
     def _scroll(self, top: int, cursor: int, count: int, room: int) -> None:
         """Move the first visible line as little as possible so that the cursor is visible."""
@@ -246,62 +246,19 @@ class Painter:
         if cursor >= self._offset + room:
             self._offset = cursor - room + 1
 
-    def _columns(self, section: OrderedTable, placed: Sequence[PlacedColumn]) -> Line:
-        line: Line = []
-        up, down = ("▲", "▼") if self._screen.unicode else ("^", "v")
-        for each in placed:
-            column = section.table.columns[each.at]
-            sign = ""
-            if column.name == section.sort.column:
-                sign = down if (column.measure is not None) != section.sort.reverse else up
-            wide = each.width + (each.bar + 1 if each.bar else 0)
-            line += [(fit(f"{column.name}{sign}", wide, ""), "bold"), ("  ", "")]
-        return line
-
-    def _row(
-        self, table: TopTable, row: TopRow, placed: Sequence[PlacedColumn], *, selected: bool
-    ) -> Line:
-        base: Style = "reverse" if selected else "dim" if row.emphasis == "dim" else ""
-        line: Line = [("> " if selected else "  ", base)]
-        for each in placed:
-            cell, column = row.cells[each.at], table.columns[each.at]
-            style = base
-            # Colour is for what needs attention; a busy GPU does not.
-            attention = column.name in ("DECISION", "WHY-NOT") or (cell is None and not column.rank)
-            if attention and row.emphasis in ("warning", "bad") and not selected:
-                style = row.emphasis
-            if each.bar:
-                line.append(
-                    (
-                        self._bar(column.measure(cell) if column.measure else None, each.bar),
-                        style or "bar",
-                    )
-                )
-                line.append((" ", base))
-            text = self._screen.line(DASH if cell is None else cell)
-            line += [(fit(text, each.width, self._cut), style), ("  ", base)]
-        return line
-
-    def _bar(self, value: float | None, width: int) -> str:
-        """Draw a percentage; a missing value has no bar, and anything above 0 is visible."""
-        if value is None:
-            return " " * width
-        full, empty = ("█", "░") if self._screen.unicode else ("#", ".")
-        filled = min(width, round(width * value / 100))
-        filled = max(1, filled) if value > 0 else 0
-        return full * filled + empty * (width - filled)
-
     def _text(
         self, state: TopState, scene: Scene, width: int, room: int
     ) -> tuple[list[Line], Shown]:
-        lines = [part for line in scene.text for part in _folded(self._screen.line(line), width)]
+        lines = [part for line in scene.text for part in folded(self._screen.line(line), width)]
         start = min(state.scroll, max(0, len(lines) - room))
         visible: list[Line] = [[(line, "")] for line in lines[start : start + room]]
-        return self._filled(visible, width, room), Shown(height=max(1, room), lines=len(lines))
+        return self._lines.filled(visible, width, room), Shown(
+            height=max(1, room), lines=len(lines)
+        )
 
     def _foot(self, state: TopState, shown: Shown, width: int) -> Line:
         if state.mode is Mode.FILTER:
-            return self._cropped(
+            return self._lines.cropped(
                 [(f"/{state.filter}", "bold"), ("_   enter keeps it, esc removes it", "dim")], width
             )
         if state.mode is Mode.TEXT:
@@ -309,41 +266,11 @@ class Painter:
             text = (
                 f"{min(state.scroll + 1, last)}-{last} of {shown.lines}   esc back   arrows scroll"
             )
-            return self._cropped([(text, "dim")], width)
+            return self._lines.cropped([(text, "dim")], width)
         at = min(state.at(shown.rows) + 1, len(shown.rows))
-        return self._cropped([(f"{at} of {len(shown.rows)}   ", ""), (_HINT, "dim")], width)
-
-    def _filled(self, lines: Sequence[Line], width: int, room: int) -> list[Line]:
-        found = [self._cropped(line, width) for line in lines[:room]]
-        return found + [[] for _ in range(room - len(found))]
-
-    def _cropped(self, line: Line, width: int) -> Line:
-        """Return a line in at most ``width`` cells, without control characters."""
-        found: Line = []
-        for text, style in line:
-            clean = self._screen.line(text)
-            need = cell_len(clean)
-            if need > width:
-                found.append((fit(clean, width, self._cut), style))
-                break
-            found.append((clean, style))
-            width -= need
-        return found
-
-
-def _wrapped(text: str, width: int, most: int) -> list[str]:
-    """Break a sentence between words; the last line has the rest, which is cut later."""
-    lines = textwrap.wrap(text, width, break_long_words=False)
-    return lines if len(lines) <= most else [*lines[: most - 1], " ".join(lines[most - 1 :])]
+        return self._lines.cropped([(f"{at} of {len(shown.rows)}   ", ""), (_HINT, "dim")], width)
 
 
 def _none(table: TopTable) -> str:
     """Return what stands in place of rows."""
     return "No row has these words." if table.rows else table.none
-
-
-def _folded(line: str, width: int) -> list[str]:
-    """Break a line at the edge, so that a long command can be read."""
-    if len(line) <= width:
-        return [line]
-    return [line[at : at + width] for at in range(0, len(line), width)]

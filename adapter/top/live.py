@@ -23,8 +23,9 @@ from adapter.client.output import Screen, screen_of
 from adapter.client.tables import ObjectTable
 from adapter.top.explanations import UNEXPLAINED, explanation
 from adapter.top.facts import LISTS, ClusterLists, ListName, ReadScope, look
-from adapter.top.frame import HELP, Line, Painter, Scene
+from adapter.top.frame import HELP, Painter, Scene
 from adapter.top.keys import KeyReader
+from adapter.top.lines import Line
 from adapter.top.rows import RowKey
 from adapter.top.state import Effect, Mode, Shown, TopState, press
 

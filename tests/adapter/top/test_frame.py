@@ -12,8 +12,9 @@ from rich.cells import cell_len
 from adapter.client.errors import ClientError
 from adapter.client.output import Screen
 from adapter.top.facts import ClusterLists, ListName
-from adapter.top.frame import HELP, Line, Painter, Scene
+from adapter.top.frame import HELP, Painter, Scene
 from adapter.top.layout import fit, natural_widths, place
+from adapter.top.lines import Line
 from adapter.top.order import Sort
 from adapter.top.state import Mode, TopState
 from adapter.top.summaries import tables_of
