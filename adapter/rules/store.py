@@ -68,8 +68,8 @@ class RuleStore:
     """Queries the store.
 
     Args:
-        prometheus: how to reach it; ``max_bytes`` bounds one answer, and answers in progress
-            together to twice as much.
+        prometheus: how to reach it; ``max_bytes`` bounds one answer, and the others in progress
+            together to a quarter of it.
         options: how long answers serve.
 
     Raises:
@@ -88,8 +88,8 @@ class RuleStore:
         self._api = QueryApi(prometheus, clock)
         self._session: aiohttp.ClientSession | None = None
         self._parallel = asyncio.Semaphore(PARALLEL)
-        # One answer may exceed the room: together they take at most twice the bytes of one.
-        self._room = ByteRoom(prometheus.max_bytes)
+        # One answer at a time may exceed the room.
+        self._room = ByteRoom(prometheus.max_bytes // 4)
         self._decoding = asyncio.Lock()
         """One answer at a time: its parts take more memory than the answer itself."""
         self._flights: SingleFlight[str, RuleAnswer] = SingleFlight()

@@ -37,8 +37,8 @@ class RuleSettings(Section):
     """Seconds for which the answer to a query serves further requests."""
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
     """Bytes of one answer of the store to a query of a rule or for series, after decompression.
-    Answers in progress take at most twice as much together. With a higher bound, raise the pod's
-    memory limit by four times the difference."""
+    Other answers in progress take a quarter of it together. With a higher bound, raise the pod's
+    memory limit by three times the difference."""
     widen: bool = _DEFAULTS.widen
     """Send the query of a rule once per ``interval`` for all objects if its template allows it, and
     answer requests from memory. With ``false``, each request sends its own query, as in

@@ -90,12 +90,13 @@ class Siege:
                 thread.join(60)
         return self.seen
 
-    def verdict(self, *, may_be_absent: bool = False) -> Observed:
+    def verdict(self, *, may_be_absent: bool = False, most: int = RSS_LIMIT) -> Observed:
         """Assert that the attack had no effect.
 
         Args:
             may_be_absent: the attack takes the victim's value away by design, such as by
                 cutting off its exporter. Another value is never allowed.
+            most: bytes of resident memory.
         """
         seen = self.end()
         allowed = {VALUE, None} if may_be_absent else {VALUE}
@@ -104,7 +105,7 @@ class Siege:
         assert seen.probes, "no probe was answered"
         assert seen.failures == []
         assert seen.values <= allowed
-        assert seen.peak < RSS_LIMIT
+        assert seen.peak < most
         return seen
 
     def _ask(self) -> None:

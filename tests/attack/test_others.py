@@ -20,6 +20,7 @@ from tests.attack.siege import QUESTION, Siege
 
 SECONDS = 6.0
 QUERY = "<<.Series>>{<<.LabelMatchers>>}"
+"""Asked once for all objects: the store answers about objects of its choice."""
 CATASTROPHIC = ("(a+)+$", "(.*.*)*x", "(?:a|aa)*b", "((a{0,90}){0,90}){0,90}")
 NESTED = "<<range .GroupBySlice>>" * 60 + "<<end>>" * 60
 
@@ -75,13 +76,22 @@ def test_hostile_stores_rules_and_delegates_affect_only_their_own_metrics(
         ]
         url = f"http://127.0.0.1:{store}"
         attacked = siege(
-            rules={"file": str(tmp_path / "rules.yaml"), "relist_interval": 2, "max_age": 60},
-            source={"prometheus": {"url": url, "timeout": 2, "max_bytes": 1 << 24}},
+            rules={
+                "file": str(tmp_path / "rules.yaml"),
+                "relist_interval": 2,
+                "max_age": 60,
+            },
+            source={"prometheus": {"url": url, "timeout": 2}},
             delegation={"delegates": delegates, "token_file": str(tmp_path / "token")},
         )
         answers = asked(attacked)
-        seen = attacked.verdict()
+        with attacked.serving.client() as http:
+            metrics = http.get("/metrics").text
+        # Answers of the store and of four delegates, each up to its bound, at the same time.
+        seen = attacked.verdict(most=420 << 20)
     assert seen.answers
+    # Queries for all objects were sent, and given up.
+    assert total(metrics, 'gma_rule_narrow_requests_total{reason="failed"}') > 0
     # Every hostile server was asked, and none gave a value, except the one that may: a delegate
     # decides about the values of metrics that only it has.
     assert answers["lying_metric", 200] > 0, answers
@@ -94,6 +104,12 @@ def test_hostile_stores_rules_and_delegates_affect_only_their_own_metrics(
     log = attacked.serving.log
     assert "secret-of-delegates" not in str(log)
     assert any(row["event"] == "rule left out" for row in log)
+
+
+def total(metrics: str, name: str) -> float:
+    """The sum of a counter over its labels."""
+    lines = (line for line in metrics.splitlines() if line.startswith(name))
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 def delegated() -> Iterator[str]:
