@@ -1,4 +1,4 @@
-"""Check whether the fields of a device can all be true at the same time.
+"""Check whether the fields of a device can all be true at once, and since when it is idle.
 
 A number may be in range and still be wrong. DCGM's profiling counters stick at 0 while
 the device works (dcgm-exporter#662, DCGM#303: GPU_UTIL 100 beside GR_ENGINE_ACTIVE 0), and

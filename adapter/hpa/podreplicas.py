@@ -1,5 +1,6 @@
-"""The number of replicas that the values of pods propose: ``groupPods`` and
-``calcPlainMetricReplicas`` of ``replica_calculator.go``.
+"""The number of replicas that the values of pods propose, within the HPA's tolerance.
+
+It follows ``groupPods`` and ``calcPlainMetricReplicas`` of ``replica_calculator.go``.
 
 A pod without a value counts as it harms least: as its target on the way down, as 0 on the way up.
 """

@@ -1,4 +1,4 @@
-"""Mirrors one collection of the Kubernetes API into memory by list and watch.
+"""Mirrors a collection of the Kubernetes API by list and watch, and retries with a back-off.
 
 A cut connection resumes from the last version seen. Anything that may have lost an event (410, an
 ERROR event, garbage, a second failure in a row) lists again, so that a missed deletion is noticed.

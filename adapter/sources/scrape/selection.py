@@ -1,4 +1,4 @@
-"""Choose which of the pods with an exporter's labels are scraped.
+"""Decide which pods count as exporters: which of those with an exporter's labels are scraped.
 
 Anyone who may create pods may write labels. Three rules apply, in this order:
 

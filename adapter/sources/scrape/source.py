@@ -1,7 +1,7 @@
 """Scrape every exporter once per interval.
 
 Each target has its own task, so a slow, broken or hostile exporter affects only its own samples.
-Every scrape has a deadline, and :mod:`adapter.sources.scrape.readingroom` bounds the resources of
+Every scrape has a deadline, and :mod:`adapter.sources.scrape.scrapelimits` bounds the resources of
 all scrapes together.
 """
 
@@ -28,7 +28,7 @@ from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
 from adapter.sources.scrape.discovery import ScrapeTargets
 from adapter.sources.scrape.options import ScrapeOptions
-from adapter.sources.scrape.readingroom import ReadingRoom
+from adapter.sources.scrape.scrapelimits import ScrapeLimits
 from adapter.sources.scrape.target import ScrapeTarget, TargetState, due, phase_of
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.turns import Turns
@@ -71,7 +71,7 @@ class ScrapeSource:
             ca_file=options.ca_file,
             token_file=options.bearer_token_file,
         )
-        self._exporters = ReadingRoom(
+        self._exporters = ScrapeLimits(
             options.concurrency,
             None,
             page_bytes=_PAGE_BYTES,
@@ -79,7 +79,7 @@ class ScrapeSource:
             limits=EXPORTER,
             max_bytes=options.max_bytes,
         )
-        self._servers = ReadingRoom(
+        self._servers = ScrapeLimits(
             options.concurrency,
             max(1, options.concurrency // _NAMESPACE_SHARE),
             page_bytes=_SERVER_PAGE_BYTES,
@@ -238,7 +238,7 @@ class ScrapeSource:
             room.labels.release(namespace, state.held)
 
     async def _scrape(
-        self, state: TargetState, memo: LabelMemo, room: ReadingRoom, hold: HeldBytes
+        self, state: TargetState, memo: LabelMemo, room: ScrapeLimits, hold: HeldBytes
     ) -> None:
         started = self._clock()
         self.scrapes += 1
@@ -255,7 +255,7 @@ class ScrapeSource:
         self.durations.observe(max(0.0, self._clock() - started))
 
     async def _parse(
-        self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ReadingRoom
+        self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits
     ) -> Page:
         with _label_limits(state, room) as limits:
             page = await self._turns.run(
@@ -291,7 +291,7 @@ class ScrapeSource:
 
 
 @contextmanager
-def _label_limits(state: TargetState, room: ReadingRoom) -> Iterator[PageLimits]:
+def _label_limits(state: TargetState, room: ScrapeLimits) -> Iterator[PageLimits]:
     """Yield limits for the target's next page; release what it does not use on exit."""
     namespace = state.target.namespace
     reserved = room.labels.reserve(namespace, state.held)

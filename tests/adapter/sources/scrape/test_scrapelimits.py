@@ -6,12 +6,12 @@ import asyncio
 
 from adapter.exposition.limits import PageLimits
 from adapter.sources.scrape.labelmemory import LabelMemory
-from adapter.sources.scrape.readingroom import ReadingRoom
+from adapter.sources.scrape.scrapelimits import ScrapeLimits
 
 
-def room(places: int = 100, page_bytes: int = 100, label_bytes: int = 100) -> ReadingRoom:
+def room(places: int = 100, page_bytes: int = 100, label_bytes: int = 100) -> ScrapeLimits:
     limits = PageLimits(held=60)
-    return ReadingRoom(
+    return ScrapeLimits(
         places,
         None,
         page_bytes=page_bytes,

@@ -16,7 +16,7 @@ from adapter.sources.byteroom import ByteRoom, HeldBytes
 from adapter.sources.scrape.labelmemory import LabelMemory
 
 
-class ReadingRoom:
+class ScrapeLimits:
     """Places for scrapes, bytes of pages in progress, and bytes of label sets that are kept.
 
     Args:
