@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from adapter.settings.types import ADVANCED, Interval, Port, Section
+from apiservice.delegate.options import TIMEOUT
 from apiservice.wire.metricvalues import CUSTOM_GROUP, EXTERNAL_GROUP
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -75,7 +76,7 @@ class DelegateSettings(Section):
     """Name that its certificate must have. If empty, ``NAME.NAMESPACE.svc``."""
     address: Annotated[str, AfterValidator(lambda text: text and _address(text)), ADVANCED] = ""
     """``HOST:PORT`` to connect to. If empty, ``NAME.NAMESPACE.svc`` and the port of the Service."""
-    timeout: Annotated[Interval, Field(le=50), ADVANCED] = 10
+    timeout: Annotated[Interval, Field(le=50), ADVANCED] = TIMEOUT
     """Seconds that one request may take, its time in the queue included. A worker of the HPA
     controller waits as long, so keep it short."""
 
