@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 2 * n : 8)))
 # Each process of the end-to-end tests has a network, a stage and a site of its own. A module stays
 # in one process, which starts what its tests share once.
-E2E_WORKERS ?= 1
+E2E_WORKERS ?= 2
 NETWORK := $(BIN)/python -m tests.e2e.privatenetwork -- $(BIN)/python
 IN_PROCESSES := --tx '$(E2E_WORKERS)*popen//python=$(NETWORK)' --dist loadfile --no-loadscope-reorder
 # Attacks at the same time, each on a process of its own: for half of the time they wait.
@@ -51,7 +51,7 @@ test: $(READY) ## run the unit, property, contract and real-Prometheus tests in 
 fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=6)
 	FUZZ_TIMES=$${FUZZ_TIMES:-6} $(BIN)/python -m pytest tests $(ELSEWHERE) -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
 
-e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name", E2E_WORKERS=2)
+e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name", E2E_WORKERS=1)
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m tests.e2e.modules
 	$(BIN)/python -m tests.e2e.imagebuild

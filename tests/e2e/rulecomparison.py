@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,9 @@ _EXTERNAL_SELECTORS = (
     *("topic%3Dorders", "topic", "!topic", "topic+in+(orders,mails)", "topic+notin+(orders)"),
     *("topic+in+(orders)", "topic!%3Dorders", "size%3E3", "namespace%3Drules-b"),
 )
-_ATTEMPTS = 4
+_ATTEMPTS = 10
+_PAUSE = 0.33
+"""Seconds between attempts: a counter rises with each scrape, and ours may be an interval older."""
 _TOLERANCE = 0.03
 """Rates of counters differ a little between two times of a request."""
 _SUFFIXES = {
@@ -146,6 +149,7 @@ def differences(both: Both, paths: list[str]) -> list[Difference]:
                 return None
             if explanation(Difference(path, theirs, ours)):
                 break
+            time.sleep(_PAUSE)
         return Difference(path, theirs, ours)
 
     with ThreadPoolExecutor(6) as pool:
