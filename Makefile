@@ -114,8 +114,7 @@ release-dry-run: $(READY) ## build in dist/ what a release publishes, with the i
 	$(BIN)/python -m tests.e2e.programs
 	$(BIN)/python -m release --dry-run --image stand-in $(ARGS)
 
-release: $(READY) ## build in dist/ what the tag of this commit publishes (ARGS="--tag v1.2.3")
-	$(BIN)/python -m tests.e2e.programs
+release: $(READY) ## build in dist/ what the tag of this commit publishes (ARGS="--tag v1.2.3"); needs helm and docker
 	$(BIN)/python -m release $(ARGS)
 
 ##@ Tidy up

@@ -46,8 +46,8 @@ On OpenShift the pods run as a user of their namespace, as `restricted-v2` requi
 without access to the cluster, add `helm template --api-versions security.openshift.io/v1`.
 
 If another team owns accounts and roles, set `rbac.create` and the `serviceAccount.create` of each
-component to false and name the accounts. Render the chart with both set to true: its accounts, roles and
-bindings are what that team creates. `namespaceOverride` puts all objects into an existing namespace other
+component to false and name the accounts. Run `helm template --dry-run=server` with both set to true: its
+accounts, roles and bindings are what that team creates. `namespaceOverride` puts all objects into an existing namespace other
 than that of the release.
 
 If kube-apiserver cannot reach pods, as on EKS with an overlay network, set `hostNetwork.enabled` and

@@ -21,6 +21,7 @@ PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 _COMPONENTS: Final = {SERVE: "serve", NODEPOOL: "nodepool"}
 CONFIG_KEY: Final = "config.yaml"
+_NAMESPACE: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _GIVEN: Final = re.compile(r" \(got .*\)$")
 
 
@@ -112,8 +113,10 @@ def helm_release(workload: SeenWorkload) -> tuple[str, str]:
     Helm notes both in annotations. The namespace of the objects may be another one.
     """
     meta = workload.metadata
+    home = meta.annotations.get("meta.helm.sh/release-namespace", "")
     return (
-        meta.annotations.get("meta.helm.sh/release-namespace", meta.namespace),
+        # It becomes part of commands: an annotation may be any text, a namespace may not.
+        home if _NAMESPACE.fullmatch(home) else meta.namespace,
         meta.labels.get("app.kubernetes.io/instance", meta.name),
     )
 

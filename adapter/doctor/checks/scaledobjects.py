@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from adapter.catalog.nearest import nearest_metric
 from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, check
@@ -20,9 +21,18 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
     Correct the metadata: `docs/keda.md` lists the keys, and `docs/metrics.md` the metrics.
     """
     names = servedmetrics.metrics(facts.settings)
+    installed = facts.release.known and facts.release.value is not None
     for scaled in facts.scaledobjects.read():
         where = f" in {scaled.origin}" if scaled.origin else ""
         for number, metadata in enumerate(scaled.triggers):
+            metric = metadata.get("metric", "")
+            if (
+                metric
+                and not installed
+                and metric not in names
+                and not nearest_metric(metric, names)
+            ):
+                continue  # perhaps a metric of the settings, which were not read
             try:
                 compile_trigger(metadata, names)
             except BadTrigger as error:

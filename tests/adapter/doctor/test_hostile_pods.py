@@ -79,3 +79,8 @@ def test_an_installation_with_another_name_label_is_found() -> None:
     metadata = msgspec.structs.replace(serve.metadata, annotations=noted)
     moved = msgspec.structs.replace(serve, metadata=metadata)
     assert release.helm_test(moved).startswith("helm -n releases test a; kubectl -n here logs")
+    for text in ("$(touch x)", "a;b", "a b", "A", "", "-a"):
+        noted = {"meta.helm.sh/release-namespace": text}
+        metadata = msgspec.structs.replace(serve.metadata, annotations=noted)
+        forged = msgspec.structs.replace(serve, metadata=metadata)
+        assert release.helm_release(forged) == ("here", "a"), text
