@@ -186,6 +186,7 @@ class PageReader:
         wrong = complaint(value, spelling.low, spelling.high)
         if wrong is not None:
             self._reject(builder, spelling, wrong, value)
+            self._parts.reject(builder, spelling, time)
         elif not self._parts.add(builder, spelling, labels, value * spelling.factor, time):
             self._rejects.count(DUPLICATE)
 

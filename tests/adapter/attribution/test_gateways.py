@@ -152,3 +152,35 @@ def test_a_prometheus_that_scrapes_the_picker_changes_no_value() -> None:
     read = parse(page.encode(), time=T, wanted=CATALOG.series)
     world.store.ingest(ScrapeResult("10.0.0.5:9090", None, read.samples, T, read.rejects))
     assert [world.value("epp", name, T) for name in (WAITING, RUNNING)] == [8.0, 11.0]
+
+
+def _flows(*rows: tuple[str, str, float]) -> str:
+    name = "llm_d_epp_flow_control_queue_size"
+    labels = 'priority="0",inference_pool="chat"'
+    return IDLE + "".join(
+        f'{name}{{fairness_id="{flow}",model_name="{model}",{labels}}} {value:g}\n'
+        for flow, model, value in rows
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        pytest.param(
+            'dynamo_frontend_queued_requests{model=""} 0\n'
+            'dynamo_frontend_queued_requests{model="qwen"} 40\n',
+            40.0,
+            id="an empty name does not hide the others",
+        ),
+        pytest.param(
+            _flows(("a,b", "", 3), ("a", "b", 4), ("", "a,b", 5)),
+            12.0,
+            id="names with commas do not meet",
+        ),
+        pytest.param(_flows(("a", "m", 3), ("b", "m", -1)), "no_value", id="a sum needs each flow"),
+    ],
+)
+def test_labels_that_clients_choose_hide_no_request(page: str, expected: float | str) -> None:
+    world = World(make_pod("epp", gpus={}))
+    serve(world, page)
+    assert world.value("epp", WAITING, T) == expected
