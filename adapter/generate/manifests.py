@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import yaml
+
 from adapter.catalog.serverkinds import GATEWAY_WAITING
 from adapter.cluster.optin import PREFIX
 from adapter.generate.presets import Preset, ScaledMetric
@@ -126,14 +128,14 @@ def _head(wanted: Wanted, api_version: str, kind: str) -> Iterator[str]:
     yield f"apiVersion: {api_version}"
     yield f"kind: {kind}"
     yield "metadata:"
-    yield f"  name: {wanted.workload}"
+    yield f"  name: {_scalar(wanted.workload)}"
     if wanted.namespace:
-        yield f"  namespace: {wanted.namespace}"
+        yield f"  namespace: {_scalar(wanted.namespace)}"
     yield "spec:"
     yield "  scaleTargetRef:"
     yield f"    apiVersion: {wanted.api_version}"
     yield f"    kind: {wanted.kind}"
-    yield f"    name: {wanted.workload}"
+    yield f"    name: {_scalar(wanted.workload)}"
 
 
 def _opt_in(wanted: Wanted) -> Iterator[str]:
@@ -181,3 +183,9 @@ def _behavior(indent: str) -> Iterator[str]:
         "  - {type: Pods, value: 1, periodSeconds: 120}",
     ):
         yield indent + row
+
+
+def _scalar(name: str) -> str:
+    """Return a name as YAML text: 123, 1e3, true and y are names, too, in every version of YAML."""
+    plain = name[0].isalpha() and len(name) > 1 and yaml.safe_load(name) == name
+    return name if plain else f'"{name}"'

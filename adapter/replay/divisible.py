@@ -7,17 +7,7 @@ from typing import Final, NamedTuple
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Kind, Unit
 
-_RUNNING: Final = frozenset(
-    {
-        "inference_requests_running",
-        "vllm:num_requests_running",
-        "sglang:num_running_reqs",
-        "tgi_batch_current_size",
-        "trtllm_num_requests_running",
-        "llamacpp:requests_processing",
-    }
-)
-"""Requests that pods work on. Requests that wait are not divided: see :mod:`.demand`."""
+_RUNNING: Final = "inference_requests_running"
 _WHOLE: Final = {Unit.PERCENT: 100_000, Unit.RATIO: 1_000}
 """The highest value of a unit, in thousandths."""
 
@@ -34,8 +24,20 @@ def divisible(name: str, catalog: Catalog) -> Divisible | None:
     metric = catalog.metrics.get(name)
     if metric is None:
         return None
-    if name in _RUNNING:
+    if name in _running(catalog):
         return Divisible(None)
     if metric.kind is Kind.MEAN and metric.unit in _WHOLE:
         return Divisible(_WHOLE[metric.unit])
     return None
+
+
+def _running(catalog: Catalog) -> frozenset[str]:
+    """Return the names of requests that servers work on, in all spellings.
+
+    Requests that wait are not divided: see :mod:`.demand`.
+    """
+    names = {_RUNNING}
+    for formula in catalog.metrics[_RUNNING].formulas:
+        for field in map(catalog.fields.__getitem__, formula.fields):
+            names |= {field.name, *(old for old, _, _ in field.renamed), *field.legacy}
+    return frozenset(names)

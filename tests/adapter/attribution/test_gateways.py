@@ -173,8 +173,8 @@ def _flows(*rows: tuple[str, str, float]) -> str:
             id="an empty name does not hide the others",
         ),
         pytest.param(
-            _flows(("a,b", "", 3), ("a", "b", 4), ("", "a,b", 5)),
-            12.0,
+            _flows(("a", "0,m", 3), ("a,0", "m", 4)),
+            7.0,
             id="names with commas do not meet",
         ),
         pytest.param(_flows(("a", "m", 3), ("b", "m", -1)), "no_value", id="a sum needs each flow"),

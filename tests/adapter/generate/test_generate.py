@@ -174,3 +174,12 @@ def test_another_kind_needs_its_version_only() -> None:
     found = manifest(*HPA, "--kind", dynamo, "--api-version", "nvidia.com/v1alpha1")
     assert found["spec"]["scaleTargetRef"]["kind"] == dynamo
     assert manifest(*HPA, "--kind", "deployment")["spec"]["scaleTargetRef"]["kind"] == "Deployment"
+
+
+@pytest.mark.parametrize("name", ["123", "1e3", "true", "null", "on", "y", "0x1f"])
+def test_a_name_that_yaml_reads_as_something_else_stays_a_name(name: str) -> None:
+    done = invoke("generate", "hpa", "--for", "vllm", "--workload", name, "-n", name)
+    assert f'  name: "{name}"\n' in done.output
+    manifest = yaml.safe_load(done.output)
+    assert manifest["metadata"] == {"name": name, "namespace": name}
+    assert manifest["spec"]["scaleTargetRef"]["name"] == name

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from adapter.catalog import Catalog
 from adapter.client.errors import ClientError
 from adapter.hpa import ControllerOptions, HpaSpec, from_manifest
+from adapter.replay.divisible import Divisible, divisible
 from adapter.replay.judgement import judge, verdict
 from adapter.replay.study import Study, StudyOptions, study
 from adapter.replay.variants import Tried
@@ -147,3 +149,12 @@ def test_too_many_combinations_are_refused() -> None:
     many = Tried(targets=tuple(range(1000, 30_000, 1000)), lows=tuple(range(1, 11)))
     with pytest.raises(ClientError, match="290 combinations are too many"):
         replayed(Day(waves, syncs=3), tried=many)
+
+
+@pytest.mark.parametrize("name", ["num_requests_running", "ray_vllm_num_requests_running"])
+def test_requests_that_run_are_divided_under_every_name_of_a_server(name: str) -> None:
+    assert divisible(name, Catalog()) == Divisible(None)
+
+
+def test_requests_that_wait_are_not_divided() -> None:
+    assert divisible("inference_requests_waiting", Catalog()) is None
