@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import subprocess
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from adapter.rules.promql import ObjectKey
@@ -199,15 +200,28 @@ def everything(store: Store, made: MetricRule, series: str, key: ObjectKey) -> W
         return None
 
 
-def compare(store: Store, made: MetricRule, series: str, key: ObjectKey, every: WideAnswer) -> int:
-    """Assert that both give every object the same value; return how many values there are."""
+def compare(
+    store: Store,
+    made: MetricRule,
+    series: str,
+    key: ObjectKey,
+    every: WideAnswer,
+    tolerance: float = 0.0,
+) -> int:
+    """Assert that both give every object the same value; return how many values there are.
+
+    `tolerance` is relative. One above 0 also accepts a difference of a thousandth, the unit.
+    """
     assert key.label is not None
     names, seen = NAMES[key.label], 0
     for space in (None,) if key.namespace is None else SPACES:
         values = every.spaces.get(space or "", {})
         for some in (*((name,) for name in names), names, names[1:3]):
             expected = narrow(store, made, series, key, space, some)
-            assert {name: values[name] for name in some if name in values} == expected
+            found = {name: values[name] for name in some if name in values}
+            assert found == (
+                pytest.approx(expected, rel=tolerance, abs=1) if tolerance else expected
+            )
             seen += len(expected)
     return seen
 
@@ -299,17 +313,24 @@ def test_each_object_has_the_value_of_its_own_query(
     agrees(store, template, key, series)
 
 
-@bounded(25)
+# VictoriaMetrics adds series up in any order, so that the last digits of a sum differ from query to
+# query. These turn such a difference into any number: steps, differences and powers.
+UNSTEADY = re.compile(r"[%^<>]|==| - |-[a-z.(]|ceil|round|stddev|topk|bottomk|values")
+VICTORIA_TOLERANCE = 1e-9
+
+
+@settings(bounded(25), derandomize=True)
 @given(template=TEMPLATES, key=st.sampled_from(KEYS), series=st.sampled_from(GAUGES))
 def test_each_object_has_the_value_of_its_own_query_in_victoriametrics(
     victoria: Store, template: str, key: ObjectKey, series: str
 ) -> None:
-    """Its sums depend on the order of the series, which a remainder may turn into any number."""
-    assume("%" not in template)
-    agrees(victoria, template, key, series)
+    assume(not UNSTEADY.search(template.replace("<<", "").replace(">>", "")))
+    agrees(victoria, template, key, series, VICTORIA_TOLERANCE)
 
 
-def agrees(store: Store, template: str, key: ObjectKey, series: str) -> None:
+def agrees(
+    store: Store, template: str, key: ObjectKey, series: str, tolerance: float = 0.0
+) -> None:
     """Compare a template if it is widened, and the engine answers."""
     made = rule(template)
     try:
@@ -319,7 +340,7 @@ def agrees(store: Store, template: str, key: ObjectKey, series: str) -> None:
     every = everything(store, made, series, key)
     assume(every is not None)
     assert every is not None
-    compare(store, made, series, key, every)
+    compare(store, made, series, key, every, tolerance)
 
 
 SHAPES = (
@@ -346,7 +367,8 @@ def test_usual_shapes_are_widened_and_agree(
     made, key = rule(template), KEYS[0]
     every = everything(store, made, "g", key)
     assert every is not None
-    assert compare(store, made, "g", key, every) > 5
+    tolerance = VICTORIA_TOLERANCE if name == "victoria" else 0.0
+    assert compare(store, made, "g", key, every, tolerance) > 5
 
 
 def _from_files() -> list[MetricRule]:
