@@ -48,13 +48,16 @@ def workload_name(index: int) -> str:
 
 def slots(pods: int) -> Iterator[Slot]:
     """``pods`` one-GPU pods, eight to a node, a hundred to a service, two to a workload."""
-    for index in range(pods):
-        app = f"svc-{index // SERVICE_SIZE:03d}"
-        workload = workload_name(index // WORKLOAD_SIZE)
-        name = f"{app}-{index:05d}"
-        uuid = f"GPU-{index:08x}-f55a-92a8-aa39-322198e72ed6"
-        node = node_name(index // GPUS_PER_NODE)
-        yield Slot(name, app, workload, node, Device(index, uuid, name))
+    return map(slot, range(pods))
+
+
+def slot(index: int) -> Slot:
+    """The ``index``-th of them."""
+    app = f"svc-{index // SERVICE_SIZE:03d}"
+    name = f"{app}-{index:05d}"
+    uuid = f"GPU-{index:08x}-f55a-92a8-aa39-322198e72ed6"
+    node = node_name(index // GPUS_PER_NODE)
+    return Slot(name, app, workload_name(index // WORKLOAD_SIZE), node, Device(index, uuid, name))
 
 
 def nodes(pods: int) -> list[str]:

@@ -167,13 +167,25 @@ def serve(
 
 @contextmanager
 def serve_cluster(
-    pki: Pki, exporters: Exporters, folder: Path, kubeconfig: Path, *, interval: float = 5
+    pki: Pki,
+    exporters: Exporters,
+    folder: Path,
+    kubeconfig: Path,
+    *,
+    interval: float = 5,
+    cores: Sequence[int] | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> Iterator[Server]:
-    """The real ``serve`` over the fleet and a real API server, as it runs in a cluster."""
+    """The real ``serve`` over the fleet and an API server, as it runs in a cluster.
+
+    Args:
+        changes: sections of the configuration to replace.
+    """
     content = _configuration(pki, free_port(), exporters, interval) | {
-        "cluster": {"kubeconfig": str(kubeconfig)}
+        "cluster": {"kubeconfig": str(kubeconfig)},
+        **(changes or {}),
     }
-    with _adapter(content, pki, folder, exporters.pods, None) as server:
+    with _adapter(content, pki, folder, exporters.pods, cores) as server:
         yield server
 
 

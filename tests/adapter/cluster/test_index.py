@@ -19,6 +19,7 @@ from apiservice.provider import GroupResource
 from apiservice.runtime.bytecache import ByteCache
 from apiservice.runtime.steps import at_once
 from tests.adapter.cluster.conftest import MakePod
+from tests.examples import bounded
 
 DEPLOYMENT = GroupResource("deployments", "apps")
 
@@ -342,3 +343,52 @@ def test_what_is_remembered_of_a_namespace_ends_with_its_pods(make_pod: MakePod)
     index.replace([])
 
     assert index.remembered_bytes == 0
+
+
+def test_pods_with_numbers_of_their_own_share_the_postings(make_pod: MakePod) -> None:
+    """Labels that number the pods of a StatefulSet do not split their group, and select one pod."""
+    number = "statefulset.kubernetes.io/pod-name"
+    owner = Owner("apps/v1", "StatefulSet", "db")
+    pods = [make_pod(name, labels={"app": "db", number: name}, owner=owner) for name in "abc"]
+    index = index_of(*pods)
+    space = index._namespaces["default"]
+    assert len(space._groups) == 1
+    assert names(index.select("default", parse("app=db"))) == ["a", "b", "c"]
+    assert names(index.select("default", parse(f"app=db,{number}=b"))) == ["b"]
+    assert names(index.select("default", parse(f"app=db,{number} notin (b)"))) == ["a", "c"]
+    assert names(index.owned_by("default", GroupResource("statefulsets", "apps"), "db")) == [*"abc"]
+    for pod in pods:
+        index.apply(EventType.DELETED, pod)
+    assert (space._groups, space.labels, space.owners) == ({}, {}, {})
+
+
+LABELS = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("x", "y")))
+OWNERS = st.sampled_from(
+    (None, Owner("apps/v1", "StatefulSet", "s"), Owner("batch/v1", "Job", "j"))
+)
+CHANGES = st.lists(
+    st.tuples(st.sampled_from("abcde"), st.none() | st.tuples(LABELS, OWNERS)), max_size=30
+)
+
+
+@bounded(100)
+@given(changes=CHANGES)
+def test_a_selection_is_what_comparing_every_pod_gives(
+    make_pod: MakePod, changes: list[tuple[str, tuple[dict[str, str], Owner | None] | None]]
+) -> None:
+    """After any changes of labels and owners, and deletions (None)."""
+    index, known = PodIndex(), {}
+    for name, made in changes:
+        if made is None:
+            index.apply(EventType.DELETED, make_pod(name))
+            known.pop(name, None)
+            continue
+        labels, owner = made
+        known[name] = make_pod(name, labels=labels, owner=owner)
+        index.apply(EventType.MODIFIED, known[name])
+    for text, _ in SELECTIONS:
+        selector = parse(text)
+        expected = [name for name in sorted(known) if selector.matches(known[name].labels)]
+        assert names(index.select("default", selector)) == expected
+    jobs = sorted(name for name, pod in known.items() if pod.owner and pod.owner.kind == "Job")
+    assert names(index.owned_by("default", GroupResource("jobs", "batch"), "j")) == jobs

@@ -1,0 +1,266 @@
+"""Start of ``serve`` in a large cluster, and a restart of its API server."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import yaml
+
+from load.drive import idle, split_cores
+from load.fleet import SERVICE_SIZE
+from load.pki import FRONT_PROXY, USER, Pki, issue
+from load.process import PYTHON, Child, started, until
+from load.report import figure
+from load.servers import Exporters, Server, fleet, serve_cluster, target
+from load.table import Goal, Run, Table
+
+SIZES = ((100, 1_000), (1_000, 10_000), (10_000, 50_000), (40_000, 150_000))
+"""GPU pods, and all pods of the cluster."""
+INTERVAL = 5.0
+RATE = 20
+"""Pods that are replaced, and GPU pods that are updated, in a second: 60 events."""
+_WITHIN = 30.0
+_SLICE = 0.01
+_PAGE_SIZE = 500
+
+
+class Started(NamedTuple):
+    """One size's figures; seconds and bytes."""
+
+    gpu_pods: int
+    pods: int
+    ready: float
+    """From the start of the process until ``/readyz`` answered 200."""
+    complete: float
+    """From the start of the process until every GPU pod had a value."""
+    peak: int
+    settled: int
+    share: float
+    """Of a core, with events and scrapes, without requests."""
+    relisted: float
+    """From the restart until every pod had been listed again."""
+    busiest: int
+    """The most requests in one second after the restart."""
+    peak_after: int
+    metrics: float
+    """Seconds of one request for ``/metrics``."""
+    lag: tuple[float, float]
+    """Bounds of the event loop's delay: of 99.9 %, and of all measurements."""
+
+
+class StandIn(NamedTuple):
+    """A running stand-in for the API server."""
+
+    child: Child
+    url: str
+    pki: Pki
+
+    def control(self, words: str) -> dict[str, Any]:
+        """Ask the stand-in itself."""
+        with httpx.Client(verify=self.pki.client_context()) as client:
+            answer = client.get(f"{self.url}/control/{words}")
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def lists(self) -> int:
+        """Requests for a page of the list of pods."""
+        counts = self.control("count")["counts"]
+        every: int = counts.get("GET /api/v1/pods", 0) - counts.get("WATCH /api/v1/pods", 0)
+        return every
+
+
+def start(run: Run) -> Table:
+    """Each size in processes of its own, over simulated exporters."""
+    sizes = SIZES[:2] if run.quick else SIZES
+    return table([_measure(run, *size) for size in sizes])
+
+
+@contextmanager
+def stand_in(
+    pki: Pki, gpu_pods: int, pods: int, folder: Path, cores: Sequence[int] | None
+) -> Iterator[StandIn]:
+    """The stand-in, once it listens."""
+    ready = folder / f"apiserver-{pods}.port"
+    ready.unlink(missing_ok=True)
+    command = [PYTHON, "-m", "load.apiserver", "--pods", str(pods), "--gpu-pods", str(gpu_pods)]
+    command += ["--cert", str(pki.cert), "--key", str(pki.key), "--ready", str(ready)]
+    with started("apiserver", command, folder, cores=cores) as child:
+        until(child, "ready", ready.exists)
+        yield StandIn(child, f"https://localhost:{ready.read_text()}", pki)
+
+
+def kubeconfig(api: StandIn, folder: Path) -> Path:
+    """A kubeconfig for the stand-in."""
+    cluster = {"server": api.url, "certificate-authority": str(api.pki.ca)}
+    user = {"client-certificate": str(api.pki.client_cert), "client-key": str(api.pki.client_key)}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": cluster}],
+        "users": [{"name": "it", "user": user}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+    }
+    file = folder / "kubeconfig.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+def settings(pki: Pki) -> Mapping[str, Any]:
+    """Sections for a server whose API server has no ConfigMap with CAs."""
+    return {
+        "authentication": {
+            "configmap": False,
+            "requestheader_ca_file": str(pki.ca),
+            "requestheader_allowed_names": [FRONT_PROXY],
+            "token_review": False,
+        },
+        "authorization": {"subject_access_review": False, "allow_users": [USER]},
+    }
+
+
+def _measure(run: Run, gpu_pods: int, pods: int) -> Started:
+    core, others = split_cores()
+    pki = issue(run.folder)
+    with (
+        stand_in(pki, gpu_pods, pods, run.folder, others) as api,
+        fleet(gpu_pods, run.folder, others) as exporters,
+    ):
+        begin = time.monotonic()
+        with serve_cluster(
+            pki,
+            exporters,
+            run.folder,
+            kubeconfig(api, run.folder),
+            interval=INTERVAL,
+            cores=core,
+            changes=settings(pki),
+        ) as server:
+            return _observe(run, begin, api, exporters, server, pods)
+
+
+def _observe(
+    run: Run, begin: float, api: StandIn, exporters: Exporters, server: Server, pods: int
+) -> Started:
+    child, last = server.child, exporters.pods // SERVICE_SIZE - 1
+    with server.client() as client:
+        until(child, "ready", lambda: client.get("/readyz").status_code == 200)
+        ready = time.monotonic() - begin
+        until(child, "every value", lambda: _values(client, range(last + 1)) == exporters.pods, 240)
+        complete = time.monotonic() - begin
+        peak = child.usage().peak
+        api.control(f"rate/{RATE}")
+        share = idle([child], (1 if run.quick else 8) * INTERVAL)[child.name]
+        settled = child.usage().rss
+        api.control("rate/0")
+        listed, since = api.lists(), time.monotonic()
+        api.control("forget")
+        pages = -(-pods // _PAGE_SIZE)
+        until(child, "listed again", lambda: api.lists() >= listed + pages, 240)
+        relisted = time.monotonic() - since
+        time.sleep(1)
+        asked = time.monotonic()
+        text = client.get("/metrics").text
+        took = time.monotonic() - asked
+    return Started(
+        gpu_pods=exporters.pods,
+        pods=pods,
+        ready=ready,
+        complete=complete,
+        peak=peak,
+        settled=settled,
+        share=share,
+        relisted=relisted,
+        busiest=api.control("count")["busiest"],
+        peak_after=child.usage().peak,
+        metrics=took,
+        lag=_lag(text),
+    )
+
+
+def _values(client: httpx.Client, services: range) -> int:
+    """Values of all pods, asked for by service as HPAs do; those before the first gap."""
+    found = 0
+    for service in reversed(services):
+        answer = client.get(target(service))
+        items = len(answer.json()["items"]) if answer.status_code == 200 else 0
+        found += items
+        if items < SERVICE_SIZE:
+            break
+    return found
+
+
+def _lag(text: str) -> tuple[float, float]:
+    """Upper bounds of the buckets that hold 99.9 % of the measurements, and all."""
+    rows = re.findall(
+        r'^gma_event_loop_lag_seconds_bucket{le="([^"]+)"} (\S+)$', text, re.MULTILINE
+    )
+    counts = [(float(bound), float(count)) for bound, count in rows]
+    total = counts[-1][1]
+    most = next(bound for bound, count in counts if count >= 0.999 * total)
+    return most, next(bound for bound, count in counts if count >= total)
+
+
+def table(measured: list[Started]) -> Table:
+    """A row per size; the goals are judged at the largest."""
+    largest = measured[-1]
+    return Table(
+        (
+            "GPU pods",
+            "all pods",
+            "ready s",
+            "every value s",
+            "peak MB",
+            "RSS MB",
+            "CPU of one core",
+            "listed again s",
+            "requests/s at most",
+            "peak MB after",
+            "/metrics ms",
+            "loop delay ms, 99.9 %",
+            "loop delay ms, all",
+        ),
+        tuple(
+            (
+                f"{each.gpu_pods:,}",
+                f"{each.pods:,}",
+                figure(each.ready),
+                figure(each.complete),
+                figure(each.peak / 1e6),
+                figure(each.settled / 1e6),
+                f"{each.share:.1%}",
+                figure(each.relisted),
+                f"{each.busiest}",
+                figure(each.peak_after / 1e6),
+                figure(each.metrics * 1e3),
+                *(f"< {figure(bound * 1e3)}" for bound in each.lag),
+            )
+            for each in measured
+        ),
+        (
+            Goal(
+                f"every value within {_WITHIN:.0f} s of the start at {largest.gpu_pods:,} GPU pods",
+                f"{largest.complete:.0f} s",
+                largest.complete < _WITHIN,
+            ),
+            Goal(
+                "no turn of the event loop above 10 ms",
+                f"all of them below {largest.lag[1] * 1e3:.0f} ms",
+                largest.lag[1] <= _SLICE,
+            ),
+        ),
+        (
+            f"The API server is a stand-in (`load/apiserver.py`) with {RATE * 3} events a second.",
+            (
+                "*Listed again*: every watch ended with 410, as after a restart of an API server "
+                "that lost its versions. *Requests/s at most* counts the requests from then on."
+            ),
+        ),
+    )
