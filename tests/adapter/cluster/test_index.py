@@ -19,7 +19,6 @@ from apiservice.provider import GroupResource
 from apiservice.runtime.bytecache import ByteCache
 from apiservice.runtime.steps import at_once
 from tests.adapter.cluster.conftest import MakePod
-from tests.examples import bounded
 
 DEPLOYMENT = GroupResource("deployments", "apps")
 
@@ -244,35 +243,119 @@ def test_kinds_become_resources_as_the_api_machinery_guesses(kind: str, expected
     assert plural(kind) == expected
 
 
-_Change = tuple[str, tuple[dict[str, str], Owner | None] | None]
-
-LABELS = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("x", "y")))
-OWNERS = st.sampled_from((Owner("apps/v1", "StatefulSet", "s"), Owner("batch/v1", "Job", "j")))
-MADE = st.tuples(LABELS, st.none() | OWNERS)
-CHANGES: st.SearchStrategy[list[Change]] = st.lists(
-    st.tuples(st.sampled_from("abcde"), st.none() | MADE), max_size=30
+_LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"), max_size=3)
+_OPERATION = st.tuples(
+    st.sampled_from(["put", "delete", "replace"]),
+    st.sampled_from(["p0", "p1", "p2", "p3"]),
+    st.sampled_from(["ns1", "ns2"]),
+    _LABELS,
+    st.sampled_from(["", "n1", "n2"]),
+    st.sampled_from([None, Owner("apps/v1", "StatefulSet", "s")]),
 )
+_SELECTORS = ["", "a=x", "a=x,b=y", "a in (x,y)", "a!=x", "a notin (x,y)", "a", "!a", "c=z,!a"]
 
 
-@bounded(100)
-@given(changes=CHANGES)
-def test_a_selection_is_what_comparing_every_pod_gives(
-    make_pod: MakePod, changes: list[Change]
+@given(st.lists(_OPERATION, max_size=30))
+def test_the_index_equals_a_plain_list_after_any_history(
+    operations: list[tuple[str, str, str, dict[str, str], str, Owner | None]],
 ) -> None:
-    """After any changes of labels and owners, and deletions (None)."""
     index = PodIndex()
-    known: dict[str, Pod] = {}
-    for name, made in changes:
-        if made is None:
-            index.apply(EventType.DELETED, make_pod(name))
-            known.pop(name, None)
-            continue
-        labels, owner = made
-        known[name] = make_pod(name, labels=labels, owner=owner)
-        index.apply(EventType.MODIFIED, known[name])
-    for text, _ in SELECTIONS:
-        selector = parse(text)
-        expected = [name for name in sorted(known) if selector.matches(known[name].labels)]
-        assert names(index.select("default", selector)) == expected
-    jobs = sorted(name for name, pod in known.items() if pod.owner and pod.owner.kind == "Job")
-    assert names(index.owned_by("default", GroupResource("jobs", "batch"), "j")) == jobs
+    plain: dict[PodRef, Pod] = {}
+    for what, name, namespace, labels, node, owner in operations:
+        pod = Pod(
+            PodRef(namespace, name), "u", node, "", "Running", ready=True, deleting=False,
+            labels=labels, annotations={}, owner=owner, containers=(), gpus={}, claims=False,
+            ports=(),
+        )  # fmt: skip
+        if what == "put":
+            plain[pod.ref] = pod
+            index.apply(EventType.MODIFIED, pod)
+        elif what == "delete":
+            plain.pop(pod.ref, None)
+            index.apply(EventType.DELETED, pod)
+        else:
+            plain = {ref: p for ref, p in plain.items() if ref.name != name} | {pod.ref: pod}
+            index.replace(list(plain.values()))
+        for text in _SELECTORS:
+            selector = parse(text)
+            expected = sorted(ref for ref, p in plain.items() if selector.matches(p.labels))
+            assert [p.ref for p in index.select(None, selector)] == expected
+        for place in ("n1", "n2"):
+            there = sorted(ref for ref, p in plain.items() if p.node == place)
+            assert [p.ref for p in index.on_node(place)] == there
+        for space in ("ns1", "ns2"):
+            owned = sorted(r for r, p in plain.items() if p.owner and r.namespace == space)
+            found = index.owned_by(space, GroupResource("statefulsets", "apps"), "s")
+            assert [p.ref for p in found] == owned
+
+
+def test_answers_about_a_node_end_with_a_change_of_its_gpu_pods(make_pod: MakePod) -> None:
+    index = PodIndex()
+    pod, other = replace(make_pod("a"), gpus={"nvidia.com/gpu": 1}), make_pod("b")
+    seen = [index.changes("n1")]
+    for step in ([pod], [pod, other], [replace(pod, ready=False), other], [other]):
+        index.replace(step)
+        seen.append(index.changes("n1"))
+    assert seen[1] == seen[2], "a pod without a GPU changes nothing"
+    assert len(set(seen)) == 4
+
+
+def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
+    make_pod: MakePod,
+) -> None:
+    index = PodIndex()
+    pod = replace(make_pod("a"), gpus={"nvidia.com/gpu": 1})
+    index.apply(EventType.ADDED, pod)
+    before = index.changes("n1")
+    index.apply(EventType.DELETED, pod)
+    assert index.changes("n1") == 0
+    index.apply(EventType.ADDED, pod)
+    assert index.changes("n1") > before
+
+
+def test_selections_of_all_namespaces_are_remembered_within_a_bound_in_bytes(
+    make_pod: MakePod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.cluster.namespacepods._MEMO_BYTES", 1 << 18)
+    monkeypatch.setattr("apiservice.labels.selector._cache", ByteCache[str, Selector](1 << 18))
+    pods = [
+        make_pod(f"p{number}", namespace=f"ns{number % 4}", labels={"app": "x"})
+        for number in range(200)
+    ]
+    index = index_of(*pods)
+    tracemalloc.start()
+    try:
+        for number in range(800):  # 2 MiB with their selectors, were all kept
+            assert len(index.select(f"ns{number % 4}", parse(f"app=x,k!={number}"))) == 50
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 900 << 10, "256 KiB of each, and what the sizes do not count"
+
+
+def test_what_is_remembered_of_a_namespace_ends_with_its_pods(make_pod: MakePod) -> None:
+    index = index_of(make_pod("a", namespace="gone", labels={"app": "x"}))
+    index.select("gone", parse("app=x"))
+    assert index.remembered_bytes > 0
+
+    index.replace([])
+
+    assert index.remembered_bytes == 0
+
+
+def test_pods_with_numbers_of_their_own_share_the_postings(make_pod: MakePod) -> None:
+    """Labels that number the pods of a StatefulSet do not split their group, and select one pod."""
+    number = "statefulset.kubernetes.io/pod-name"
+    owner = Owner("apps/v1", "StatefulSet", "db")
+    pods = [make_pod(name, labels={"app": "db", number: name}, owner=owner) for name in "abc"]
+    index = index_of(*pods)
+    space = index._namespaces["default"]
+    assert len(space._groups) == 1
+    assert names(index.select("default", parse("app=db"))) == ["a", "b", "c"]
+    assert names(index.select("default", parse(f"app=db,{number}=b"))) == ["b"]
+    assert names(index.select("default", parse(f"app=db,{number} notin (b)"))) == ["a", "c"]
+    assert names(index.owned_by("default", GroupResource("statefulsets", "apps"), "db")) == [*"abc"]
+    for pod in pods:
+        index.apply(EventType.DELETED, pod)
+    assert (space._groups, space.labels, space.owners) == ({}, {}, {})
