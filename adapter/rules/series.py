@@ -7,7 +7,6 @@ a large store are few.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -63,7 +62,7 @@ def decode(body: bytes) -> Steps[Shapes]:
     Raises:
         SourceError: ``not_json``, ``too_large``, or ``query`` for an error of the engine.
     """
-    envelope, rows, count = _opened(body)
+    envelope, rows = _opened(body)
     try:
         answer = _answer.decode(envelope)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -75,11 +74,11 @@ def decode(body: bytes) -> Steps[Shapes]:
         raise SourceError("query", shortened(f"{answer.errorType}: {answer.error}"))
     last: dict[SeriesShape, None] = {}
     sets: dict[frozenset[str], frozenset[str]] = {}
-    left_out = max(0, (count or len(answer.data)) - MAX_SERIES)
-    for place, raw in enumerate(islice(rows if count else answer.data, MAX_SERIES)):
+    left_out = 0
+    for place, raw in enumerate(answer.data if rows is None else rows):
         if place % _STEP == 0:
             yield
-        shape = _shape(raw, sets)
+        shape = _shape(raw, sets) if place < MAX_SERIES else None
         if shape is None or (shape not in last and len(last) >= MAX_SHAPES):
             left_out += 1
             continue
@@ -88,27 +87,38 @@ def decode(body: bytes) -> Steps[Shapes]:
     return Shapes(tuple(last), left_out, tuple(answer.warnings or ()))
 
 
-def _opened(body: bytes) -> tuple[bytes, Iterator[bytes], int]:
-    """Return a large answer without its list, the elements of the list, and their number.
+def _opened(body: bytes) -> tuple[bytes, Iterator[bytes] | None]:
+    """Return a large answer without its list, and the elements of the list.
 
     Decoding a list creates an object for each element: a hostile answer of 64 MiB would take 2 GiB.
-    So a list with very many parts is cut where one object of texts ends and the next one begins,
-    which no text can contain. A small answer is returned as it is, with the number 0.
+    So a list with very many parts is cut where one object of texts ends and the next one begins. A
+    small answer is returned as it is, without elements.
     """
     if body.count(b",") <= MAX_PARTS:
-        return body, iter(()), 0
+        return body, None
     start, end = body.find(_FIRST), body.rfind(_LAST)
     envelope = body[:start] + b"[]" + body[end + len(_LAST) :]
     if not 0 <= start < end or envelope.count(b",") > MAX_PARTS:
         raise SourceError("too_large", f"the answer has more than {MAX_PARTS} labels")
-    return envelope, _elements(body, start + 1, end + 2), body.count(_NEXT, start, end) + 1
+    return envelope, _elements(body, start + 1, end + 2)
 
 
 def _elements(body: bytes, start: int, end: int) -> Iterator[bytes]:
-    while (cut := body.find(_NEXT, start, end)) >= 0:
-        yield body[start : cut + 2]
-        start = cut + 3
+    """Cut where the quote closes a text: a text may be, or end with, what is between objects."""
+    counted, within = start, False
+    while (cut := body.find(_NEXT, counted, end)) >= 0:
+        within ^= bool(_quotes(body[counted : cut + 2]) % 2)
+        counted = cut + 2
+        if not within:
+            yield body[start:counted]
+            start = counted + 1
     yield body[start:end]
+
+
+def _quotes(text: bytes) -> int:
+    """Return the number of quotes that are not escaped."""
+    text = text.replace(b"\\\\", b"")
+    return text.count(b'"') - text.count(b'\\"')
 
 
 def _shape(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapter.rules import apidiscovery, registry, series
 from adapter.rules.apidiscovery import MAX_RESOURCES, read_kinds
@@ -177,6 +179,29 @@ def test_malformed_and_surplus_series_are_left_out_and_counted(
     monkeypatch.setattr(series, "MAX_SHAPES", 2)
     found = at_once(decode(body(*({"__name__": f"m{number}"} for number in range(6)))))
     assert (len(found.found), found.left_out) == (2, 4)
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(("__name__", "pod", "a", ",", "},{", ":")),
+            st.sampled_from(
+                ("},{", '"},{', '\\"},{', "\\", ":", "", "x", '},{"__name__":"x"', '"},{"')
+            ),
+        ),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_a_large_answer_gives_the_same_shapes_as_a_small_one(rows: list[dict[str, str]]) -> None:
+    """A label's value may be, contain or end with what is between two series."""
+    text = json.dumps(
+        {"status": "success", "data": [{"z": "1", **row} for row in rows]}, separators=(",", ":")
+    ).encode()
+    small = at_once(decode(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(series, "MAX_PARTS", 1)
+        assert at_once(decode(text)) == small
 
 
 @pytest.mark.parametrize(
