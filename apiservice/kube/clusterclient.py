@@ -8,7 +8,10 @@ that does not read it again loses the API server when that serves a certificate 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
+from copy import copy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.request import getproxies_environment
 
@@ -17,6 +20,7 @@ import structlog
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.rest import RESTClientObject
 
+from apiservice.kube.credentials import CredentialPlugin
 from apiservice.kube.outages import Outages
 from apiservice.runtime.filestamp import Stamp, stamp
 
@@ -30,6 +34,10 @@ _connections: Any = RESTClientObject
 LOOK: Final = 1.0
 """Seconds between two looks at the files: an HPA with an Object metric costs an access review, so
 there may be hundreds of requests in a second."""
+_ROLES: Final = ("ssl_ca_cert", "cert_file", "key_file")
+"""What a file contains: its name in the library's configuration."""
+_RETIRED: Final = 4
+"""Connections with earlier content that are kept open."""
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
@@ -77,9 +85,9 @@ class ClusterClient(ApiClient):
     """
 
     def __init__(self, configuration: Any) -> None:
-        named = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-        self._files = tuple(Path(name) for name in named if name)
-        self._seen: Stamp = stamp(self._files)  # before reading: a change while reading counts
+        named = {role: getattr(configuration, role) for role in _ROLES}
+        self._files = {role: Path(name) for role, name in named.items() if name}
+        self._seen: Stamp = self._stamp()  # before reading: a change while reading counts
         self._looked = -LOOK
         self._read = self._contents()
         configuration.client_session_kwargs = {
@@ -90,7 +98,7 @@ class ClusterClient(ApiClient):
         }
         super().__init__(configuration)
         self._retired: list[Any] = []
-        """Connections made with earlier content; their watches continue."""
+        """Connections made with earlier content; the watches of the newest ones continue."""
         self.origin = ""
         """The server, and the source of its address and credentials."""
         self.context = ""
@@ -99,14 +107,19 @@ class ClusterClient(ApiClient):
         """The namespace of the kubeconfig's context, or of the pod."""
         self.outages = Outages()
 
-    def watch_no_files(self) -> None:
-        """Do not check the files any more. The connections keep what they have read."""
-        self._files = ()
-        self._seen = stamp(self._files)
+    def forget(self, copies: Collection[str]) -> None:
+        """Do not check these files any more; what was read from them is kept."""
+        self._files = {role: file for role, file in self._files.items() if str(file) not in copies}
+        self._seen = self._stamp()
 
     async def call_api(self, *arguments: Any, **named: Any) -> Any:
         """See :class:`ApiClient`."""
+        plugin = self.configuration.refresh_api_key_hook
+        if isinstance(plugin, CredentialPlugin):  # the library runs it for a token only
+            await plugin(self.configuration)
         self._look()
+        while len(self._retired) > _RETIRED:
+            await self._retired.pop(0).close()
         return await super().call_api(*arguments, **named)
 
     async def close(self) -> None:
@@ -115,27 +128,51 @@ class ClusterClient(ApiClient):
             await each.close()
         await _client.close(self)
 
-    def _contents(self) -> tuple[bytes, ...]:
-        return tuple(file.read_bytes() for file in self._files)
+    def _stamp(self) -> Stamp:
+        return stamp(tuple(self._files.values()))
+
+    def _contents(self) -> dict[str, bytes]:
+        """Return the content of each file that is there, by its role."""
+        return {role: file.read_bytes() for role, file in self._files.items()}
+
+    def _renewed(self) -> dict[str, bytes]:
+        """Return the certificate and key that a credential plugin returned last."""
+        plugin = self.configuration.refresh_api_key_hook
+        pair = plugin.pair if isinstance(plugin, CredentialPlugin) else None
+        return dict(zip(("cert_file", "key_file"), pair, strict=True)) if pair else {}
 
     def _look(self) -> None:
         now = time.monotonic()
         if now - self._looked < LOOK:
             return
         self._looked = now
-        seen = stamp(self._files)
-        if seen == self._seen:
+        seen, renewed = self._stamp(), self._renewed()
+        if seen == self._seen and renewed.items() <= self._read.items():
             return
         self._seen = seen
         try:
-            read = self._contents()
+            read = self._read | self._contents() | renewed
             if read == self._read:  # kubelet replaces all files of the folder with each new token
                 return
-            fresh = _connections(self.configuration)
+            fresh = self._connect(read)
         except (OSError, ValueError) as error:  # SSLError is an OSError
             log.warning("cluster CA or client certificate rejected", error=str(error))
             return
         self._read = read
         self._retired.append(self.rest_client)
         self.rest_client = fresh
-        log.info("cluster CA or client certificate read again", files=list(map(str, self._files)))
+        log.info("cluster CA or client certificate read again", files=self._named())
+
+    def _named(self) -> list[str]:
+        plugin = ["the credential plugin"] if self._renewed() else []
+        return [*map(str, self._files.values()), *plugin]
+
+    def _connect(self, contents: Mapping[str, bytes]) -> Any:
+        """Return connections with these certificates, which the library reads from files."""
+        changed = copy(self.configuration)
+        with TemporaryDirectory() as folder:
+            for role, content in contents.items():
+                file = Path(folder) / role
+                file.write_bytes(content)
+                setattr(changed, role, str(file))
+            return _connections(changed)

@@ -25,9 +25,9 @@ from kubernetes.aio.config.incluster_config import (
 )
 
 from apiservice.kube.clusterclient import ClusterClient
-from apiservice.kube.credentials import RotatedTokenFile
+from apiservice.kube.credentials import RotatedTokenFile, remove_copies
 from apiservice.kube.failures import ClusterError
-from apiservice.kube.kubeconfig import kubeconfig_files, load_kubeconfig, remove_copies
+from apiservice.kube.kubeconfig import kubeconfig_files, load_kubeconfig
 
 _service_account_loader: Any = InClusterConfigLoader  # it carries no annotations
 
@@ -70,10 +70,9 @@ async def connect(
         source = f"kubeconfig {source}"
     try:
         client = ClusterClient(configuration)
-        if remove_copies(configuration):
-            client.watch_no_files()
+        client.forget(remove_copies())
     except (OSError, ssl.SSLError, ValueError) as error:
-        remove_copies(configuration)
+        remove_copies()
         raise ClusterError(
             f"{source}: the certificates it names cannot be used: {error}; check "
             f"certificate-authority, client-certificate and client-key"

@@ -6,9 +6,12 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from kubernetes.aio.config import kube_config
+
 from apiservice.kube.failures import ClusterError
 from apiservice.runtime.filestamp import Stamp, stamp
 
+_library: Any = kube_config  # it carries no annotations
 _REFRESH: Final = 60.0
 """Seconds between runs of a credential plugin that names no expiry."""
 
@@ -59,6 +62,8 @@ class CredentialPlugin:
     def __init__(self, loader: Any) -> None:
         self._loader = loader
         self._asked_at = time.monotonic()
+        self.pair: tuple[bytes, bytes] | None = None
+        """The renewed client certificate and its key; None before the first renewal."""
 
     async def __call__(self, configuration: Any) -> None:
         """Runs before each request."""
@@ -69,3 +74,24 @@ class CredentialPlugin:
         await self._loader.load_from_exec_plugin()
         if hasattr(self._loader, "token"):
             configuration.api_key["BearerToken"] = self._loader.token
+        if hasattr(self._loader, "cert_file"):
+            # The library has written them to files, which nothing else reads.
+            files = (Path(self._loader.cert_file), Path(self._loader.key_file))
+            try:
+                self.pair = (files[0].read_bytes(), files[1].read_bytes())
+            finally:
+                remove_copies()
+
+
+def remove_copies() -> frozenset[str]:
+    """Remove the files into which the library wrote certificates and keys of kubeconfigs.
+
+    They are in the folder for temporary files, and a process that a signal ends would leave them
+    there. A client that has read them does not need them.
+
+    Returns:
+        the names of the files.
+    """
+    copies = frozenset(_library._temp_files.values())
+    _library._cleanup_temp_files()
+    return copies

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kubernetes.aio.config import ConfigException, kube_config
+from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from apiservice.kube.credentials import keep_fresh
@@ -17,7 +17,6 @@ from apiservice.kube.failures import ClusterError, NoKubeconfigError
 # These classes carry no annotations.
 _kubeconfig_loader: Any = KubeConfigLoader
 _kubeconfig_merger: Any = KubeConfigMerger
-_library: Any = kube_config
 
 
 def kubeconfig_files(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
@@ -58,23 +57,6 @@ async def load_kubeconfig(configuration: Any, source: str, context: str | None) 
     keep_fresh(configuration, loader, source)
     active = loader.current_context
     return str(active["name"]), str(active["context"].get("namespace") or "default")
-
-
-def remove_copies(configuration: Any) -> bool:
-    """Remove the files into which the library wrote certificates and keys of a kubeconfig.
-
-    They are in the folder for temporary files, and a process that a signal ends would leave them
-    there. A client that has read them does not need them. If the kubeconfig also names files, the
-    client reads all of them again when one changes, so they are kept until the process ends.
-
-    Returns:
-        whether all files that the configuration names were such copies, and are gone.
-    """
-    named = {configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file} - {None}
-    if not named or not named <= set(_library._temp_files.values()):
-        return False
-    _library._cleanup_temp_files()
-    return True
 
 
 def _check_kubeconfigs(source: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
+import ssl
 import tempfile
 import time
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +18,14 @@ import pytest
 
 from apiservice.auth.clientauth import ClientAuth
 from apiservice.http.server import Server
-from apiservice.kube import clusterclient
+from apiservice.kube import clusterclient, credentials
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import connect
 from apiservice.kube.failures import ClusterError, NoKubeconfigError
 from apiservice.tls.certificates import CertificateFiles
 from apiservice.tls.context import ServingTLS
 from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
-from tests.apiservice.pki import Authority
+from tests.apiservice.pki import Authority, Issued
 from tests.apiservice.rawhttp import serving
 
 
@@ -344,3 +347,77 @@ async def test_no_key_is_left_if_a_certificate_cannot_be_used(
     with pytest.raises(ClusterError):
         await connect(write(tmp_path, with_ca_data(b"nonsense")), environ=NOWHERE)
     assert left(temporary) == []
+
+
+@pytest.mark.parametrize("ca", ["data", "file"])
+async def test_the_certificate_that_a_credential_plugin_renews_is_used_and_leaves_no_copy(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, ca: str
+) -> None:
+    monkeypatch.setattr(clusterclient, "LOOK", 0.0)
+    monkeypatch.setattr(credentials, "_REFRESH", 0.0)
+    authority = Authority("ca", time.time())
+    serials: list[int] = []
+    async with asking_for_certificates(authority, tmp_path, serials) as port:
+        config = with_ca_data(authority.pem)
+        if ca == "file":
+            (tmp_path / "ca.pem").write_bytes(authority.pem)
+            config = with_ca(str(tmp_path / "ca.pem"))
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
+        config["users"][0]["user"] = {"exec": plugin_of_certificates(tmp_path)}
+        issued = [authority.issue(f"client-{number}") for number in range(2)]
+        give(tmp_path, issued[0])
+        async with await connect(write(tmp_path, config), environ=NOWHERE) as client:
+            assert left(temporary) == []
+            for _ in range(3):
+                await call(client, "GET", "/a")
+            assert set(serials) == {issued[0].certificate.serial_number}
+            give(tmp_path, issued[1])
+            await call(client, "GET", "/b")
+            assert serials[-1] == issued[1].certificate.serial_number
+            assert left(temporary) == []
+
+
+def give(folder: Path, issued: Issued) -> None:
+    """Have the plugin return this certificate."""
+    status = {
+        "clientCertificateData": issued.pem.decode(),
+        "clientKeyData": issued.key_pem.decode(),
+    }
+    content = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": status,
+    }
+    (folder / "credential.json").write_text(json.dumps(content))
+
+
+def plugin_of_certificates(folder: Path) -> dict[str, str]:
+    plugin = folder / "plugin"
+    plugin.write_text(f"#!/bin/sh\ncat '{folder / 'credential.json'}'\n")
+    plugin.chmod(0o755)
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": str(plugin),
+        "interactiveMode": "Never",
+    }
+
+
+@asynccontextmanager
+async def asking_for_certificates(
+    authority: Authority, folder: Path, serials: list[int]
+) -> AsyncIterator[int]:
+    """Answer every request, and note the serial number of the client's certificate."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem.decode())
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(*authority.server("127.0.0.1").write(folder, "server"))
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                serials.append(int(writer.get_extra_info("peercert")["serialNumber"], 16))
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
