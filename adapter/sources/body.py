@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 
 import aiohttp
 
@@ -34,10 +34,19 @@ async def read_body(
         SourceError: see :func:`decoded`.
         aiohttp.ClientError: the connection failed.
     """
+    return b"".join([part async for part in body_parts(response, limit, take)])
+
+
+async def body_parts(
+    response: aiohttp.ClientResponse, limit: int, take: Take | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the decompressed body in parts; see :func:`read_body`."""
     encoding = response.headers.get("Content-Encoding", "identity")
     chunks = response.content.iter_chunked(_CHUNK)
+    length = response.content_length or 0
     try:
-        return await decoded(chunks, encoding, limit, response.content_length or 0, take)
+        async for part in _decoded_parts(chunks, encoding, limit, length, take):
+            yield part
     except aiohttp.ClientPayloadError as error:
         raise SourceError("truncated", "the answer is incomplete") from error
 
@@ -60,10 +69,16 @@ async def decoded(
         SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
             neither plain nor gzip, ``truncated`` for an incomplete one.
     """
+    found = _decoded_parts(chunks, encoding, limit, length, take)
+    return b"".join([part async for part in found])
+
+
+async def _decoded_parts(
+    chunks: AsyncIterable[bytes], encoding: str, limit: int, length: int, take: Take | None
+) -> AsyncIterator[bytes]:
     if length > limit:
         raise SourceError("too_large", f"the answer is above {limit} bytes")
     inflate = _decompressor(encoding)
-    parts: list[bytes] = []
     room = limit
     sent = 0
     async for chunk in chunks:
@@ -74,12 +89,11 @@ async def decoded(
                 raise SourceError("too_large", f"the answer is above {limit} bytes")
             if take is not None:
                 await take(len(part))
-            parts.append(part)
+            yield part
             if len(part) >= _CHUNK:
                 await asyncio.sleep(0)  # let other tasks run
     if inflate is not None and not inflate.eof:
         raise SourceError("truncated", "the gzip body is incomplete")
-    return b"".join(parts)
 
 
 def _decompressor(encoding: str) -> zlib._Decompress | None:

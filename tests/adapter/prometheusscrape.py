@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from adapter.catalog import Catalog
 from adapter.exposition.page import parse
 from adapter.exposition.samples import ScrapeResult
-from adapter.sources.prometheus.answer import SeriesMemo, decode
+from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import decode
+from apiservice.runtime.steps import at_once
 from tests.adapter.world import World
 
 TARGET: Mapping[str, str] = {
@@ -52,7 +54,7 @@ class Prometheus:
             for name in sorted({stored["__name__"] for stored, _ in self._stored.values()})
         ]
         for answer in answers:
-            answer.accept()
+            at_once(answer.accept())
         self._memo.turn()
         for origin in sorted({origin for answer in answers for origin in answer.samples}):
             rows = [row for answer in answers for row in answer.samples.get(origin, ())]

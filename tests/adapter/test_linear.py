@@ -20,8 +20,9 @@ from adapter.exposition.page import parse
 from adapter.hpa.quantity import parse as parse_quantity
 from adapter.settings.types import Interval
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import SeriesMemo, decode
+from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import decode
 from apiservice.labels.selector import SelectorError
 from apiservice.labels.selector import parse as parse_selector
 from tests.adapter.growth import grows_linearly

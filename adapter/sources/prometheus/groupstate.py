@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -48,7 +48,7 @@ class GroupState:
     """Whether the last good answer lacked existing series."""
     unnamed: int = 0
     """Series in the last good answer without a metric name."""
-    newest: Mapping[str, list[Sample]] = field(default_factory=dict)
+    newest: dict[str, list[Sample]] = field(default_factory=dict)
     """Origin -> newest samples of the last good answer."""
 
     @property

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 import aiohttp
 from yarl import URL
 
-from adapter.sources.body import Take, read_body
+from adapter.sources.body import Take, body_parts
 from adapter.sources.errors import SourceError
 from adapter.sources.login.credentials import TlsClient
 from adapter.sources.login.port import Anonymous, Outgoing
@@ -18,6 +19,8 @@ from adapter.sources.prometheus.engineclock import EngineClock
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.refusal import refusal, without
 
+_NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
+"""The query has its own time-out."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -31,6 +34,28 @@ class Answered(NamedTuple):
 
     Several engines behind one address have one clock each.
     """
+
+
+Reading = Callable[[AsyncIterator[bytes], float], Awaitable[bytes]]
+"""Reads the parts of an answer with status 200 as they arrive, and returns what remains of it.
+
+It gets the parts, and the seconds by which the answering engine's clock is ahead.
+"""
+
+
+async def _whole(parts: AsyncIterator[bytes], _: float) -> bytes:
+    return b"".join([part async for part in parts])
+
+
+async def _pausing(parts: AsyncIterator[bytes], limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+    """Yield the parts, and do not count the time that their reader takes as the engine's."""
+    clock = asyncio.get_running_loop().time
+    async for part in parts:
+        due = limit.when()
+        left = None if due is None else due - clock()
+        limit.reschedule(None)
+        yield part
+        limit.reschedule(None if left is None else clock() + left)
 
 
 class QueryApi:
@@ -52,7 +77,11 @@ class QueryApi:
         self._shown: Mapping[str, str] = {}
 
     async def ask(
-        self, session: aiohttp.ClientSession, query: str, take: Take | None = None
+        self,
+        session: aiohttp.ClientSession,
+        query: str,
+        take: Take | None = None,
+        read: Reading = _whole,
     ) -> Answered:
         """Return the answer to one instant query; its status is 200.
 
@@ -60,15 +89,15 @@ class QueryApi:
 
         Args:
             take: accounts for the bytes of the answer, and may make the reader wait.
+            read: reads the body, within the time-out of the query.
 
         Raises:
             SourceError: the engine rejected the query, or its answer is invalid.
             aiohttp.ClientError: the connection failed.
         """
         seconds = max(1, round(self._options.timeout))
-        return await self._admitted(
-            session, self._request(self.url, {"query": query, "timeout": f"{seconds}s"}), take
-        )
+        request = self._request(self.url, {"query": query, "timeout": f"{seconds}s"})
+        return await self._admitted(session, request, take, read)
 
     async def series(
         self,
@@ -92,14 +121,18 @@ class QueryApi:
         return await self._admitted(session, self._request(self._series_url, form), take)
 
     async def _admitted(
-        self, session: aiohttp.ClientSession, request: Outgoing, take: Take | None
+        self,
+        session: aiohttp.ClientSession,
+        request: Outgoing,
+        take: Take | None,
+        read: Reading = _whole,
     ) -> Answered:
         login = self._login
         shown = await login.headers(request)
-        answered = await self._send(session, request, shown, take)
+        answered = await self._send(session, request, shown, take, read)
         if answered.status == 401 and login.refused(shown):
             shown = await login.headers(request)
-            answered = await self._send(session, request, shown, take)
+            answered = await self._send(session, request, shown, take, read)
         self._shown = shown
         if answered.status != 200:
             raise refusal(answered.status, without(answered.body, self._secrets(shown)))
@@ -125,20 +158,24 @@ class QueryApi:
         request: Outgoing,
         shown: Mapping[str, str],
         take: Take | None,
+        read: Reading,
     ) -> Answered:
-        async with session.request(
+        asked = session.request(
             request.method,
             URL(request.url, encoded=True),
             data=request.body or None,
             headers={**request.headers, **shown},
             ssl=self._tls.current(),
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=self._options.timeout),
-        ) as response:
+            timeout=_NO_TIMEOUT,
+        )
+        async with asyncio.timeout(self._options.timeout) as limit, asked as response:
             self._clock.heard(response.headers.get("Date"), response.headers.get("Age"))
             ahead = self._clock.ahead
             try:
-                body = await read_body(response, self._options.max_bytes, take)
+                parts = body_parts(response, self._options.max_bytes, take)
+                consume = read if response.status == 200 else _whole
+                body = await consume(_pausing(parts, limit), ahead)
             except SourceError:
                 response.close()
                 raise

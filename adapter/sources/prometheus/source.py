@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
 
 import aiohttp
@@ -19,19 +19,19 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from adapter.exposition.samples import Sample, ScrapeResult, Sink
 from adapter.sources.errors import SourceError, describe
-from adapter.sources.prometheus.answer import NO_ORIGIN, QueryAnswer, SeriesMemo, decode
+from adapter.sources.prometheus.answer import QueryAnswer
 from adapter.sources.prometheus.groupstate import GroupState, log_changes
+from adapter.sources.prometheus.labelsets import NO_ORIGIN, SeriesMemo
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.queryapi import QueryApi
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import AnswerReader
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
 
 _RETRIED = frozenset({"connect", "timeout", "protocol", "truncated", "unavailable"})
-_BIG_ANSWER = 1 << 20
-"""Answers above this many bytes are parsed in a thread."""
 _EMPTY = "check url, tenant and matchers, and that this engine's scrapes include the exporters"
 _PARALLEL = 4
 """Queries in progress at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
@@ -60,7 +60,6 @@ class PrometheusSource:
         self._clock = clock
         self._api = QueryApi(options, clock)
         self._memo = SeriesMemo()
-        self._decoding = asyncio.Lock()
         self._turns = Turns()
         self._parallel = asyncio.Semaphore(_PARALLEL)
         self._origins: set[str] = set()
@@ -122,8 +121,6 @@ class PrometheusSource:
         self._memo.turn()
         log_changes(self.groups)
         self._log_empty()
-        samples: defaultdict[str, list[Sample]] = defaultdict(list)
-        rejects: Counter[str] = Counter()
         now = self._clock()
         if now < self._looked:
             # The clock was set back: kept samples would count as new until it catches up.
@@ -135,12 +132,8 @@ class PrometheusSource:
                 standing = _younger(state.newest, since)
                 answer.samples = {**standing, **answer.samples}
                 answer.newest = {**standing, **answer.newest}
-            for origin, some in answer.samples.items():
-                samples[origin].extend(some)
-            answer.accept()
-            rejects += answer.rejects
-            state.newest = answer.newest
-        await self._deliver(samples, rejects)
+            await self._turns.run(answer.accept())
+        await self._deliver(list(zip(order, answers, strict=True)))
 
     def _log_empty(self) -> None:
         """Log an answer without series. GPU nodes may be scaled to zero, so this is not a
@@ -150,19 +143,24 @@ class PrometheusSource:
             log.warning("no series at all", url=self._api.url, hint=_EMPTY)
         self._empty = empty
 
-    async def _deliver(
-        self, samples: Mapping[str, list[Sample]], rejects: Mapping[str, int]
-    ) -> None:
+    async def _deliver(self, rounds: Sequence[tuple[GroupState, QueryAnswer]]) -> None:
+        """Hand over the samples, one exporter after another, and free what they replace."""
         now = self._clock()
-        if rejects and not samples:
-            samples = {NO_ORIGIN: []}  # so that rejects are counted without samples
-        for origin in self._origins - samples.keys():
+        rejects: Counter[str] = Counter()
+        for _, answer in rounds:
+            rejects += answer.rejects
+        origins = dict.fromkeys(origin for _, answer in rounds for origin in answer.samples)
+        if rejects and not origins:
+            origins = {NO_ORIGIN: None}  # so that rejects are counted without samples
+        for origin in self._origins - origins.keys():
             self._sink.forget(origin)
-        self._origins = set(samples)
-        for origin, some in samples.items():
+            _keep(rounds, origin)
+        self._origins = set(origins)
+        for origin in origins:
+            result = ScrapeResult(origin, None, _keep(rounds, origin), now, rejects)
             # Series that could not be read have no origin: count them once, with the first result.
-            await self._turns.run(self._sink.steps(ScrapeResult(origin, None, some, now, rejects)))
-            rejects = {}
+            rejects = Counter()
+            await self._turns.run(self._sink.steps(result))
         self.settled = True
 
     async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
@@ -197,28 +195,47 @@ class PrometheusSource:
 
     async def _query(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
         state.queries += 1
+        read: list[QueryAnswer] = []
+
+        async def taken(parts: AsyncIterator[bytes], ahead: float) -> bytes:
+            reader = AnswerReader(self._memo, state.group, ahead)
+            async for part in parts:
+                await self._turns.run(reader.feed(part))
+            read.append(await self._turns.run(reader.finish()))
+            return b""
+
         try:
-            answered = await self._api.ask(session, state.query)
-            return await self._decoded(answered.body, state.group, answered.ahead)
+            await self._api.ask(session, state.query, read=taken)
+            return _whole_or_separate(read[0], state.group)
         except Exception as error:
             cause = self._api.discreet(describe(error))
             self.failures[cause.reason] += 1
             raise cause from error
 
-    async def _decoded(self, body: bytes, group: QueryGroup, ahead: float) -> QueryAnswer:
-        async with self._decoding:
-            if len(body) < _BIG_ANSWER:
-                answer = decode(body, self._memo, group, ahead)
-            else:
-                answer = await asyncio.to_thread(decode, body, self._memo, group, ahead)
-        if answer.partial and group.combines:
-            said = "; ".join(answer.warnings[:2])[:300] or "reported by the engine"
-            raise SourceError(
-                "partial",
-                f"a partial answer ({said}): values aggregated from it would be wrong; repair the "
-                "store",
-            )
-        return answer
+
+def _whole_or_separate(answer: QueryAnswer, group: QueryGroup) -> QueryAnswer:
+    """Return the answer; raise SourceError for values aggregated from a part of the series."""
+    if answer.partial and group.combines:
+        said = "; ".join(answer.warnings[:2])[:300] or "reported by the engine"
+        raise SourceError(
+            "partial",
+            f"a partial answer ({said}): values aggregated from it would be wrong; repair the "
+            "store",
+        )
+    return answer
+
+
+def _keep(rounds: Sequence[tuple[GroupState, QueryAnswer]], origin: str) -> list[Sample]:
+    """Move an exporter's newest samples to the states of the groups, and return its new ones."""
+    samples: list[Sample] = []
+    for state, answer in rounds:
+        samples += answer.samples.pop(origin, ())
+        newest = answer.newest.pop(origin, None)
+        if newest is None:
+            state.newest.pop(origin, None)
+        else:
+            state.newest[origin] = newest
+    return samples
 
 
 def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list[Sample]]:

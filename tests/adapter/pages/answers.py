@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.exposition.samples import ScrapeResult
-from adapter.sources.prometheus.answer import SeriesMemo, decode
+from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import decode
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import World, make_pod, shared_page
 

@@ -15,8 +15,9 @@ from adapter.process.config import ConfigError, load
 from adapter.serve.ownmetrics import problems, queries, rows
 from adapter.settings import Settings
 from adapter.settings.metrics import MetricSettings
-from adapter.sources.prometheus.answer import SeriesMemo, decode
+from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import decode
 from tests.adapter.world import CATALOG, World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"

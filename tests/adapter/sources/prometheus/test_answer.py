@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 
 from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import SeriesMemo, decode, error_text
+from adapter.sources.prometheus.answer import error_text
+from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import AnswerReader, decode
+from apiservice.runtime.steps import at_once
 
 GROUP = QueryGroup("usage", ("UTIL", "MEM"))
 
@@ -195,7 +199,7 @@ def test_only_the_newest_known_sample_is_delivered_again() -> None:
     for samples in ([[1, "1"], [2, "1"]], [[1, "1"], [2, "1"]], [[2, "1"], [3, "1"], [4, "1"]]):
         answer = decode(body(series("UTIL", *samples)), memo, GROUP)
         times.append([row.time for row in answer.samples["prometheus"]])
-        answer.accept()
+        at_once(answer.accept())
         memo.turn()
     assert times == [[1.0, 2.0], [2.0], [3.0, 4.0]]
 
@@ -218,6 +222,79 @@ def test_series_missing_in_a_round_are_dropped() -> None:
         decode(body(series("UTIL", [1, "1"], churn=str(number))), memo, GROUP)
         memo.turn()
     assert len(memo) == 1
+
+
+_TRICKY = st.text(alphabet=st.sampled_from('ab\\"{}[],:é\n'), max_size=6) | st.sampled_from(
+    ('},{"metric":{', "__name__", '"__name__":"x"', "UTIL", "")
+)
+_SERIES = st.fixed_dictionaries(
+    {
+        "metric": st.dictionaries(
+            st.sampled_from(("__name__", "instance", "metric", "value")) | _TRICKY, _TRICKY
+        ),
+        "values": st.lists(
+            st.tuples(st.integers(0, 9), st.sampled_from(("1", "2.5", "NaN", "1_0", ""))),
+            max_size=3,
+        ),
+    }
+)
+
+
+def shown(samples: Mapping[str, list[Sample]]) -> list[str]:
+    """Texts, because NaN is not equal to itself."""
+    return [
+        f"{origin} {row.name} {sorted(row.labels.items())} {row.value} {row.time}"
+        for origin, rows in samples.items()
+        for row in rows
+    ]
+
+
+@given(
+    st.lists(_SERIES | st.integers() | st.just({"metric": 5}), max_size=8),
+    st.lists(st.integers(1, 400), max_size=8),
+)
+def test_an_answer_in_parts_gives_the_same_as_at_once(results: list[Any], cuts: list[int]) -> None:
+    """The form with blanks is decoded as a whole, and is the reference."""
+    known = {"status": "success", "data": {"resultType": "matrix", "result": results}}
+    whole = decode(json.dumps(known).encode(), SeriesMemo(), GROUP)
+    text = json.dumps(known, separators=(",", ":"), ensure_ascii=False).encode()
+    reader = AnswerReader(SeriesMemo(), GROUP)
+    start = 0
+    for size in (*cuts, len(text)):
+        at_once(reader.feed(text[start : start + size]))
+        start += size
+    in_parts = at_once(reader.finish())
+    assert shown(in_parts.samples) == shown(whole.samples)
+    assert shown(in_parts.newest) == shown(whole.newest)
+    assert in_parts.rejects == whole.rejects
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 1 << 20])
+def test_only_the_text_that_is_not_read_yet_is_held(size: int) -> None:
+    rows = [series("UTIL", [1, "1"], instance=f"node-{number}") for number in range(200)]
+    text = json.dumps(
+        {"status": "success", "data": {"resultType": "matrix", "result": rows}},
+        separators=(",", ":"),
+    ).encode()
+    reader = AnswerReader(SeriesMemo(), GROUP)
+    held = 0
+    for start in range(0, len(text), size):
+        at_once(reader.feed(text[start : start + size]))
+        held = max(held, reader.held)
+    assert held < 300
+    assert len(at_once(reader.finish()).samples) == 200
+
+
+def test_a_text_that_ends_early_or_is_malformed_gives_no_answer() -> None:
+    rows = [series("UTIL", [1, "1"], instance=f"node-{number}") for number in range(9)]
+    text = json.dumps(
+        {"status": "success", "data": {"resultType": "matrix", "result": rows}},
+        separators=(",", ":"),
+    ).encode()
+    for wrong in (text[:-1], text[:500], text.replace(b'"node-4"', b"node-4")):
+        with pytest.raises(SourceError, match="not the query API's") as error:
+            decode(wrong, SeriesMemo(), GROUP)
+        assert error.value.reason == "not_json"
 
 
 def test_an_error_contains_the_message_of_the_engine() -> None:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import QueryAnswer, SeriesMemo, decode
+from adapter.sources.prometheus.answer import QueryAnswer
+from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import decode
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
 from tests.adapter.world import CATALOG, World, shared_folder
