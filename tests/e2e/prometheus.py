@@ -20,6 +20,7 @@ class Prometheus:
         honor_labels: treatment of the labels pod, namespace and container of the exporter.
         jobs: further scrape jobs in the format of ``scrape_configs``.
         host: where it listens.
+        external_labels: labels that sidecars and remote readers add to its series.
     """
 
     def __init__(
@@ -31,11 +32,13 @@ class Prometheus:
         honor_labels: bool,
         jobs: Sequence[Mapping[str, object]] = (),
         host: str = "127.0.0.1",
+        external_labels: Mapping[str, str] | None = None,
     ) -> None:
         self.port = free_port()
         self.url = f"http://{host}:{self.port}"
         config = folder / f"{name}.yml"
-        config.write_text(yaml.safe_dump(_config(exporters, honor_labels, jobs)))
+        made = _config(exporters, honor_labels, jobs, external_labels or {})
+        config.write_text(yaml.safe_dump(made))
         self.process = Process(
             [
                 programs.find(programs.PROMETHEUS),
@@ -69,7 +72,10 @@ class Prometheus:
 
 
 def _config(
-    exporters: Mapping[str, int], honor_labels: bool, jobs: Sequence[Mapping[str, object]]
+    exporters: Mapping[str, int],
+    honor_labels: bool,
+    jobs: Sequence[Mapping[str, object]],
+    external_labels: Mapping[str, str],
 ) -> dict[str, object]:
     targets = [
         {
@@ -86,6 +92,10 @@ def _config(
     ]
     job = {"job_name": "dcgm-exporter", "honor_labels": honor_labels, "static_configs": targets}
     return {
-        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+        "global": {
+            "scrape_interval": "1s",
+            "scrape_timeout": "1s",
+            "external_labels": dict(external_labels),
+        },
         "scrape_configs": [job, *jobs],
     }
