@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor, isnan, nan
 
 from adapter.catalog.field import Spelling
@@ -133,19 +133,23 @@ class History:
         self, time: float, frame: Frame, window: float, age_limit: float
     ) -> History | None:
         """Return the history with one newer frame, or None if a field has no column yet."""
-        width = self.layout.width
-        missing = width - len(frame)
-        complete = not missing
+        missing = self.layout.width - len(frame)
         row = list(map(frame.get, self.layout.columns, self.layout.missing))
         if sum(map(isnan, row)) != missing:
             return None
-        cut = bisect_right(self.times, time - (window if complete else max(window, age_limit)))
+        if not missing:
+            return self.with_row(time, row, window)
+        return self.with_row(time, row, max(window, age_limit))._without_empty()
+
+    def with_row(self, time: float, row: Iterable[float], window: float) -> History:
+        """Return this history with a number for each column at a newer time."""
+        width = self.layout.width
+        cut = bisect_right(self.times, time - window)
         cut = max(cut, len(self.times) + 1 - MAX_SAMPLES)
         times, values = self.times[cut:], self.values[cut * width :]
         times.append(time)
         values.extend(row)
-        longer = History(self.layout, times, values)
-        return longer if complete else longer._without_empty()
+        return History(self.layout, times, values)
 
     def _without_empty(self) -> History:
         """Return the history without empty columns, which would keep old rows in memory."""

@@ -20,6 +20,7 @@ from adapter.devices.history import history
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.location import KnownCluster, Location
 from adapter.devices.options import TelemetryOptions
+from adapter.devices.pageplan import plan_of, renewed
 from adapter.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
@@ -50,6 +51,14 @@ def absorb(
     another pod, the device series is marked as superseded, and
     :mod:`adapter.attribution.sharing` decides whether the two pods share the device.
     """
+    plan = before.plan if before else None
+    if (
+        before is not None
+        and plan is not None
+        and plan.fits(before, result, options.oldest, cluster.pod)
+    ):
+        after = yield from renewed(before, plan, result, catalog, options, rejects, cluster)
+        return after
     reader = PageReader(before, result, catalog, options, rejects, cluster.pod)
     yield from reader.read()
     made = _SeriesMaker(before, result, catalog, options, reader, cluster, _boards(reader.by_key))
@@ -71,6 +80,9 @@ def absorb(
             yield
     if left_out:
         rejects.count(TOO_MANY_TIMES, left_out)
+    plan = None
+    if not (counts.per_process or counts.judged):
+        plan = plan_of(reader, result, catalog)
     idle = before.idle.copy() if before else IdlePower()
     if options.cross_checks:
         all_series = yield from cross_checked(all_series, before, idle, options, rejects)
@@ -85,6 +97,7 @@ def absorb(
         idle=idle,
         beliefs=reader.beliefs,
         disowned=reader.disowned,
+        plan=plan,
     )
 
 

@@ -40,8 +40,9 @@ class Location:
         self._cluster = cluster
         pod = cluster.pod(exporter) if exporter is not None and not result.node else None
         self._exporters = pod.node if pod is not None else ""
-        # Many samples name the same few nodes and addresses.
-        self._has_node, self._node_at = cache(cluster.has_node), cache(cluster.node_at)
+        self._has_node, self._node_at = cluster.has_node, cluster.node_at
+        if not result.node:  # many samples name the same few nodes and addresses
+            self._has_node, self._node_at = cache(cluster.has_node), cache(cluster.node_at)
 
     def node(self, identity: Identity) -> str | None:
         """Return the node, or None if it is not certain.

@@ -81,6 +81,8 @@ class PageReader:
         """The scale of the exporter's ``_RATIO`` samples."""
         self.pod = PodRef(*result.pod) if result.pod else before.pod if before else None
         """The exporter's own pod, if known."""
+        self.plain = False
+        """Whether each sample was read regardless of the others; set by the last step."""
         self.disowned: Mapping[PodRef, Mismatch] = {}
         """See :attr:`adapter.devices.state.ExporterState.disowned`."""
 
@@ -93,8 +95,25 @@ class PageReader:
         yield from self._report()
         if len(self.by_key) > DEVICES:
             yield
+        named = self.by_key
         self.disowned = self._disown()
         self.by_key = folded(self.by_key)
+        self.plain = not (
+            self._forked
+            or self._ratios
+            or self.undecided
+            or self.disowned
+            or self._full
+            or self.by_key.keys() != named.keys()
+        )
+
+    def taken(
+        self, labels: Mapping[str, str], spelling: Spelling
+    ) -> tuple[str, SeriesBuilder | None]:
+        """Return the builder of a sample that was read, and why it would be left out."""
+        address = id(labels) + spelling.salt
+        builder = self._builders[address]
+        return self._flaw(address, builder), builder
 
     def _read(self, samples: Sequence[Sample]) -> Steps[None]:
         """Read every sample whose series the catalogue contains, in steps."""

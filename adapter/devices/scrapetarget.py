@@ -50,6 +50,26 @@ def unassigned(
     return found
 
 
+def may_name_target(builders: Mapping[SeriesKey, SeriesBuilder]) -> bool:
+    """Return whether :func:`unassigned` depends on more than labels for one of the builders."""
+    for builder in builders.values():
+        assigned = builder.identity.assignment
+        if builder.identity.target is not None:
+            return True
+        if assigned is None or assigned.serves:
+            continue
+        if not _is_assigned(assigned, builder.identity.labels):
+            return True
+    return False
+
+
+def _is_assigned(assignment: Assignment, labels: Mapping[str, str]) -> bool:
+    """Return whether the labels alone show that the exporter named the pod."""
+    if labels.get("exported_pod"):
+        return True
+    return not assignment.suspect and ("instance" not in labels or any(map(labels.get, _ASSIGNED)))
+
+
 def _assigned(builder: SeriesBuilder) -> bool:
     return any(map(builder.identity.labels.get, _ASSIGNED))
 
@@ -85,7 +105,7 @@ def _why(
         return None
     if assignment.pod in known:
         return Mismatch.SELF_ATTRIBUTION
-    if not assignment.suspect and ("instance" not in labels or any(map(labels.get, _ASSIGNED))):
+    if _is_assigned(assignment, labels):
         return None
     pod = find(assignment.pod)
     if pod is not None and pod.holds_gpu:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Assignment, Mismatch
@@ -12,6 +12,9 @@ from adapter.devices.device import Device
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.validity import RatioScale
+
+if TYPE_CHECKING:
+    from adapter.devices.pageplan import PagePlan
 
 
 class Identity(NamedTuple):
@@ -75,6 +78,8 @@ class ExporterState:
     """Address of a label set of the last result (plus a salt for servers) -> what it names."""
     disowned: Mapping[PodRef, Mismatch]
     """Pods that samples of the last result appear to name for devices, and the mismatch."""
+    plan: PagePlan | None = None
+    """Where the numbers of the next page go, if only they differ."""
     pods: Mapping[PodRef, tuple[DeviceSeries, ...]] = field(init=False)
     devices: Mapping[str, tuple[DeviceSeries, ...]] = field(init=False)
     answers: dict[object, object] = field(init=False, default_factory=dict)

@@ -43,18 +43,24 @@ def believed(known: Identity, find: Find, again: Identify, before: Belief | None
         again: identifies a changed copy of the sample's labels.
         before: the result for the exporter's previous page.
     """
+    if before is not None and before.known is known and stands(before, find):
+        return before
     if known.device is None or known.assignment is None or known.assignment.serves:
-        if before is not None and before.known is known:
-            return before
         return Belief(known, (), known, (), known.key, lasts=True)
     found = tuple(map(find, known.named))
-    if before is not None and before.known is known and before.lasts and before.pods == found:
-        return before
     pods = [pod for pod in found if pod is not None]
     written = _written(pods, known.labels)
     left, aside = _without(written, known, again)
     identity, reasons = _of_one(left, pods, find)
     return Belief(known, found, identity, aside + reasons, identity.key, lasts=not written)
+
+
+def stands(belief: Belief, find: Find) -> bool:
+    """Return whether the result for the previous page is that for an equal label set now."""
+    known = belief.known
+    if known.device is None or known.assignment is None or known.assignment.serves:
+        return True
+    return belief.lasts and belief.pods == tuple(map(find, known.named))
 
 
 def _written(pods: Iterable[Pod], labels: Mapping[str, str]) -> Collection[str]:

@@ -2,9 +2,10 @@
 
 Strict parsers reject a page for one duplicate label name, which dcgm-exporter up to 4.8.2
 writes. A page is also read every few seconds, so this parser relies on two facts. First, from
-scrape to scrape only the numbers of a page change, so the text between the braces is parsed once
-and cached. Second, few lines are not plain ``name{labels} number``, so
-these lines go through the strict and slow :mod:`adapter.exposition.line`.
+scrape to scrape few labels of a page change, so the text between the braces is parsed once
+and cached; if nothing but numbers has changed, :mod:`adapter.exposition.pagelayout` reads the page.
+Second, few lines are not plain ``name{labels} number``, so these lines go through the strict and
+slow :mod:`adapter.exposition.line`.
 
 The author of a page may be hostile. :mod:`adapter.exposition.limits` bounds the time that a page
 may cost and the memory that is kept for it. The cost grows linearly with the page's length.
@@ -35,6 +36,7 @@ from adapter.exposition.line import (
     sample_time,
 )
 from adapter.exposition.lines import TOO_LONG, lines_of, open_metrics
+from adapter.exposition.pagelayout import LayoutMemo
 from adapter.exposition.samples import ONE_WITH_DECIMALS, Sample
 from apiservice.runtime.steps import Steps, at_once, parts
 
@@ -62,7 +64,9 @@ class _TooCostlyError(Exception):
 class Page:
     """The result of parsing one page."""
 
-    samples: list[Sample]
+    samples: Sequence[Sample]
+    """:class:`adapter.exposition.pagelayout.LayoutSamples` if the text around the numbers is that
+    of the page before."""
     rejects: dict[str, int]
     """Lines that were left out, by reason. A line with ``duplicate_label`` was kept."""
     held: int = field(default=0, compare=False)
@@ -81,9 +85,10 @@ class LabelMemo:
     dropped with the page that had them last.
     """
 
-    __slots__ = ("flawed", "sets")
+    __slots__ = ("flawed", "layouts", "sets")
 
     def __init__(self) -> None:
+        self.layouts = LayoutMemo()
         self.sets: dict[bytes, Mapping[str, str]] = {}
         self.flawed: dict[bytes, Labels] = {}
         """Label texts that count a reject on every occurrence, and so skip the fast path."""
@@ -124,6 +129,10 @@ def parsing(
         limits: what the page may cost.
     """
     memo = LabelMemo() if memo is None else memo
+    small = len(page) < limits.large
+    known = memo.layouts.read(page, time, limits.held) if small else None
+    if known is not None:
+        return Page(known, dict(known.layout.rejects), known.layout.held)
     reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
     left = limits.lines
     try:
@@ -141,7 +150,11 @@ def parsing(
     except _TooCostlyError:
         return Page([], {TOO_COSTLY: 1})
     memo.sets, memo.flawed = reader.sets, reader.flawed
-    return Page(reader.samples, dict(reader.rejects), reader.held)
+    rejects = dict(reader.rejects)
+    samples: Sequence[Sample] = reader.samples
+    if small:
+        samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time)
+    return Page(samples, rejects, reader.held)
 
 
 class _Reader:

@@ -28,11 +28,16 @@ _LOOK: Final = 0.5
 """Seconds between two looks at whether the process is ready."""
 _FIRST: Final = 1.0
 _LAST: Final = 60.0
-"""Longest time in seconds between counts.
+"""Longest time in seconds between counts of up to 10,000 pods with GPUs.
 
 The time starts short and doubles, because at the start values are still missing. A count of 10,000
-pods takes 0.7 s of CPU if no client has asked for their values in the meantime.
+pods takes 0.7 s of CPU if no client has asked for their values in the meantime, so more pods are
+counted less often.
 """
+_PODS: Final = 10_000
+_KEPT: Final = 16
+"""Pods that are looked at in one snapshot. Each page brings another, whose first use costs a copy of
+the table of exporters."""
 _NOT_MEANT: Final = frozenset((Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY))
 """Reasons of pods that are not expected to have a value."""
 
@@ -104,7 +109,8 @@ class Coverage:
             ready = self._ready()
             if self._pods.synced:
                 await self.look()
-                pause = min(2 * pause, _LAST)
+                counted = self.last.pods if self.last else 0
+                pause = min(2 * pause, _LAST * max(1.0, counted / _PODS))
             if ready and self.last is not None:
                 self._report(self.last)
             await self._sleep(pause, ready=ready)
@@ -139,11 +145,14 @@ class Coverage:
         measured, missing, lasting = 0, Counter[str](), Counter[str]()
         examples: dict[str, tuple[Pod, Absence]] = {}
         now, patience = self._clock(), self._patience()
-        for pod in self._pods.each():
+        snapshot = self._known.snapshot
+        for number, pod in enumerate(self._pods.each()):
             yield
+            if not number % _KEPT:
+                snapshot = self._known.snapshot
             if not _holds(pod):
                 continue
-            found = self._known.snapshot.pod(pod, METRIC, EVERYTHING, self._clock())
+            found = snapshot.pod(pod, METRIC, EVERYTHING, self._clock())
             if not isinstance(found, Absence):
                 measured += 1
             elif found.reason not in _NOT_MEANT:

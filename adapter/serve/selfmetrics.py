@@ -66,7 +66,8 @@ ABSENT: Final = counter(
 )
 GPU_PODS: Final = gauge(
     "gma_gpu_pods",
-    "Ready pods whose spec requests a GPU. Each should have a value. Counted once a minute.",
+    "Ready pods whose spec requests a GPU. Each should have a value. Counted once a minute; of "
+    "more than 10,000 pods less often.",
 )
 MEASURED: Final = gauge(
     "gma_gpu_pods_measured", "Those of gma_gpu_pods that have a value of gpu_utilization."
@@ -79,7 +80,8 @@ UNMEASURED: Final = gauge(
 )
 ATTRIBUTED: Final = gauge(
     "gma_attributed_devices",
-    "Devices by how their utilization is allocated to pods, once per pod. Counted once a minute.",
+    "Devices by how their utilization is allocated to pods, once per pod. Counted once a minute; "
+    "of more than 10,000 pods less often.",
     "attribution",
     known=tuple(sorted((*map(str, Attribution), LEFT_OUT))),
 )

@@ -14,6 +14,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -161,6 +162,7 @@ class PageClient:
         return ("".join(lines) + "\r\n").encode("utf-8")
 
 
+@lru_cache(maxsize=8192)
 def _address(url: str) -> _Address:
     parts = urlsplit(url)
     tls = parts.scheme == "https"

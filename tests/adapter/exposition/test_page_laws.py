@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +26,7 @@ ROWS = st.lists(
 )
 
 
-def contents(rows: list[Sample]) -> list[tuple[str, list[tuple[str, str]], str, float]]:
+def contents(rows: Sequence[Sample]) -> list[tuple[str, list[tuple[str, str]], str, float]]:
     """Rows in a form in which NaN is NaN and the order of labels does not count."""
     return [(r.name, sorted(r.labels.items()), repr(r.value), round(r.time, 3)) for r in rows]
 

@@ -1,0 +1,298 @@
+"""Take in a page of which only the numbers differ from the page before.
+
+What a label set names, which device a sample is about, and which field it is of, are the same on
+both pages. So the plan that the first page made says where each number goes, and the new state
+differs from the old one only in the histories, the verdicts and the times. It is the state that
+:func:`adapter.devices.ingest.absorb` computes from the samples; any page for which that is not
+certain goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter, le, mul
+from typing import Final
+
+from adapter.catalog import Catalog
+from adapter.catalog.field import Mig, Spelling
+from adapter.catalog.layout import Layout
+from adapter.cluster.pod import Find
+from adapter.devices.builder import SeriesBuilder
+from adapter.devices.crosschecks import cross_checked
+from adapter.devices.history import History
+from adapter.devices.location import KnownCluster, Location
+from adapter.devices.options import TelemetryOptions
+from adapter.devices.reader import DEVICES, PageReader
+from adapter.devices.rejects import Reject, Rejects
+from adapter.devices.scrapetarget import may_name_target
+from adapter.devices.series import DeviceSeries, SeriesKey
+from adapter.devices.state import ExporterState, Identity
+from adapter.devices.tenantlabels import stands
+from adapter.devices.validity import LEAST_SENTINEL, SENTINELS, Invalid, complaint
+from adapter.exposition.pagelayout import LayoutSamples, PageLayout
+from adapter.exposition.samples import ScrapeResult
+from apiservice.runtime.steps import Steps
+
+_PAGE_FIELDS: Final = 512
+"""Sets of fields that different exporters write, and of which the numbers are kept."""
+
+
+class _Numbers:
+    """What the numbers of a page must be, in the order of its samples.
+
+    All exporters that write the same fields for equally many devices share one.
+    """
+
+    __slots__ = ("factors", "highs", "lows", "spellings")
+
+    def __init__(self, spellings: tuple[Spelling | None, ...]) -> None:
+        self.spellings = spellings
+        """Of each sample; None for one that is not taken in."""
+        inf = float("inf")
+        self.lows = tuple(-inf if s is None else s.low for s in spellings)
+        self.highs = tuple(inf if s is None else s.high for s in spellings)
+        self.factors = tuple(1.0 if s is None else s.factor for s in spellings)
+
+    def invalid(self, values: Sequence[float]) -> Mapping[int, Invalid]:
+        """Return the invalid numbers: their place, and why."""
+        if (
+            all(map(le, self.lows, values))
+            and all(map(le, values, self.highs))
+            and max(values) < LEAST_SENTINEL
+        ):
+            return {}
+        found: dict[int, Invalid] = {}
+        for place, (spelling, value) in enumerate(zip(self.spellings, values, strict=True)):
+            if spelling is None:
+                continue
+            low, high = spelling.low, spelling.high
+            if low <= value <= high and (value < LEAST_SENTINEL or value not in SENTINELS):
+                continue
+            found[place] = complaint(value, low, high) or Invalid.OUT_OF_RANGE
+        return found
+
+
+_numbers = lru_cache(maxsize=_PAGE_FIELDS)(_Numbers)
+
+
+class _Row:
+    """Where the numbers of one device series are on a page. Equal rows share one."""
+
+    __slots__ = ("places", "spellings")
+
+    def __init__(self, places: tuple[int, ...], spellings: tuple[Spelling, ...]) -> None:
+        self.places = places
+        self.spellings = spellings
+
+
+_row = lru_cache(maxsize=_PAGE_FIELDS * 16)(_Row)
+
+
+@lru_cache(maxsize=_PAGE_FIELDS * 16)
+def _in_order(row: _Row, layout: Layout) -> Callable[[Sequence[float]], tuple[float, ...]] | None:
+    """Return what picks a row of the layout from a page's numbers; None if a field lacks either."""
+    place_of = dict(zip(row.spellings, row.places, strict=True))
+    if len(place_of) < 2 or len(place_of) != layout.width:
+        return None
+    places = [place_of.get(column) for column in layout.columns]
+    known = [place for place in places if place is not None]
+    return itemgetter(*known) if len(known) == len(places) else None
+
+
+@dataclass(frozen=True, slots=True)
+class PagePlan:
+    """Where the numbers of an exporter's page go."""
+
+    layout: PageLayout
+    numbers: _Numbers
+    rows: Mapping[SeriesKey, tuple[Identity, _Row]]
+    reported: frozenset[str]
+    """Fields for which whole devices have samples."""
+    left_out: Mapping[str, int]
+    """Samples that are left out regardless of their number, by reason."""
+
+    def fits(self, before: ExporterState, result: ScrapeResult, oldest: float, find: Find) -> bool:
+        """Return whether the plan gives the state after this page.
+
+        Args:
+            oldest: seconds after which a sample is too old.
+        """
+        samples = result.samples
+        return (
+            isinstance(samples, LayoutSamples)
+            and samples.layout is self.layout
+            and (result.pod is None or result.pod == before.pod)
+            and max(before.received, result.received - oldest) < samples.time <= result.received
+            and before.all_series.keys() == self.rows.keys()
+            and all(stands(belief, find) for belief in before.beliefs.values())
+        )
+
+
+def plan_of(reader: PageReader, result: ScrapeResult, catalog: Catalog) -> PagePlan | None:
+    """Return the plan of a page that was read, or None if a number alone does not say enough.
+
+    That is so if its meaning depends on other samples of the page, on the time, or on a pod that
+    the samples name besides their own.
+    """
+    samples = result.samples
+    if not isinstance(samples, LayoutSamples) or not reader.plain or may_name_target(reader.by_key):
+        return None
+    layout = samples.layout
+    spellings: list[Spelling | None] = []
+    rows: dict[SeriesKey, list[tuple[int, Spelling]]] = {key: [] for key in reader.by_key}
+    left_out: dict[str, int] = {}
+    for place, (name, labels) in enumerate(
+        zip(layout.names, map(layout.sets.__getitem__, layout.set_of), strict=True)
+    ):
+        spelling = catalog.spellings.get(name)
+        if spelling is not None:
+            if spelling.special:
+                return None
+            flaw, builder = reader.taken(labels, spelling)
+            if builder is None or (builder.mig and spelling.field.mig is Mig.INVALID):
+                left_out[flaw] = left_out.get(flaw, 0) + 1
+                spelling = None
+            else:
+                rows[builder.identity.key].append((place, spelling))
+        spellings.append(spelling)
+    if not _single(rows, reader.by_key):
+        return None
+    return PagePlan(
+        layout,
+        _numbers(tuple(spellings)),
+        {
+            key: (builder.identity, _row(*zip(*rows[key], strict=True)))
+            for key, builder in reader.by_key.items()
+        },
+        frozenset(
+            spelling.field.name
+            for key, builder in reader.by_key.items()
+            if not builder.mig
+            for _, spelling in rows[key]
+        ),
+        left_out,
+    )
+
+
+def _single(
+    rows: Mapping[SeriesKey, Sequence[tuple[int, Spelling]]],
+    builders: Mapping[SeriesKey, SeriesBuilder],
+) -> bool:
+    """Return whether each series has numbers, one of each field, of one time.
+
+    The samples of a pod beside those of its device may be accounted per process.
+    """
+    for key, row in rows.items():
+        fields = [spelling for _, spelling in row]
+        if not fields or len(set(fields)) < len(fields) or len(builders[key].frames) > 1:
+            return False
+        if key.pod is not None and SeriesKey(key.device, None, "", "") in builders:
+            return False
+    return True
+
+
+def renewed(
+    before: ExporterState,
+    plan: PagePlan,
+    result: ScrapeResult,
+    catalog: Catalog,
+    options: TelemetryOptions,
+    rejects: Rejects,
+    cluster: KnownCluster,
+) -> Steps[ExporterState]:
+    """Compute an exporter's state after a page that the plan fits, in steps."""
+    samples = result.samples
+    assert isinstance(samples, LayoutSamples)  # noqa: S101 - see PagePlan.fits
+    values, time, received = samples.values, samples.time, result.received
+    for reason, times in plan.left_out.items():
+        rejects.count(reason, times)
+    for belief in before.beliefs.values():
+        at = belief.identity.device
+        for reason in belief.aside:
+            rejects.add(Reject(reason, "", at.id if at else ""), received)
+    invalid = plan.numbers.invalid(values)
+    if invalid:
+        _count(plan, invalid, values, received, rejects)
+    converted = list(map(mul, values, plan.numbers.factors))
+    reported = _reported(before, plan, received, options.oldest)
+    names = frozenset(reported)
+    location = Location(result, before.pod, cluster)
+    all_series: dict[SeriesKey, DeviceSeries] = {}
+    for key, (identity, row) in plan.rows.items():
+        earlier = before.all_series[key]
+        all_series[key] = DeviceSeries(
+            earlier.device,
+            earlier.assignment,
+            earlier.origin,
+            location.node(identity),
+            earlier.host,
+            received,
+            _history(earlier.history, row, converted, invalid, time, catalog, options),
+            names,
+            options.window,
+            earlier.shared,
+            cut=earlier.cut,
+            cluster=earlier.cluster,
+        )
+        if not len(all_series) % DEVICES:
+            yield
+    idle = before.idle.copy()
+    if options.cross_checks:
+        all_series = yield from cross_checked(all_series, before, idle, options, rejects)
+    return ExporterState(
+        origin=before.origin,
+        received=received,
+        pod=before.pod,
+        all_series=all_series,
+        reported=reported,
+        scale=before.scale,
+        idle=idle,
+        beliefs=before.beliefs,
+        disowned=before.disowned,
+        plan=plan,
+    )
+
+
+def _reported(
+    before: ExporterState, plan: PagePlan, received: float, oldest: float
+) -> dict[str, float]:
+    since = received - oldest
+    recent = {name: t for name, t in before.reported.items() if since < t <= received}
+    return recent | dict.fromkeys(plan.reported, received)
+
+
+def _history(
+    earlier: History,
+    row: _Row,
+    values: Sequence[float],
+    invalid: Iterable[int],
+    time: float,
+    catalog: Catalog,
+    options: TelemetryOptions,
+) -> History:
+    window = catalog.span(earlier.layout, options.window, options.oldest)
+    if not invalid:
+        picked = _in_order(row, earlier.layout)
+        if picked is not None:
+            return earlier.with_row(time, picked(values), window)
+    places = zip(row.spellings, row.places, strict=True)
+    frame = {spelling: values[place] for spelling, place in places if place not in invalid}
+    if not frame:
+        return earlier
+    return earlier.extended({time: frame}, window, options.oldest)
+
+
+def _count(
+    plan: PagePlan,
+    invalid: Mapping[int, Invalid],
+    values: Sequence[float],
+    received: float,
+    rejects: Rejects,
+) -> None:
+    device_of = {place: key.device for key, (_, row) in plan.rows.items() for place in row.places}
+    for place, reason in invalid.items():
+        spelling = plan.numbers.spellings[place]
+        name = spelling.name if spelling else ""
+        rejects.add(Reject(reason, name, device_of[place]), received, values[place])

@@ -1,0 +1,230 @@
+"""Read a page of which only the numbers differ from the exporter's last page.
+
+From scrape to scrape the names and labels of a page seldom change. So the text around the numbers
+is compared as a whole, by its hash, and the numbers are taken from where they were. Every page that
+is not exactly of this kind is parsed line by line.
+
+The hash is Python's keyed hash of bytes (SipHash, 64 bits): the author of a page cannot construct a
+second text with the same hash, because the key is random for each process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, overload
+
+from adapter.exposition.line import DUPLICATE_LABEL
+from adapter.exposition.samples import ONE_WITH_DECIMALS, Sample
+
+_END: Final = (b"", b"# EOF")
+"""What may follow the last line feed of a complete page."""
+
+
+class _Lines(NamedTuple):
+    """A page, taken apart."""
+
+    digest: int
+    """Hash of everything except the numbers."""
+    heads: list[bytes]
+    """Of each line, what precedes the number; ``name{labels``."""
+    tails: list[bytes]
+    """Of each line, the number."""
+
+
+class PageLayout:
+    """The samples of a page without their numbers. Immutable.
+
+    ``held`` and ``rejects`` are those of :class:`adapter.exposition.page.Page`.
+    """
+
+    __slots__ = ("_at", "_digest", "held", "names", "rejects", "set_of", "sets")
+
+    def __init__(
+        self,
+        digest: int,
+        at: tuple[int, ...],
+        samples: Sequence[Sample],
+        rejects: dict[str, int],
+        held: int,
+    ) -> None:
+        self._digest = digest
+        self._at = _shared(at)
+        """The line of each sample."""
+        numbers: dict[int, int] = {}
+        for sample in samples:
+            numbers.setdefault(id(sample.labels), len(numbers))
+        sets = {id(sample.labels): sample.labels for sample in samples}
+        self.sets: tuple[Mapping[str, str], ...] = tuple(sets[address] for address in numbers)
+        """The distinct label sets."""
+        self.set_of: tuple[int, ...] = _shared(tuple(numbers[id(s.labels)] for s in samples))
+        """The label set of each sample, as an index."""
+        self.names: tuple[str, ...] = _shared(tuple(sample.name for sample in samples))
+        """The series name of each sample."""
+        self.rejects = rejects
+        self.held = held
+
+    def samples(self, page: bytes, time: float) -> LayoutSamples | None:
+        """Return the samples of a page that has this layout, else None.
+
+        Args:
+            time: epoch seconds of the scrape.
+        """
+        lines = _taken_apart(page)
+        if lines is None or lines.digest != self._digest:
+            return None
+        tails = [lines.tails[line] for line in self._at]
+        if b"_" in b"".join(tails):  # which Python accepts in a number
+            return None
+        try:
+            values = list(map(float, tails))
+        except ValueError:
+            return None
+        if 1.0 in values:
+            values = list(map(_spelled, values, tails))
+        return LayoutSamples(self, values, time)
+
+
+class LayoutSamples(Sequence[Sample]):
+    """The samples of a page with a known layout. They are made when they are asked for."""
+
+    __slots__ = ("_made", "layout", "time", "values")
+
+    def __init__(
+        self,
+        layout: PageLayout,
+        values: Sequence[float],
+        time: float,
+        made: list[Sample] | None = None,
+    ) -> None:
+        self.layout = layout
+        self.values = values
+        """Of each sample, as on the page."""
+        self.time = time
+        """Epoch seconds of all of them."""
+        self._made = made
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == list(other)
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    __hash__ = None  # type: ignore[assignment]  # as for a list
+
+    def __iter__(self) -> Iterator[Sample]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        return self._all()[index]
+
+    def _all(self) -> list[Sample]:
+        if self._made is None:
+            layout = self.layout
+            sets = map(layout.sets.__getitem__, layout.set_of)
+            columns = zip(layout.names, sets, self.values, strict=True)
+            self._made = [Sample(name, labels, v, self.time) for name, labels, v in columns]
+        return self._made
+
+
+class LayoutMemo:
+    """Finds the layout of an exporter's pages: a page and the one before it have the same text.
+
+    A page that changes each time costs its hash, and never a layout.
+    """
+
+    __slots__ = ("_digest", "layout")
+
+    def __init__(self) -> None:
+        self._digest: int | None = None
+        self.layout: PageLayout | None = None
+
+    def read(self, page: bytes, time: float, room: int) -> LayoutSamples | None:
+        """Return the samples of a page with the last page's layout, else None.
+
+        Args:
+            room: bytes of label sets that may be kept.
+        """
+        if self.layout is None or self.layout.held > room:
+            return None
+        return self.layout.samples(page, time)
+
+    def learn(
+        self, page: bytes, samples: list[Sample], rejects: dict[str, int], held: int, time: float
+    ) -> Sequence[Sample]:
+        """Note a page that was parsed; return its samples, with their layout if it has one."""
+        self.layout = None
+        regular = samples and not rejects.keys() - {DUPLICATE_LABEL}
+        lines = _taken_apart(page) if regular else None
+        before, self._digest = self._digest, lines.digest if lines else None
+        if lines is None or lines.digest != before:
+            return samples
+        at = _places(lines, samples, time)
+        if at is None:
+            return samples
+        self.layout = PageLayout(lines.digest, at, samples, rejects, held)
+        return LayoutSamples(self.layout, [sample.value for sample in samples], time, samples)
+
+
+def _taken_apart(page: bytes) -> _Lines | None:
+    """Return the lines of a page; None if its last line is cut."""
+    lines = page.split(b"\n")
+    if lines[-1].strip() not in _END:
+        return None
+    cut = [line.rpartition(b"} ") for line in lines]
+    heads = [head or brace or _name(tail) for head, brace, tail in cut]
+    return _Lines(hash(b"\n".join(heads)), heads, [tail for _, _, tail in cut])
+
+
+def _name(line: bytes) -> bytes:
+    """Return what must not change of a line without labels: its name, or all of a comment."""
+    if line[:1] == b"#":
+        return line
+    return line.partition(b" ")[0] or line
+
+
+def _places(lines: _Lines, samples: Sequence[Sample], time: float) -> tuple[int, ...] | None:
+    """Return the line of each sample; None unless each has labels, a number and no time."""
+    found: list[int] = []
+    wanted = {sample.name for sample in samples}
+    rest = iter(samples)
+    for line, head in enumerate(lines.heads):
+        written, brace, _ = head.partition(b"{")
+        name = written.strip().decode("latin-1")
+        if name not in wanted:
+            continue
+        sample = next(rest, None)
+        if not brace or sample is None or sample.name != name or sample.time != time:
+            return None
+        if not _is(lines.tails[line], sample.value):
+            return None
+        found.append(line)
+    return tuple(found) if len(found) == len(samples) else None
+
+
+def _is(tail: bytes, value: float) -> bool:
+    try:
+        number = float(tail)
+    except ValueError:
+        return False
+    return number == value or number != number  # noqa: PLR0124 - both are not a number
+
+
+def _spelled(value: float, tail: bytes) -> float:
+    """Return the number with its spelling, see :class:`adapter.exposition.samples.Decimals`."""
+    return ONE_WITH_DECIMALS if value == 1.0 and b"." in tail else value
+
+
+@lru_cache(maxsize=512)
+def _shared(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the first tuple that was equal to this one: most exporters write alike pages."""
+    return values
