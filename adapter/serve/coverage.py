@@ -36,8 +36,8 @@ counted less often.
 """
 _PODS: Final = 10_000
 _KEPT: Final = 16
-"""Pods that are looked at in one snapshot. Each page brings another, whose first use costs a copy of
-the table of exporters."""
+"""Pods that are looked at in one snapshot. Each page brings another, whose first use costs a copy
+of the table of exporters."""
 _NOT_MEANT: Final = frozenset((Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY))
 """Reasons of pods that are not expected to have a value."""
 

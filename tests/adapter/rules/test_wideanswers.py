@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+import structlog
 
 from adapter.rules import vector as vectors
 from adapter.rules import wideanswers
@@ -151,11 +152,12 @@ async def test_answers_beyond_the_memory_are_given_up(
 
 
 async def test_a_query_that_the_store_refuses_is_given_up_and_logged(
-    wide: Wide, engine: Engine, capsys: pytest.CaptureFixture[str]
+    wide: Wide, engine: Engine
 ) -> None:
     engine.answer = lambda query: (422, ERROR.encode())
-    assert await wide.reason() == "failed"
-    assert "too many samples" in capsys.readouterr().out
+    with structlog.testing.capture_logs() as logs:
+        assert await wide.reason() == "failed"
+    assert "too many samples" in str(logs)
     engine.answer = lambda query: (200, vector(*TWO))
     assert await wide.reason() == "failed"  # not tried again at once
     assert len(engine.asked) == 1
