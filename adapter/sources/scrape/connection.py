@@ -20,7 +20,9 @@ _MAX_HEAD: Final = 1 << 16
 """Bytes of an answer's head, including informational answers before it."""
 _MAX_INFORMATIONAL: Final = 8
 _MAX_AHEAD: Final = 1 << 18
-"""Bytes of a body that may be buffered before reading pauses."""
+"""Bytes of memory for parts of a body that may be buffered before reading pauses."""
+_PIECE: Final = 64
+"""Bytes of memory that a part takes besides its content."""
 _KEPT: Final = frozenset((b"content-encoding", b"content-length", b"transfer-encoding"))
 
 
@@ -36,7 +38,9 @@ class PageConnection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._error: Exception | None = None
         self._changed = asyncio.Event()
-        self._body = bytearray()
+        self._body: list[bytes] = []
+        self._ahead = 0
+        """Bytes of memory of ``_body``."""
         self._paused = False
         self._busy = False
         self._asked = 0
@@ -97,8 +101,8 @@ class PageConnection(asyncio.Protocol):
         """Yield the body as it was sent, piece by piece."""
         while True:
             if self._body:
-                piece = bytes(self._body)
-                self._body.clear()
+                piece = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+                self._body, self._ahead = [], 0
                 if self._paused and self._transport is not None:
                     self._paused = False
                     self._transport.resume_reading()
@@ -137,7 +141,7 @@ class PageConnection(asyncio.Protocol):
                 self._fail(SourceError("protocol", f"the answer is not HTTP: {error}"))
             self._reusable = False
         self._check_size()
-        if len(self._body) >= _MAX_AHEAD and not self._paused and self._transport is not None:
+        if self._ahead >= _MAX_AHEAD and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
         self._changed.set()
@@ -203,7 +207,8 @@ class PageConnection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Parser callback: a piece of the body."""
-        self._body += body
+        self._body.append(body)
+        self._ahead += len(body) + _PIECE
 
     def on_message_complete(self) -> None:
         """Parser callback: an answer ends, possibly an informational one."""
