@@ -152,7 +152,7 @@ class Coverage:
                 snapshot = self._known.snapshot
             if not _holds(pod):
                 continue
-            found = snapshot.pod(pod, METRIC, EVERYTHING, self._clock())
+            found = snapshot.pod(pod, METRIC, EVERYTHING, self._clock(), keep=False)
             if not isinstance(found, Absence):
                 measured += 1
             elif found.reason not in _NOT_MEANT:

@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 _HOLD = 0.1
 """Seconds for which a snapshot is reused, at least."""
+RELEASE = 1.0
+"""Seconds between checks whether the snapshot is in use."""
 _LOOK = 0.1
 """Seconds between checks whether a new source has filled its store."""
 
@@ -115,6 +117,11 @@ class PipelineSwitcher:
         if self._shown is None or now - self._shown_at >= _HOLD:
             self._shown, self._shown_at = self.current.store.snapshot, now
         return self._shown
+
+    def release(self) -> None:
+        """Release a snapshot that nobody has asked for lately: it holds all former values."""
+        if time.monotonic() - self._shown_at >= _HOLD:
+            self._shown = None
 
     @property
     def version(self) -> int:

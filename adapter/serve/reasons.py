@@ -98,7 +98,7 @@ REFUSALS: Final = (
 TASKS: Final = (
     *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
     *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
-    *("garbage", "rules", "delegates", "recording"),
+    *("garbage", "snapshot", "rules", "delegates", "recording"),
 )
 """Background tasks of ``serve``."""
 

@@ -39,7 +39,7 @@ from adapter.serve.coverage import Coverage
 from adapter.serve.coveragelog import CoverageLog
 from adapter.serve.delegates import DelegateError, build_delegation
 from adapter.serve.keda import build_keda
-from adapter.serve.pipeline import PipelineSwitcher
+from adapter.serve.pipeline import RELEASE, PipelineSwitcher
 from adapter.serve.providers import build_providers
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import MetricSources, register
@@ -203,6 +203,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             keep("event-loop-lag", lag.run),
             *([keep("recording", recorder.run)] if recorder else ()),
             every("garbage", garbage.SECONDS, collector.look),
+            every("snapshot", RELEASE, pipelines.release),
             every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),
             every("configuration", _FILE_CHECK, watch.check),
         ]

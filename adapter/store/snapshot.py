@@ -92,16 +92,24 @@ class Snapshot:
         self._nodes: Mapping[str, Sequence[DeviceSeries]] | None = None
         self._none_of: Mapping[PodRef, Mismatch] | None = None
 
-    def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        """Return a metric's value for a pod, or an absence; both with the devices left out."""
-        value = self._answer(pod, metric, selector, now)
+    def pod(
+        self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool = True
+    ) -> Reading | Absence:
+        """Return a metric's value for a pod, or an absence; both with the devices left out.
+
+        Args:
+            keep: cache the answer. Otherwise a cached one is used, and none is added.
+        """
+        value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
             return value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
         return replace(value, exporter=self._exporter_of(pod))
 
-    def _answer(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
+    def _answer(
+        self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool
+    ) -> Reading | Absence:
         origins = self._holders.get(pod.ref)
         if origins is not None and len(origins) > 1:
             origins = self._speaking(pod.ref, origins, metric)
@@ -118,7 +126,7 @@ class Snapshot:
         if isinstance(found, CachedAnswer) and found.holds(pod, now, self._cluster):
             return found.value
         value, stamp = self._pod_value(pod, origins, metric, selector, now)
-        if len(memory) < self._most(memory, origins) and cacheable(selector):
+        if keep and len(memory) < self._most(memory, origins) and cacheable(selector):
             memory[key] = cached_answer(value, pod, now, stamp)
         return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 
@@ -151,3 +152,17 @@ async def test_a_user_metric_that_the_source_cannot_provide_changes_nothing(
         with pytest.raises(ConfigError, match=r"metrics\.0\.query: needs source.kind prometheus"):
             telemetry.use(wrong)
         assert telemetry.current.settings == scraping(exporter)
+
+
+async def test_a_snapshot_that_nobody_asks_for_is_released(exporter: Exporter) -> None:
+    """It holds all values of its time, beside those of the store."""
+    async with running(scraping(exporter)) as telemetry:
+        await until(lambda: telemetry.current.store.version > 0)
+        held = weakref.ref(telemetry.snapshot)
+        telemetry.release()
+        assert held() is not None, "in use"
+        await asyncio.sleep(0.11)
+        telemetry.release()
+        version = telemetry.current.store.version
+        await until(lambda: telemetry.current.store.version > version)  # it holds its own
+        assert held() is None
