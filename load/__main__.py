@@ -20,6 +20,9 @@ from load.freshness import freshness
 from load.keda import keda
 from load.memory import memory
 from load.nodepool import nodepool
+from load.nodepoolablation import forecast
+from load.nodepoollab import lab
+from load.nodepoolround import rounds
 from load.parsing import parsing
 from load.peer import peer
 from load.pipeline import pipeline
@@ -56,6 +59,9 @@ SCENARIOS: dict[str, Scenario] = {
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
+    "forecast": Scenario("calibration of the forecast, its first hours, its inputs", forecast),
+    "round": Scenario("CPU of a round of nodepool for 500 workloads", rounds),
+    "lab": Scenario("headroom policies before Karpenter, 20 minutes", lab, named_only=True),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
     "top": Scenario("pictures of top at 10,000 GPUs, with new values", top),
     "uitimes": Scenario("the page at 10,000 GPUs: paint, keys, clicks", uitimes, named_only=True),
@@ -72,7 +78,7 @@ _LISTED = "\n".join(f"  {name:<10} {item.description}" for name, item in SCENARI
 
 
 @click.command(
-    help=f"Run benchmarks; without a name, all except churn and those of ui:\n\n\b\n{_LISTED}",
+    help=f"Run benchmarks; without a name, all except churn, lab and those of ui:\n\n\b\n{_LISTED}",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.argument("scenario", nargs=-1, type=click.Choice([*SCENARIOS, *GROUPS]))

@@ -8,7 +8,6 @@ the traces and days that nothing is judged on are used: see :data:`SCALES` and :
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -16,14 +15,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adapter.nodepool.learn import quantiles
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.situation import LEVEL, Series, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, DemandPoint
+from load.nodepoolforecasts import Array, demand, features
 from load.nodepooltraces import DAYS, LORA, STEP, Part, Trace, folder, load_traces, many_days
-from load.nodepoolworld import Moment, ceiling, simulate
 
 SCALES: Final = (3, 5, 8, 10, 15, 20, 30)
 """How much busier than the record the services of several days are, each drawn on its own."""
@@ -43,40 +41,26 @@ _STEPS: Final = 12
 _NEAR: Final = 0.05
 """Distance below which the loss is quadratic."""
 
-_Array = NDArray[np.float64]
-
 
 class Rows(NamedTuple):
     """The minutes of a trace: inputs by lead time, and the highest demand."""
 
-    inputs: dict[int, _Array]
-    changes: dict[int, _Array]
+    inputs: dict[int, Array]
+    changes: dict[int, Array]
     """From the level, in units."""
     weight: float
-
-
-class _Recorder:
-    """A policy with so much headroom that nothing waits. It notes the demand."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.wanted: list[int] = []
-
-    def headroom(self, seen: Moment) -> int:
-        self.wanted.append(seen.wanted)
-        return self._most
 
 
 def main() -> None:
     """Fit, and write the file that the controller reads."""
     source = folder()
     path = Path(quantiles.__file__).with_name("quantiles.json")
-    path.write_text(encode(fit(source)))
+    path.write_text(encode(fit(rows(source))))
     print(f"{path.name}: {path.stat().st_size} bytes")
 
 
-def fit(source: Path) -> list[list[list[float]]]:
-    """Return the rows of the table, by minutes and quantile."""
+def rows(source: Path) -> list[Rows]:
+    """Return the minutes that are used to fit, on as many cores as there are."""
     jobs: list[tuple[Trace, float, bool]] = [
         (many_days(source / LORA, scale, _SEED + scale), 1.0, from_zero)
         for scale in SCALES
@@ -84,8 +68,19 @@ def fit(source: Path) -> list[list[list[float]]]:
     ]
     jobs += [(each, _SHORT_WEIGHT, False) for each in load_traces(source) if each.name in SHORT]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        rows = list(pool.map(_rows, *zip(*jobs, strict=True)))
-        return list(pool.map(_fitted, [rows] * len(MINUTES), MINUTES))
+        return list(pool.map(_rows, *zip(*jobs, strict=True)))
+
+
+def fit(found: Sequence[Rows], without: Sequence[int] = ()) -> list[list[list[float]]]:
+    """Return the rows of the table, by minutes and quantile.
+
+    Args:
+        without: inputs that are left out: the index in a situation, or its length for what
+            earlier days did.
+    """
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        count = len(MINUTES)
+        return list(pool.map(_fitted, [found] * count, MINUTES, [without] * count))
 
 
 def encode(rows: Sequence[Sequence[Sequence[float]]]) -> str:
@@ -102,16 +97,16 @@ def encode(rows: Sequence[Sequence[Sequence[float]]]) -> str:
 def _rows(trace: Trace, weight: float, from_zero: bool) -> Rows:
     part = _part(trace)
     trace = trace._replace(work=trace.work[: part.end])
-    recorder = _Recorder(ceiling(trace.work))
-    simulate(trace.work, trace.begin, recorder)
     pods = [
         0 if from_zero and not load else wanted
-        for load, wanted in zip(trace.work, recorder.wanted, strict=True)
+        for load, wanted in zip(trace.work, demand(trace), strict=True)
     ]
     points = [DemandPoint(trace.begin + STEP * index, each) for index, each in enumerate(pods)]
     series = Series(points)
     history = EMPTY
-    inputs: dict[int, list[list[float]]] = {minutes: [] for minutes in MINUTES}
+    inputs: dict[int, list[tuple[tuple[float, ...], float, float]]] = {
+        minutes: [] for minutes in MINUTES
+    }
     changes: dict[int, list[float]] = {minutes: [] for minutes in MINUTES}
     for index, point in enumerate(points):
         history = learn(history, point)
@@ -123,13 +118,14 @@ def _rows(trace: Trace, weight: float, from_zero: bool) -> Rows:
                 continue
             lead = float((minutes - 1) * MINUTE)
             ratio = earlier_days(history.days, lead, point.time).ratio
-            hats = _hats(level)
-            row = [each * hat for each in own for hat in hats]
-            inputs[minutes].append([*row, ratio * level / unit])
+            inputs[minutes].append((own, level, ratio * level / unit))
             highest = max(pods[index + 1 : index + 1 + minutes])
             changes[minutes].append((highest - level) / unit)
     return Rows(
-        {minutes: np.array(each) for minutes, each in inputs.items()},
+        {
+            minutes: features(KNOTS, *(np.array(part) for part in zip(*each, strict=True)))
+            for minutes, each in inputs.items()
+        },
         {minutes: np.array(each) for minutes, each in changes.items()},
         weight,
     )
@@ -141,29 +137,25 @@ def _part(trace: Trace) -> Part:
     return part
 
 
-def _hats(level: float) -> list[float]:
-    """Return the share of each knot at a level."""
-    places = [math.log1p(each) for each in KNOTS]
-    eye = np.eye(len(places))
-    return [float(np.interp(math.log1p(level), places, row)) for row in eye]
-
-
-def _fitted(traces: Sequence[Rows], minutes: int) -> list[list[float]]:
+def _fitted(traces: Sequence[Rows], minutes: int, without: Sequence[int]) -> list[list[float]]:
     inputs = np.concatenate([each.inputs[minutes] for each in traces])
+    for index in without:
+        # The ridge then keeps the coefficients at 0.
+        inputs[:, index * len(KNOTS) : (index + 1) * len(KNOTS)] = 0
     changes = np.concatenate([each.changes[minutes] for each in traces])
     weights = np.concatenate([np.full(len(each.changes[minutes]), each.weight) for each in traces])
     row = _solved(inputs, changes, weights)
-    rows = []
+    found = []
     for quantile in QUANTILES:
         for _ in range(_STEPS):
             left = changes - inputs @ row
             slope = np.where(left > 0, quantile, 1 - quantile)
             row = _solved(inputs, changes, weights * slope / np.maximum(np.abs(left), _NEAR))
-        rows.append([float(each) for each in row])
-    return rows
+        found.append([float(each) for each in row])
+    return found
 
 
-def _solved(inputs: _Array, changes: _Array, weights: _Array) -> _Array:
+def _solved(inputs: Array, changes: Array, weights: Array) -> Array:
     weighted = inputs * weights[:, None]
     ridge = _RIDGE * np.eye(inputs.shape[1])
     solved = np.linalg.solve(weighted.T @ inputs + ridge, weighted.T @ changes)

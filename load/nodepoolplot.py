@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from load.nodepoolablation import NEAR as _BAND
+from load.nodepoolablation import SLOT, ColdStart
 from load.nodepoolsweep import OURS, SHARE, STATIC, Cost, Result
 
 _STYLES: Final = {
@@ -38,10 +40,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     figure.supxlabel("GPU-hours, percent of the reactive autoscaler's", fontsize=10)
     figure.supylabel("pending pod-seconds, percent of the reactive autoscaler's", fontsize=10)
-    picture = BytesIO()
-    figure.savefig(picture, format="png", dpi=72)
-    # A few dozen colours are all there are; as a palette the file is a third as large.
-    Image.open(picture).convert("RGB").quantize(_COLOURS).save(path, optimize=True)
+    _save(figure, path)
 
 
 def _panel(panel: Axes, result: Result) -> None:
@@ -71,3 +70,57 @@ def _panel(panel: Axes, result: Result) -> None:
     panel.set_ylim(-3, 105)
     panel.grid(alpha=0.25)
     panel.set_title(f"{result.trace} (tuned on)" if result.tuned_on else result.trace, fontsize=10)
+
+
+def draw_calibration(
+    nominal: Sequence[float], held: Mapping[str, Sequence[float]], tuned: Set[str], path: Path
+) -> None:
+    """Write how often forecasts held against how often they should, one line for each trace."""
+    figure = Figure(figsize=(8, 5.2), layout="constrained")
+    panel = figure.subplots()
+    stated = [100 * each for each in nominal]
+    low, high = ([each + sign * _BAND for each in stated] for sign in (-1, 1))
+    panel.fill_between(stated, low, high, color="#dff0df", label=f"within {_BAND} points")
+    panel.plot(stated, stated, color="#707070", linewidth=1)
+    for name, own in held.items():
+        panel.plot(
+            stated,
+            [100 * each for each in own],
+            marker="o",
+            markersize=3,
+            linewidth=1.2,
+            linestyle="--" if name in tuned else "-",
+            label=f"{name} (used to fit)" if name in tuned else name,
+        )
+    panel.set_xlabel("stated probability, %")
+    panel.set_ylabel("minutes in which the forecast held, %")
+    panel.grid(alpha=0.25)
+    figure.legend(loc="outside right upper", fontsize=7, frameon=False)
+    _save(figure, path)
+
+
+def draw_cold_start(cold: ColdStart, path: Path) -> None:
+    """Write waiting and cost in the first hours without history."""
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for panel, values, label in (
+        (panels[0], cold.waits, "pending pod-seconds"),
+        (panels[1], cold.bills, "GPU-hours"),
+    ):
+        for family, own in values.items():
+            text, colour, marker = _STYLES[family]
+            middles = [SLOT * (index + 0.5) for index in range(len(own))]
+            panel.plot(middles, own, color=colour, marker=marker, markersize=4, label=text)
+        panel.set_xlabel("minutes since the start")
+        panel.set_ylabel(f"{label}, percent of reactive's")
+        panel.set_ylim(bottom=0, top=1.1 * panel.get_ylim()[1])
+        panel.grid(alpha=0.25)
+    panels[0].legend(fontsize=8)
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=72)
+    # A few dozen colours are all there are; as a palette the file is a third as large.
+    Image.open(picture).convert("RGB").quantize(_COLOURS).save(path, optimize=True)

@@ -21,7 +21,7 @@ SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30)
 SHARES: Final = (
     *(0.02, 0.05, 0.07, 0.1, 0.12, 0.15, 0.17, 0.2, 0.23, 0.26, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8),
 )
-QUANTILES: Final = (0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98)
+QUANTILES: Final = (0.1, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98)
 CALIBRATED: Final = 0.8
 """The quantile at which forecasts are checked."""
 NO_CAP: Final = 1000
@@ -36,7 +36,7 @@ class Cost(NamedTuple):
     gpu_hours: float
     covered: float | None = None
     """Fraction of the minutes after which the HPA asked, within a boot time, for no more than its
-    pods and the headroom; None for sums."""
+    pods and the headroom; None for a part that is shorter."""
 
     def beside(self, reactive: Cost) -> Cost:
         """In percent of the reactive autoscaler's."""
@@ -63,7 +63,8 @@ class _Family(NamedTuple):
     policy: Callable[[float, Trace], Policy]
 
 
-def _planned(quantile: float, trace: Trace) -> Policy:
+def planned(quantile: float, trace: Trace) -> Policy:
+    """Return the controller's plan at a quantile, without caps."""
     limits = Limits(quantile=quantile, max_pods=NO_CAP, max_gpus_per_pool=NO_CAP)
     return Planned(limits, ceiling(trace.work), trace.begin)
 
@@ -74,7 +75,7 @@ OURS: Final = "ours"
 FAMILIES: Final[Mapping[str, _Family]] = {
     STATIC: _Family(SIZES, lambda size: f"static {size:.0f}", lambda v, _: Static(round(v))),
     SHARE: _Family(SHARES, lambda share: f"static {share:.0%}", lambda v, _: Share(v)),
-    OURS: _Family(QUANTILES, lambda quantile: f"ours, quantile {quantile:g}", _planned),
+    OURS: _Family(QUANTILES, lambda quantile: f"ours, quantile {quantile:g}", planned),
 }
 
 
@@ -101,8 +102,8 @@ def sweep(traces: Sequence[Trace], families: Iterable[str] = tuple(FAMILIES)) ->
         for value in FAMILIES[family].values
     ]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        bounds = pool.map(_bounds, traces)
-        costs = list(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=1), strict=True))
+        limits = pool.map(bounds, traces)
+        found = list(zip(jobs, pool.map(_run, *zip(*jobs, strict=True), chunksize=1), strict=True))
         return [
             Result(
                 part.name,
@@ -110,24 +111,11 @@ def sweep(traces: Sequence[Trace], families: Iterable[str] = tuple(FAMILIES)) ->
                 reactive[index],
                 oracle[index],
                 peak[index],
-                {setting: costs_of[index] for (of, setting), costs_of in costs if of is trace},
+                {setting: costs_of[index] for (of, setting), costs_of in found if of is trace},
             )
-            for trace, (reactive, oracle, peak) in zip(traces, bounds, strict=True)
+            for trace, (reactive, oracle, peak) in zip(traces, limits, strict=True)
             for index, part in enumerate(trace.parts)
         ]
-
-
-def total(results: Sequence[Result], name: str) -> Result:
-    """Costs of several traces added up."""
-    settings = results[0].swept
-    return Result(
-        name,
-        False,
-        _sum(each.reactive for each in results),
-        _sum(each.oracle for each in results),
-        _sum(each.peak for each in results),
-        {setting: _sum(each.swept[setting] for each in results) for setting in settings},
-    )
 
 
 def pending_at(result: Result, family: str, gpu_percent: float) -> float | None:
@@ -139,18 +127,6 @@ def pending_at(result: Result, family: str, gpu_percent: float) -> float | None:
         if low.gpu_hours <= gpu_percent <= high.gpu_hours:
             share = (gpu_percent - low.gpu_hours) / (high.gpu_hours - low.gpu_hours)
             return low.pending + share * (high.pending - low.pending)
-    return None
-
-
-def gpu_hours_for(result: Result, family: str, pending_percent: float) -> float | None:
-    """GPU-hours that a family takes to come down to so many pending pod-seconds, in percent.
-
-    Between two settings the line between them; None where no setting comes down so far.
-    """
-    for low, high in pairwise(_best(result, family)):
-        if high.pending <= pending_percent <= low.pending:
-            share = (low.pending - pending_percent) / (low.pending - high.pending)
-            return low.gpu_hours + share * (high.gpu_hours - low.gpu_hours)
     return None
 
 
@@ -173,23 +149,24 @@ def _best(result: Result, family: str) -> list[Cost]:
 def _run(trace: Trace, setting: Setting) -> list[Cost]:
     """One cost for each part."""
     policy = FAMILIES[setting.family].policy(setting.value, trace)
-    return _costs(simulate(trace.work, trace.begin, policy), trace)
+    return costs(simulate(trace.work, trace.begin, policy), trace)
 
 
-def _bounds(trace: Trace) -> tuple[list[Cost], list[Cost], list[Cost]]:
-    """Reactive, oracle and always-on peak; one cost of each for each part."""
+def bounds(trace: Trace) -> tuple[list[Cost], list[Cost], list[Cost]]:
+    """Return the costs of reactive, oracle and always-on peak, by part."""
     reactive = simulate(trace.work, trace.begin, Reactive())
     ample = simulate(trace.work, trace.begin, Static(ceiling(trace.work)))
     oracle = Oracle(ample.replicas, trace.begin, Physics().boot)
     peak = max(ample.replicas) * STEP / 3600
     return (
-        _costs(reactive, trace),
-        _costs(simulate(trace.work, trace.begin, oracle), trace),
+        costs(reactive, trace),
+        costs(simulate(trace.work, trace.begin, oracle), trace),
         [Cost(0.0, peak * (part.end - part.first)) for part in trace.parts],
     )
 
 
-def _costs(outcome: Outcome, trace: Trace) -> list[Cost]:
+def costs(outcome: Outcome, trace: Trace) -> list[Cost]:
+    """Return one cost for each part."""
     return [_cost(outcome, part) for part in trace.parts]
 
 
@@ -212,8 +189,3 @@ def _covered(outcome: Outcome, minutes: range) -> float | None:
         if minute * ticks + ahead <= len(asked)
     ]
     return fmean(held) if held else None
-
-
-def _sum(costs: Iterable[Cost]) -> Cost:
-    listed = list(costs)
-    return Cost(sum(each.pending for each in listed), sum(each.gpu_hours for each in listed))

@@ -10,10 +10,8 @@ from load.nodepoolsweep import (
     Cost,
     Result,
     Setting,
-    gpu_hours_for,
     pending_at,
     sweep,
-    total,
 )
 from load.nodepooltraces import Part, Trace
 
@@ -42,26 +40,6 @@ def test_families_are_compared_at_the_same_cost(
     family: str, gpu_percent: float, pending: float | None
 ) -> None:
     assert pending_at(result(), family, gpu_percent) == pending
-
-
-@pytest.mark.parametrize(
-    ("family", "pending", "gpu_percent"),
-    [
-        pytest.param(STATIC, 60, 120, id="a setting"),
-        pytest.param(STATIC, 40, 140, id="between two settings"),
-        pytest.param(STATIC, 10, None, id="no setting comes down so far"),
-    ],
-)
-def test_families_are_compared_at_the_same_wait(
-    family: str, pending: float, gpu_percent: float | None
-) -> None:
-    assert gpu_hours_for(result(), family, pending) == gpu_percent
-
-
-def test_costs_of_traces_add_up() -> None:
-    both = total([result("a"), result("b")], "all")
-    assert both.reactive == Cost(200, 20)
-    assert both.swept[Setting(STATIC, 1)] == Cost(120, 24)
 
 
 def test_each_trace_gets_each_setting() -> None:

@@ -13,6 +13,8 @@ from adapter.nodepool.model.history import MINUTE, DemandPoint
 
 FULL: Final = 60
 """Observed rises after which the largest of them bounds the forecast."""
+_NOISE: Final = 0.02
+"""Fraction of a pod that is not rounded up. Chosen on the days and traces of the fit."""
 _FEWEST_CHECKS: Final = 3
 _MOST_CHECKS: Final = 30
 _DEVIATIONS: Final = 2.6
@@ -85,5 +87,9 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float) -> Rec
 
 
 def pods_of(most: float) -> int:
-    """Return whole pods that suffice."""
-    return math.ceil(most - 1e-6)
+    """Return whole pods that suffice.
+
+    The table is not exact to a hundredth of a pod, and such a fraction would order a GPU in each
+    quiet hour.
+    """
+    return math.ceil(most - _NOISE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ class Lab:
         gpus: maximum GPUs of the pool.
         features: Karpenter's feature gates.
         sync: seconds between two syncs of the HPA controller.
+        pools: names of the node pools, which are alike.
+        empty: seconds after which Karpenter removes an empty node.
     """
 
     def __init__(
@@ -50,10 +53,14 @@ class Lab:
         gpus: int = 64,
         features: str = "CapacityBuffer=true",
         sync: int = 1,
+        pools: Sequence[str] = (POOL,),
+        empty: int = 5,
     ) -> None:
         self.folder = folder
         self.boot = boot
         self.gpus = gpus
+        self.pools = pools
+        self.empty = empty
         self.plane = ControlPlane(
             folder,
             _CONTROLLERS,
@@ -79,16 +86,17 @@ class Lab:
                     lambda obj: condition(obj, "Established")[0] == "True",
                     f"{name} is established",
                 )
-            for manifest in self._pool():
+            for manifest in self._manifests():
                 self.admin.request("POST", _path(manifest), manifest)
             for process in (self.scheduler, self.kwok, self.karpenter):
                 process.start()
                 stack.callback(process.stop)
-            self.admin.wait(
-                f"{NODEPOOLS}/{POOL}",
-                lambda obj: condition(obj, "Ready")[0] == "True",
-                "Karpenter says that the pool is ready",
-            )
+            for pool in self.pools:
+                self.admin.wait(
+                    f"{NODEPOOLS}/{pool}",
+                    lambda obj: condition(obj, "Ready")[0] == "True",
+                    f"Karpenter says that the pool {pool} is ready",
+                )
             self._stack = stack.pop_all()
         return self
 
@@ -167,41 +175,42 @@ class Lab:
             [programs.find(programs.KARPENTER)], self.folder / "karpenter.log", environment
         )
 
-    def _pool(self) -> list[Object]:
+    def _manifests(self) -> list[Object]:
+        node_class = {
+            "apiVersion": "karpenter.kwok.sh/v1alpha1",
+            "kind": "KWOKNodeClass",
+            "metadata": {"name": POOL},
+            "spec": {"nodeRegistrationDelay": f"{self.boot}s"},
+        }
+        return [node_class, *(self._pool(name) for name in self.pools)]
+
+    def _pool(self, name: str) -> Object:
         node_class = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": POOL}
-        return [
-            {
-                "apiVersion": "karpenter.kwok.sh/v1alpha1",
-                "kind": "KWOKNodeClass",
-                "metadata": {"name": POOL},
-                "spec": {"nodeRegistrationDelay": f"{self.boot}s"},
-            },
-            {
-                "apiVersion": "karpenter.sh/v1",
-                "kind": "NodePool",
-                "metadata": {"name": POOL},
-                "spec": {
-                    "limits": {GPU: str(self.gpus)},
-                    "disruption": {
-                        "consolidationPolicy": "WhenEmptyOrUnderutilized",
-                        "consolidateAfter": "5s",
-                        "budgets": [{"nodes": "100%"}],
-                    },
-                    "template": {
-                        "metadata": {"labels": SELECTOR},
-                        "spec": {
-                            "expireAfter": "Never",
-                            "nodeClassRef": node_class,
-                            "taints": [TAINT],
-                            "requirements": [
-                                _requirement("karpenter.sh/capacity-type", "on-demand"),
-                                _requirement("node.kubernetes.io/instance-type", "gpu-1x"),
-                            ],
-                        },
+        return {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": {"name": name},
+            "spec": {
+                "limits": {GPU: str(self.gpus)},
+                "disruption": {
+                    "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                    "consolidateAfter": f"{self.empty}s",
+                    "budgets": [{"nodes": "100%"}],
+                },
+                "template": {
+                    "metadata": {"labels": {"pool": name}},
+                    "spec": {
+                        "expireAfter": "Never",
+                        "nodeClassRef": node_class,
+                        "taints": [TAINT],
+                        "requirements": [
+                            _requirement("karpenter.sh/capacity-type", "on-demand"),
+                            _requirement("node.kubernetes.io/instance-type", "gpu-1x"),
+                        ],
                     },
                 },
             },
-        ]
+        }
 
 
 def gpu_pod(**more: Any) -> Object:

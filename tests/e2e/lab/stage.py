@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, register,
 from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object, Watch
 from tests.e2e.exporter import Load
 from tests.e2e.lab.fleet import Fleet
-from tests.e2e.lab.lab import Lab, gpu_pod
+from tests.e2e.lab.lab import POOL, Lab, gpu_pod
 from tests.e2e.nodepoolstage import ACCOUNT, Controller
 from tests.e2e.process import wait_until
 from tests.e2e.stage import SCRAPE
@@ -29,12 +30,22 @@ class LabStage:
     Args:
         boot: boot time of a node in seconds.
         sync: seconds between two syncs of the HPA controller.
+        source: where the adapter reads values.
+        lab: more arguments of the lab.
     """
 
-    def __init__(self, folder: Path, boot: int, sync: int = 1) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        boot: int,
+        sync: int = 1,
+        source: Mapping[str, Any] = SCRAPE,
+        **lab: Any,
+    ) -> None:
         self.folder = folder
+        self.source = source
         self.boot = boot
-        self.lab = Lab(folder, boot, sync=sync)
+        self.lab = Lab(folder, boot, sync=sync, **lab)
         self.admin = self.lab.admin
         self.load = Load()
         self.fleet = Fleet(self.admin, self.load)
@@ -59,7 +70,7 @@ class LabStage:
                 self.admin.create(row)
             token = self.admin.token(NAMESPACE, SERVICE)
             kubeconfig = self.lab.plane.write_kubeconfig("adapter", token=token)
-            self.adapter = Adapter(self.folder, "adapter", kubeconfig, SCRAPE)
+            self.adapter = Adapter(self.folder, "adapter", kubeconfig, self.source)
             stack.callback(self.adapter.stop)
             # Readiness needs values, and no node exists yet.
             self.adapter.process.start()
@@ -85,11 +96,17 @@ class LabStage:
         return Controller(self.folder, name, kubeconfig, limits=limits, **settings)
 
     def workload(
-        self, namespace: str, replicas: int, headroom: int = 0, most: int = 12, **behavior: Any
+        self,
+        namespace: str,
+        replicas: int,
+        headroom: int = 0,
+        most: int = 12,
+        pool: str = POOL,
+        **behavior: Any,
     ) -> None:
         """A Deployment of GPU pods, and its HPA at 50 percent."""
         ensure_namespace(self.admin, namespace)
-        self.admin.create(_deployment(namespace, replicas))
+        self.admin.create(_deployment(namespace, replicas, pool))
         self.admin.create(_autoscaler(namespace, headroom, most, behavior))
 
     def clear(self, namespace: str) -> None:
@@ -136,7 +153,7 @@ class LabStage:
                 self._seen[key] = -1.0
 
 
-def _deployment(namespace: str, replicas: int) -> Object:
+def _deployment(namespace: str, replicas: int, pool: str) -> Object:
     labels = {"app": "inference"}
     return {
         "apiVersion": "apps/v1",
@@ -145,7 +162,10 @@ def _deployment(namespace: str, replicas: int) -> Object:
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": gpu_pod()},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": gpu_pod(nodeSelector={"pool": pool}),
+            },
         },
     }
 

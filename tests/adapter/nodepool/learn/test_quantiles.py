@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.learn.quantiles import distribution, table
-from adapter.nodepool.learn.record import record
+from adapter.nodepool.learn.record import pods_of, record
 from adapter.nodepool.learn.situation import Series, Situation
 from adapter.nodepool.model.history import RECENT, DemandPoint
 from tests.examples import bounded
@@ -86,3 +86,10 @@ def test_the_rounds_of_a_minute_share_one_record() -> None:
     first = record(points, 300.0, 0.8)
     assert record(tuple(points), 300.0, 0.8) is first
     assert record.cache_info().maxsize == 1024
+
+
+@pytest.mark.parametrize(
+    ("most", "pods"), [(0.0, 0), (0.01, 0), (0.03, 1), (2.0, 2), (2.01, 2), (2.5, 3), (2.99, 3)]
+)
+def test_a_hundredth_of_a_pod_is_not_rounded_up(most: float, pods: int) -> None:
+    assert pods_of(most) == pods

@@ -1,0 +1,279 @@
+"""What the forecast knows: calibration, the worth of each input, and its first hours.
+
+Every variant forecasts the demand as it is without waiting, and the headroom is what the forecast
+exceeds the pods by. A variant without an input has a table of its own, fitted without it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from adapter.nodepool.learn.quantiles import QuantileTable, table
+from load import nodepoolfit
+from load.nodepool import BUDGETS
+from load.nodepoolforecasts import Minutes, minutes, quantiles, whole
+from load.nodepoolpolicies import Reactive, Share
+from load.nodepoolsweep import (
+    CALIBRATED,
+    OURS,
+    SHARE,
+    Cost,
+    Result,
+    Setting,
+    bounds,
+    costs,
+    pending_at,
+    planned,
+)
+from load.nodepooltraces import DAYS, Part, Trace, folder, load_traces
+from load.nodepoolworld import Moment, Policy, simulate
+from load.table import Goal, Run, Table
+
+CALIBRATION: Final = Path(__file__).with_name("calibration.png")
+COLD_START: Final = Path(__file__).with_name("coldstart.png")
+SWEPT: Final = (0.1, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98)
+NOMINAL: Final = (0.05, *(each / 10 for each in range(1, 10)), 0.95, 0.98)
+NEAR: Final = 5
+"""Points by which forecasts may hold more or less often than stated."""
+INPUTS: Final = {
+    "the newest minute": 1,
+    "the mean of 3 minutes": 2,
+    "the mean of 30 minutes": 3,
+    "the mean of 60 minutes": 4,
+    "the standard deviation": 5,
+    "earlier days": 6,
+}
+"""What is left out -> its index in a situation; the level is the unit of all."""
+WHOLE_FORECAST: Final = "nothing"
+SLOPE: Final = "all means (the slope)"
+BOUND: Final = "the bound by the largest rise"
+_SLOPE: Final = (1, 2, 3, 4)
+_COLD: Final = 180
+"""Minutes of a start without history."""
+_EVERY: Final = 240
+"""Minutes between two starts."""
+SLOT: Final = 15
+"""Minutes that a point of the plot adds up."""
+COLD_SHARE: Final = 0.2
+
+
+class Targets:
+    """A policy with so many pods as a forecast has, minute by minute."""
+
+    def __init__(self, pods: Sequence[int]) -> None:
+        self._pods = iter(pods)
+
+    def headroom(self, seen: Moment) -> int:
+        return max(0, next(self._pods) - seen.bound - seen.pending)
+
+
+class Known(NamedTuple):
+    """A trace with what the variants share."""
+
+    minutes: Minutes
+    results: tuple[Result, ...]
+    """Of each part, with nothing swept."""
+
+
+class ColdStart(NamedTuple):
+    """What starts without history add up to, by slots of :data:`SLOT` minutes."""
+
+    waits: Mapping[str, Sequence[float]]
+    """Policy -> pending pod-seconds in percent of reactive's."""
+    bills: Mapping[str, Sequence[float]]
+    """Policy -> GPU-hours in percent of reactive's."""
+    starts: int
+
+
+def forecast(run: Run) -> Table:
+    """Draw the calibration and the first hours, and leave out each input once.
+
+    Raises:
+        TracesMissingError: the recorded traces are not on this machine.
+    """
+    source = folder()
+    traces = [each for each in load_traces(source) if not run.quick or len(each.work) < 100]
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        known = list(pool.map(_known, traces))
+        cold = _cold(list(pool.map(_started, *zip(*_starts(traces), strict=True), chunksize=4)))
+        tables = _tables(source, quick=run.quick)
+        variants = {name: (without, True) for name, without in tables.items()}
+        variants |= {BOUND: (table(), False)}
+        jobs = [(name, each) for name in variants for each in known]
+        swept = pool.map(
+            _swept,
+            [each.minutes for _, each in jobs],
+            [variants[name][0] for name, _ in jobs],
+            [variants[name][1] for name, _ in jobs],
+        )
+        rows: dict[str, list[str]] = {name: [] for name in variants}
+        for (name, each), found in zip(jobs, swept, strict=True):
+            rows[name] += [
+                _figures(part, {quantile: one[index] for quantile, one in found.items()})
+                for index, part in enumerate(each.results)
+            ]
+    parts = [(each.minutes, part) for each in known for part in each.minutes.trace.parts]
+    held = {part.name: holding(each, part) for each, part in parts}
+    from load.nodepoolplot import draw_calibration, draw_cold_start  # noqa: PLC0415 - slow import
+
+    tuned = {part.name for _, part in parts if part.tuned_on}
+    draw_calibration(NOMINAL, held, tuned, _place(run, CALIBRATION))
+    draw_cold_start(cold, _place(run, COLD_START))
+    return Table(
+        ("without", *held),
+        (
+            *((name, *cells) for name, cells in rows.items()),
+            (
+                f"forecasts at {CALIBRATED} that held, %",
+                *(f"{100 * each[NOMINAL.index(CALIBRATED)]:.0f}" for each in held.values()),
+            ),
+        ),
+        tuple(_goals(held, tuned)),
+        (
+            (
+                "Pending pod-seconds in percent of reactive's, at 105, 110, 120 and 130 % of its "
+                "GPU-hours. Each row leaves out one input, and has a table fitted without it. "
+                "Forecasts are from the demand as it is without waiting, and headroom has no "
+                "hold, so the first row differs from the table of nodepool."
+            ),
+            (
+                "The last row counts whether the demand within a boot time and a minute was at "
+                f"most the forecast at {CALIBRATED}, not rounded. Whole pods hold more often."
+            ),
+            (
+                f"Starts without history: {cold.starts}, one every {_EVERY // 60} hours of each "
+                f"trace, each {_COLD // 60} hours long."
+            ),
+        ),
+    )
+
+
+def holding(own: Minutes, part: Part) -> list[float]:
+    """Return the fraction of a part's minutes in which each nominal quantile held."""
+    rows = own.within(part)
+    highest = own.highest[rows]
+    known = ~np.isnan(highest)
+    return [
+        float(np.mean(highest[known] <= most[rows][known]))
+        for most in quantiles(table(), own, NOMINAL)
+    ]
+
+
+def _known(trace: Trace) -> Known:
+    reactive, oracle, peak = bounds(trace)
+    return Known(
+        minutes(trace),
+        tuple(
+            Result(part.name, part.tuned_on, reactive[index], oracle[index], peak[index], {})
+            for index, part in enumerate(trace.parts)
+        ),
+    )
+
+
+def _tables(source: Path, *, quick: bool) -> dict[str, QuantileTable]:
+    """Return the fitted table without each of the inputs."""
+    found = {WHOLE_FORECAST: table()}
+    if quick:
+        return found
+    rows = nodepoolfit.rows(source)
+    left_out = {name: (index,) for name, index in INPUTS.items()} | {SLOPE: _SLOPE}
+    for name, without in left_out.items():
+        text = nodepoolfit.encode(nodepoolfit.fit(rows, without))
+        found[name] = msgspec.json.decode(text, type=QuantileTable)
+    return found
+
+
+def _swept(own: Minutes, fitted: QuantileTable, bounded: bool) -> dict[float, list[Cost]]:
+    """Return the costs of each part by quantile."""
+    first = [int(each) for each in own.pods[: -len(own.level)]]
+    found = {}
+    for quantile, most in zip(SWEPT, quantiles(fitted, own, SWEPT, bounded=bounded), strict=True):
+        policy = Targets([*first, *whole(most)])
+        found[quantile] = costs(simulate(own.trace.work, own.trace.begin, policy), own.trace)
+    return found
+
+
+def _figures(part: Result, found: Mapping[float, Cost]) -> str:
+    swept = {Setting(OURS, quantile): cost for quantile, cost in found.items()}
+    result = part._replace(swept=swept)
+    reached = (pending_at(result, OURS, budget) for budget in BUDGETS)
+    return " ".join("-" if each is None else f"{each:.0f}" for each in reached)
+
+
+def _goals(held: Mapping[str, Sequence[float]], tuned: set[str]) -> list[Goal]:
+    place = NOMINAL.index(CALIBRATED)
+    goals = []
+    for text, days in (("days", True), ("short", False)):
+        own = {
+            name: 100 * each[place]
+            for name, each in held.items()
+            if name.startswith(DAYS) is days and name not in tuned
+        }
+        if own:
+            far = {name: each for name, each in own.items() if abs(each - 80) > NEAR}
+            goals.append(
+                Goal(
+                    f"{text}: forecasts at {CALIBRATED} hold within {NEAR} points",
+                    ", ".join(f"{name} {each:.0f} %" for name, each in own.items()),
+                    not far,
+                )
+            )
+    return goals
+
+
+def _starts(traces: Sequence[Trace]) -> list[tuple[Trace, str]]:
+    """Return pieces of the traces, each for each policy."""
+    pieces = [
+        Trace(trace.name, trace.work[first : first + _COLD], False, trace.begin + 60 * first)
+        for trace in traces
+        for first in range(0, max(1, len(trace.work) - _COLD), _EVERY)
+    ]
+    return [(piece, name) for piece in pieces for name in ("reactive", SHARE, OURS)]
+
+
+def _started(piece: Trace, name: str) -> tuple[str, list[float], list[float]]:
+    """Return the policy, and its waits and bills by slot."""
+    policy: Policy
+    if name == OURS:
+        policy = planned(CALIBRATED, piece)
+    else:
+        policy = Share(COLD_SHARE) if name == SHARE else Reactive()
+    outcome = simulate(piece.work, piece.begin, policy)
+    return name, _slots(outcome.waits), _slots(outcome.bills)
+
+
+def _slots(values: Sequence[float]) -> list[float]:
+    return [
+        sum(values[SLOT * index : SLOT * (index + 1)]) for index in range(math.ceil(_COLD / SLOT))
+    ]
+
+
+def _cold(found: Sequence[tuple[str, list[float], list[float]]]) -> ColdStart:
+    waits: dict[str, list[float]] = {}
+    bills: dict[str, list[float]] = {}
+    for name, own, bill in found:
+        for sums, values in ((waits, own), (bills, bill)):
+            before = sums.setdefault(name, [0.0] * len(values))
+            sums[name] = [left + right for left, right in zip(before, values, strict=True)]
+    return ColdStart(_percent(waits), _percent(bills), sum(name == OURS for name, *_ in found))
+
+
+def _percent(sums: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    base = sums["reactive"]
+    return {
+        name: [100 * each / of if of else math.nan for each, of in zip(own, base, strict=True)]
+        for name, own in sums.items()
+        if name != "reactive"
+    }
+
+
+def _place(run: Run, path: Path) -> Path:
+    return run.folder / path.name if run.quick else path

@@ -1,0 +1,56 @@
+"""The forecasts that the benchmarks compute for whole traces are those of the controller."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from adapter.nodepool.learn.quantiles import distribution, table
+from adapter.nodepool.learn.record import record
+from adapter.nodepool.learn.situation import LEVEL, Series
+from adapter.nodepool.model.history import DemandPoint
+from load.nodepoolablation import holding
+from load.nodepoolforecasts import AHEAD, LEAD, Minutes, minutes, quantiles
+from load.nodepooltraces import STEP, Trace
+
+WORK = tuple(70.0 * (2 + minute // 7 % 3 + (minute % 50 == 0) * 4) for minute in range(150))
+ASKED = (0.01, 0.5, 0.8, 0.99)
+
+
+@pytest.fixture(scope="module")
+def own() -> Minutes:
+    """A trace of two and a half hours that rises, falls and has bursts."""
+    return minutes(Trace("a", WORK, False, 0.0))
+
+
+def points(own: Minutes) -> list[DemandPoint]:
+    return [DemandPoint(float(STEP * at), int(pods)) for at, pods in enumerate(own.pods)]
+
+
+@pytest.mark.parametrize("minute", [LEVEL, 40, 100, 149])
+def test_unbounded_quantiles_are_those_of_the_controller(own: Minutes, minute: int) -> None:
+    row = minute - LEVEL
+    ratio = float(own.usual[row] * own.unit[row] / own.level[row])
+    found = distribution(Series(points(own)).situation(minute), LEAD, ratio)
+    most = quantiles(table(), own, ASKED, bounded=False)[:, row]
+    assert list(most) == pytest.approx([found.quantile(each) for each in ASKED])
+
+
+@pytest.mark.parametrize("minute", [LEVEL, 60, 90, 149])
+def test_the_bound_is_that_of_the_controller(own: Minutes, minute: int) -> None:
+    row = minute - LEVEL
+    seen = record(tuple(points(own)[: minute + 1]), LEAD, 0.8)
+    bound = math.inf if seen.largest is None else own.level[row] + own.unit[row] * seen.largest
+    assert math.isfinite(bound) is (minute >= 90)
+    assert own.most[row] == pytest.approx(bound)
+
+
+def test_the_last_minutes_of_a_trace_have_no_demand_ahead(own: Minutes) -> None:
+    assert [math.isnan(each) for each in own.highest[-AHEAD - 1 :]] == [False] + [True] * AHEAD
+
+
+def test_surer_forecasts_hold_more_often(own: Minutes) -> None:
+    held = holding(own, own.trace.parts[0])
+    assert held == sorted(held)
+    assert 0 <= held[0] < held[-1] <= 1
