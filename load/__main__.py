@@ -28,6 +28,7 @@ from load.peer import peer
 from load.pipeline import pipeline
 from load.rules import rules
 from load.serving import serving
+from load.stores import stores
 from load.table import Run, Table
 from load.top import top
 from load.uimemory import uimemory
@@ -55,6 +56,7 @@ SCENARIOS: dict[str, Scenario] = {
     "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
     "churn": Scenario("memory over 20 minutes of new pods, devices, users", churn, named_only=True),
     "memory": Scenario("resident memory and CPU at 100, 1,000 and 10,000 GPU pods", memory),
+    "stores": Scenario("source: prometheus at 100 to 40,000 GPU pods", stores, named_only=True),
     "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
@@ -78,7 +80,7 @@ _LISTED = "\n".join(f"  {name:<10} {item.description}" for name, item in SCENARI
 
 
 @click.command(
-    help=f"Run benchmarks; without a name, all except churn, lab and those of ui:\n\n\b\n{_LISTED}",
+    help=f"Run benchmarks; without a name, all but churn, lab, stores, ui:\n\n\b\n{_LISTED}",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.argument("scenario", nargs=-1, type=click.Choice([*SCENARIOS, *GROUPS]))

@@ -78,6 +78,11 @@ def _drawn() -> tuple[tuple[bytes, ...], ...]:
 _DRAWN = _drawn()
 
 
+def drawn_value(field: int, device: Device, tick: int) -> bytes:
+    """The value of a field of a device at ``tick``, as :class:`Page` writes it."""
+    return _DRAWN[field][(tick * 31 + device.number * 7 + field) % _VARIANTS].rstrip()
+
+
 class Page:
     """One exporter's page. Values change with the tick; utilisation can be set."""
 

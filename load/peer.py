@@ -126,11 +126,17 @@ def prometheus_adapter(plane: ControlPlane, url: str, folder: Path) -> Iterator[
 
 
 @contextmanager
-def prometheus(exporters: Exporters, folder: Path) -> Iterator[tuple[Observed, str]]:
-    """A Prometheus that has scraped every exporter."""
+def prometheus(
+    exporters: Exporters, folder: Path, keep: str = UTIL
+) -> Iterator[tuple[Observed, str]]:
+    """A Prometheus that has scraped every exporter.
+
+    Args:
+        keep: regular expression of the series that it stores.
+    """
     port = free_port()
     config = folder / "prometheus.yaml"
-    config.write_text(yaml.safe_dump(scrape_config(exporters)))
+    config.write_text(yaml.safe_dump(scrape_config(exporters, keep)))
     command = [
         str(programs.find(programs.PROMETHEUS)),
         f"--config.file={config}",
@@ -146,8 +152,8 @@ def prometheus(exporters: Exporters, folder: Path) -> Iterator[tuple[Observed, s
         yield child, f"http://127.0.0.1:{port}"
 
 
-def scrape_config(exporters: Exporters) -> dict[str, object]:
-    """Keeps the one series that is asked for: the lightest Prometheus there can be."""
+def scrape_config(exporters: Exporters, keep: str) -> dict[str, object]:
+    """Keeps the series that are asked for: the lightest Prometheus there can be."""
     return {
         "global": {"scrape_interval": f"{SCRAPE_INTERVAL}s"},
         "scrape_configs": [
@@ -155,7 +161,7 @@ def scrape_config(exporters: Exporters) -> dict[str, object]:
                 "job_name": "dcgm-exporter",
                 "honor_labels": True,
                 "metric_relabel_configs": [
-                    {"source_labels": ["__name__"], "regex": UTIL, "action": "keep"}
+                    {"source_labels": ["__name__"], "regex": keep, "action": "keep"}
                 ],
                 "static_configs": [
                     {

@@ -19,7 +19,7 @@ from load.page import UTIL
 from load.pki import FRONT_PROXY, GROUPS, USER, Pki
 from load.process import PYTHON, Child, started, until
 
-_START = 90.0
+_START = 240.0
 """Seconds that a server may take until it answers with values."""
 GROUP = "/apis/custom.metrics.k8s.io/v1beta2"
 

@@ -121,6 +121,7 @@ FAKETIME = Packaged("faketime", "faketime")
 IP = Packaged("ip", "iproute2")
 MMDEBSTRAP = Packaged("mmdebstrap", "mmdebstrap")
 PROMETHEUS = Packaged("prometheus", "prometheus")
+VICTORIAMETRICS = Packaged("victoria-metrics", "victoria-metrics")
 PROMTOOL = Packaged("promtool", "prometheus")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,16 +26,28 @@ _STEP: Final = 1024
 """Series of a step."""
 
 
+class Earlier(NamedTuple):
+    """Samples of a series before its newest one.
+
+    The first answers have several samples of each series, so these take little memory.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    numbers: array[float]
+    """Time by the local clock and value of each sample in turn, oldest first."""
+
+
 @dataclass(slots=True)
 class QueryAnswer:
     """A decoded answer."""
 
-    samples: dict[str, list[Sample]] = field(default_factory=dict)
-    """Origin -> the new samples: the newest of every series, and earlier ones that the last round
-    did not have; oldest first within a series.
-    """
     newest: dict[str, list[Sample]] = field(default_factory=dict)
     """Origin -> the newest sample of each series."""
+    earlier: dict[str, list[Earlier]] = field(default_factory=dict)
+    """Origin -> earlier samples that the last round did not have."""
+    count: int = 0
+    """Samples in both."""
     rejects: Counter[str] = field(default_factory=Counter)
     """Series and samples that could not be read, by reason."""
     warnings: tuple[str, ...] = ()
@@ -45,22 +58,36 @@ class QueryAnswer:
     """The round in which the answer was read."""
     _sets: list[LabelSet] = field(default_factory=list)
     _names: list[str] = field(default_factory=list)
-    _times: array[float] = field(default_factory=lambda: array("d"))
+    _times: list[float] = field(default_factory=list)
 
-    def add(self, labels: LabelSet, name: str, newest: float, samples: list[Sample]) -> None:
-        """Add samples of a series, oldest first.
+    def add(self, labels: LabelSet, name: str, time: float, sample: Sample) -> None:
+        """Add the newest sample of a series.
 
         Args:
             labels: the labels of the series.
             name: its own name.
-            newest: the last sample's time by the engine's clock.
-            samples: at least one.
+            time: the sample's time by the engine's clock.
+            sample: the sample.
         """
         self._sets.append(labels)
         self._names.append(name)
-        self._times.append(newest)
-        self.samples.setdefault(labels.origin, []).extend(samples)
-        self.newest.setdefault(labels.origin, []).append(samples[-1])
+        self._times.append(time)
+        self.newest.setdefault(labels.origin, []).append(sample)
+        self.count += 1
+
+    @property
+    def samples(self) -> dict[str, list[Sample]]:
+        """Return origin -> its samples."""
+        return {origin: self.samples_of(origin) for origin in self.newest}
+
+    def samples_of(self, origin: str) -> list[Sample]:
+        """Return an exporter's samples, oldest first within a series."""
+        expanded = [
+            Sample(name, labels, value, time)
+            for name, labels, numbers in self.earlier.get(origin, ())
+            for time, value in zip(numbers[::2], numbers[1::2], strict=True)
+        ]
+        return expanded + self.newest.get(origin, [])
 
     def accept(self) -> Steps[None]:
         """Note that the samples are handed over, so that later answers leave them out.
@@ -73,6 +100,9 @@ class QueryAnswer:
             labels.accept(name, time, self.round)
             if number % _STEP == 0:
                 yield
+        while self._sets:  # freeing a million references at once would block the event loop
+            del self._sets[-_STEP:], self._names[-_STEP:], self._times[-_STEP:]
+            yield
 
 
 class _Data(msgspec.Struct):

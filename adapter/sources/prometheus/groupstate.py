@@ -69,7 +69,7 @@ class GroupState:
         unnamed = answer.rejects["unnamed_series"]
         if unnamed and not self.unnamed:
             log.warning("query drops the metric's name", group=group, hint=_UNNAMED)
-        samples = sum(map(len, answer.samples.values()))
+        samples = answer.count
         if self.group.query is not None and not (samples or unnamed) and (first or self.samples):
             log.warning("query gives no series", group=group, hint=_NOTHING)
         self.partial, self.unnamed = answer.partial, unnamed

@@ -47,7 +47,7 @@ async def _whole(parts: AsyncIterator[bytes], _: float) -> bytes:
     return b"".join([part async for part in parts])
 
 
-async def _pausing(parts: AsyncIterator[bytes], limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+async def pausing(parts: AsyncIterator[bytes], limit: asyncio.Timeout) -> AsyncIterator[bytes]:
     """Yield the parts, and do not count the time that their reader takes as the engine's."""
     clock = asyncio.get_running_loop().time
     async for part in parts:
@@ -175,7 +175,7 @@ class QueryApi:
             try:
                 parts = body_parts(response, self._options.max_bytes, take)
                 consume = read if response.status == 200 else _whole
-                body = await consume(_pausing(parts, limit), ahead)
+                body = await consume(pausing(parts, limit), ahead)
             except SourceError:
                 response.close()
                 raise

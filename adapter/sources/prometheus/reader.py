@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
@@ -16,8 +17,8 @@ import msgspec
 
 from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import QueryAnswer, not_json, result_of
-from adapter.sources.prometheus.labelsets import SeriesMemo
+from adapter.sources.prometheus.answer import Earlier, QueryAnswer, not_json, result_of
+from adapter.sources.prometheus.labelsets import LabelSet, SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
 from apiservice.runtime.steps import Steps, at_once
 
@@ -37,11 +38,18 @@ _STEP: Final = 128
 """Series of a step."""
 
 
-class _Series(msgspec.Struct):
+class _Value(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    time: float
+    """Epoch seconds."""
+    text: str
+
+
+class _Series(msgspec.Struct, gc=False):
+    # Without gc=False, the collector would visit millions of objects that live for a moment.
     metric: msgspec.Raw
-    values: list[tuple[float, str]] | None = None
-    """Epoch seconds and number as text, oldest first; absent for a native histogram."""
-    value: tuple[float, str] | None = None
+    values: list[_Value] | None = None
+    """Oldest first; absent for a native histogram."""
+    value: _Value | None = None
 
 
 _new: Final = tuple.__new__
@@ -160,30 +168,61 @@ class AnswerReader:
         if not name:
             found.rejects["unnamed_series"] += 1
             return
-        samples = result.values or ([result.value] if result.value else [])
-        first = len(samples) - 1
-        if first > 0:
-            seen = labels.seen.get(own, -math.inf) if labels.round == found.round - 1 else -math.inf
-            while first > 0 and samples[first - 1][0] > seen:
-                first -= 1
-            samples = samples[first:]
-        kept = []
-        newest = -math.inf
-        for time, text in samples:
-            try:
-                value = float(text)
-            except ValueError:
-                value = None
-            if value is None or "_" in text or not math.isfinite(time):
-                found.rejects["bad_value"] += 1
-                continue
-            newest = time
-            when = time - self._ahead
-            if when != labels.time:
-                labels.time = when
-            kept.append(_new(Sample, (name, labels.labels, value, labels.time)))
-        if kept:
-            found.add(labels, own, newest, kept)
+        values = result.values or ([result.value] if result.value else [])
+        if len(values) > 1 and labels.round == found.round - 1:
+            values = _since(values, labels.seen.get(own, -math.inf))
+        last = _last(values, found.rejects)
+        if last is None:
+            return
+        if len(values) > 1:
+            self._add_earlier(labels, name, values, last)
+        time = last.time
+        when = time - self._ahead
+        if when != labels.time:
+            labels.time = when
+        if when == time:
+            time = labels.time
+        sample = _new(Sample, (name, labels.labels, float(last.text), labels.time))
+        found.add(labels, own, time, sample)
+
+    def _add_earlier(self, labels: LabelSet, name: str, values: list[_Value], last: _Value) -> None:
+        numbers = array("d")
+        for value in values:
+            if value is last:
+                break
+            if _valid(value):
+                numbers.extend((value.time - self._ahead, float(value.text)))
+            else:
+                self._found.rejects["bad_value"] += 1
+        if numbers:
+            earlier = Earlier(name, labels.labels, numbers)
+            self._found.earlier.setdefault(labels.origin, []).append(earlier)
+            self._found.count += len(numbers) // 2
+
+
+def _since(values: list[_Value], seen: float) -> list[_Value]:
+    """Return the values that are newer than ``seen``, and at least the last one."""
+    first = len(values) - 1
+    while first > 0 and values[first - 1].time > seen:
+        first -= 1
+    return values[first:]
+
+
+def _last(values: list[_Value], rejects: Counter[str]) -> _Value | None:
+    """Return the last valid value, and count the others after it."""
+    for value in reversed(values):
+        if _valid(value):
+            return value
+        rejects["bad_value"] += 1
+    return None
+
+
+def _valid(value: _Value) -> bool:
+    try:
+        float(value.text)
+    except ValueError:
+        return False
+    return "_" not in value.text and math.isfinite(value.time)
 
 
 def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> QueryAnswer:

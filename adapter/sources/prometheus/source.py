@@ -23,9 +23,10 @@ from adapter.sources.prometheus.answer import QueryAnswer
 from adapter.sources.prometheus.groupstate import GroupState, log_changes
 from adapter.sources.prometheus.labelsets import NO_ORIGIN, SeriesMemo
 from adapter.sources.prometheus.options import PrometheusOptions
-from adapter.sources.prometheus.queryapi import QueryApi
+from adapter.sources.prometheus.queryapi import QueryApi, pausing
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import AnswerReader
+from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -130,7 +131,6 @@ class PrometheusSource:
         for state, answer in zip(order, answers, strict=True):
             if answer.partial:
                 standing = _younger(state.newest, since)
-                answer.samples = {**standing, **answer.samples}
                 answer.newest = {**standing, **answer.newest}
             await self._turns.run(answer.accept())
         await self._deliver(list(zip(order, answers, strict=True)))
@@ -149,7 +149,7 @@ class PrometheusSource:
         rejects: Counter[str] = Counter()
         for _, answer in rounds:
             rejects += answer.rejects
-        origins = dict.fromkeys(origin for _, answer in rounds for origin in answer.samples)
+        origins = dict.fromkeys(origin for _, answer in rounds for origin in answer.newest)
         if rejects and not origins:
             origins = {NO_ORIGIN: None}  # so that rejects are counted without samples
         for origin in self._origins - origins.keys():
@@ -168,8 +168,8 @@ class PrometheusSource:
         began = loop.time()
         budget = max(self._options.interval, self._options.timeout)
         try:
-            async with asyncio.timeout(budget), self._parallel:
-                answer = await self._retrying(session, state)
+            async with asyncio.timeout(budget) as limit, self._parallel:
+                answer = await self._retrying(session, state, limit)
         except TimeoutError:  # of the round: the timeout of a single try is a SourceError
             self.failures["timeout"] += 1
             state.failed(SourceError("timeout", f"no answer within the round's {budget:g} s"))
@@ -179,27 +179,33 @@ class PrometheusSource:
             return QueryAnswer(partial=True)
         finally:
             self.durations.observe(loop.time() - began)
+        if not answer.partial:
+            await self._turns.run(_emptied(state.newest))
         self.last_success = self._clock()
         self.warnings += bool(answer.warnings)
         state.succeeded(answer, self.last_success)
         return answer
 
-    async def _retrying(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
+    async def _retrying(
+        self, session: aiohttp.ClientSession, state: GroupState, limit: asyncio.Timeout
+    ) -> QueryAnswer:
         attempts = AsyncRetrying(
             stop=stop_after_attempt(self._options.retries + 1),
             wait=wait_random_exponential(multiplier=0.2, max=2),
             retry=retry_if_exception(_worth_another_try),
             reraise=True,
         )
-        return await attempts(self._query, session, state)
+        return await attempts(self._query, session, state, limit)
 
-    async def _query(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
+    async def _query(
+        self, session: aiohttp.ClientSession, state: GroupState, limit: asyncio.Timeout
+    ) -> QueryAnswer:
         state.queries += 1
         read: list[QueryAnswer] = []
 
         async def taken(parts: AsyncIterator[bytes], ahead: float) -> bytes:
             reader = AnswerReader(self._memo, state.group, ahead)
-            async for part in parts:
+            async for part in pausing(parts, limit):
                 await self._turns.run(reader.feed(part))
             read.append(await self._turns.run(reader.finish()))
             return b""
@@ -229,13 +235,21 @@ def _keep(rounds: Sequence[tuple[GroupState, QueryAnswer]], origin: str) -> list
     """Move an exporter's newest samples to the states of the groups, and return its new ones."""
     samples: list[Sample] = []
     for state, answer in rounds:
-        samples += answer.samples.pop(origin, ())
+        samples += answer.samples_of(origin)
+        answer.earlier.pop(origin, None)
         newest = answer.newest.pop(origin, None)
         if newest is None:
             state.newest.pop(origin, None)
         else:
             state.newest[origin] = newest
     return samples
+
+
+def _emptied(newest: dict[str, list[Sample]]) -> Steps[None]:
+    """Free the samples that a whole answer replaces, before the other groups' answers are read."""
+    while newest:
+        newest.popitem()
+        yield
 
 
 def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list[Sample]]:

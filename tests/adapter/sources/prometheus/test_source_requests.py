@@ -8,6 +8,7 @@ import itertools
 import json
 import ssl
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -18,6 +19,7 @@ from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import Basic, Bearer, BearerFile
 from adapter.sources.login.tokens import CachedToken, Token
 from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.queryapi import pausing
 from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import (
     Recorder,
@@ -205,3 +207,19 @@ async def test_a_client_certificate_is_sent_and_the_ca_is_checked(
 def test_an_unusable_client_certificate_is_named(web: Web, sink: Recorder, tmp_path: Path) -> None:
     with pytest.raises(CredentialError, match=r"client\.pem"):
         PrometheusSource(options(web, cert_file=tmp_path / "client.pem"), sink, GROUPS)
+
+
+async def test_the_time_that_reading_takes_is_not_the_engines() -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"a"
+        yield b"b"
+
+    async with asyncio.timeout(600.0) as limit:
+        due = limit.when()
+        assert due is not None
+        async for _ in pausing(parts(), limit):
+            assert limit.when() is None
+            await asyncio.sleep(0.01)
+        left = limit.when()
+        assert left is not None
+        assert left > due
