@@ -153,7 +153,8 @@ def parsing(
     rejects = dict(reader.rejects)
     samples: Sequence[Sample] = reader.samples
     if small:
-        samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time)
+        texts = reader.sets.keys() | reader.flawed.keys()
+        samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time, texts)
     return Page(samples, rejects, reader.held)
 
 

@@ -10,7 +10,7 @@ second text with the same hash, because the key is random for each process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, overload
 
@@ -19,6 +19,8 @@ from adapter.exposition.samples import ONE_WITH_DECIMALS, Sample
 
 _END: Final = (b"", b"# EOF")
 """What may follow the last line feed of a complete page."""
+_NO_NAME: Final = b"# \t\r\v\f"
+"""What a line without a name begins with."""
 
 
 class _Lines(NamedTuple):
@@ -159,16 +161,26 @@ class LayoutMemo:
         return self.layout.samples(page, time)
 
     def learn(
-        self, page: bytes, samples: list[Sample], rejects: dict[str, int], held: int, time: float
+        self,
+        page: bytes,
+        samples: list[Sample],
+        rejects: dict[str, int],
+        held: int,
+        time: float,
+        texts: Container[bytes],
     ) -> Sequence[Sample]:
-        """Note a page that was parsed; return its samples, with their layout if it has one."""
+        """Note a page that was parsed; return its samples, with their layout if it has one.
+
+        Args:
+            texts: the page's texts between braces. Another text ends in an exemplar's labels.
+        """
         self.layout = None
         regular = samples and not rejects.keys() - {DUPLICATE_LABEL}
         lines = _taken_apart(page) if regular else None
         before, self._digest = self._digest, lines.digest if lines else None
         if lines is None or lines.digest != before:
             return samples
-        at = _places(lines, samples, time)
+        at = _places(lines, samples, time, texts)
         if at is None:
             return samples
         self.layout = PageLayout(lines.digest, at, samples, rejects, held)
@@ -186,26 +198,31 @@ def _taken_apart(page: bytes) -> _Lines | None:
 
 
 def _name(line: bytes) -> bytes:
-    """Return what must not change of a line without labels: its name, or all of a comment."""
-    if line[:1] == b"#":
-        return line
-    return line.partition(b" ")[0] or line
+    """Return what must not change of a line without labels: its name, or all of a comment.
+
+    The line feed distinguishes ``foo 5`` from ``foo} 5``: no other head is empty or has a line feed.
+    """
+    if line[:1] in _NO_NAME:
+        return b"\n" + line
+    return b"\n" + line.partition(b" ")[0]
 
 
-def _places(lines: _Lines, samples: Sequence[Sample], time: float) -> tuple[int, ...] | None:
+def _places(
+    lines: _Lines, samples: Sequence[Sample], time: float, texts: Container[bytes]
+) -> tuple[int, ...] | None:
     """Return the line of each sample; None unless each has labels, a number and no time."""
     found: list[int] = []
     wanted = {sample.name for sample in samples}
     rest = iter(samples)
     for line, head in enumerate(lines.heads):
-        written, brace, _ = head.partition(b"{")
+        written, brace, text = head.partition(b"{")
         name = written.strip().decode("latin-1")
         if name not in wanted:
             continue
         sample = next(rest, None)
         if not brace or sample is None or sample.name != name or sample.time != time:
             return None
-        if not _is(lines.tails[line], sample.value):
+        if text not in texts or not _is(lines.tails[line], sample.value):
             return None
         found.append(line)
     return tuple(found) if len(found) == len(samples) else None
