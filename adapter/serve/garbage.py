@@ -27,7 +27,10 @@ _GROWN_SHARE: Final = 10
 """The fraction (1/10) while memory grows."""
 _GROWN: Final = 32 << 20
 """Growth of resident memory, in bytes, since the last collection of all objects that starts the
-next one."""
+next one, at least."""
+_GROWN_BY: Final = 4
+"""The growth as a fraction (1/4) of the memory after the last one: a start in a large cluster would
+otherwise collect a dozen times what it has just read."""
 _LONG: Final = 0.001
 """Seconds of a collection after which later ones do not visit the same objects."""
 _PAGE: Final = 4096
@@ -72,7 +75,7 @@ class Garbage:
     def look(self) -> None:
         """Run a collection if it is due."""
         now = self._clock()
-        if self._memory() > self._after + _GROWN:
+        if self._memory() > self._after + max(_GROWN, self._after // _GROWN_BY):
             if now - self._whole >= self._whole_took * _GROWN_SHARE:
                 self._include()
                 self._whole_took = self._run(now)
