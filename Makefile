@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := --extra aws --extra azure --extra google --extra prometheus
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz e2e e2e-stores browser attack bench lint audit format lock docs docs-site release release-dry-run proto pictures clean
+.PHONY: help demo test fuzz e2e e2e-stores browser attack bench soak lint audit format lock docs docs-site release release-dry-run proto pictures clean
 
 help: ## list the targets
 	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-15s %s\n", name, $$0}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ attack: $(READY) ## attack the real serve process, bounded in count and time (AR
 	$(BIN)/python -m pytest tests/attack -n $(ATTACKS) --dist load $(ARGS)
 
 ##@ Measure
+
+soak: $(READY) ## watch the memory of serve over two hours of change (SOAK_MINUTES=120)
+	$(BIN)/python -m load soak
 
 bench: $(READY) ## run every benchmark and write the tables to load/README.md (ARGS="parse pipeline")
 	$(BIN)/python -m tests.e2e.programs

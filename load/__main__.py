@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from load import machine, report
-from load.churn import churn
+from load.churn import churn, soak
 from load.fanout import fanout
 from load.freshness import freshness
 from load.keda import keda
@@ -28,6 +28,8 @@ from load.peer import peer
 from load.pipeline import pipeline
 from load.rules import rules
 from load.serving import serving
+from load.standin import standin
+from load.start import start
 from load.stores import stores
 from load.table import Run, Table
 from load.top import top
@@ -55,8 +57,11 @@ SCENARIOS: dict[str, Scenario] = {
     "pipeline": Scenario("from an exporter's page to every pod's value, by stage", pipeline),
     "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
     "churn": Scenario("memory over 20 minutes of new pods, devices, users", churn, named_only=True),
+    "soak": Scenario("memory over two hours of change in 1,000 nodes", soak, named_only=True),
     "memory": Scenario("resident memory and CPU at 100, 1,000 and 10,000 GPU pods", memory),
     "stores": Scenario("source: prometheus at 100 to 40,000 GPU pods", stores, named_only=True),
+    "start": Scenario("start and a restarted API server, up to 150,000 pods", start),
+    "standin": Scenario("the stand-in API server beside the real one", standin),
     "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
@@ -80,7 +85,7 @@ _LISTED = "\n".join(f"  {name:<10} {item.description}" for name, item in SCENARI
 
 
 @click.command(
-    help=f"Run benchmarks; without a name, all but churn, lab, stores, ui:\n\n\b\n{_LISTED}",
+    help=f"Run benchmarks; without a name, the ones that take seconds to minutes:\n\n\b\n{_LISTED}",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.argument("scenario", nargs=-1, type=click.Choice([*SCENARIOS, *GROUPS]))

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,16 +30,31 @@ from load.process import PYTHON, Child, started, until
 from load.servers import free_port, listening
 from load.table import Goal, Run, Table
 
-MINUTES: Final = 20.0
-NODES: Final = 25
-SERVERS: Final = 50
-"""Inference servers that opted in to be scraped."""
-NAMESPACES: Final = 10
-STEP: Final = 5.0
-"""Seconds between two changes of the cluster, and between two looks at the memory."""
-PLOT: Final = Path(__file__).with_name("churn.png")
 _METRICS: Final = ("DCGM_FI_DEV_GPU_UTIL", "gpu_memory_utilization", "gpu_power_watts")
 _GROUP: Final = "/apis/custom.metrics.k8s.io/v1beta2"
+
+
+class Size(NamedTuple):
+    """A cluster, and how fast it changes."""
+
+    name: str
+    """Of the plot."""
+    minutes: float
+    nodes: int
+    servers: int
+    """Inference servers that opted in to be scraped."""
+    namespaces: int
+    step: float
+    """Seconds between two changes of the cluster, and between two looks at the memory."""
+    share: float
+    """Of the GPU pods and of the servers that are replaced in a step. Of the devices, half as
+    many."""
+
+
+CHURN: Final = Size("churn", minutes=20, nodes=25, servers=50, namespaces=10, step=5, share=0.1)
+SOAK: Final = Size(
+    "soak", minutes=120, nodes=1_000, servers=200, namespaces=50, step=30, share=0.03
+)
 
 
 class Sample(NamedTuple):
@@ -52,20 +68,23 @@ class Sample(NamedTuple):
 class Cluster:
     """Nodes with GPUs, pods on them, and inference servers; all names change over time."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, size: Size) -> None:
         self._port = port
+        self._size = size
         self._serial = itertools.count()
         self._random = random.Random(11)
-        self._holders = [self._gpu_pod(number) for number in range(NODES * GPUS_PER_NODE)]
+        self._holders = [self._gpu_pod(number) for number in range(size.nodes * GPUS_PER_NODE)]
         self._uuids = [f"GPU-{next(self._serial)}" for _ in self._holders]
-        self._servers = [self._server(number) for number in range(SERVERS)]
+        self._servers = [self._server(number) for number in range(size.servers)]
+        self._pages: dict[int, Page] = {}
+        """Slot -> the part of its node's page, until its pod or device is replaced."""
         self.replaced = 0
         """Pods and devices that were replaced so far."""
 
     def _gpu_pod(self, slot: int) -> dict[str, Any]:
         serial = next(self._serial)
         limits = {"limits": {"nvidia.com/gpu": "1"}}
-        return _pod(f"gpu-{serial}", serial, slot // GPUS_PER_NODE, resources=limits)
+        return self._pod(f"gpu-{serial}", serial, slot // GPUS_PER_NODE, resources=limits)
 
     def _server(self, slot: int) -> dict[str, Any]:
         serial = next(self._serial)
@@ -74,18 +93,25 @@ class Cluster:
             "gpu-metrics-adapter.io/port": str(self._port),
             "gpu-metrics-adapter.io/path": f"/server/{slot}",
         }
-        return _pod(f"llm-{serial}", serial, slot % NODES, annotations=annotations)
+        node = slot % self._size.nodes
+        return self._pod(f"llm-{serial}", serial, node, annotations=annotations)
 
     def step(self) -> None:
-        """Replace a tenth of the pods and a twentieth of the devices."""
-        slots = len(self._holders)
-        for slot in self._random.sample(range(slots), slots // 10):
+        """Replace some of the pods and devices."""
+        share = self._size.share
+        for slot in self._some(self._holders, share):
             self._holders[slot] = self._gpu_pod(slot)
-        for slot in self._random.sample(range(slots), slots // 20):
+            self._pages.pop(slot, None)
+        for slot in self._some(self._uuids, share / 2):
             self._uuids[slot] = f"GPU-{next(self._serial)}"
-        for slot in self._random.sample(range(SERVERS), SERVERS // 10):
+            self._pages.pop(slot, None)
+        for slot in self._some(self._servers, share):
             self._servers[slot] = self._server(slot)
-        self.replaced += slots // 10 + slots // 20 + SERVERS // 10
+
+    def _some(self, things: Sequence[object], share: float) -> list[int]:
+        places = self._random.sample(range(len(things)), int(len(things) * share))
+        self.replaced += len(places)
+        return places
 
     def manifests(self) -> bytes:
         """The pods as ``kubectl get pods`` lists them."""
@@ -97,17 +123,17 @@ class Cluster:
         if kind == "server":
             return self._server_page(int(number))
         first = int(number) * GPUS_PER_NODE
+        tick = next(self._serial)
         slots = range(first, first + GPUS_PER_NODE)
-        devices = [
-            (self._holders[slot]["metadata"], Device(slot, self._uuids[slot], None))
-            for slot in slots
-        ]
-        return b"".join(
-            Page(f"node-{number}", meta["namespace"], [device._replace(pod=meta["name"])]).render(
-                next(self._serial)
-            )
-            for meta, device in devices
-        )
+        return b"".join(self._part(slot, number).render(tick) for slot in slots)
+
+    def _part(self, slot: int, node: str) -> Page:
+        part = self._pages.get(slot)
+        if part is None:
+            meta = self._holders[slot]["metadata"]
+            device = Device(slot, self._uuids[slot], meta["name"])
+            part = self._pages[slot] = Page(f"node-{node}", meta["namespace"], [device])
+        return part
 
     def _server_page(self, number: int) -> bytes:
         serial = next(self._serial)
@@ -117,50 +143,60 @@ class Cluster:
             for engine in range(2)
         ).encode()
 
-
-def _pod(name: str, serial: int, node: int, **more: Any) -> dict[str, Any]:
-    container = {"name": "main"} | ({"resources": more["resources"]} if "resources" in more else {})
-    return {
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": f"team-{serial % NAMESPACES}",
-            "uid": f"uid-{serial}",
-            "labels": {"app": f"app-{serial % 20}", "pod-template-hash": f"h{serial}"},
-            "annotations": more.get("annotations", {}),
-        },
-        "spec": {"nodeName": f"node-{node}", "containers": [container]},
-        "status": {
-            "phase": "Running",
-            "podIP": "127.0.0.1",
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
+    def _pod(self, name: str, serial: int, node: int, **more: Any) -> dict[str, Any]:
+        resources = {"resources": more["resources"]} if "resources" in more else {}
+        return {
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": f"team-{serial % self._size.namespaces}",
+                "uid": f"uid-{serial}",
+                "labels": {"app": f"app-{serial % 20}", "pod-template-hash": f"h{serial}"},
+                "annotations": more.get("annotations", {}),
+            },
+            "spec": {"nodeName": f"node-{node}", "containers": [{"name": "main"} | resources]},
+            "status": {
+                "phase": "Running",
+                "podIP": "127.0.0.1",
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
 
 
 def churn(run: Run) -> Table:
-    """Twenty minutes of it, and a plot."""
-    minutes = 0.5 if run.quick else MINUTES
-    samples, asked, replaced = _measure(run.folder, minutes)
+    """A small cluster of which a tenth changes at once, and a plot."""
+    return _run(run, CHURN)
+
+
+def soak(run: Run) -> Table:
+    """A large cluster in which hundreds of objects change in a minute, and a plot."""
+    return _run(run, SOAK._replace(minutes=float(os.environ.get("SOAK_MINUTES", SOAK.minutes))))
+
+
+def _run(run: Run, size: Size) -> Table:
+    if run.quick:
+        size = size._replace(minutes=0.5, nodes=min(size.nodes, CHURN.nodes))
+    samples, asked, replaced = _measure(run.folder, size)
     if not run.quick:
-        draw(samples, PLOT)
-    return table(samples, asked, replaced)
+        draw(samples, Path(__file__).with_name(f"{size.name}.png"))
+    return table(size, samples, asked, replaced)
 
 
-def _measure(folder: Path, minutes: float) -> tuple[list[Sample], int, int]:
+def _measure(folder: Path, size: Size) -> tuple[list[Sample], int, int]:
     pki = issue(folder)
-    with _exporters() as (cluster, port):
+    with _exporters(size) as (cluster, port):
         pods = folder / "pods.json"
         pods.write_bytes(cluster.manifests())
-        with _serving(folder, pki, pods, port) as (child, listener):
+        with _serving(folder, pki, pods, port, size) as (child, listener):
             stop, counted = threading.Event(), [0]
-            users = threading.Thread(target=_ask, args=(pki, listener, stop, counted), daemon=True)
+            work = (pki, listener, stop, counted, size)
+            users = threading.Thread(target=_ask, args=work, daemon=True)
             users.start()
             samples: list[Sample] = []
             begun = time.monotonic()
-            while (spent := time.monotonic() - begun) < minutes * 60:
+            while (spent := time.monotonic() - begun) < size.minutes * 60:
                 samples.append(Sample(spent / 60, child.usage().rss))
-                time.sleep(STEP)
+                time.sleep(size.step)
                 child.check()
                 if not users.is_alive():
                     raise RuntimeError("the client ended: see its traceback above")
@@ -174,7 +210,7 @@ def _measure(folder: Path, minutes: float) -> tuple[list[Sample], int, int]:
 
 
 @contextmanager
-def _exporters() -> Iterator[tuple[Cluster, int]]:
+def _exporters(size: Size) -> Iterator[tuple[Cluster, int]]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -195,7 +231,7 @@ def _exporters() -> Iterator[tuple[Cluster, int]]:
             """A scrape that is given up on is the client's affair."""
 
     server = Server(("127.0.0.1", 0), Handler)
-    cluster = Cluster(server.server_port)
+    cluster = Cluster(server.server_port, size)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -206,11 +242,13 @@ def _exporters() -> Iterator[tuple[Cluster, int]]:
 
 
 @contextmanager
-def _serving(folder: Path, pki: Pki, pods: Path, port: int) -> Iterator[tuple[Child, int]]:
+def _serving(
+    folder: Path, pki: Pki, pods: Path, port: int, size: Size
+) -> Iterator[tuple[Child, int]]:
     listener = free_port()
     targets = [
         {"url": f"http://127.0.0.1:{port}/node/{node}", "node": f"node-{node}"}
-        for node in range(NODES)
+        for node in range(size.nodes)
     ]
     config = {
         "server": {
@@ -236,14 +274,14 @@ def _serving(folder: Path, pki: Pki, pods: Path, port: int) -> Iterator[tuple[Ch
         yield child, listener
 
 
-def _ask(pki: Pki, port: int, stop: threading.Event, counted: list[int]) -> None:
+def _ask(pki: Pki, port: int, stop: threading.Event, counted: list[int], size: Size) -> None:
     """Ask as a new user with a new selector each time, at most 50 times a second."""
     with httpx.Client(
         base_url=f"https://localhost:{port}", verify=pki.client_context(), timeout=30
     ) as client:
         while not stop.wait(0.02):
             number = counted[0]
-            team = number % NAMESPACES
+            team = number % size.namespaces
             answer = client.get(
                 f"{_GROUP}/namespaces/team-{team}/pods/*/{_METRICS[number % len(_METRICS)]}",
                 params={
@@ -263,15 +301,19 @@ def _ask(pki: Pki, port: int, stop: threading.Event, counted: list[int]) -> None
 
 
 def growth(samples: list[Sample]) -> float:
-    """By which share the memory grew from the end of the first quarter to the end."""
+    """By which share the memory grew from the end of the first quarter to the end.
+
+    The quarter is of an hour if the run is longer than an hour.
+    """
     length = max(1, len(samples) // 10)
-    quarter = max(length, len(samples) // 4)
+    early_end = min(samples[-1].minute / 4, 15.0)
+    quarter = max(length, sum(1 for sample in samples if sample.minute <= early_end))
     early = median(sample.rss for sample in samples[quarter - length : quarter])
     late = median(sample.rss for sample in samples[-length:])
     return late / early - 1
 
 
-def table(samples: list[Sample], asked: int, replaced: int) -> Table:
+def table(size: Size, samples: list[Sample], asked: int, replaced: int) -> Table:
     """A row for each quarter of the time."""
     end = samples[-1].minute
     rows = []
@@ -290,7 +332,7 @@ def table(samples: list[Sample], asked: int, replaced: int) -> Table:
             ),
         ),
         (
-            f"{NODES * GPUS_PER_NODE} GPU pods and {SERVERS} inference servers.",
+            f"{size.nodes * GPUS_PER_NODE:,} GPU pods and {size.servers} inference servers.",
             f"{replaced:,} pods and devices were replaced.",
             f"{asked:,} requests, each from a new user with new selectors.",
         ),

@@ -7,8 +7,9 @@ list and watch event carries them.
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+import msgspec
 
 from load.fleet import Slot, node_name, slot, status
 from load.fleet import manifest as gpu_manifest
@@ -177,7 +178,7 @@ def _stored(made: dict[str, Any], index: int, serial: int) -> dict[str, Any]:
     }
     made["status"] |= {
         "hostIP": "192.0.2.1",
-        "qosClass": "Burstable",
+        "qosClass": "Guaranteed" if main["resources"].get("limits", {}).get("cpu") else "Burstable",
         "startTime": "2026-11-20T07:59:10Z",
         "containerStatuses": [
             {
@@ -212,6 +213,5 @@ def _managed(manager: str, subresource: str) -> dict[str, Any]:
     }
 
 
-def encoded(made: dict[str, Any]) -> bytes:
-    """The JSON of an object, without blanks, as the API server writes it."""
-    return json.dumps(made, separators=(",", ":")).encode()
+encoded = msgspec.json.encode
+"""The JSON of an object, without blanks, as the API server writes it."""
