@@ -200,7 +200,7 @@ def _taken_apart(page: bytes) -> _Lines | None:
 def _name(line: bytes) -> bytes:
     """Return what must not change of a line without labels: its name, or all of a comment.
 
-    The line feed distinguishes ``foo 5`` from ``foo} 5``: no other head is empty or has a line feed.
+    The line feed distinguishes ``foo 5`` from ``foo} 5``: no other head is empty or has one.
     """
     if line[:1] in _NO_NAME:
         return b"\n" + line

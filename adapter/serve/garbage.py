@@ -29,8 +29,9 @@ _GROWN: Final = 32 << 20
 """Growth of resident memory, in bytes, since the last collection of all objects that starts the
 next one, at least."""
 _GROWN_BY: Final = 4
-"""The growth as a fraction (1/4) of the memory after the last one: a start in a large cluster would
-otherwise collect a dozen times what it has just read."""
+"""The growth as a fraction (1/4) of the memory after the last one."""
+_START: Final = 120.0
+"""Seconds after the start in which memory grows because the process reads the cluster."""
 _LONG: Final = 0.001
 """Seconds of a collection after which later ones do not visit the same objects."""
 _PAGE: Final = 4096
@@ -66,7 +67,7 @@ class Garbage:
         self._memory = memory
         self._exclude = exclude
         self._include = include
-        self._last = clock()
+        self._begun = self._last = clock()
         self._took = 0.0
         self._whole = clock()
         self._whole_took = 0.0
@@ -75,6 +76,8 @@ class Garbage:
     def look(self) -> None:
         """Run a collection if it is due."""
         now = self._clock()
+        if now - self._begun < _START:
+            self._after = self._memory()
         if self._memory() > self._after + max(_GROWN, self._after // _GROWN_BY):
             if now - self._whole >= self._whole_took * _GROWN_SHARE:
                 self._include()

@@ -59,7 +59,8 @@ def test_after_a_long_collection_only_new_objects_are_visited() -> None:
 
 def test_all_objects_are_visited_while_memory_grows() -> None:
     machine, garbage = made()
-    machine.run(garbage, 1)
+    started = machine.run(garbage, 120, growth=3 * MIB)
+    assert max(started[1:]) < 1_000_000, "at the start, only new objects"
     every = [seen for seen in machine.run(garbage, 12, growth=120 * MIB) if seen > 10_000_000]
     assert len(every) >= 4
     machine.run(garbage, 10)
