@@ -37,7 +37,7 @@ class Paid(NamedTuple):
     peak: int
     rss: int
     resting: float
-    """Share of a core without events."""
+    """Share of a core in the ten seconds after, with scrapes and without events."""
 
 
 def standin(run: Run) -> Table:
@@ -96,7 +96,7 @@ def table(pods: int, paid: list[Paid]) -> Table:
     ours, real = paid
     ratio = ours.cpu / real.cpu
     return Table(
-        ("API server", "ready s", "CPU s until ready", "peak MB", "RSS MB", "CPU at rest"),
+        ("API server", "ready s", "CPU s until ready", "peak MB", "RSS MB", "CPU of one core, next 10 s"),
         tuple(
             (
                 each.server,
