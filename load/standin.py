@@ -96,7 +96,14 @@ def table(pods: int, paid: list[Paid]) -> Table:
     ours, real = paid
     ratio = ours.cpu / real.cpu
     return Table(
-        ("API server", "ready s", "CPU s until ready", "peak MB", "RSS MB", "CPU of one core, next 10 s"),
+        (
+            "API server",
+            "ready s",
+            "CPU s until ready",
+            "peak MB",
+            "RSS MB",
+            "CPU of one core, next 10 s",
+        ),
         tuple(
             (
                 each.server,

@@ -37,11 +37,13 @@ class PageLimits:
     """Bytes of label sets that are kept. Samples with further label sets are left out."""
     large: int = 1 << 18
     """Bytes from which a page waits for other large pages. Parsing a usual page takes 3 ms."""
+    layouts: bool = True
+    """The layouts of pages that are not large are kept, about 50 bytes for a sample."""
 
 
 EXPORTER: Final = PageLimits()
 """For exporters' pages: the label sets of 16 GPUs with 48 replicas each take 6 MB."""
 SERVER: Final = PageLimits(
-    lines=1 << 15, samples=1 << 12, work=1 << 13, held=1 << 20, large=1 << 16
+    lines=1 << 15, samples=1 << 12, work=1 << 13, held=1 << 20, large=1 << 16, layouts=False
 )
 """For server pages: anyone who may create a pod may write one."""

@@ -129,8 +129,8 @@ def parsing(
         limits: what the page may cost.
     """
     memo = LabelMemo() if memo is None else memo
-    small = len(page) < limits.large
-    known = memo.layouts.read(page, time, limits.held) if small else None
+    repeats = limits.layouts and len(page) < limits.large
+    known = memo.layouts.read(page, time, limits.held) if repeats else None
     if known is not None:
         return Page(known, dict(known.layout.rejects), known.layout.held)
     reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
@@ -152,7 +152,7 @@ def parsing(
     memo.sets, memo.flawed = reader.sets, reader.flawed
     rejects = dict(reader.rejects)
     samples: Sequence[Sample] = reader.samples
-    if small:
+    if repeats:
         texts = reader.sets.keys() | reader.flawed.keys()
         samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time, texts)
     return Page(samples, rejects, reader.held)

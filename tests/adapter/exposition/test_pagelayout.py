@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from adapter.exposition.limits import SERVER
 from adapter.exposition.page import LabelMemo, Page, parse
 
 WANTED: Final = frozenset(("m", "w", "c"))
@@ -79,3 +80,12 @@ def _change(random: Random, line: list[bytes]) -> None:
     """Mostly the number."""
     at = random.choice((2, 2, 2, 0, 1))
     line[at] = random.choice((HEADS, SEPARATORS, NUMBERS)[at])
+
+
+def test_a_layout_is_not_kept_for_server_pages() -> None:
+    """Anyone who may create a pod may write one, and a layout takes memory."""
+    memo = LabelMemo()
+    for _ in range(3):
+        read = parse(b'm{a="1"} 5\n', time=1.0, memo=memo, limits=SERVER)
+    assert memo.layouts.layout is None
+    assert isinstance(read.samples, list)
