@@ -31,7 +31,8 @@ next one, at least."""
 _GROWN_BY: Final = 4
 """The growth as a fraction (1/4) of the memory after the last one."""
 _START: Final = 120.0
-"""Seconds after the start in which memory grows because the process reads the cluster."""
+"""Seconds after the start in which memory grows because the process reads the cluster. What exists
+then is only excluded."""
 _LONG: Final = 0.001
 """Seconds of a collection after which later ones do not visit the same objects."""
 _PAGE: Final = 4096
@@ -77,8 +78,9 @@ class Garbage:
         """Run a collection if it is due."""
         now = self._clock()
         if now - self._begun < _START:
+            self._exclude()
             self._after = self._memory()
-        if self._memory() > self._after + max(_GROWN, self._after // _GROWN_BY):
+        elif self._memory() > self._after + max(_GROWN, self._after // _GROWN_BY):
             if now - self._whole >= self._whole_took * _GROWN_SHARE:
                 self._include()
                 self._whole_took = self._run(now)
