@@ -29,7 +29,8 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--dim); } svg .name { fil
 .grid { stroke: var(--line); } path { fill: none; stroke-width: 1.5; }
 .recorded { stroke: var(--recorded); color: var(--recorded); } .now { stroke: var(--now); color: var(--now); }
 .other { stroke: var(--other); color: var(--other); } .limit { stroke: var(--limit); color: var(--limit); stroke-dasharray: 6 4; }
-.target { stroke: var(--good); color: var(--good); stroke-dasharray: 2 3; }
+.chosen { stroke: var(--good); color: var(--good); }
+.target { stroke: var(--dim); color: var(--dim); stroke-dasharray: 2 3; }
 circle { fill: currentColor; stroke: none; }
 .legend span { margin-right: 1.2rem; white-space: nowrap; } .legend span::before { content: "\\25A0\\00A0"; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
@@ -121,13 +122,15 @@ def _shown(report: ReplayReport) -> list[tuple[VariantRun, str]]:
     """Return the runs of the plots over time: the present settings, and the best others."""
     best = report.judgement.recommended or report.judgement.best
     others = [run for run in report.study.runs[1:] if run is best or best is None]
-    return [(report.study.runs[0], "now"), *((run, "other") for run in others[: _LINES - 2])]
+    runs = [report.study.runs[0], *others[: _LINES - 2]]
+    return [(run, _style(run, report)) for run in runs]
 
 
 def _style(run: VariantRun, report: ReplayReport) -> str:
+    """Return the style of a run, which is the same in every plot."""
     if run is report.study.runs[0]:
         return "now"
-    return "target" if run is report.judgement.recommended else "other"
+    return "chosen" if run is report.judgement.recommended else "other"
 
 
 def _figure(title: str, plot: str, lines: Sequence[Line], note: str = "") -> str:

@@ -139,6 +139,19 @@ def test_the_page_has_the_table_the_plots_and_the_manifest(folder: Path, tmp_pat
     assert not re.search(r"<script|<link|src=|https?:|url\(", text)
 
 
+def test_a_variant_has_one_color_in_every_plot(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    replay(folder, "--target", "45,60", "--limit", "66", "--allow", "1h", "--html", str(page))
+    text = page.read_text()
+    lines = set(re.findall(r'<span class="([a-z]+)">([^<]+)</span>', text))
+    points = set(re.findall(r'<circle class="([a-z]+)".*?<text class="name"[^>]*>([^<]+)<', text))
+    named = {name for _, name in lines} & {name for _, name in points}
+    assert "target 45" in named, "the recommended settings are in both plots"
+    styles = {(style, name) for style, name in lines | points if name in named}
+    assert len(styles) == len(named), styles
+    assert "chosen" in {style for style, _ in styles}
+
+
 def test_a_page_that_cannot_be_written_is_one_line(folder: Path, tmp_path: Path) -> None:
     done = replay(folder, "--html", str(tmp_path / "none" / "report.html"))
     assert done.code == 2
