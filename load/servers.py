@@ -131,6 +131,19 @@ def _configuration(pki: Pki, port: int, exporters: Exporters, interval: float) -
     }
 
 
+def alone(pki: Pki) -> dict[str, Any]:
+    """Sections of the configuration without an API server that knows users."""
+    return {
+        "authentication": {
+            "configmap": False,
+            "requestheader_ca_file": str(pki.ca),
+            "requestheader_allowed_names": [FRONT_PROXY],
+            "token_review": False,
+        },
+        "authorization": {"subject_access_review": False, "allow_users": [USER]},
+    }
+
+
 @contextmanager
 def serve(
     pki: Pki,
@@ -149,16 +162,8 @@ def serve(
     pods_file = folder / f"pods-{exporters.pods}.json"
     pods_file.write_text(json.dumps(pod_list(exporters.pods)))
     port = free_port()
-    content = _configuration(pki, port, exporters, interval) | {
-        "authentication": {
-            "configmap": False,
-            "requestheader_ca_file": str(pki.ca),
-            "requestheader_allowed_names": [FRONT_PROXY],
-            "token_review": False,
-        },
-        "authorization": {"subject_access_review": False, "allow_users": [USER]},
-        "cluster": {"pods_file": str(pods_file)},
-    }
+    content = _configuration(pki, port, exporters, interval) | alone(pki)
+    content["cluster"] = {"pods_file": str(pods_file)}
     for section, keys in (changes or {}).items():
         content.setdefault(section, {}).update(keys)
     with _adapter(content, pki, folder, exporters.pods, cores) as server:

@@ -16,8 +16,8 @@ from load.pki import Pki, issue
 from load.plane import control_plane
 from load.process import until
 from load.report import figure
-from load.servers import fleet, serve_cluster
-from load.start import INTERVAL, SIZES, kubeconfig, settings, stand_in
+from load.servers import alone, fleet, serve_cluster
+from load.start import INTERVAL, SIZES, kubeconfig, stand_in
 from load.table import Goal, Run, Table
 from tests.e2e.controlplane import ControlPlane
 
@@ -58,9 +58,7 @@ def _pay(run: Run, name: str, pods: int, pki: Pki, config: Path) -> Paid:
         exporters = stack.enter_context(fleet(pods, run.folder))
         begin = time.monotonic()
         server = stack.enter_context(
-            serve_cluster(
-                pki, exporters, run.folder, config, interval=INTERVAL, changes=settings(pki)
-            )
+            serve_cluster(pki, exporters, run.folder, config, interval=INTERVAL, changes=alone(pki))
         )
         client = stack.enter_context(server.client())
         until(server.child, "ready", lambda: client.get("/readyz").status_code == 200)

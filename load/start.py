@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +14,10 @@ import yaml
 
 from load.drive import idle, percentile, split_cores
 from load.fleet import SERVICE_SIZE
-from load.pki import FRONT_PROXY, USER, Pki, issue
+from load.pki import Pki, issue
 from load.process import PYTHON, Child, started, until
 from load.report import figure
-from load.servers import Exporters, Server, fleet, serve_cluster, target
+from load.servers import Exporters, Server, alone, fleet, serve_cluster, target
 from load.table import Goal, Run, Table
 
 SIZES = ((100, 1_000), (1_000, 10_000), (10_000, 50_000), (40_000, 150_000))
@@ -122,19 +122,6 @@ def kubeconfig(api: StandIn, folder: Path) -> Path:
     return file
 
 
-def settings(pki: Pki) -> Mapping[str, Any]:
-    """Sections for a server whose API server has no ConfigMap with CAs."""
-    return {
-        "authentication": {
-            "configmap": False,
-            "requestheader_ca_file": str(pki.ca),
-            "requestheader_allowed_names": [FRONT_PROXY],
-            "token_review": False,
-        },
-        "authorization": {"subject_access_review": False, "allow_users": [USER]},
-    }
-
-
 def _measure(run: Run, gpu_pods: int, pods: int) -> Started:
     core, others = split_cores()
     pki = issue(run.folder)
@@ -150,7 +137,7 @@ def _measure(run: Run, gpu_pods: int, pods: int) -> Started:
             kubeconfig(api, run.folder),
             interval=INTERVAL,
             cores=core,
-            changes=settings(pki),
+            changes=alone(pki),
         ) as server:
             return _observe(run, begin, api, exporters, server, pods)
 

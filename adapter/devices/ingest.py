@@ -24,7 +24,7 @@ from adapter.devices.pageplan import plan_of, renewed
 from adapter.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
-from adapter.devices.state import ExporterState
+from adapter.devices.state import ExporterState, still_reported
 from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps
 
@@ -63,7 +63,7 @@ def absorb(
     yield from reader.read()
     made = _SeriesMaker(before, result, catalog, options, reader, cluster, _boards(reader.by_key))
     past = superseded(reader.by_key)
-    reported = _reported(before, result, options, reader)
+    reported = still_reported(before, reader.reported, result.received, options.oldest)
     names, held = frozenset(reported), holders(reader.by_key.keys() - past)
     earlier = before.all_series if before else {}
     counts = yield from accounted(reader.by_key, earlier, rejects, options.oldest)
@@ -104,19 +104,6 @@ def absorb(
 def _boards(reader: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[str]:
     devices = (builder.identity.device for builder in reader.values() if builder.mig)
     return frozenset(device.board for device in devices if device is not None)
-
-
-def _reported(
-    before: ExporterState | None,
-    result: ScrapeResult,
-    options: TelemetryOptions,
-    reader: PageReader,
-) -> dict[str, float]:
-    """Return the fields that the exporter has written within the age limit."""
-    earlier = before.reported if before else {}
-    since = result.received - options.oldest
-    recent = {name: t for name, t in earlier.items() if since < t <= result.received}
-    return recent | dict.fromkeys(reader.reported, result.received)
 
 
 class _SeriesMaker:

@@ -28,7 +28,7 @@ from adapter.devices.reader import DEVICES, PageReader
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import may_name_target
 from adapter.devices.series import DeviceSeries, SeriesKey
-from adapter.devices.state import ExporterState, Identity
+from adapter.devices.state import ExporterState, Identity, still_reported
 from adapter.devices.tenantlabels import stands
 from adapter.devices.validity import LEAST_SENTINEL, SENTINELS, Invalid, complaint
 from adapter.exposition.pagelayout import LayoutSamples, PageLayout
@@ -216,7 +216,7 @@ def renewed(
     if invalid:
         _count(plan, invalid, values, received, rejects)
     converted = list(map(mul, values, plan.numbers.factors))
-    reported = _reported(before, plan, received, options.oldest)
+    reported = still_reported(before, plan.reported, received, options.oldest)
     names = frozenset(reported)
     location = Location(result, before.pod, cluster)
     all_series: dict[SeriesKey, DeviceSeries] = {}
@@ -253,14 +253,6 @@ def renewed(
         disowned=before.disowned,
         plan=plan,
     )
-
-
-def _reported(
-    before: ExporterState, plan: PagePlan, received: float, oldest: float
-) -> dict[str, float]:
-    since = received - oldest
-    recent = {name: t for name, t in before.reported.items() if since < t <= received}
-    return recent | dict.fromkeys(plan.reported, received)
 
 
 def _history(

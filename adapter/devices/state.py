@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,3 +94,18 @@ class ExporterState:
                 pods.setdefault(key.pod, []).append(series)
         object.__setattr__(self, "pods", {ref: tuple(its) for ref, its in pods.items()})
         object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
+
+
+def still_reported(
+    before: ExporterState | None, now: Iterable[str], received: float, oldest: float
+) -> dict[str, float]:
+    """Return the fields that an exporter has written within the age limit -> when last.
+
+    Args:
+        now: the fields of the scrape result that was received at ``received`` (epoch seconds).
+        oldest: the age limit in seconds.
+    """
+    earlier = before.reported if before else {}
+    since = received - oldest
+    recent = {name: t for name, t in earlier.items() if since < t <= received}
+    return recent | dict.fromkeys(now, received)
