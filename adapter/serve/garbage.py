@@ -4,8 +4,8 @@ The more objects exist, the longer a full collection stops the process: 150,000 
 a second. Python starts one when the number of objects has grown by a quarter. Reference counting
 frees almost everything that the process drops, so this module lets later collections visit only the
 objects that are new since a collection that took long. The others are visited again if memory
-grows, because a cycle of old objects may be the reason. Usually there is none: after 30 s of scrapes
-of 125 exporters and 50 requests a second, a full collection finds nothing.
+grows, because a cycle of old objects may be the reason. Usually there is none: after 30 s of
+scrapes of 125 exporters and 50 requests a second, a full collection finds nothing.
 """
 
 from __future__ import annotations
