@@ -238,37 +238,39 @@ class ApiServer:
         asked, size = endpoint.route(key, where, parameters)
         try:
             await self._answer(asked, receive, send)
-        except MetricUnknown as unknown:
-            if self._delegation is None:
-                raise
+        except MetricUnknown:
             # Not cached as a route: what a delegate answers is not known here.
-            await self._delegate(self._delegation, scope, where, receive, send, unknown)
+            if not await self._delegate(scope, where, receive, send):
+                raise
             return
         answered = self._stats.series(endpoint.label, where.version, 200)
         self._routes.add(key, Route(wanted, asked, answered, size))
 
     async def _delegate(
-        self,
-        delegation: Delegation,
-        scope: Scope,
-        where: ResourcePath,
-        receive: Receive,
-        send: Send,
-        unknown: MetricUnknown,
-    ) -> None:
-        """Answer an authorized request about a metric that no provider has."""
+        self, scope: Scope, where: ResourcePath, receive: Receive, send: Send
+    ) -> bool:
+        """Answer an authorized request about a metric that no provider has.
+
+        Returns:
+            False if no delegate has the metric either, and nothing was sent.
+        """
+        if self._delegation is None:
+            return False
         parameters = query_parameters(scope["query_string"])
         # A client that leaves gives its place at the delegate back.
         found = await while_there(
-            receive, delegation.answer(where, parameters, scope["headers"], unknown)
+            receive, self._delegation.answer(where, parameters, scope["headers"])
         )
+        if found is None:
+            return False
         large = len(found.body) > LARGE
         prepared = Prepared(*json_messages(found.code, found.body), 0.0, large)
         if large:
             await self._large.answer(scope["path"], partial(_itself, prepared), receive, send)
-            return
+            return True
         await send(prepared.start)
         await send(prepared.body)
+        return True
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]

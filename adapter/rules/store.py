@@ -181,16 +181,25 @@ class RuleStore:
                 async with self._decoding:
                     found = await paced(vector.decode(body, ahead))
         except Exception as error:
-            cause = self._api.discreet(describe(error))
-            self.failures[cause.reason] += 1
-            self._log(query, cause)
-            raise cause from error
+            raise self._failed(error, query) from None
         finally:
             self._waiting -= 1
             self.durations.observe(loop.time() - began)
         self.left_out.update(found.left_out)
         now = self._clock()
         return RuleAnswer(found, now, now + self._options.fresh)
+
+    def _failed(self, error: Exception, query: str | None = None) -> SourceError:
+        """Count a failure and return its error; with a query, log it too.
+
+        No frame keeps the error in a variable: with the traceback, which keeps the frames and so
+        the answer, that is a cycle.
+        """
+        cause = self._api.discreet(describe(error))
+        self.failures[cause.reason] += 1
+        if query is not None:
+            self._log(query, cause)
+        return cause
 
     def _log(self, query: str, cause: SourceError) -> None:
         """Log a failure, each reason once in a while: every HPA asks several times a minute."""
@@ -215,9 +224,7 @@ class RuleStore:
                 async with self._decoding:
                     return await paced(series.decode(body))
         except Exception as error:
-            cause = self._api.discreet(describe(error))
-            self.failures[cause.reason] += 1
-            raise cause from error
+            raise self._failed(error) from None
 
     async def _sent(self, send: Callable[..., object]) -> tuple[bytes, float]:
         if self._session is None:

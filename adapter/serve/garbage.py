@@ -32,8 +32,8 @@ next one, at least."""
 _GROWN_BY: Final = 4
 """The growth as a fraction (1/4) of the memory after the last one."""
 _START: Final = 120.0
-"""Seconds after the start in which memory grows because the process reads the cluster. What exists
-then is only excluded."""
+"""Seconds after the start in which memory grows because the process reads the cluster. New objects
+are then visited at every check, before too many exist, and all objects after memory doubled."""
 _LONG: Final = 0.001
 """Seconds of a collection after which later ones do not visit the same objects."""
 _PAGE: Final = 4096
@@ -78,15 +78,16 @@ class Garbage:
     def look(self) -> None:
         """Run a collection if it is due."""
         now = self._clock()
-        if now - self._begun < _START:
-            self._exclude()
-            self._after = self._memory()
-        elif self._memory() > self._after + max(_GROWN, self._after // _GROWN_BY):
-            if now - self._whole >= self._whole_took * _GROWN_SHARE:
-                self._include()
-                self._whole_took = self._run(now)
-                self._whole, self._after = self._last, self._memory()
-        elif now - self._last >= self._took * _SHARE:
+        starting = now - self._begun < _START
+        growth = self._after if starting else max(_GROWN, self._after // _GROWN_BY)
+        if (
+            self._memory() > self._after + growth
+            and now - self._whole >= self._whole_took * _GROWN_SHARE
+        ):
+            self._include()
+            self._whole_took = self._run(now)
+            self._whole, self._after = self._last, self._memory()
+        elif starting or now - self._last >= self._took * _SHARE:
             self._took = self._run(now)
 
     def _run(self, now: float) -> float:

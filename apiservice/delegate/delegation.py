@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from apiservice.delegate.delegate import Delegate, Delegated
-from apiservice.errors import LoopDetected, MetricUnknown, RouteNotFound, Unavailable
+from apiservice.errors import LoopDetected, RouteNotFound, Unavailable
 from apiservice.provider import MetricResource
 from apiservice.wire.delegated import delegated
 from apiservice.wire.metricvalues import CUSTOM_GROUP, EXTERNAL_GROUP
@@ -46,12 +46,13 @@ class Delegation:
         where: ResourcePath,
         parameters: Mapping[str, str],
         headers: Headers,
-        unknown: MetricUnknown,
-    ) -> Delegated:
+    ) -> Delegated | None:
         """Return a delegate's answer about a metric that this server does not have.
 
+        Returns:
+            None if no delegate claims the metric.
+
         Raises:
-            MetricUnknown: it is ``unknown``: no delegate claims the metric.
             LoopDetected: a server that delegates sent the request.
             Unavailable: the delegate gave no usable answer, or it is not known which has it.
         """
@@ -60,7 +61,7 @@ class Delegation:
         asked = [each for each, claim in claims if claim]
         unread = [each for each, claim in claims if claim is None]
         if not asked and not unread:
-            raise unknown
+            return None
         if delegated(headers):
             self.loops += 1
             raise LoopDetected(
@@ -79,8 +80,6 @@ class Delegation:
                 f"{metric} is not known here, and the metrics of delegate {unread[0].name} are not "
                 f"known: {unread[0].problem}"
             )
-        if absent is None:
-            raise unknown
         return absent
 
     def custom_rows(self, own: Sequence[MetricResource]) -> Sequence[MetricResource]:

@@ -131,9 +131,12 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:
             "invalid", f"status {response.status} with {response.content_type[:80]}, not with JSON"
         )
     body = bytearray()
-    async for chunk in response.content.iter_chunked(_CHUNK):
-        body += chunk
-        if len(body) > limit:
-            response.close()
-            raise DelegateFailure("too_large", f"the answer is longer than {limit} bytes")
-    return Reply(response.status, bytes(body))
+    try:
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            body += chunk
+            if len(body) > limit:
+                response.close()
+                raise DelegateFailure("too_large", f"the answer is longer than {limit} bytes")
+        return Reply(response.status, bytes(body))
+    finally:
+        body.clear()  # the traceback of a failure keeps this frame

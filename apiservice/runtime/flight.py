@@ -27,7 +27,10 @@ class SingleFlight(Generic[K, V]):
             flight = asyncio.create_task(_run(question))
             self._flights[key] = flight
             flight.add_done_callback(lambda done: self._land(key, done))
-        return await asyncio.shield(flight)
+        try:
+            return await asyncio.shield(flight)
+        finally:
+            del flight  # the traceback of its error keeps this frame
 
     def _land(self, key: K, flight: asyncio.Task[V]) -> None:
         del self._flights[key]

@@ -78,7 +78,7 @@ def waiting(awaitable: Awaitable[T]) -> WaitingSteps[T]:
 
     yield wait()
     if failed:
-        raise failed[0]
+        raise failed.pop()  # this frame, which the traceback keeps, does not keep the error
     return found[0]
 
 

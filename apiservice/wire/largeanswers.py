@@ -98,6 +98,7 @@ async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         leaving.cancel()
         working.cancel()
         await asyncio.gather(working, leaving, return_exceptions=True)
+        del working, leaving  # the traceback of their errors keeps this frame
 
 
 async def _left(receive: Receive) -> None:

@@ -214,9 +214,13 @@ class PrometheusSource:
             await self._api.ask(session, state.query, read=taken)
             return _whole_or_separate(read[0], state.group)
         except Exception as error:
-            cause = self._api.discreet(describe(error))
-            self.failures[cause.reason] += 1
-            raise cause from error
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> SourceError:
+        """Count a failure, and return its error. No frame of its traceback keeps it."""
+        cause = self._api.discreet(describe(error))
+        self.failures[cause.reason] += 1
+        return cause
 
 
 def _whole_or_separate(answer: QueryAnswer, group: QueryGroup) -> QueryAnswer:

@@ -51,10 +51,20 @@ def made() -> tuple[Machine, Garbage]:
 
 def test_only_objects_that_are_new_since_a_long_collection_are_visited() -> None:
     machine, garbage = made()
-    assert machine.run(garbage, 100) == [], "nothing is visited at the start"
+    first, *others = machine.run(garbage, 100)
+    assert first > 10_000_000
+    assert len(others) == 99, "at the start, at every check"
+    assert max(others) < 200_000
     visited = machine.run(garbage, 2000)
     assert 0 < max(visited) < 200_000
     assert sum(visited) * 1e-8 < 2000 / 200, "half a percent of the time"
+
+
+def test_at_the_start_all_objects_are_visited_after_memory_doubled() -> None:
+    machine, garbage = made()
+    visited = machine.run(garbage, 115, growth=3 * MIB)
+    every = [number for number, seen in enumerate(visited) if seen > 10_000_000]
+    assert len(every) == 3, "at 100 MiB, above 200 MiB and above 400 MiB"
 
 
 def test_all_objects_are_visited_while_memory_grows() -> None:
