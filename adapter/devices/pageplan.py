@@ -60,7 +60,7 @@ class _Numbers:
         if (
             all(map(le, self.lows, values))
             and all(map(le, values, self.highs))
-            and max(values) < LEAST_SENTINEL
+            and SENTINELS.isdisjoint(values)
         ):
             return {}
         found: dict[int, Invalid] = {}

@@ -10,7 +10,8 @@ second text with the same hash, because the key is random for each process.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, overload
 
@@ -23,15 +24,24 @@ _NO_NAME: Final = b"# \t\r\v\f"
 """What a line without a name begins with."""
 
 
+_NUMBER: Final = re.compile(rb"} ([^\n]*)")
+"""The number of a line with labels."""
+_WITHOUT_LABELS: Final = re.compile(rb"^[^#\s{][^\n{]*$", re.MULTILINE)
+"""A line with a number and without labels."""
+
+
 class _Lines(NamedTuple):
     """A page, taken apart."""
 
     digest: int
     """Hash of everything except the numbers."""
     heads: list[bytes]
-    """Of each line, what precedes the number; ``name{labels``."""
+    """What precedes each number; its last line is ``name{labels``."""
     tails: list[bytes]
-    """Of each line, the number."""
+    """The numbers."""
+
+
+_TakenApart = Callable[[bytes], "_Lines | None"]
 
 
 class PageLayout:
@@ -40,7 +50,7 @@ class PageLayout:
     ``held`` and ``rejects`` are those of :class:`adapter.exposition.page.Page`.
     """
 
-    __slots__ = ("_at", "_digest", "held", "names", "rejects", "set_of", "sets")
+    __slots__ = ("_at", "_digest", "_take_apart", "held", "names", "rejects", "set_of", "sets")
 
     def __init__(
         self,
@@ -49,10 +59,12 @@ class PageLayout:
         samples: Sequence[Sample],
         rejects: dict[str, int],
         held: int,
+        take_apart: _TakenApart,
     ) -> None:
         self._digest = digest
+        self._take_apart = take_apart
         self._at = _shared(at)
-        """The line of each sample."""
+        """The number of each sample."""
         numbers: dict[int, int] = {}
         for sample in samples:
             numbers.setdefault(id(sample.labels), len(numbers))
@@ -72,10 +84,10 @@ class PageLayout:
         Args:
             time: epoch seconds of the scrape.
         """
-        lines = _taken_apart(page)
+        lines = self._take_apart(page)
         if lines is None or lines.digest != self._digest:
             return None
-        tails = [lines.tails[line] for line in self._at]
+        tails = list(map(lines.tails.__getitem__, self._at))
         if b"_" in b"".join(tails):  # which Python accepts in a number
             return None
         try:
@@ -83,7 +95,7 @@ class PageLayout:
         except ValueError:
             return None
         if 1.0 in values:
-            values = list(map(_spelled, values, tails))
+            _spell(values, tails)
         return LayoutSamples(self, values, time)
 
 
@@ -176,19 +188,33 @@ class LayoutMemo:
         """
         self.layout = None
         regular = samples and not rejects.keys() - {DUPLICATE_LABEL}
-        lines = _taken_apart(page) if regular else None
+        take_apart = _by_lines if _WITHOUT_LABELS.search(page) else _by_labels
+        lines = take_apart(page) if regular else None
         before, self._digest = self._digest, lines.digest if lines else None
         if lines is None or lines.digest != before:
             return samples
         at = _places(lines, samples, time, texts)
         if at is None:
             return samples
-        self.layout = PageLayout(lines.digest, at, samples, rejects, held)
+        self.layout = PageLayout(lines.digest, at, samples, rejects, held, take_apart)
         return LayoutSamples(self.layout, [sample.value for sample in samples], time, samples)
 
 
-def _taken_apart(page: bytes) -> _Lines | None:
-    """Return the lines of a page; None if its last line is cut."""
+def _by_labels(page: bytes) -> _Lines | None:
+    """Take a page apart whose numbers all follow labels; None if its last line is cut.
+
+    It takes half the time of :func:`_by_lines`. A line that it does not recognize is a part of a
+    head, with its number.
+    """
+    if page[page.rfind(b"\n") + 1 :].strip() not in _END:
+        return None
+    parts = _NUMBER.split(page)
+    heads = parts[::2]
+    return _Lines(hash(b"} ".join(heads)), heads, parts[1::2])
+
+
+def _by_lines(page: bytes) -> _Lines | None:
+    """Take any page apart, a line at a time; None if its last line is cut."""
     lines = page.split(b"\n")
     if lines[-1].strip() not in _END:
         return None
@@ -210,21 +236,21 @@ def _name(line: bytes) -> bytes:
 def _places(
     lines: _Lines, samples: Sequence[Sample], time: float, texts: Container[bytes]
 ) -> tuple[int, ...] | None:
-    """Return the line of each sample; None unless each has labels, a number and no time."""
+    """Return the number of each sample; None unless each has labels, a number and no time."""
     found: list[int] = []
     wanted = {sample.name for sample in samples}
     rest = iter(samples)
-    for line, head in enumerate(lines.heads):
-        written, brace, text = head.partition(b"{")
+    for place, (head, tail) in enumerate(zip(lines.heads, lines.tails)):  # noqa: B905 - a rest
+        written, brace, text = head.rpartition(b"\n")[2].partition(b"{")
         name = written.strip().decode("latin-1")
         if name not in wanted:
             continue
         sample = next(rest, None)
         if not brace or sample is None or sample.name != name or sample.time != time:
             return None
-        if text not in texts or not _is(lines.tails[line], sample.value):
+        if text not in texts or not _is(tail, sample.value):
             return None
-        found.append(line)
+        found.append(place)
     return tuple(found) if len(found) == len(samples) else None
 
 
@@ -236,9 +262,13 @@ def _is(tail: bytes, value: float) -> bool:
     return number == value or number != number  # noqa: PLR0124 - both are not a number
 
 
-def _spelled(value: float, tail: bytes) -> float:
-    """Return the number with its spelling, see :class:`adapter.exposition.samples.Decimals`."""
-    return ONE_WITH_DECIMALS if value == 1.0 and b"." in tail else value
+def _spell(values: list[float], tails: Sequence[bytes]) -> None:
+    """Mark the ones with decimals, see :class:`adapter.exposition.samples.Decimals`."""
+    place = -1
+    for _ in range(values.count(1.0)):
+        place = values.index(1.0, place + 1)
+        if b"." in tails[place]:
+            values[place] = ONE_WITH_DECIMALS
 
 
 @lru_cache(maxsize=512)
