@@ -28,13 +28,16 @@ OCCUPANCY: Final = "DCGM_FI_PROF_SM_OCCUPANCY"
 DRAM: Final = "DCGM_FI_PROF_DRAM_ACTIVE"
 COPY: Final = "DCGM_FI_DEV_MEM_COPY_UTIL"
 _CODECS: Final = ("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_DEC_UTIL")
-_PROFILING: Final = "DCGM_FI_PROF_"
+PROFILING: Final = "DCGM_FI_PROF_"
+"""How the names of the counters begin."""
 ENGINES: Final = (ENGINE, SM, OCCUPANCY)
 """Counters that are above 0 while a kernel runs: one warp on one of 132 SMs shows as 0.0001.
 
 Pipes and memory may be idle while a kernel runs, so a 0 of theirs proves nothing.
 """
 
+EVIDENCE: Final = (UTIL, POWER, COPY, *_CODECS, DRAM, *ENGINES)
+"""The fields that are compared with each other, with all of :data:`PROFILING`."""
 _ACTIVE: Final = 0.1
 """Mean share of engine activity that contradicts GPU_UTIL 0.
 
@@ -246,7 +249,7 @@ class _Case:
 
     @property
     def _counters(self) -> list[str]:
-        return [name for name in self._fields if name.startswith(_PROFILING)]
+        return [name for name in self._fields if name.startswith(PROFILING)]
 
     def _suspect(self, name: str, doubt: Doubt) -> None:
         """Doubt the field once the suspicion has persisted for one collect interval."""

@@ -50,9 +50,30 @@ class HpaSeen(NamedTuple):
     time: float
     hpa: ShownHpa
     gone: bool = False
+    until: float | None = None
+    """If given, the change was between ``time`` and this. Such an event comes before the others of
+    that span."""
 
 
-Event = Begun | PageRead | PodSeen | NodeSeen | HpaSeen
+class Stretch(NamedTuple):
+    """A time for which something is missing, or is not what it seems. Nothing fills it in."""
+
+    start: float
+    end: float
+    reason: str
+    """One of a fixed set of words."""
+    about: str
+    """What it concerns, such as an exporter; empty for everything."""
+
+
+class Missed(NamedTuple):
+    """What was read has a defect."""
+
+    time: float
+    stretch: Stretch
+
+
+Event = Begun | PageRead | PodSeen | NodeSeen | HpaSeen | Missed
 
 
 @dataclass(slots=True)

@@ -16,10 +16,12 @@ from adapter.recording.events import (
     Event,
     HpaSeen,
     Losses,
+    Missed,
     NodeSeen,
     PageRead,
     PodSeen,
     RecordingError,
+    Stretch,
 )
 from adapter.recording.layout import ORIGINS, LayoutKey, read_samples
 from adapter.recording.records import (
@@ -29,12 +31,15 @@ from adapter.recording.records import (
     HpaRecord,
     LabelsRecord,
     LayoutRecord,
+    MissedRecord,
     NodeRecord,
     PageRecord,
     PodRecord,
     decoder,
 )
 
+DAMAGED: Final = "damaged"
+"""Reason of a stretch of time whose lines cannot be read."""
 _SETS: Final = 1 << 19
 
 
@@ -50,19 +55,24 @@ class RecordingReader:
         self.losses = Losses()
         try:
             with self.path.open("rb") as file:
-                yield from self._events(file)
+                yield from _dated(self._events(file))
         except OSError as error:
             raise RecordingError(f"{self.path} cannot be read: {error.strerror}") from None
 
-    def _events(self, file: BinaryIO) -> Iterator[Event]:
+    def _events(self, file: BinaryIO) -> Iterator[Event | None]:
+        """Yield the events, and None for something that cannot be read."""
         state: _Run | None = None
         for number, text in enumerate(_lines(file, self.losses)):
+            if text is None:
+                yield None
+                continue
             try:
                 line = decoder.decode(text)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if number == 0:
                     raise self._foreign() from error
                 self.losses.count("malformed")
+                yield None
                 continue
             if isinstance(line, BegunRecord):
                 if line.version != VERSION:
@@ -96,8 +106,11 @@ class _Run:
         self._layouts: OrderedDict[int, LayoutKey] = OrderedDict()
         self._last_of: dict[str, int] = {}
 
-    def take(self, line: AnyRecord, losses: Losses) -> Iterator[Event]:
-        """Return the event of a line; lines that only define something have none."""
+    def take(self, line: AnyRecord, losses: Losses) -> Iterator[Event | None]:
+        """Yield the event of a line; None if it cannot be read.
+
+        Lines that only define something have none.
+        """
         match line:
             case LabelsRecord():
                 self._sets[line.id] = line.labels
@@ -112,7 +125,9 @@ class _Run:
             case NodeRecord():
                 yield NodeSeen(line.time, line.node, line.gone)
             case HpaRecord():
-                yield HpaSeen(line.time, line.hpa, line.gone)
+                yield HpaSeen(line.time, line.hpa, line.gone, line.until)
+            case MissedRecord():
+                yield Missed(line.time, line.stretch)
 
     def _define(self, line: LayoutRecord, losses: Losses) -> None:
         try:
@@ -132,15 +147,17 @@ class _Run:
             _, oldest = self._layouts.popitem(last=False)
             self._last_of.pop(oldest.origin, None)
 
-    def _page(self, line: PageRecord, losses: Losses) -> Iterator[Event]:
+    def _page(self, line: PageRecord, losses: Losses) -> Iterator[Event | None]:
         layout = self._layouts.get(line.layout)
         if layout is None:
             losses.count("undefined_layout")
+            yield None
             return
         try:
             samples = read_samples(layout, line.values, line.at, line.time)
         except ValueError:
             losses.count("malformed")
+            yield None
             return
         yield PageRead(
             line.time,
@@ -156,10 +173,29 @@ class _Run:
         )
 
 
-def _lines(file: BinaryIO, losses: Losses) -> Iterator[bytes]:
-    """Yield the lines of all blocks."""
+def _dated(events: Iterator[Event | None]) -> Iterator[Event]:
+    """Yield the events, and the time between those on both sides of what cannot be read."""
+    last: float | None = None
+    damaged = False
+    for event in events:
+        if event is None:
+            damaged = True
+            continue
+        if damaged:
+            start = event.time if last is None else last
+            yield Missed(event.time, Stretch(start, event.time, DAMAGED, ""))
+            damaged = False
+        last = event.time
+        yield event
+    if damaged and last is not None:
+        yield Missed(last, Stretch(last, last, DAMAGED, ""))
+
+
+def _lines(file: BinaryIO, losses: Losses) -> Iterator[bytes | None]:
+    """Yield the lines of all blocks, and None for a stretch that cannot be read."""
     for text in texts(file):
         if text is None:
             losses.damaged += 1
+            yield None
         else:
             yield from text.splitlines()

@@ -12,6 +12,7 @@ import msgspec
 from adapter.cluster.hpas import ShownHpa
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
+from adapter.recording.events import Stretch
 from adapter.recording.layout import Written
 
 VERSION: Final = 1
@@ -86,10 +87,26 @@ class HpaRecord(RecordLine, tag="hpa"):
     time: float
     hpa: ShownHpa
     gone: bool = False
+    until: float | None = None
+    """If given, the status was written between ``time`` and this."""
+
+
+class MissedRecord(RecordLine, tag="missed"):
+    """A time for which something is missing."""
+
+    time: float
+    stretch: Stretch
 
 
 AnyRecord = (
-    BegunRecord | LabelsRecord | LayoutRecord | PageRecord | PodRecord | NodeRecord | HpaRecord
+    BegunRecord
+    | LabelsRecord
+    | LayoutRecord
+    | PageRecord
+    | PodRecord
+    | NodeRecord
+    | HpaRecord
+    | MissedRecord
 )
 encoder: Final = msgspec.json.Encoder()
 decoder: Final = msgspec.json.Decoder(AnyRecord)

@@ -12,7 +12,17 @@ from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from adapter.exposition.samples import ScrapeResult
 from adapter.recording import blocks
-from adapter.recording.events import RecordingError
+from adapter.recording.events import (
+    Begun,
+    Event,
+    HpaSeen,
+    Missed,
+    NodeSeen,
+    PageRead,
+    PodSeen,
+    RecordingError,
+    Stretch,
+)
 from adapter.recording.layout import LayoutKey, Layouts, write_times, write_value
 from adapter.recording.records import (
     VERSION,
@@ -21,6 +31,7 @@ from adapter.recording.records import (
     HpaRecord,
     LabelsRecord,
     LayoutRecord,
+    MissedRecord,
     NodeRecord,
     PageRecord,
     PodRecord,
@@ -118,9 +129,31 @@ class RecordingWriter:
         """Record a node that was added, changed or deleted."""
         self._add(NodeRecord(now, node, gone))
 
-    def hpa(self, hpa: ShownHpa, now: float, *, gone: bool = False) -> None:
+    def hpa(
+        self, hpa: ShownHpa, now: float, *, gone: bool = False, until: float | None = None
+    ) -> None:
         """Record an HPA that was added, changed or deleted."""
-        self._add(HpaRecord(now, hpa, gone))
+        self._add(HpaRecord(now, hpa, gone, until))
+
+    def missed(self, stretch: Stretch, now: float) -> None:
+        """Record that something is missing."""
+        self._add(MissedRecord(now, stretch))
+
+    def event(self, event: Event) -> None:
+        """Record an event of another recording."""
+        match event:
+            case Begun():
+                self.begin(event.settings, event.time)
+            case PageRead():
+                self.page(event.result)
+            case PodSeen():
+                self.pod(event.pod, event.time, gone=event.gone)
+            case NodeSeen():
+                self.node(event.node, event.time, gone=event.gone)
+            case HpaSeen():
+                self.hpa(event.hpa, event.time, gone=event.gone, until=event.until)
+            case Missed():
+                self.missed(event.stretch, event.time)
 
     def take(self) -> list[bytes]:
         """Return the lines that were written since the last call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -31,6 +31,8 @@ class Agreement:
     edges: int = 0
     """Those of ``equal`` at which a stabilization window, or the period of a policy, ends so close
     to the sync that the controller may have decided before or after its end."""
+    checked: int = 0
+    """Those of ``compared`` whose status has the values of the metrics."""
     exact: int = 0
     """Syncs at which the values of the metrics equal those in the status."""
     differences: list[Difference] = field(default_factory=list)
@@ -45,8 +47,16 @@ class Agreement:
             self.differences.append(Difference(time, ours, theirs))
 
 
+class _Seen(NamedTuple):
+    """What the next known status shows of the syncs before it."""
+
+    replicas: int | None
+    """None if there is none, or if the recording has every status."""
+    within: float
+
+
 def compare(
-    spec: HpaSpec, syncs: Iterable[RecordedSync], controller: ControllerOptions
+    spec: HpaSpec, syncs: Sequence[RecordedSync], controller: ControllerOptions
 ) -> Agreement:
     """Decide at each sync from the recorded values, and compare with the recorded status.
 
@@ -54,23 +64,42 @@ def compare(
     """
     found = Agreement()
     state, replicas = HpaState(), None
-    for sync in syncs:
+    for sync, later in zip(syncs, _later(syncs), strict=True):
         if sync.first or replicas is None:
             state, replicas = HpaState(), sync.seen.replicas
         seen = replace(sync.seen, replicas=replicas)
         decision, after = decide(spec, state, seen, sync.time, controller)
-        if sync.desired is not None and decision.desired != sync.desired:
+        wanted = later.replicas if sync.desired is None else sync.desired
+        if wanted is not None and decision.desired != wanted:
             # Syncs that changed nothing are known to within half a period.
-            half = controller.sync_period / 2
+            half = max(controller.sync_period / 2, sync.within, later.within)
             for shift in (-WRITTEN, WRITTEN, -half, half):
                 now = sync.time + shift
                 other, then = decide(spec, state, seen, now, controller)
-                if other.desired == sync.desired:
+                if other.desired == wanted:
                     decision, after = other, then
-                    found.edges += 1
+                    found.edges += sync.desired is not None
                     break
         state, replicas = after, decision.desired
         if sync.desired is not None:
             found.note(sync.time, replicas, sync.desired)
+            found.checked += sync.exact is not None
             found.exact += bool(sync.exact)
     return found
+
+
+def _later(syncs: Sequence[RecordedSync]) -> list[_Seen]:
+    """Return the replicas of the next status for each sync whose own status is not known.
+
+    A store has the statuses at its scrapes. The controller may have decided in between, and the
+    next status shows the replicas after that.
+    """
+    found = []
+    known = nothing = _Seen(None, 0.0)
+    for sync in reversed(syncs):
+        found.append(nothing if sync.desired is not None else known)
+        if sync.desired is not None:
+            known = _Seen(sync.seen.replicas, sync.within) if sync.within else nothing
+        if sync.first:
+            known = nothing
+    return found[::-1]

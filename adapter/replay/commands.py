@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT
+from adapter.replay.inputoptions import input_options
 
 _LIST: Final = "values separated by commas"
 
@@ -57,13 +58,12 @@ def replay() -> None:
 
 @replay.command()
 @click.argument("name")
+@input_options
 @click.option(
-    "--from",
-    "source",
-    required=True,
+    "--record",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Recording, as `serve --record` writes it.",
+    help="Also write what is read to FILE, a recording to replay again.",
 )
 @click.option(
     "-f",

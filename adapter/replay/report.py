@@ -142,7 +142,7 @@ class ReplayReport:
         edges = f", {agreement.edges} of them at the end of a window"
         yield (
             f"the values equal those in the HPA's status at {agreement.exact} of "
-            f"{count(agreement.compared, 'sync')}"
+            f"{count(agreement.checked, 'sync')}"
         )
         yield (
             f"the replay of the present settings decided as the controller at {agreement.equal} of "

@@ -17,15 +17,19 @@ from adapter.client.naming import named
 from adapter.client.output import screen_of
 from adapter.explain.hpafacts import HPAS
 from adapter.hpa import ControllerOptions, HpaSpec, ManifestError, from_manifest
-from adapter.recording.events import RecordingError
-from adapter.recording.reader import RecordingReader
+from adapter.recording.copied import CopiedRecording
+from adapter.recording.events import Recording, RecordingError
+from adapter.recording.writer import RecordingFile
+from adapter.replay.inputs import recording_of
 from adapter.replay.judgement import judge
 from adapter.replay.report import ReplayReport
 from adapter.replay.study import StudyOptions, study
 from adapter.replay.variants import Tried
 from adapter.replay.webpage import webpage
+from adapter.settings.recording import RecordingSettings
 
 _KIND = "HorizontalPodAutoscaler"
+_MOST_BYTES = RecordingSettings().max_bytes
 
 
 def run(given: Mapping[str, Any]) -> int:
@@ -78,7 +82,7 @@ def _report(given: Mapping[str, Any]) -> ReplayReport:
         gpu_hour=given["gpu_hour"],
         controller=ControllerOptions(sync_period=given["sync_period"]),
     )
-    found = study(RecordingReader(given["source"]), spec, options)
+    found = study(_recording(given, spec), spec, options)
     return ReplayReport(
         found,
         judge(found, options.allowed),
@@ -86,6 +90,16 @@ def _report(given: Mapping[str, Any]) -> ReplayReport:
         options.gpu_hour,
         manifest,
     )
+
+
+def _recording(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
+    found = recording_of(given, spec)
+    if given["record"] is None:
+        return found
+    file = RecordingFile(given["record"], _MOST_BYTES)
+    if file.size:
+        raise ClientError(f"{file.path} is not empty: name a new file with --record")
+    return CopiedRecording(found, file)
 
 
 async def _from_cluster(given: Mapping[str, Any], namespace: str, name: str) -> Json:

@@ -26,7 +26,7 @@ from adapter.hpa import (
     decide,
     quantity,
 )
-from adapter.recording.events import Begun, Event, HpaSeen
+from adapter.recording.events import Begun, Event, HpaSeen, Missed
 from adapter.replay.virtualcluster import VirtualCluster
 from apiservice.labels.manifest import selector_text
 from apiservice.labels.selector import Selector, parse
@@ -34,6 +34,8 @@ from apiservice.provider import GroupResource
 
 WRITTEN: Final = 0.25
 """Seconds, at most, between the values that the controller read and the status that it wrote."""
+_MOST_APART: Final = 3.0
+"""Sync periods between two syncs, at most: figures leave out longer times."""
 NOT_RECORDED: Final = "a recording has no values of {kind} metrics"
 
 
@@ -54,6 +56,8 @@ class RecordedSync:
     """Whether the values equal those in the status; None if it wrote none."""
     first: bool = False
     """Nothing is known of the time before: the recording begins here, or begins again."""
+    within: float = 0.0
+    """Seconds to which its time is known: a store has the status at each scrape only."""
 
 
 class Syncs:
@@ -71,6 +75,10 @@ class Syncs:
         self._last: float | None = None
         self._status: ShownHpa | None = None
         self._first = True
+        self._open: HpaSeen | None = None
+        """A status that was written within a span of time which has not ended."""
+        self._sampled = False
+        """The statuses are those at the scrapes of a store."""
         self._cluster = VirtualCluster()
         self._waiting: deque[Event] = deque()
         """Events that the controller may not have seen at its next sync."""
@@ -83,25 +91,73 @@ class Syncs:
     def of(self, events: Iterable[Event]) -> Iterator[RecordedSync]:
         """Yield the syncs of a recording, oldest first; raises RecordingError."""
         for event in events:
+            if self._open is not None and self._ends(event):
+                yield from self._resolve(self._open)
             if isinstance(event, Begun):
                 self._take_until(event.time)
                 self._last = self._status = None
                 self._first = True
                 self._cluster.take(event)
                 continue
-            while self._last is not None and event.time >= self._last + 1.5 * self._period:
-                # The status did not change, so the sync was one period after the last one.
-                self._last += self._period
-                self._take_until(self._last)
-                yield self._begin(self._observe(self._last))
+            if self._open is None:
+                yield from self._unchanged(event.time)
             if isinstance(event, HpaSeen):
-                if self._written(event):
-                    self._last = event.time
-                    yield self._begin(self._settle(event))
-                continue
-            self._waiting.append(event)
-            due = event.time if self._last is None else self._last + self._period
-            self._take_until(min(event.time, due) - WRITTEN)
+                yield from self._status_seen(event)
+            elif not isinstance(event, Missed):
+                self._waiting.append(event)
+            if self._open is None:
+                due = event.time if self._last is None else self._last + self._period
+                self._take_until(min(event.time, due) - WRITTEN)
+        if self._open is not None:
+            yield from self._resolve(self._open)
+
+    def _ends(self, event: Event) -> bool:
+        """Return whether the span in which the open status was written ends before an event."""
+        end = (self._open.until if self._open is not None else None) or 0.0
+        if isinstance(event, HpaSeen):  # the last event of its time
+            return event.time >= end
+        return isinstance(event, Begun) or event.time > end
+
+    def _unchanged(self, until: float) -> Iterator[RecordedSync]:
+        """Yield the syncs that did not change the status, one period after the last one."""
+        while self._last is not None and until >= self._last + 1.5 * self._period:
+            self._last += self._period
+            self._take_until(self._last)
+            yield self._begin(self._observe(self._last))
+
+    def _status_seen(self, event: HpaSeen) -> Iterator[RecordedSync]:
+        if not self._written(event):
+            return
+        if event.until is not None:
+            self._open, self._sampled = event, True
+            return
+        self._last = event.time
+        yield self._begin(self._settle(event))
+
+    def _resolve(self, event: HpaSeen) -> Iterator[RecordedSync]:
+        """Yield the sync that wrote a status within a span of time, and those before it.
+
+        The status has the values, so the first state of the cluster that has them too is taken.
+        """
+        self._open = None
+        end = event.until or event.time
+        self._take_until(event.time)
+        at = event.time
+        while True:
+            sync = self._observe(at, event.hpa)
+            if sync.exact or not self._waiting or self._waiting[0].time > end:
+                break
+            # The pods are known at the beginning of this span: there may have been a sync, too.
+            apart = 0.5 if at == event.time else _MOST_APART
+            if self._last is not None and at >= self._last + apart * self._period:
+                self._last = at
+                yield self._begin(self._observe(at))
+            at = self._waiting[0].time
+            self._take_until(at)
+        if not sync.exact:
+            sync = self._observe(end, event.hpa)
+        self._last = sync.time
+        yield self._begin(replace(sync, within=end - event.time))
 
     def _take_until(self, time: float) -> None:
         """Take the events up to a time into the cluster."""
@@ -158,8 +214,15 @@ class Syncs:
             pods,
             absent,
             hpa.desired if hpa is not None else None,
-            self._exact(seen, hpa, now) if hpa is not None else None,
+            self._exact(seen, hpa, now) if hpa is not None and self._comparable(hpa) else None,
         )
+
+    def _comparable(self, hpa: ShownHpa) -> bool:
+        """Return whether the status has the values: a store may lack that series."""
+        if not self._sampled:
+            return True
+        pairs = zip(self._spec.metrics, hpa.metrics, strict=False)
+        return all(seen.current for metric, seen in pairs if metric.kind is MetricKind.PODS)
 
     def _exact(self, seen: Observation, hpa: ShownHpa, now: float) -> bool:
         """Return whether the controller computed the same values of its metrics of pods."""

@@ -82,12 +82,14 @@ class QueryApi:
         query: str,
         take: Take | None = None,
         read: Reading = _whole,
+        at: float | None = None,
     ) -> Answered:
         """Return the answer to one instant query; its status is 200.
 
         The session must not decompress.
 
         Args:
+            at: epoch seconds by the engine's clock; None for now.
             take: accounts for the bytes of the answer, and may make the reader wait.
             read: reads the body, within the time-out of the query.
 
@@ -96,7 +98,10 @@ class QueryApi:
             aiohttp.ClientError: the connection failed.
         """
         seconds = max(1, round(self._options.timeout))
-        request = self._request(self.url, {"query": query, "timeout": f"{seconds}s"})
+        form = {"query": query, "timeout": f"{seconds}s"}
+        if at is not None:
+            form["time"] = f"{at:.3f}"
+        request = self._request(self.url, form)
         return await self._admitted(session, request, take, read)
 
     async def series(

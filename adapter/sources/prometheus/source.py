@@ -15,7 +15,6 @@ from typing import Final
 
 import aiohttp
 import structlog
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from adapter.exposition.samples import Sample, ScrapeResult, Sink
 from adapter.sources.errors import SourceError, describe
@@ -26,13 +25,13 @@ from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.queryapi import QueryApi, pausing
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import AnswerReader
+from adapter.sources.prometheus.retries import attempts
 from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
 
-_RETRIED = frozenset({"connect", "timeout", "protocol", "truncated", "unavailable"})
 _EMPTY = "check url, tenant and matchers, and that this engine's scrapes include the exporters"
 _PARALLEL = 4
 """Queries in progress at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
@@ -189,13 +188,7 @@ class PrometheusSource:
     async def _retrying(
         self, session: aiohttp.ClientSession, state: GroupState, limit: asyncio.Timeout
     ) -> QueryAnswer:
-        attempts = AsyncRetrying(
-            stop=stop_after_attempt(self._options.retries + 1),
-            wait=wait_random_exponential(multiplier=0.2, max=2),
-            retry=retry_if_exception(_worth_another_try),
-            reraise=True,
-        )
-        return await attempts(self._query, session, state, limit)
+        return await attempts(self._options.retries)(self._query, session, state, limit)
 
     async def _query(
         self, session: aiohttp.ClientSession, state: GroupState, limit: asyncio.Timeout
@@ -262,7 +255,3 @@ def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list
         for origin, samples in newest.items()
         if any(sample.time > since for sample in samples)
     }
-
-
-def _worth_another_try(error: BaseException) -> bool:
-    return isinstance(error, SourceError) and error.reason in _RETRIED

@@ -65,6 +65,11 @@ class Day:
     load: Callable[[float], float]
     """Seconds since the start -> percent of one GPU."""
     syncs: int = 360
+    period: float = PERIOD
+    """Seconds between two syncs."""
+    settings: Mapping[str, Any] = field(
+        default_factory=lambda: {"values": {"window": 5, "collect_interval": 10}}
+    )
     hpa: dict[str, Any] = field(default_factory=manifest)
     boot: float = 120.0
     """Seconds until a new pod runs."""
@@ -75,7 +80,7 @@ class Day:
 
     def events(self) -> Iterator[Event]:
         """See the port."""
-        yield Begun(START, {"values": {"window": 5, "collect_interval": 10}})
+        yield Begun(START, self.settings)
         spec, state = from_manifest(self.hpa), HpaState()
         pods = [self._pod(index, START - 3600) for index in range(self.start)]
         running: set[str] = set()
@@ -83,7 +88,7 @@ class Day:
         yield from (PodSeen(START, pod) for pod in pods)
         yield HpaSeen(START, shown_hpa(None, None))
         for sync in range(self.syncs):
-            now = START + (sync + 1) * PERIOD
+            now = START + (sync + 1) * self.period
             for index, pod in enumerate(pods):
                 if pod.phase == "Pending" and pod.born + self.boot <= now:
                     pods[index] = self._pod(int(pod.uid), pod.born, "Running")
@@ -145,13 +150,5 @@ def write(path: Path, day: Day) -> None:
     """Write a day as ``serve --record`` does."""
     writer = RecordingWriter()
     for event in day.events():
-        match event:
-            case Begun():
-                writer.begin(event.settings, event.time)
-            case PageRead():
-                writer.page(event.result)
-            case PodSeen():
-                writer.pod(event.pod, event.time, gone=event.gone)
-            case HpaSeen():
-                writer.hpa(event.hpa, event.time, gone=event.gone)
+        writer.event(event)
     RecordingFile(path, 1 << 30).append(writer.take())

@@ -78,15 +78,15 @@ def scrape_config(port: int, jobs: Sequence[Mapping[str, object]]) -> str:
 
 
 @contextmanager
-def engine(name: str, folder: Path, config: str) -> Iterator[str]:
-    """Run an engine; yields the base URL of its query API."""
+def engine(name: str, folder: Path, config: str, *more: str) -> Iterator[str]:
+    """Run an engine, with more arguments; yields the base URL of its query API."""
     program = shutil.which(name)
     if program is None:
         pytest.skip(f"{name} is not on PATH: install Debian's package to run these tests")
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "scrape.yml"
     file.write_text(config)
-    process, url = _started(program, name, file, folder)
+    process, url = _started(program, name, file, folder, more)
     ended = threading.Event()
     flusher = threading.Thread(target=_flush, args=(urljoin(url, "/internal/force_flush"), ended))
     if name == "victoria-metrics":
@@ -109,7 +109,7 @@ def _flush(url: str, ended: threading.Event) -> None:
 
 
 def _started(
-    program: str, name: str, file: Path, folder: Path
+    program: str, name: str, file: Path, folder: Path, more: Sequence[str]
 ) -> tuple[subprocess.Popen[bytes], str]:
     """The running engine and its URL; a port that another process took meanwhile is replaced."""
     log = folder / "stderr"
@@ -117,7 +117,7 @@ def _started(
         port = _free_port()
         with log.open("wb") as stderr:
             process = subprocess.Popen(
-                [program, *_arguments(name, file, folder, port)],
+                [program, *_arguments(name, file, folder, port), *more],
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
             )

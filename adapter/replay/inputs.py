@@ -1,0 +1,114 @@
+"""What a replay reads: the file of a recording, or a store with the Prometheus query API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from adapter.catalog import Catalog
+from adapter.client.errors import ClientError
+from adapter.hpa import HpaSpec
+from adapter.process.config import ConfigError, load
+from adapter.recording.events import Recording
+from adapter.recording.reader import RecordingReader
+from adapter.recording.settings import recorded
+from adapter.replay.neededseries import ResourceNames, device_series
+from adapter.replay.storerecording import LONGEST, StoreRange, StoreRecording
+from adapter.serve.build import prometheus_options, query_groups
+from adapter.serve.ownmetrics import rows
+from adapter.settings import Settings
+from adapter.sources.errors import SourceError
+
+_TIMEOUT: Final = 60.0
+"""Seconds that a query of a long span may take, at least."""
+
+
+_OF_STORES: Final = {
+    "config": "--config",
+    "since": "--since",
+    "until": "--until",
+    "scrape_interval": "--scrape-interval",
+}
+
+
+def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
+    """Return what the options of :func:`input_options` name.
+
+    Raises:
+        ClientError: they contradict each other, or the configuration cannot be used.
+        RecordingError: a login's file cannot be used.
+    """
+    if (given["source"] is None) == (given["store"] is None):
+        raise ClientError("name what to read, with either --from FILE or --from-prometheus URL")
+    if given["source"] is not None:
+        for key, flag in _OF_STORES.items():
+            if given[key] is not None:
+                raise ClientError(f"{flag} is about a store: use it with --from-prometheus")
+        return RecordingReader(given["source"])
+    return StoreRecording(_range(given, spec), spec)
+
+
+def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
+    since = 7 * 86_400.0 if given["since"] is None else given["since"]
+    if not 0 < since <= LONGEST:
+        raise ClientError(f"--since is above {LONGEST / 86_400:g}d or 0: give a shorter time")
+    end = time.time() if given["until"] is None else given["until"]
+    settings = _settings(given)
+    built_in = Catalog()
+    catalog = built_in.extended(*rows(settings.metrics, built_in))
+    names = device_series(catalog, spec, cross_checks=settings.values.cross_checks)
+    if not names.own:
+        wanted = ", ".join(metric.name for metric in spec.metrics)
+        raise ClientError(
+            f"HPA {spec.namespace}/{spec.name} has no metric of type Pods that the catalogue "
+            f"knows: it has {wanted}; an own metric needs --config with `metrics`"
+        )
+    try:
+        options = prometheus_options(settings)
+    except SourceError as error:
+        raise ClientError(str(error)) from None
+    exact = settings.source.prometheus.exact
+    _reject_queries(options.query, catalog, {*names.own, *names.others}, exact=exact)
+    return StoreRange(
+        options=replace(options, timeout=max(options.timeout, _TIMEOUT)),
+        start=end - since,
+        end=end,
+        names=names,
+        settings=recorded(settings),
+        scrape_interval=settings.source.prometheus.scrape_interval,
+        resources=ResourceNames(settings.cluster.gpu_resources),
+        exact=exact,
+    )
+
+
+def _settings(given: Mapping[str, Any]) -> Settings:
+    flags = {
+        "source.kind": "prometheus",
+        "source.prometheus.url": given["store"],
+        "source.prometheus.scrape_interval": given["scrape_interval"],
+    }
+    try:
+        return load(given["config"], flags)
+    except ConfigError as error:
+        said = "; ".join(error.problems)
+        raise ClientError(said.replace("--prometheus-url", "--from-prometheus")) from None
+
+
+def _reject_queries(
+    queries: Mapping[str, str], catalog: Catalog, names: set[str], *, exact: bool
+) -> None:
+    """Raise ClientError if a user's query makes one of the series.
+
+    Only a selector has raw samples of the past.
+    """
+    groups = query_groups(catalog, queries, exact=exact)
+    for name in queries:
+        if names.intersection(groups.get(name, ())):
+            where = name if name.startswith("metrics.") else f"source.prometheus.query.{name}"
+            raise ClientError(
+                f"{where} is a query of your own, and a replay reads the samples of series: "
+                "remove it in --config if the store has the series, or record with "
+                "`serve --record`"
+            )
