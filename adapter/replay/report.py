@@ -90,6 +90,16 @@ class ReplayReport:
             "doubts": list(self.judgement.doubts),
             "remarks": list(study.remarks),
             "podsWithoutValue": dict(study.absent),
+            "defects": [
+                {
+                    "reason": each.reason,
+                    "about": each.about,
+                    "start": _instant(each.start),
+                    "end": _instant(each.end),
+                }
+                for each in study.defects
+            ],
+            "defectsNotListed": dict(study.defects.more),
             "recordingLosses": {**study.losses.lines, "damaged": study.losses.damaged},
         }
         if self.judgement.recommended is not None:
@@ -171,11 +181,9 @@ class ReplayReport:
             reasons = ", ".join(f"{why} {times}" for why, times in study.absent.most_common(5))
             yield f"pods without a value, by reason and summed over the syncs: {reasons}"
         losses = study.losses
-        if losses.damaged:
-            places = count(losses.damaged, "place")
-            yield f"the recording is damaged in {places}: what was there is left out"
+        yield from study.defects.lines()
         for why, times in losses.lines.items():
-            yield f"{count(times, 'line')} of the recording could not be read ({why})"
+            yield f"{count(times, 'line')} or series could not be read ({why})"
         yield from study.remarks
 
     def _variant(self, run: VariantRun) -> Json:

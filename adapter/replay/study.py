@@ -15,10 +15,13 @@ from adapter.hpa import ControllerOptions, HpaSpec, MetricKind, MetricSpec
 from adapter.hpa.podreplicas import Tolerances
 from adapter.recording.events import Losses, Recording
 from adapter.replay.agreement import Agreement, compare
+from adapter.replay.defects import Defects
 from adapter.replay.demand import RecordedDemand, demands
 from adapter.replay.divisible import Divisible, divisible
 from adapter.replay.outcome import ReplayOutcome, outcome_of
+from adapter.replay.scrutiny import Scrutiny
 from adapter.replay.simulation import Moment, SimulatedWorld, simulate
+from adapter.replay.syncdefects import note_syncs
 from adapter.replay.syncs import RecordedSync, Syncs
 from adapter.replay.variants import Tried, Variant, variants
 
@@ -81,6 +84,8 @@ class Study:
     absent: Counter[str]
     """Why pods had no value, over all syncs."""
     losses: Losses
+    defects: Defects
+    """What is missing in the recording, with its times."""
     remarks: Sequence[str] = ()
     """What the replay leaves out."""
 
@@ -93,7 +98,8 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
         RecordingError: the recording cannot be read.
     """
     reader = Syncs(spec, options.controller.sync_period)
-    syncs = list(reader.of(recording.events()))
+    defects = Defects()
+    syncs = list(reader.of(Scrutiny(spec, defects).watch(recording.events())))
     where = f"{spec.namespace}/{spec.name}"
     if not syncs:
         raise ClientError(
@@ -104,6 +110,7 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
     index, kind = _metric(spec, options.metric, reader.catalog, remarks)
     alone = replace(spec, metrics=(spec.metrics[index],))
     work = demands(spec, syncs, index, kind.highest)
+    note_syncs(syncs, work, options.controller.sync_period, defects)
     boot, boots = _boot(syncs, index, options.boot)
     limit = _limit(alone, options)
     gpus = _gpus(syncs)
@@ -135,6 +142,7 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
         runs=runs,
         absent=absent,
         losses=recording.losses,
+        defects=defects,
         remarks=remarks,
     )
 
