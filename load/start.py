@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Any, NamedTuple
 import httpx
 import yaml
 
-from load.drive import idle, percentile, split_cores
-from load.fleet import SERVICE_SIZE
+from load.drive import drive, idle, percentile, split_cores
+from load.fleet import SERVICE_SIZE, WORKLOAD_SIZE
+from load.keda import IN_FLIGHT, PACE
 from load.pki import Pki, issue
+from load.plan import Calls
 from load.process import PYTHON, Child, started, until
 from load.report import figure
-from load.servers import Exporters, Server, alone, fleet, serve_cluster, target
+from load.servers import Exporters, Server, alone, fleet, free_port, serve_cluster, target
 from load.table import Goal, Run, Table
+from load.view import TABLE
 
 SIZES = ((100, 1_000), (1_000, 10_000), (10_000, 50_000), (40_000, 150_000))
 """GPU pods, and all pods of the cluster."""
@@ -32,6 +36,8 @@ _CPU = 0.6
 _MEMORY = 500e6
 _PLOT = Path(__file__).with_name("start.png")
 _PAGE_SIZE = 500
+_OBJECTS = 1_500
+_GPU_PODS = "/apis/view.gpu-metrics-adapter.io/v1alpha1/gpupods"
 
 
 class Started(NamedTuple):
@@ -56,8 +62,15 @@ class Started(NamedTuple):
     """Seconds of one request for ``/metrics``."""
     p99: float
     """Seconds of an HPA's request while pages come in."""
+    keda_p99: float
+    """Seconds of a GetMetrics call while 1,500 ScaledObjects poll at KEDA's defaults."""
+    listed: float
+    """Seconds until `kubectl get gpupods -A` would have all pages of the table."""
+    listed_pages: int
+    lag_at_start: float
+    """Upper bound of the event loop's delay until every GPU pod had a value."""
     lag: tuple[float, float]
-    """Bounds of the event loop's delay: of 99.9 %, and of all measurements."""
+    """The same afterwards: of 99 % of the measurements, and of all."""
 
 
 class StandIn(NamedTuple):
@@ -130,6 +143,8 @@ def _measure(run: Run, gpu_pods: int, pods: int) -> Started:
         fleet(gpu_pods, run.folder, others) as exporters,
     ):
         begin = time.monotonic()
+        port = free_port()
+        listener = {"enabled": True, "host": "127.0.0.1", "port": port}
         with serve_cluster(
             pki,
             exporters,
@@ -137,13 +152,23 @@ def _measure(run: Run, gpu_pods: int, pods: int) -> Started:
             kubeconfig(api, run.folder),
             interval=INTERVAL,
             cores=core,
-            changes=alone(pki),
+            changes=alone(pki) | {"keda": listener},
         ) as server:
-            return _observe(run, begin, api, exporters, server, pods)
+            objects = min(gpu_pods // WORKLOAD_SIZE, _OBJECTS)
+            seconds = 1 if run.quick else 10
+            calls = Calls(port, objects, IN_FLIGHT, seconds, 0.5, rate=PACE * objects)
+            return _observe(run, begin, api, exporters, server, pods, calls, others)
 
 
 def _observe(
-    run: Run, begin: float, api: StandIn, exporters: Exporters, server: Server, pods: int
+    run: Run,
+    begin: float,
+    api: StandIn,
+    exporters: Exporters,
+    server: Server,
+    pods: int,
+    calls: Calls,
+    cores: Sequence[int] | None,
 ) -> Started:
     child, last = server.child, exporters.pods // SERVICE_SIZE - 1
     with server.client() as client:
@@ -152,10 +177,15 @@ def _observe(
         until(child, "every value", lambda: _values(client, range(last + 1)) == exporters.pods, 240)
         complete = time.monotonic() - begin
         peak = child.usage().peak
+        begun = client.get("/metrics").text
         api.control(f"rate/{RATE}")
         share = idle([child], (1 if run.quick else 8) * INTERVAL)[child.name]
         settled = child.usage().rss
         p99 = _requests(client, last + 1, 30 if run.quick else 600)
+        polled = drive(calls, [child], cores=cores)
+        asked = time.monotonic()
+        view_pages = _list(client)
+        viewed = time.monotonic() - asked
         api.control("rate/0")
         listed, since = api.lists(), time.monotonic()
         api.control("forget")
@@ -179,7 +209,11 @@ def _observe(
         peak_after=child.usage().peak,
         metrics=took,
         p99=p99,
-        lag=_lag(text),
+        keda_p99=polled.p99 / 1e3,
+        listed=viewed,
+        listed_pages=view_pages,
+        lag_at_start=_lag(_delays(begun))[1],
+        lag=_lag(_delays(text) - _delays(begun)),
     )
 
 
@@ -206,15 +240,31 @@ def _requests(client: httpx.Client, services: int, count: int) -> float:
     return percentile(sorted(took), 0.99)
 
 
-def _lag(text: str) -> tuple[float, float]:
-    """Upper bounds of the buckets that hold 99.9 % of the measurements, and all."""
+def _list(client: httpx.Client) -> int:
+    """Read all pages of the table of GPU pods as kubectl does; returns their number."""
+    found, token = 0, ""
+    while found == 0 or token:
+        parameters = {"limit": _PAGE_SIZE} | ({"continue": token} if token else {})
+        answer = client.get(_GPU_PODS, params=parameters, headers={"Accept": TABLE})
+        token = answer.raise_for_status().json()["metadata"].get("continue", "")
+        found += 1
+    return found
+
+
+def _delays(text: str) -> Counter[float]:
+    """Bound -> delays of the event loop up to it, since the start."""
     rows = re.findall(
         r'^gma_event_loop_lag_seconds_bucket{le="([^"]+)"} (\S+)$', text, re.MULTILINE
     )
-    counts = [(float(bound), float(count)) for bound, count in rows]
-    total = counts[-1][1]
-    most = next(bound for bound, count in counts if count >= 0.999 * total)
-    return most, next(bound for bound, count in counts if count >= total)
+    return Counter({float(bound): int(float(count)) for bound, count in rows})
+
+
+def _lag(counts: Counter[float]) -> tuple[float, float]:
+    """Upper bounds of the buckets that hold 99 % of the measurements, and all."""
+    total = max(counts.values())
+    rows = sorted(counts.items())
+    most = next(bound for bound, count in rows if count >= 0.99 * total)
+    return most, next(bound for bound, count in rows if count >= total)
 
 
 def draw(measured: list[Started], path: Path) -> None:
@@ -255,8 +305,11 @@ def table(measured: list[Started]) -> Table:
             "peak MB after",
             "p99 ms",
             "/metrics ms",
-            "loop delay ms, 99.9 %",
-            "loop delay ms, all",
+            "KEDA p99 ms",
+            "gpupods s",
+            "loop delay ms, start",
+            "later, 99 %",
+            "later, all",
         ),
         tuple(
             (
@@ -272,7 +325,9 @@ def table(measured: list[Started]) -> Table:
                 figure(each.peak_after / 1e6),
                 figure(each.p99 * 1e3),
                 figure(each.metrics * 1e3),
-                *(f"< {figure(bound * 1e3)}" for bound in each.lag),
+                figure(each.keda_p99 * 1e3),
+                f"{figure(each.listed)} ({each.listed_pages} pages)",
+                *(f"< {figure(bound * 1e3)}" for bound in (each.lag_at_start, *each.lag)),
             )
             for each in measured
         ),
@@ -294,9 +349,10 @@ def table(measured: list[Started]) -> Table:
                 largest.p99 < _P99,
             ),
             Goal(
-                "no turn of the event loop above 10 ms",
-                f"all of them below {largest.lag[1] * 1e3:.0f} ms",
-                largest.lag[1] <= _SLICE,
+                "the event loop is never delayed above 10 ms",
+                f"at the start below {largest.lag_at_start * 1e3:.0f} ms, later below "
+                f"{largest.lag[1] * 1e3:.0f} ms, 99 % below {largest.lag[0] * 1e3:.0f} ms",
+                max(largest.lag_at_start, largest.lag[1]) <= _SLICE,
             ),
         ),
         (
@@ -304,6 +360,12 @@ def table(measured: list[Started]) -> Table:
             (
                 "*Listed again*: every watch ended with 410, as after a restart of an API server "
                 "that lost its versions. *Requests/s at most* counts the requests from then on."
+            ),
+            (
+                f"*KEDA*: {_OBJECTS:,} ScaledObjects at most, each of two pods of its own, call "
+                f"GetMetrics {PACE * 60:.0f} times a minute. *gpupods*: all pages of the table, "
+                "as `kubectl get gpupods -A` reads them. *Loop delay* is measured 10 times "
+                "a second by `serve` itself, in time, not in CPU; *start* ends with every value."
             ),
         ),
     )

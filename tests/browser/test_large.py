@@ -71,8 +71,10 @@ def test_a_key_on_the_map_draws_its_ring_and_not_the_tiles(serve: Opener) -> Non
     page.press(Keys.ARROW_RIGHT)
     page.js(_COUNT)
     page.press(Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_RIGHT)
-    assert 3 <= page.js("window.calls.tiles") <= 6
-    assert page.js("document.getElementById('tile').getAttribute('aria-posinset')") == "3"
+    page.wait("document.getElementById('tile').getAttribute('aria-posinset') === '3'")
+    page.settle()
+    # Keys that arrive within one frame are drawn together.
+    assert 1 <= page.js("window.calls.tiles") <= 6
 
 
 def test_new_values_are_drawn_without_asking_the_style_sheet_again(serve: Opener) -> None:

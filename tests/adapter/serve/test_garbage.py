@@ -1,83 +1,85 @@
-"""Full collections visit new objects only, and all objects while memory grows."""
+"""Collections visit few objects: new ones that were not freed, and all after memory has grown."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-from adapter.serve.garbage import Garbage, resident
+from adapter.serve.garbage import CyclicCollector, Garbage, resident
 
 MIB = 1 << 20
 
 
-class Machine:
-    """A collection takes 10 ms for a million objects."""
+class Machine(CyclicCollector):
+    """A full collection takes 0.3 s."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.memory = 100 * MIB
-        self.objects = 10_000_000
-        self.excluded = 0
-        self.visited: list[int] = []
-        """Objects of each collection."""
+        self.difference = 0
+        self.events: list[str] = []
 
-    def collect(self) -> None:
-        self.visited.append(self.objects)
-        self.now += self.objects * 1e-8
+    def made(self) -> int:
+        return self.difference
+
+    def visit_new(self) -> None:
+        self.events.append("new")
+
+    def visit_all(self) -> None:
+        self.events.append(f"all at {self.memory // MIB}")
+        self.now += 0.3
 
     def exclude(self) -> None:
-        self.excluded += self.objects
-        self.objects = 0
+        self.events.append("exclude")
 
-    def include(self) -> None:
-        self.objects += self.excluded
-        self.excluded = 0
-
-    def run(self, garbage: Garbage, seconds: int, growth: int = 0) -> list[int]:
-        before = len(self.visited)
+    def run(self, garbage: Garbage, seconds: int, growth: int = 0) -> list[str]:
+        """Look once a second; returns what was collected."""
+        before = len(self.events)
         for _ in range(seconds):
             self.now += 1
-            self.memory += growth
-            self.objects += 1_000
+            self.memory += growth * MIB
             garbage.look()
-        return self.visited[before:]
+        found = self.events[before:]
+        assert found.count("exclude") == seconds
+        return [each for each in found if each != "exclude"]
 
 
 def made() -> tuple[Machine, Garbage]:
     machine = Machine()
-    take = machine.collect, lambda: machine.now, lambda: machine.memory
-    return machine, Garbage(*take, machine.exclude, machine.include)
+    return machine, Garbage(machine, lambda: machine.now, lambda: machine.memory)
 
 
-def test_only_objects_that_are_new_since_a_long_collection_are_visited() -> None:
+def test_objects_that_are_replaced_are_never_visited() -> None:
     machine, garbage = made()
-    first, *others = machine.run(garbage, 100)
-    assert first > 10_000_000
-    assert len(others) == 99, "at the start, at every check"
-    assert max(others) < 200_000
-    visited = machine.run(garbage, 2000)
-    assert 0 < max(visited) < 200_000
-    assert sum(visited) * 1e-8 < 2000 / 200, "half a percent of the time"
+    assert machine.run(garbage, 1000) == []
 
 
-def test_at_the_start_all_objects_are_visited_after_memory_doubled() -> None:
+def test_new_objects_are_visited_before_they_are_excluded_if_few_were_freed() -> None:
     machine, garbage = made()
-    visited = machine.run(garbage, 115, growth=3 * MIB)
-    every = [number for number, seen in enumerate(visited) if seen > 10_000_000]
-    assert len(every) == 3, "at 100 MiB, above 200 MiB and above 400 MiB"
+    machine.difference = 1000
+    assert machine.run(garbage, 2) == ["new", "new"]
+    assert machine.events[-2:] == ["new", "exclude"]
 
 
-def test_all_objects_are_visited_while_memory_grows() -> None:
+def test_at_the_start_memory_has_to_double_and_to_grow_by_256_mebibytes() -> None:
     machine, garbage = made()
-    machine.run(garbage, 120, growth=3 * MIB)
-    every = [seen for seen in machine.run(garbage, 12, growth=120 * MIB) if seen > 10_000_000]
-    assert len(every) >= 4
-    machine.run(garbage, 10)
-    machine.memory += 31 * MIB
-    assert max(machine.run(garbage, 10), default=0) < 1_000_000
+    assert machine.run(garbage, 115, growth=10) == ["all at 360", "all at 730"]
 
 
-def test_an_excluded_cycle_is_freed_once_memory_has_grown() -> None:
+def test_later_a_quarter_is_enough_and_never_less_than_32_mebibytes() -> None:
+    machine, garbage = made()
+    machine.run(garbage, 120)
+    wanted = ["all at 133", "all at 169", "all at 214", "all at 268", "all at 337"]
+    assert machine.run(garbage, 100, growth=3) == wanted
+
+
+def test_a_full_collection_takes_a_tenth_of_the_time_at_most() -> None:
+    machine, garbage = made()
+    machine.run(garbage, 120)
+    assert len(machine.run(garbage, 30, growth=1000)) <= 10
+
+
+def test_cycles_are_freed_soon_if_they_are_new_and_after_growth_if_they_are_excluded() -> None:
     program = """
 import gc
 from adapter.serve import garbage
@@ -85,18 +87,30 @@ memory, now = 0, 1e9
 collector = garbage.take_over()
 collector._memory, collector._clock = lambda: memory, lambda: now
 class Node: pass
-nodes = [Node() for _ in range(100_000)]
-for node in nodes:
-    node.self = node
-gc.freeze()
-del nodes, node
-count = len(gc.get_objects(2)) + gc.get_freeze_count()
+def cycles():
+    nodes = [Node() for _ in range(1000)]
+    for node in nodes:
+        node.self = node
+    return nodes
+def alive():
+    gc.unfreeze()
+    return sum(isinstance(each, Node) for each in gc.get_objects())
+cycles()
+assert alive() == 1000
+collector.look()
+assert alive() == 0, "new"
+nodes = cycles()
+collector.look()
+assert gc.get_freeze_count() >= 1000
+del nodes
 now += 1e6
 collector.look()
-assert gc.get_freeze_count() >= 100_000, "excluded"
+gc.freeze()
+assert alive() == 1000, "excluded"
+gc.freeze()
 memory, now = 1 << 40, now + 1e6
 collector.look()
-assert len(gc.get_objects()) + gc.get_freeze_count() <= count - 100_000
+assert alive() == 0
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
