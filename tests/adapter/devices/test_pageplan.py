@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.cluster.pod import PodRef
+from adapter.devices import pageplan
 from adapter.devices.history import history
 from adapter.devices.series import DeviceSeries
 from adapter.exposition.page import LabelMemo, parse
@@ -222,3 +223,16 @@ def test_samples_of_a_known_layout_are_made_when_they_are_asked_for() -> None:
     assert read.samples[:3] == plain.samples[:3]
     assert read.samples == plain.samples
     assert type(read.samples[0].value) is type(plain.samples[0].value)
+
+
+def test_few_fields_and_rows_of_plans_are_kept() -> None:
+    row = pageplan._row((0,), ())
+    for number in range(1, 9000):
+        pageplan._row((number,), ())
+    assert pageplan._row.cache_info().currsize == 8192
+    assert pageplan._row((0,), ()) is not row
+    numbers = pageplan._numbers(())
+    for number in range(1, 1000):
+        pageplan._numbers((None,) * number)
+    assert pageplan._numbers.cache_info().currsize == 512
+    assert pageplan._numbers(()) is not numbers

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from adapter.exposition.limits import SERVER
+from adapter.exposition import pagelayout
+from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.exposition.page import LabelMemo, Page, parse
 
 WANTED: Final = frozenset(("m", "w", "c"))
@@ -89,3 +90,23 @@ def test_a_layout_is_not_kept_for_server_pages() -> None:
         read = parse(b'm{a="1"} 5\n', time=1.0, memo=memo, limits=SERVER)
     assert memo.layouts.layout is None
     assert isinstance(read.samples, list)
+
+
+def test_a_layout_is_not_kept_for_large_pages() -> None:
+    memo = LabelMemo()
+    page = b'm{a="1"} 5\n' + b"#" * EXPORTER.large + b"\n"
+    for _ in range(3):
+        assert len(parse(page, time=1.0, memo=memo).samples) == 1
+    assert memo.layouts.layout is None
+
+
+def test_few_layouts_are_shared() -> None:
+    def shared(number: int) -> tuple[Any, ...]:
+        return pagelayout._shared(tuple([number]))  # noqa: C409 - each call has its own
+
+    first = shared(0)
+    assert shared(0) is first
+    for number in range(1, 1000):
+        shared(number)
+    assert pagelayout._shared.cache_info().currsize == 512
+    assert shared(0) is not first

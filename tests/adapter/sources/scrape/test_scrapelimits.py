@@ -121,3 +121,23 @@ def test_a_single_namespace_keeps_the_memory_of_its_pages() -> None:
     assert reserved[:31] == [100] * 31
     assert reserved[31:] == [0] * 9
     assert made.reserve("a", 100) == 100
+
+
+async def test_one_large_and_one_small_page_are_parsed_at_the_same_time() -> None:
+    made = room()
+    large, small = made.limits.large, made.limits.large - 1
+    parsing: list[int] = []
+    most = 0
+
+    async def parse(size: int) -> None:
+        nonlocal most
+        async with made.reading(size):
+            parsing.append(size)
+            assert parsing.count(size) == 1
+            most = max(most, len(parsing))
+            await asyncio.sleep(0)
+            parsing.remove(size)
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(parse(size) for size in (large, small) * 20))
+    assert most == 2

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapter.sources.scrape.client import _address
 from adapter.sources.scrape.target import due, phase_of
 
 _URLS = [f"http://10.{i // 256}.{i % 256}.1:9400/metrics" for i in range(1250)]
@@ -50,3 +51,14 @@ BACK_OFF = [(0, 5), (1, 5), (2, 10), (3, 20), (4, 40), (5, 60), (50, 60)]
 @pytest.mark.parametrize(("failures", "wait"), BACK_OFF)
 def test_the_wait_doubles_after_the_second_failure(failures: int, wait: float) -> None:
     assert due(1000.0, 0.0, 5.0, failures, 60.0) - 1000.0 == wait
+
+
+def test_the_oldest_address_is_parsed_again() -> None:
+    first = _address(_URLS[0])
+    assert _address(_URLS[0]) is first
+    for number in range(8192):
+        _address(f"http://10.0.0.1:{number}/metrics")
+    assert _address.cache_info().currsize == 8192
+    again = _address(_URLS[0])
+    assert again is not first
+    assert again == first
