@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from tests.docs.bounds.connections import CONNECTIONS, REQUESTS
 from tests.docs.bounds.pages import PAGES, STORED
 from tests.docs.bounds.row import Line, Row, Rows, forms, lines, numbers
 
@@ -16,6 +17,8 @@ TESTS: Final = Path(__file__).parents[1]
 SECTIONS: Final[dict[str, Rows]] = {
     "Pages and scrapes": PAGES,
     "Stored samples and devices": STORED,
+    "Connections": CONNECTIONS,
+    "Requests, identities and selectors": REQUESTS,
 }
 LINES: Final = [line for line in lines() if line.section in SECTIONS]
 

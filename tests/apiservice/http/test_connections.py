@@ -259,3 +259,19 @@ def test_a_few_addresses_that_use_up_the_rate_leave_one_for_an_address_that_is_n
             newcomers += handshakes.admitted(f"10.1.0.{step // 50}")
     assert newcomers == 20
     assert admitted <= 40 * 20 + 80, "the rate of all addresses holds"
+
+
+def test_the_address_that_is_silent_for_longest_is_forgotten() -> None:
+    clock = Clock()
+    handshakes = Handshakes(ServingOptions(handshakes_per_second=8000), ServingStats(), clock)
+    assert sum(handshakes.admitted("10.0.0.1") for _ in range(5000)) == 4000
+    for number in range(4096):
+        assert handshakes.admitted(f"10.1.{number >> 8}.{number & 255}")
+    assert handshakes.admitted("10.0.0.1")
+
+    handshakes.proven("10.0.0.2")
+    for number in range(256):
+        handshakes.proven(f"10.2.0.{number}")
+    assert len(handshakes._proxies) == 256
+    clock.now += 2
+    assert sum(handshakes.admitted("10.0.0.2") for _ in range(5000)) == 4000, "as a stranger's"

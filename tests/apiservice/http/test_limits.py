@@ -324,6 +324,24 @@ def test_a_patient_reader_gets_a_large_answer_whole(run: Run) -> None:
     run(body)
 
 
+def test_a_client_that_does_not_let_its_connection_close_is_cut_off(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apiservice.http.protocol._CLOSING_GRACE", 0.1)
+
+    async def body() -> None:
+        async with serving(_large) as server, connected(server) as wire:
+            wire.writer.transport.pause_reading()  # type: ignore[attr-defined]  # typed as a WriteTransport
+            await wire.send(b"GET /large HTTP/1.0\r\nHost: h\r\n\r\n")
+            async with asyncio.timeout(60):
+                while not server.stats.refused:  # noqa: ASYNC110 - the server has no event for it
+                    await asyncio.sleep(0.01)
+            assert server.stats.refused == {"slow-goodbye": 1}
+            wire.writer.transport.abort()
+
+    run(body)
+
+
 def test_too_many_pipelined_requests_end_the_connection(run: Run) -> None:
     async def body() -> None:
         async with serving(max_pipelined=3) as server, connected(server) as wire:

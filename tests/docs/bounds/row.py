@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from tests.docs.test_limits import PAGE
 
@@ -36,6 +37,11 @@ def row(*bounds: float, by: str | tuple[str, ...]) -> Row:
 def untested(*bounds: float, reason: str) -> Row:
     """Return a row that no test can exceed."""
     return Row(bounds, (), reason)
+
+
+def default(call: Callable[..., Any], name: str) -> float:
+    """Return the default of a parameter."""
+    return float(inspect.signature(call).parameters[name].default)
 
 
 class Line(NamedTuple):
