@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from tests.docs.bounds.apis import DELEGATES, KEDA, VIEW
 from tests.docs.bounds.connections import CONNECTIONS, REQUESTS
 from tests.docs.bounds.pages import PAGES, STORED
 from tests.docs.bounds.row import Line, Row, Rows, forms, lines, numbers
@@ -19,6 +20,9 @@ SECTIONS: Final[dict[str, Rows]] = {
     "Stored samples and devices": STORED,
     "Connections": CONNECTIONS,
     "Requests, identities and selectors": REQUESTS,
+    "Delegates": DELEGATES,
+    "The view API": VIEW,
+    "KEDA's scaler": KEDA,
 }
 LINES: Final = [line for line in lines() if line.section in SECTIONS]
 

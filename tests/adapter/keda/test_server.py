@@ -377,6 +377,32 @@ async def test_connections_beyond_the_limit_are_closed_and_later_ones_find_room(
                 await asyncio.sleep(0.05)
 
 
+async def test_a_connection_that_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapter.keda.server._HANDSHAKE", 0.2)
+    async with listening(Cluster()) as server, asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection("localhost", server.port)
+        while await reader.read(1000):
+            pass
+        writer.close()
+
+
+async def test_a_connection_without_a_call_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapter.keda.server._IDLE", 0.2)
+    async with listening(Cluster()) as server, connected(server) as client:
+        await client.spec()
+        async with asyncio.timeout(60):
+            await client.channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
+        assert (await client.spec()) is not None, "over a new connection"
+
+
+async def test_a_call_with_long_headers_is_rejected(scene: Scene) -> None:
+    call: Any = scene.client.channel.unary_unary(f"/{NAME}/GetMetricSpec")
+    code, _ = await refused(call(b"", metadata=[("x-long", "x" * 20_000)]))
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert scene.server.stats.calls == {}
+    await scene.client.spec()
+
+
 async def _served(server: KedaServer) -> bool:
     async with connected(server) as client:
         try:

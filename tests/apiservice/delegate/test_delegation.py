@@ -373,6 +373,26 @@ async def test_a_hanging_delegate_holds_up_nobody_else(
     assert hanging.in_flight == 0
 
 
+async def test_a_delegate_that_never_shakes_hands_is_left(
+    other: OtherServer, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apiservice.delegate.transport._CONNECT", 0.2)
+    known = other.delegate(stack)
+    await known.refresh()
+    held: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    mute = other.delegate(stack, url=f"https://127.0.0.1:{port}", timeout=60.0)
+    mute._listings = known._listings
+    async with silent, serving(mute, read=False) as world:
+        found = await world.get(HTTP)
+        for writer in held:
+            writer.close()
+    assert found.status_code == 503
+    assert "no connection in time" in found.json()["message"]
+    assert mute.outcomes == {"timeout": 1}
+
+
 async def test_a_failed_discovery_keeps_the_last_list_and_is_logged_once(
     other: OtherServer, stack: AsyncExitStack
 ) -> None:

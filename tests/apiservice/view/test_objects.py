@@ -115,6 +115,16 @@ async def test_an_unknown_name_is_answered_with_the_nearest(served: Served) -> N
     }
 
 
+async def test_only_names_next_to_an_unknown_one_are_compared_with_it(served: Served) -> None:
+    served.boards.things = {Key("", f"a{number:03}"): Thing(1) for number in range(250)}
+    served.boards.things |= {Key("", "Board-east"): Thing(1), Key("", "zz"): Thing(1)}
+    answer = await served.get("boards/board-east")
+    assert answer.json()["message"] == f'boards.{GROUP} "board-east" not found'
+    del served.boards.things[Key("", "a249")]
+    answer = await served.get("boards/board-east")
+    assert answer.json()["message"].endswith('did you mean "Board-east"?')
+
+
 async def test_the_nearest_names_are_of_the_same_namespace(served: Served) -> None:
     served.lamps.things[Key("other", "porch")] = Thing()
     answer = await served.get("namespaces/ns/lamps/porches")

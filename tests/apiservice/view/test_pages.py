@@ -232,6 +232,29 @@ async def test_a_list_beyond_the_bound_is_refused_with_what_to_do(
     assert "larger than 1 MiB: set limit to receive it in pages" in answer.json()["message"]
 
 
+async def test_a_long_list_waits_for_its_turn_and_a_short_one_does_not(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = 0
+
+    async def wait(*_: object) -> None:
+        nonlocal waiting
+        waiting += 1
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("apiservice.wire.largeanswers.LargeAnswers.answer", wait)
+    many(served, 65)
+    long = asyncio.create_task(served.get("boards"))
+    answer = await served.get("boards?limit=64")
+    assert len(answer.json()["items"]) == 64
+    async with asyncio.timeout(60):
+        while not waiting:  # noqa: ASYNC110 - it has no event for it
+            await asyncio.sleep(0)
+    assert not long.done()
+    long.cancel()
+    await asyncio.gather(long, return_exceptions=True)
+
+
 @pytest.mark.parametrize("accept", ["application/json", TABLE])
 async def test_others_have_turns_while_a_long_list_is_made(served: Served, accept: str) -> None:
     many(served, 10_000)
