@@ -41,7 +41,8 @@ FIELDS: tuple[Field, ...] = (
     Field("DCGM_FI_DEV_POWER_USAGE", "gauge", 60, 690, False),
     Field("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", 1e9, 2e9, True),
     Field("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", 0, 0, True),
-    Field(UTIL, "gauge", 0, 100, True),
+    # Never 0: with active engines that is a contradiction, and `serve` leaves the value out.
+    Field(UTIL, "gauge", 1, 100, True),
     Field("DCGM_FI_DEV_MEM_COPY_UTIL", "gauge", 0, 100, True),
     Field("DCGM_FI_DEV_ENC_UTIL", "gauge", 0, 0, True),
     Field("DCGM_FI_DEV_DEC_UTIL", "gauge", 0, 0, True),

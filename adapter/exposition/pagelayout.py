@@ -26,8 +26,9 @@ _NO_NAME: Final = b"# \t\r\v\f"
 
 _NUMBER: Final = re.compile(rb"} ([^\n]*)")
 """The number of a line with labels."""
-_WITHOUT_LABELS: Final = re.compile(rb"^[^#\s{][^\n{]*$", re.MULTILINE)
-"""A line with a number and without labels."""
+_WITHOUT_LABELS: Final = re.compile(rb"\n[^#\s{][^\n{]*+(?!{)")
+"""A line with a number and without labels, after a line feed. With ``^`` the search takes seven
+times as long."""
 
 
 class _Lines(NamedTuple):
@@ -188,7 +189,7 @@ class LayoutMemo:
         """
         self.layout = None
         regular = samples and not rejects.keys() - {DUPLICATE_LABEL}
-        take_apart = _by_lines if _WITHOUT_LABELS.search(page) else _by_labels
+        take_apart = _by_lines if _WITHOUT_LABELS.search(b"\n" + page) else _by_labels
         lines = take_apart(page) if regular else None
         before, self._digest = self._digest, lines.digest if lines else None
         if lines is None or lines.digest != before:

@@ -35,6 +35,11 @@ pods takes 0.7 s of CPU if no client has asked for their values in the meantime,
 counted less often.
 """
 _PODS: Final = 10_000
+_SHARE: Final = 20
+"""A shorter time is at least so many times as long as the last count took."""
+_UNREADY: Final = 30.0
+"""Seconds from the start for which the first count waits until the process is ready: until then the
+CPU has pages to read."""
 _KEPT: Final = 16
 """Pods that are looked at in one snapshot. Each page brings another, whose first use costs a copy
 of the table of exporters."""
@@ -104,13 +109,16 @@ class Coverage:
 
     async def run(self) -> None:
         """Count until cancelled."""
-        pause = _FIRST
+        pause, clock = _FIRST, asyncio.get_running_loop().time
+        if not self._ready():
+            await self._sleep(_UNREADY, ready=False)
         while True:
-            ready = self._ready()
+            ready, begun = self._ready(), clock()
             if self._pods.synced:
                 await self.look()
                 counted = self.last.pods if self.last else 0
-                pause = min(2 * pause, _LAST * max(1.0, counted / _PODS))
+                longest = _LAST * max(1.0, counted / _PODS)
+                pause = min(max(2 * pause, _SHARE * (clock() - begun)), longest)
             if ready and self.last is not None:
                 self._report(self.last)
             await self._sleep(pause, ready=ready)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from adapter.serve.coverage import Counted, Coverage
@@ -81,7 +82,12 @@ def test_a_pod_that_has_just_started_causes_no_warning() -> None:
     assert [line["log_level"] for line in watched.lines()] == ["warning"]
 
 
-async def test_no_count_is_reported_before_the_process_is_ready() -> None:
+@pytest.mark.parametrize("patience", [0, 3600])
+async def test_no_count_is_reported_before_the_process_is_ready(
+    patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages come first: a process that will soon be ready does not count yet."""
+    monkeypatch.setattr("adapter.serve.coverage._UNREADY", patience)
     world = World(make_pod("a", node="n1"))
     ready, reported = False, asyncio.Event()
 
@@ -98,7 +104,11 @@ async def test_no_count_is_reported_before_the_process_is_ready() -> None:
         report=report,
     )
     task = asyncio.create_task(coverage.run())
-    await settled(lambda: coverage.last is not None)
+    if patience:
+        await asyncio.sleep(0.1)
+        assert coverage.last is None
+    else:
+        await settled(lambda: coverage.last is not None)
     assert not reported.is_set()
     ready = True
     await asyncio.wait_for(reported.wait(), 30)
