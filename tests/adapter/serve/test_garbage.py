@@ -61,9 +61,15 @@ def test_new_objects_are_visited_before_they_are_excluded_if_few_were_freed() ->
     assert machine.events[-2:] == ["new", "exclude"]
 
 
-def test_at_the_start_memory_has_to_double_and_to_grow_by_256_mebibytes() -> None:
+def test_at_the_start_memory_has_to_grow_by_512_mebibytes() -> None:
     machine, garbage = made()
-    assert machine.run(garbage, 115, growth=10) == ["all at 360", "all at 730"]
+    assert machine.run(garbage, 115, growth=10) == ["all at 620", "all at 1140"]
+
+
+def test_later_growth_counts_from_the_end_of_the_start() -> None:
+    machine, garbage = made()
+    assert machine.run(garbage, 120, growth=4) == []
+    assert machine.run(garbage, 100, growth=2) == ["all at 726"], "a quarter above 580"
 
 
 def test_later_a_quarter_is_enough_and_never_less_than_32_mebibytes() -> None:
