@@ -40,20 +40,20 @@ _OPTIONS: Final = joined(
         "--from",
         "source",
         type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Recording, as `serve --record` writes it.",
+        metavar="PATH",
+        help="Recording, as `serve --record` writes it, or a folder of saved pages.",
     ),
     click.option(
         "--from-prometheus",
         "store",
         metavar="URL",
-        help="Read a store with the Prometheus query API instead.",
+        help="Store with the Prometheus query API, to read instead.",
     ),
     click.option(
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Configuration of `serve`, for the login of the store and the settings of values.",
+        help="Configuration of `serve`: the login of the store, and the settings of values.",
     ),
     click.option(
         "--since",
@@ -71,6 +71,6 @@ _OPTIONS: Final = joined(
         "--scrape-interval",
         type=DURATION,
         metavar="TIME",
-        help="Time between two scrapes of an exporter by the store [15s].",
+        help="Time between two scrapes by the store, or two saved pages [15s, or as saved].",
     ),
 )

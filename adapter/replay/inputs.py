@@ -9,23 +9,26 @@ from typing import Any, Final
 
 from adapter.catalog import Catalog
 from adapter.client.errors import ClientError
+from adapter.cluster.manifest import PodDecoder
 from adapter.hpa import HpaSpec
 from adapter.process.config import ConfigError, load
 from adapter.recording.events import Recording
 from adapter.recording.reader import RecordingReader
 from adapter.recording.settings import recorded
 from adapter.replay.neededseries import ResourceNames, device_series
-from adapter.replay.storerecording import LONGEST, StoreRange, StoreRecording
+from adapter.replay.savedpages import SavedPages
+from adapter.replay.storerecording import LONGEST, StoreRecording
+from adapter.replay.storespans import StoreRange
 from adapter.serve.build import prometheus_options, query_groups
 from adapter.serve.ownmetrics import rows
 from adapter.settings import Settings
 from adapter.sources.errors import SourceError
 
-_TIMEOUT: Final = 60.0
+_TIMEOUT: Final = 30.0
 """Seconds that a query of a long span may take, at least."""
 
 
-_OF_STORES: Final = {
+_FLAGS: Final = {
     "config": "--config",
     "since": "--since",
     "until": "--until",
@@ -41,13 +44,31 @@ def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
         RecordingError: a login's file cannot be used.
     """
     if (given["source"] is None) == (given["store"] is None):
-        raise ClientError("name what to read, with either --from FILE or --from-prometheus URL")
-    if given["source"] is not None:
-        for key, flag in _OF_STORES.items():
-            if given[key] is not None:
-                raise ClientError(f"{flag} is about a store: use it with --from-prometheus")
-        return RecordingReader(given["source"])
-    return StoreRecording(_range(given, spec), spec)
+        raise ClientError("name what to read, with either --from PATH or --from-prometheus URL")
+    source = given["source"]
+    if source is None:
+        return StoreRecording(_range(given, spec), spec)
+    folder = source.is_dir()
+    for key in ("since", "until") if folder else _FLAGS:
+        if given[key] is not None:
+            raise ClientError(f"{_FLAGS[key]} is about a store: use it with --from-prometheus")
+    return _saved(given) if folder else RecordingReader(source)
+
+
+def _saved(given: Mapping[str, Any]) -> SavedPages:
+    def settings(interval: float) -> Mapping[str, Any]:
+        apart = given["scrape_interval"] or max(1.0, interval)
+        return recorded(_loaded(given, {**scraped, "source.scrape.interval": apart}))
+
+    scraped = {"source.kind": "scrape"}
+    first = _loaded(given, scraped)
+    decoder = PodDecoder(first.cluster.gpu_resources)
+    return SavedPages(given["source"], settings, _catalog(first), decoder)
+
+
+def _catalog(settings: Settings) -> Catalog:
+    built_in = Catalog()
+    return built_in.extended(*rows(settings.metrics, built_in))
 
 
 def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
@@ -55,9 +76,15 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
     if not 0 < since <= LONGEST:
         raise ClientError(f"--since is above {LONGEST / 86_400:g}d or 0: give a shorter time")
     end = time.time() if given["until"] is None else given["until"]
-    settings = _settings(given)
-    built_in = Catalog()
-    catalog = built_in.extended(*rows(settings.metrics, built_in))
+    settings = _loaded(
+        given,
+        {
+            "source.kind": "prometheus",
+            "source.prometheus.url": given["store"],
+            "source.prometheus.scrape_interval": given["scrape_interval"],
+        },
+    )
+    catalog = _catalog(settings)
     names = device_series(catalog, spec, cross_checks=settings.values.cross_checks)
     if not names.own:
         wanted = ", ".join(metric.name for metric in spec.metrics)
@@ -72,7 +99,7 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
     exact = settings.source.prometheus.exact
     _reject_queries(options.query, catalog, {*names.own, *names.others}, exact=exact)
     return StoreRange(
-        options=replace(options, timeout=max(options.timeout, _TIMEOUT)),
+        options=replace(options, timeout=max(options.timeout, _TIMEOUT), retries=1),
         start=end - since,
         end=end,
         names=names,
@@ -83,12 +110,7 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
     )
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
-    flags = {
-        "source.kind": "prometheus",
-        "source.prometheus.url": given["store"],
-        "source.prometheus.scrape_interval": given["scrape_interval"],
-    }
+def _loaded(given: Mapping[str, Any], flags: Mapping[str, object]) -> Settings:
     try:
         return load(given["config"], flags)
     except ConfigError as error:

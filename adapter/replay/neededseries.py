@@ -73,17 +73,20 @@ def _names(catalog: Catalog, fields: Collection[str]) -> set[str]:
     return {each.series for each in catalog.spellings.values() if each.field.name in fields}
 
 
-def selector(names: Sequence[str], matchers: Mapping[str, str], more: str = "") -> str:
+def selector(
+    names: Sequence[str], matchers: Mapping[str, str | Sequence[str]], more: str = ""
+) -> str:
     """Return the PromQL selector of these series.
 
     Args:
         names: series names.
-        matchers: label -> value, or ``a|b`` for several.
+        matchers: label -> value, or regular expressions of which one matches.
         more: further matchers.
     """
     parts = [f'__name__=~"{"|".join(names)}"'] if len(names) != 1 else []
     for label, value in matchers.items():
-        parts.append(f'{label}=~"{_text(value)}"' if "|" in value else f'{label}="{_text(value)}"')
+        operator, text = ("=", value) if isinstance(value, str) else ("=~", "|".join(value))
+        parts.append(f'{label}{operator}"{_text(text)}"')
     inside = ",".join((*parts, *((more,) if more else ())))
     name = names[0] if len(names) == 1 else ""
     return f"{name}{{{inside}}}" if inside else name
@@ -116,11 +119,9 @@ class ResourceNames:
         )
 
     @property
-    def matcher(self) -> str:
-        """A regular expression of the names that kube-state-metrics writes."""
-        return "|".join(
-            sanitized(text) + (".*" if open_ended else "") for text, open_ended in self._known
-        )
+    def matchers(self) -> list[str]:
+        """Regular expressions of the names that kube-state-metrics writes."""
+        return [sanitized(text) + (".*" if open_ended else "") for text, open_ended in self._known]
 
     def find(self, written: str) -> str | None:
         """Return the resource's name; None if it is not one of a GPU."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 from adapter.hpa import HpaSpec
 from adapter.recording.events import (
@@ -23,13 +22,12 @@ from adapter.recording.events import (
     RecordingError,
     Stretch,
 )
-from adapter.replay import neededseries as series
-from adapter.replay.neededseries import NeededSeries, ResourceNames, lacking, selector
+from adapter.replay.neededseries import lacking
 from adapter.replay.storedpages import pages
 from adapter.replay.storedpods import StoredPods, StoredStatus
 from adapter.replay.storequeries import StoredSeries, StoredSpan, StoreQueries
+from adapter.replay.storespans import SpanReader, StoreRange
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.options import PrometheusOptions
 
 SPAN: Final = 3600.0
 """Seconds of one query, at most."""
@@ -41,29 +39,13 @@ MOST_SAMPLES: Final = 200_000_000
 """Samples of a replay, at most."""
 _HALVED: Final = frozenset({"too_large", "timeout", "query", "truncated"})
 """Failures that a shorter span may not have."""
+_LATE: Final = 2
+"""Time-outs in succession after which the store counts as too slow."""
 NO_STATE: Final = "no_cluster_state"
 PARTIAL: Final = "partial_answer"
 _GAP: Final = 4
 """Scrapes of kube-state-metrics that may be missing before its state is not known any more."""
 _LEAST_GAP: Final = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class StoreRange:
-    """What to read from a store."""
-
-    options: PrometheusOptions
-    """Address, login and limits."""
-    start: float
-    """Epoch seconds."""
-    end: float
-    names: NeededSeries
-    settings: Mapping[str, Any]
-    """The settings that values depend on."""
-    scrape_interval: float
-    resources: ResourceNames
-    exact: bool = False
-    """Query each series by its own name."""
 
 
 class StoreRecording:
@@ -99,6 +81,7 @@ class _Reading:
         except SourceError as error:
             raise RecordingError(str(error)) from None
         self.url = self._queries.url
+        self._spans = SpanReader(self._queries, wanted, spec)
         self._pods = StoredPods(wanted.resources)
         self._status = StoredStatus(spec)
         self._span = SPAN
@@ -116,60 +99,23 @@ class _Reading:
         await self._queries.close()
 
     def events(self, runner: asyncio.Runner) -> Iterator[Event]:
-        at, end = self._wanted.start, self._wanted.end
+        at, end, late = self._wanted.start, self._wanted.end, 0
         while at < end:
             until = min(at + self._span, end)
             try:
-                found = runner.run(self._read(at, until))
+                found = runner.run(self._spans.read(at, until))
             except SourceError as error:
-                if error.reason not in _HALVED or self._span <= _SHORTEST:
+                late = late + 1 if error.reason == "timeout" else 0
+                if error.reason not in _HALVED or self._span <= _SHORTEST or late > _LATE:
                     raise
                 self._span /= 2
                 continue
+            late = 0
             yield from self._take(found, at, until)
             self._queries.turn()
             at = until
         yield from self._flush(None)
         self._complain()
-
-    async def _read(self, start: float, end: float) -> Mapping[str, StoredSpan]:
-        """Return what the store has of a span: of the HPA, the owners, the pods and the devices."""
-        wanted, spec = self._wanted, self._spec
-        more = wanted.options.matchers
-        where = {"namespace": spec.namespace}
-        hpa = selector(series.STATUS, {**where, "horizontalpodautoscaler": spec.name}, more)
-        found = {
-            "hpa": await self._queries.read(hpa, start, end),
-            "owners": await self._queries.read(selector((series.OWNERS,), where, more), start, end),
-        }
-        gpus = selector((series.REQUESTS,), {"resource": wanted.resources.matcher}, more)
-        found["requests"] = await self._queries.read(gpus, start, end)
-        namespaces = self._namespaces(found["requests"])
-        pods = selector(series.PODS, {"namespace": "|".join(namespaces)}, more)
-        found["pods"] = await self._queries.read(pods, start, end)
-        found["devices"] = devices = StoredSpan()
-        if found["pods"].all_series:
-            for expression in self._devices():
-                some = await self._queries.read(expression, start, end)
-                devices.all_series += some.all_series
-                devices.rejects += some.rejects
-                devices.partial = devices.partial or some.partial
-        return found
-
-    def _namespaces(self, requests: StoredSpan) -> list[str]:
-        """Return the namespaces whose pods may share a GPU with those of the HPA."""
-        rows = [row.labels for row in requests.all_series]
-        own = self._spec.namespace
-        nodes = {labels.get("node") for labels in rows if labels.get("namespace") == own} - {None}
-        others = {labels.get("namespace", "") for labels in rows if labels.get("node") in nodes}
-        return sorted({own, *others})
-
-    def _devices(self) -> list[str]:
-        names = self._wanted.names.own + self._wanted.names.others
-        more = self._wanted.options.matchers
-        if not self._wanted.exact:
-            return [selector(names, {}, more)]
-        return [selector((name,), {}, more) for name in names]
 
     def _take(self, found: Mapping[str, StoredSpan], start: float, end: float) -> Iterator[Event]:
         """Yield the events of a span, in the order of time."""
@@ -191,7 +137,7 @@ class _Reading:
             yield from self._flush(None)
             yield Missed(end, Stretch(start, end, PARTIAL, partial))
             return
-        known = self._requested(found)
+        known = self._spans.pods(found)
         pods, status = known, found["hpa"].all_series
         scrapes = sorted({time for row in (*pods, *status) for time, _ in row.points})
         breaks = list(self._breaks(scrapes))
@@ -240,17 +186,6 @@ class _Reading:
             count = bisect_right(self._waiting, until, key=lambda event: event.time)
         ready, self._waiting = self._waiting[:count], self._waiting[count:]
         yield from ready
-
-    def _requested(self, found: Mapping[str, StoredSpan]) -> list[StoredSeries]:
-        """Return the series of the HPA's namespace, and of the pods elsewhere that have a GPU."""
-        own = self._spec.namespace
-        requests = found["requests"].all_series
-        holders = {row.labels.get("uid") for row in requests}
-        return [
-            row
-            for row in (*found["pods"].all_series, *requests)
-            if row.labels.get("namespace") == own or row.labels.get("uid") in holders
-        ]
 
     def _complain(self) -> None:
         """Raise RecordingError if something that a replay needs is missing in all spans."""

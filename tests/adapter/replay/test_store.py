@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from email.message import Message
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -82,12 +83,14 @@ def test_a_store_gives_the_table_of_the_recording(folder: Path, tmp_path: Path) 
 
 
 @contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
-    """A server that gives one answer to every request."""
+def answering(status: int, body: bytes, seen: list[Message] | None = None) -> Iterator[str]:
+    """A server that gives one answer to every request, and keeps the requests' headers."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
+            if seen is not None:
+                seen.append(self.headers)
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -135,6 +138,20 @@ def test_a_store_that_cannot_be_used_is_one_line(
     assert done.output.count("\n") == 1
 
 
+def test_the_login_of_the_configuration_is_used(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("opaque")
+    store = {"bearer_token_file": str(tmp_path / "token"), "tenant": "team"}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"source": {"prometheus": store}}))
+    seen: list[Message] = []
+    with answering(200, matrix(), seen) as url:
+        config = ("--config", str(tmp_path / "config.yaml"), "--since", "1h")
+        replay(folder, "--from-prometheus", url, *config)
+    assert seen
+    for headers in seen:
+        assert headers["Authorization"] == "Bearer opaque"
+        assert headers["X-Scope-OrgID"] == "team"
+
+
 def test_an_unreachable_store_is_one_line(folder: Path) -> None:
     done = of_store(folder, "http://127.0.0.1:1")
     assert done.code == 2
@@ -145,8 +162,8 @@ def test_an_unreachable_store_is_one_line(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "name what to read, with either --from FILE or --from-prometheus URL"),
-        (("--from", "x", "--from-prometheus", "y"), "either --from FILE or --from-prometheus"),
+        ((), "name what to read, with either --from PATH or --from-prometheus URL"),
+        (("--from", "x", "--from-prometheus", "y"), "either --from PATH or --from-prometheus"),
         (("--from", "x", "--since", "1d"), "--since is about a store: use it with"),
         (("--from-prometheus", "http://a", "--since", "93d"), "--since is above 92d or 0"),
         (("--from-prometheus", "a"), "--from-prometheus"),
