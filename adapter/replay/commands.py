@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT
+from adapter.replay.failureoption import FailureType
 from adapter.replay.inputoptions import input_options
 
 _LIST: Final = "values separated by commas"
@@ -128,6 +129,13 @@ def replay() -> None:
     type=click.FloatRange(min=0),
     metavar="PRICE",
     help="Price of a GPU-hour.",
+)
+@click.option(
+    "--fail",
+    type=FailureType(),
+    metavar="KIND:TIME[@START]",
+    help="Failure to try, such as exporter:10m, server:5m or adapter:1h@2026-09-21T14:00Z. "
+    "Without START, it begins when the demand rises most.",
 )
 @click.option(
     "--sync-period",

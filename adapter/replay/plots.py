@@ -20,6 +20,9 @@ _ACROSS: Final = _WIDTH - _LEFT - _RIGHT
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 _SPANS: Final = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400)
 _TICKS: Final = 8
+_LETTER: Final = 7
+"""Pixels of a letter, at most on average, and of a line of text."""
+_LINE: Final = 14
 
 
 class Line(NamedTuple):
@@ -82,17 +85,40 @@ def scatter(title: str, marks: Sequence[Mark], x_name: str, y_name: str) -> str:
     places: dict[tuple[int, int], list[Mark]] = {}
     for mark in marks:
         places.setdefault((round(x(mark.x) / 8), round(y(mark.y) / 8)), []).append(mark)
+    taken = [_Box(_WIDTH - _RIGHT - _LETTER * len(x_name), _WIDTH, _HEIGHT - _BOTTOM - 6)]
     for together in places.values():
         last = together[-1]
         at, up = x(last.x), y(last.y)
-        anchor, shift = ("end", -9) if at > _WIDTH - 200 else ("start", 9)
-        names = escape(", ".join(mark.name for mark in together))
+        names = ", ".join(mark.name for mark in together)
+        width = _LETTER * len(names)
+        left = at + 9 if at + 9 + width < _WIDTH - _RIGHT else max(_LEFT, at - 9 - width)
+        box = _free(_Box(left, left + width, max(up - 6, 20)), taken)
+        taken.append(box)
         parts.append(
             f'<circle class="{last.style}" cx="{at:.1f}" cy="{up:.1f}" r="5"/>'
-            f'<text class="name" x="{at + shift:.1f}" y="{max(up - 6, 20):.1f}" '
-            f'text-anchor="{anchor}">{names}</text>'
+            f'<text class="name" x="{box.left:.1f}" y="{box.y:.1f}">{escape(names)}</text>'
         )
     return _svg(title, parts)
+
+
+class _Box(NamedTuple):
+    """The place of a name."""
+
+    left: float
+    right: float
+    y: float
+
+    def overlaps(self, other: _Box) -> bool:
+        beside = self.right < other.left or other.right < self.left
+        return not beside and abs(self.y - other.y) < _LINE
+
+
+def _free(box: _Box, taken: Sequence[_Box]) -> _Box:
+    """Return the box, moved up until it overlaps no other."""
+    wanted = box
+    while any(box.overlaps(other) for other in taken):
+        box = box._replace(y=box.y - 2)
+    return box if box.y > _TOP else wanted
 
 
 def _svg(title: str, parts: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -16,13 +16,24 @@ from adapter.figures import age, count, decimal, number, plain
 from adapter.hpa import HpaSpec
 from adapter.replay.judgement import Judgement, verdict
 from adapter.replay.outcome import ReplayOutcome
-from adapter.replay.study import Study, VariantRun
+from adapter.replay.study import FailedRun, Study, VariantRun
 from apiservice.wire.quantity import format_milli
 
 HEADER: Final = (
     *("SETTINGS", "GPU-H", "COST", "OVER-LIMIT", "LONGEST", "CHANGES", "REPLICAS"),
     "VERDICT",
 )
+
+FAILED: Final = "with the failure"
+"""How a row with the failure begins."""
+
+
+class ReportRow(NamedTuple):
+    """A row of the table."""
+
+    cells: tuple[str, ...]
+    best: bool = False
+    """These settings are recommended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class ReplayReport:
         found = [
             screen.style(line, "bold") if not i else line for i, line in enumerate(self.head())
         ]
-        found += ["", *table(self.rows(), HEADER), ""]
+        found += ["", *table([row.cells for row in self.rows()], HEADER), ""]
         for text in self.basis():
             found += screen.wrap(text, hanging="  ")
         recommended = self.judgement.recommended
@@ -102,6 +113,9 @@ class ReplayReport:
             "defectsNotListed": dict(study.defects.more),
             "recordingLosses": {**study.losses.lines, "damaged": study.losses.damaged},
         }
+        if study.outage is not None:
+            start, blind, end = map(_instant, study.outage)
+            found["failure"] = {"start": start, "noValueFrom": blind, "end": end}
         if self.judgement.recommended is not None:
             found["recommended"] = self._manifest(self.judgement.recommended.variant.spec)
         return found
@@ -113,10 +127,14 @@ class ReplayReport:
     def _verdict(self, run: VariantRun) -> str:
         return verdict(run, self.judgement, self.allowed)
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return the cells of the table: what happened, then each variant."""
+    def rows(self) -> list[ReportRow]:
+        """Return the rows of the table: what happened, then each variant."""
         rows = [self._row("recorded", self.study.recorded, "what happened")]
-        rows += [self._row(run.variant.text, run.outcome, self._verdict(run)) for run in self._runs]
+        for run in self._runs:
+            row = self._row(run.variant.text, run.outcome, self._verdict(run))
+            rows.append(row._replace(best=run is self.judgement.recommended))
+            if run.failed is not None:
+                rows.append(self._row(f"  {FAILED}", run.failed.outcome, _difference(run.failed)))
         return rows
 
     def head(self) -> Iterator[str]:
@@ -127,9 +145,9 @@ class ReplayReport:
         target, limit = plain(study.metric.target.milli / 1000), plain(study.limit / 1000)
         yield f"metric {study.metric.name}, target {target}; the limit is {limit} a pod"
 
-    def _row(self, text: str, outcome: ReplayOutcome, said: str) -> tuple[str, ...]:
+    def _row(self, text: str, outcome: ReplayOutcome, said: str) -> ReportRow:
         hours = outcome.gpu_seconds / 3600
-        return (
+        cells = (
             text,
             _hours(hours) if self.study.gpus else "?",
             self._cost(hours),
@@ -139,6 +157,7 @@ class ReplayReport:
             f"{outcome.lowest}-{outcome.highest}",
             said,
         )
+        return ReportRow(cells)
 
     def _cost(self, hours: float) -> str:
         if self.gpu_hour is None or not self.study.gpus:
@@ -149,6 +168,7 @@ class ReplayReport:
         """Yield what the figures rest on."""
         study, now = self.study, self.study.runs[0].outcome
         agreement = study.agreement
+        yield from self._outage()
         edges = f", {agreement.edges} of them at the end of a window"
         yield (
             f"the values equal those in the HPA's status at {agreement.exact} of "
@@ -186,7 +206,37 @@ class ReplayReport:
             yield f"{count(times, 'line')} or series could not be read ({why})"
         yield from study.remarks
 
+    def _outage(self) -> Iterator[str]:
+        """Yield what the HPA sees during the failure."""
+        outage = self.study.outage
+        if outage is None:
+            return
+        start, blind, end = map(_second, outage)
+        if outage.start == outage.end:
+            yield f"the failure at {start} changes no value that the HPA sees"
+        elif outage.blind >= outage.end:
+            yield f"the failure at {start}: old values bridge it until {end}"
+        elif outage.blind > outage.start:
+            yield (
+                f"the failure at {start}: the HPA sees old values until {blind}, and none until "
+                f"{end}: it then holds the replicas"
+            )
+        else:
+            yield (
+                f"the failure at {start}: the HPA sees no value until {end}, and holds the replicas"
+            )
+
     def _variant(self, run: VariantRun) -> Json:
+        found = self._of(run)
+        if run.failed is not None:
+            found["withFailure"] = {
+                **self._figures(run.failed.outcome),
+                "replicasFewer": run.failed.fewer,
+                "replicasMore": run.failed.more,
+            }
+        return found
+
+    def _of(self, run: VariantRun) -> Json:
         spec = run.variant.spec
         return {
             "settings": run.variant.text,
@@ -237,6 +287,14 @@ class ReplayReport:
             "metadata": {"name": meta["name"], "namespace": made.namespace},
             "spec": spec,
         }
+
+
+def _difference(failed: FailedRun) -> str:
+    """Return how the replicas differ from those without the failure."""
+    if not failed.fewer and not failed.more:
+        return "no difference"
+    sizes = (("fewer", failed.fewer), ("more", failed.more))
+    return f"up to {' or '.join(f'{size} {word}' for word, size in sizes if size)}"
 
 
 def _hours(hours: float) -> str:

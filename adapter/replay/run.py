@@ -80,6 +80,7 @@ def _report(given: Mapping[str, Any]) -> ReplayReport:
         limit=given["limit"],
         allowed=given["allow"],
         gpu_hour=given["gpu_hour"],
+        failure=given["fail"],
         controller=ControllerOptions(sync_period=given["sync_period"]),
     )
     found = study(_recording(given, spec), spec, options)

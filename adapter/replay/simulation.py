@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from adapter.hpa import ControllerOptions, HpaSpec, HpaState, Observation, PodState, Values, decide
 from adapter.replay.demand import RecordedDemand
+from adapter.replay.failures import Outage
 
 _NAMES: Final = 1 << 12
 
@@ -40,7 +41,11 @@ class Moment(NamedTuple):
 
 
 def simulate(
-    spec: HpaSpec, demands: Iterable[RecordedDemand], world: SimulatedWorld, start: int
+    spec: HpaSpec,
+    demands: Iterable[RecordedDemand],
+    world: SimulatedWorld,
+    start: int,
+    outage: Outage | None = None,
 ) -> Iterator[Moment]:
     """Yield the state after each sync.
 
@@ -49,8 +54,12 @@ def simulate(
         demands: by time.
         world: what the settings do not change.
         start: replicas at the beginning.
+        outage: when the HPA does not see the demand.
     """
     state = HpaState()
+    shown: int | None = None
+    among = 0
+    """Pods that have this value for the HPA."""
     pods = [float("-inf")] * start
     """When each pod was asked for, the oldest first."""
     for demand in demands:
@@ -59,7 +68,12 @@ def simulate(
             state = HpaState()
         ready = sum(asked + world.boot <= now for asked in pods)
         load = demand.total // ready if demand.total is not None and ready else None
-        seen = Observation(len(pods), _states(ready, len(pods)), (_values(load, ready, world),))
+        if outage is None or not outage.start <= now < outage.end:
+            shown, among = _shown(load, world), ready
+        elif now >= outage.blind:
+            shown = None
+        among = min(among, ready)  # old values are of pods that had one before
+        seen = Observation(len(pods), _states(ready, len(pods)), (_values(shown, among),))
         decision, state = decide(spec, state, seen, now, world.controller)
         change = decision.desired - len(pods)
         if change >= 0:
@@ -70,11 +84,13 @@ def simulate(
         yield Moment(now, len(pods), ready, load, demand.saturated)
 
 
-def _values(load: int | None, ready: int, world: SimulatedWorld) -> Values:
-    if load is None:
-        return {}
-    each = load if world.highest is None else min(load, world.highest)
-    return dict.fromkeys(_names(ready), each)
+def _shown(load: int | None, world: SimulatedWorld) -> int | None:
+    """Return the value of each pod."""
+    return load if load is None or world.highest is None else min(load, world.highest)
+
+
+def _values(each: int | None, count: int) -> Values:
+    return {} if each is None else dict.fromkeys(_names(count), each)
 
 
 @lru_cache(_NAMES)

@@ -18,6 +18,8 @@ from adapter.replay.agreement import Agreement, compare
 from adapter.replay.defects import Defects
 from adapter.replay.demand import RecordedDemand, demands
 from adapter.replay.divisible import Divisible, divisible
+from adapter.replay.failureoption import Failure
+from adapter.replay.failures import Outage, outage_of
 from adapter.replay.outcome import ReplayOutcome, outcome_of
 from adapter.replay.scrutiny import Scrutiny
 from adapter.replay.simulation import Moment, SimulatedWorld, simulate
@@ -45,6 +47,8 @@ class StudyOptions:
     """Seconds a day that may be over the limit."""
     gpu_hour: float | None = None
     """Price of a GPU-hour."""
+    failure: Failure | None = None
+    """To inject."""
     controller: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -55,6 +59,19 @@ class VariantRun:
     variant: Variant
     outcome: ReplayOutcome
     moments: Sequence[Moment]
+    failed: FailedRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRun:
+    """The same with the failure."""
+
+    outcome: ReplayOutcome
+    moments: Sequence[Moment]
+    fewer: int
+    """Replicas, at most, fewer than without the failure."""
+    more: int
+    """And more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +103,8 @@ class Study:
     losses: Losses
     defects: Defects
     """What is missing in the recording, with its times."""
+    outage: Outage | None = None
+    """What the failure does to the values."""
     remarks: Sequence[str] = ()
     """What the replay leaves out."""
 
@@ -116,11 +135,27 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
     gpus = _gpus(syncs)
     world = SimulatedWorld(boot, kind.highest, options.controller)
     start = syncs[0].seen.replicas
-    runs = []
     window, period = options.controller.downscale_stabilization, options.controller.sync_period
-    for variant in variants(alone, options.tried, window):
+    outage = None
+    if options.failure is not None:
+        outage = outage_of(options.failure, recording, spec, period, index, work)
+
+    def run(variant: Variant) -> VariantRun:
         moments = list(simulate(variant.spec, work, world, start))
-        runs.append(VariantRun(variant, outcome_of(moments, limit, gpus, period), moments))
+        outcome = outcome_of(moments, limit, gpus, period)
+        if outage is None:
+            return VariantRun(variant, outcome, moments)
+        failed = list(simulate(variant.spec, work, world, start, outage))
+        apart = [a.replicas - b.replicas for a, b in zip(moments, failed, strict=True)]
+        without = FailedRun(
+            outcome_of(failed, limit, gpus, period),
+            failed,
+            fewer=max(0, *apart),
+            more=max(0, *(-each for each in apart)),
+        )
+        return VariantRun(variant, outcome, moments, without)
+
+    runs = [run(variant) for variant in variants(alone, options.tried, window)]
     happened = _recorded(syncs, work)
     absent: Counter[str] = Counter()
     for sync in syncs:
@@ -143,6 +178,7 @@ def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
         absent=absent,
         losses=recording.losses,
         defects=defects,
+        outage=outage,
         remarks=remarks,
     )
 

@@ -11,16 +11,17 @@ from typing import Final
 
 from adapter.figures import plain
 from adapter.replay.plots import Line, Mark, over_time, scatter
-from adapter.replay.report import HEADER, ReplayReport
+from adapter.replay.report import FAILED, HEADER, ReplayReport
 from adapter.replay.simulation import Moment
 from adapter.replay.study import VariantRun
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --line: #d9d9e0; --paper: #fff;
-  --recorded: #60646c; --now: #0d74ce; --other: #ab4aba; --limit: #ce2c31; --good: #218358; }
+  --recorded: #60646c; --now: #0d74ce; --other: #ab4aba; --limit: #ce2c31; --good: #218358;
+  --failed: #ad5700; }
 @media (prefers-color-scheme: dark) { :root { --ink: #edeef0; --dim: #b0b4ba; --line: #363a3f;
   --paper: #111113; --recorded: #b0b4ba; --now: #70b8ff; --other: #d19dff; --limit: #ff9592;
-  --good: #3dd68c; } }
+  --good: #3dd68c; --failed: #ffa057; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
@@ -30,16 +31,20 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--dim); } svg .name { fil
 .recorded { stroke: var(--recorded); color: var(--recorded); } .now { stroke: var(--now); color: var(--now); }
 .other { stroke: var(--other); color: var(--other); } .limit { stroke: var(--limit); color: var(--limit); stroke-dasharray: 6 4; }
 .chosen { stroke: var(--good); color: var(--good); }
+.failed { stroke: var(--failed); color: var(--failed); stroke-dasharray: 8 3; }
 .target { stroke: var(--dim); color: var(--dim); stroke-dasharray: 2 3; }
 circle { fill: currentColor; stroke: none; }
 .legend span { margin-right: 1.2rem; white-space: nowrap; } .legend span::before { content: "\\25A0\\00A0"; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--dim); font-weight: 600; } th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }
+td:last-child { white-space: normal; min-width: 9rem; }
 tr.best td { font-weight: 600; } pre { overflow-x: auto; padding: 1rem; border: 1px solid var(--line); border-radius: 6px; }
 """  # noqa: E501 - a style sheet
 _LINES: Final = 3
 """Lines of a plot; more are hard to distinguish."""
+_AROUND: Final = 1800.0
+"""Seconds before and after a failure that its plot shows, at least."""
 
 
 def webpage(report: ReplayReport) -> str:
@@ -72,8 +77,7 @@ def _sections(report: ReplayReport) -> Iterator[str]:
 def _table(report: ReplayReport) -> str:
     head = "".join(f"<th>{escape(text)}</th>" for text in HEADER)
     rows = []
-    for run, cells in zip((None, *report.study.runs), report.rows(), strict=True):
-        best = run is not None and run is report.judgement.recommended
+    for cells, best in report.rows():
         row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         rows.append(f"<tr{' class=best' if best else ''}>{row}</tr>")
     return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>\n'
@@ -102,6 +106,7 @@ def _plots(report: ReplayReport) -> Iterator[str]:
     limit = plain(study.limit / 1000)
     note = f"{study.metric.name}; dotted: the target, {plain(target)}; dashed: the limit, {limit}"
     yield _figure("Load of a pod", over_time("Load of a pod over time", loads, levels), loads, note)
+    yield from _failure(report)
     if study.gpus:
         marks = [
             Mark(text, style, outcome.gpu_seconds / 3600, outcome.over / 60)
@@ -112,6 +117,24 @@ def _plots(report: ReplayReport) -> Iterator[str]:
         ]
         plot = scatter("Cost and time over the limit", marks, "GPU-hours", "minutes over the limit")
         yield _figure("Cost and time over the limit", plot, ())
+
+
+def _failure(report: ReplayReport) -> Iterator[str]:
+    """Yield the plot of the replicas around the failure, with the present settings."""
+    now, outage = report.study.runs[0], report.study.outage
+    if outage is None or now.failed is None:
+        return
+    around = max(_AROUND, outage.end - outage.start)
+
+    def line(name: str, style: str, moments: Sequence[Moment]) -> Line:
+        near = (m for m in moments if outage.start - around <= m.time <= outage.end + around)
+        return Line(name, style, [(m.time, float(m.replicas)) for m in near])
+
+    lines = [
+        line("now", "now", now.moments),
+        line(f"now, {FAILED}", "failed", now.failed.moments),
+    ]
+    yield _figure("Replicas around the failure", over_time("Replicas", lines), lines)
 
 
 def _loads(moments: Sequence[Moment]) -> list[tuple[float, float | None]]:

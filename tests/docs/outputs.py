@@ -144,24 +144,25 @@ def measured_pod() -> str:
 
 def replay() -> str:
     """Return the replay of a day whose load goes up and down every four hours."""
+    return _replay("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50")
+
+
+def replay_failure() -> str:
+    """Return the table of the same day with a failure, and what the HPA sees of it."""
+    lines = _replay("--target", "45", "--limit", "66", "--fail", "exporter:45m").splitlines()
+    end = next(number for number, line in enumerate(lines) if line.startswith("the values equal"))
+    return "\n".join(lines[:end]) + "\n"
+
+
+def _replay(*arguments: str) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         hpa = manifest("30")
         write(folder / "cluster.gma", Day(waves, hpa=hpa))
         (folder / "hpa.yaml").write_text(yaml.safe_dump(hpa))
-        return invoke(
-            *(
-                "replay",
-                "hpa",
-                "ml/llm",
-                "--from",
-                f"{folder}/cluster.gma",
-                "-f",
-                f"{folder}/hpa.yaml",
-            ),
-            *("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50"),
-            *("--sync-period", f"{PERIOD:g}s"),
-        ).output
+        files = ("--from", f"{folder}/cluster.gma", "-f", f"{folder}/hpa.yaml")
+        period = ("--sync-period", f"{PERIOD:g}s")
+        return invoke("replay", "hpa", "ml/llm", *files, *period, *arguments).output
 
 
 def top_pods() -> str:
@@ -187,6 +188,7 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "get gpuworkloads": gpuworkloads,
     "idle": TABLE.lstrip,
     "replay": replay,
+    "replay failure": replay_failure,
     "top pods": top_pods,
     "top picture": top_picture,
 }

@@ -48,6 +48,16 @@ def test_points_at_one_place_share_a_name() -> None:
     assert ">a, b</text>" in svg
 
 
+def test_names_of_close_points_do_not_overlap() -> None:
+    marks = [Mark(f"target {each}", "other", each, 0) for each in (77, 78, 79, 80)]
+    svg = scatter("t", marks, "GPU-hours", "y")
+    heights = re.findall(r'<text class="name" x="[\d.]+" y="([\d.]+)">', svg)
+    assert len(set(heights)) == 4
+    axis = re.search(r'y="([\d.]+)" text-anchor="end">GPU-hours', svg)
+    assert axis is not None
+    assert all(abs(float(height) - float(axis[1])) >= 14 for height in heights)
+
+
 def test_names_are_text() -> None:
     name = '"><script>alert(1)</script>'
     line = over_time(name, [Line(name, "now", [(0, 1.0), (1, 2.0)])], [(name, "limit", 1.0)])

@@ -61,9 +61,9 @@ def test_new_objects_are_visited_before_they_are_excluded_if_few_were_freed() ->
     assert machine.events[-2:] == ["new", "exclude"]
 
 
-def test_at_the_start_memory_has_to_grow_by_512_mebibytes() -> None:
+def test_at_the_start_memory_has_to_grow_by_768_mebibytes() -> None:
     machine, garbage = made()
-    assert machine.run(garbage, 115, growth=10) == ["all at 620", "all at 1140"]
+    assert machine.run(garbage, 115, growth=10) == ["all at 870"]
 
 
 def test_later_growth_counts_from_the_end_of_the_start() -> None:
