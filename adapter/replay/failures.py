@@ -15,7 +15,7 @@ from adapter.replay.failureoption import ADAPTER, SERVER, Failure
 from adapter.replay.syncs import RecordedSync, Syncs
 
 
-class Outage(NamedTuple):
+class BlindTime(NamedTuple):
     """When the HPA does not see what it would see. Epoch seconds."""
 
     start: float
@@ -32,7 +32,7 @@ def outage_of(
     period: float,
     index: int,
     work: Sequence[RecordedDemand],
-) -> Outage:
+) -> BlindTime:
     """Read the recording again without the pages that fail, and find what the HPA sees.
 
     Args:
@@ -54,7 +54,7 @@ def outage_of(
             "in between"
         )
     if failure.kind == ADAPTER:
-        return Outage(start, start, end)
+        return BlindTime(start, start, end)
     events = _without(recording.events(), serves=failure.kind == SERVER, start=start, end=end)
     blind = seen = None
     for sync in Syncs(spec, period).of(events):
@@ -68,7 +68,7 @@ def outage_of(
             break
     # Without a sync that has no value, old values bridge all of the time.
     seen = work[-1].time if seen is None else seen
-    return Outage(start, seen if blind is None else min(blind, seen), seen)
+    return BlindTime(start, seen if blind is None else min(blind, seen), seen)
 
 
 def _without(events: Iterable[Event], *, serves: bool, start: float, end: float) -> Iterator[Event]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from adapter.hpa import ControllerOptions, HpaSpec, HpaState, Observation, PodState, Values, decide
 from adapter.replay.demand import RecordedDemand
-from adapter.replay.failures import Outage
+from adapter.replay.failures import BlindTime
 
 _NAMES: Final = 1 << 12
 
@@ -45,7 +45,7 @@ def simulate(
     demands: Iterable[RecordedDemand],
     world: SimulatedWorld,
     start: int,
-    outage: Outage | None = None,
+    outage: BlindTime | None = None,
 ) -> Iterator[Moment]:
     """Yield the state after each sync.
 

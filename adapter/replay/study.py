@@ -19,7 +19,7 @@ from adapter.replay.defects import Defects
 from adapter.replay.demand import RecordedDemand, demands
 from adapter.replay.divisible import Divisible, divisible
 from adapter.replay.failureoption import Failure
-from adapter.replay.failures import Outage, outage_of
+from adapter.replay.failures import BlindTime, outage_of
 from adapter.replay.outcome import ReplayOutcome, outcome_of
 from adapter.replay.scrutiny import Scrutiny
 from adapter.replay.simulation import Moment, SimulatedWorld, simulate
@@ -103,7 +103,7 @@ class Study:
     losses: Losses
     defects: Defects
     """What is missing in the recording, with its times."""
-    outage: Outage | None = None
+    outage: BlindTime | None = None
     """What the failure does to the values."""
     remarks: Sequence[str] = ()
     """What the replay leaves out."""
