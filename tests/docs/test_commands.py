@@ -17,7 +17,20 @@ from tests.docs.pages import EXAMPLES, ROOT, Block, Page, pages
 COMMANDS = [command for page in pages() for command in commands(page)]
 END_TO_END = {"helm", "kubectl"}
 """Programs that `make e2e` brings: tests/e2e/test_docs.py asks them."""
-PLAIN = {"cd", "git", "export", "echo", "grep", "sed", "base64", "sort", "less", "true"}
+PLAIN = {
+    "cd",
+    "git",
+    "export",
+    "echo",
+    "grep",
+    "sed",
+    "base64",
+    "sort",
+    "less",
+    "true",
+    "mkdir",
+    "date",
+}
 """What every shell has."""
 
 
