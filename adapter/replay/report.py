@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
-
-import yaml
+from typing import Final, NamedTuple
 
 from adapter.client.access import Json
 from adapter.client.output import Screen, table
 from adapter.figures import age, count, decimal, number, plain
 from adapter.hpa import HpaSpec
 from adapter.replay.judgement import Judgement, verdict
+from adapter.replay.manifests import changed, written
 from adapter.replay.outcome import ReplayOutcome
 from adapter.replay.study import FailedRun, Study, VariantRun
-from apiservice.wire.quantity import format_milli
 
 HEADER: Final = (
     *("SETTINGS", "GPU-H", "COST", "OVER-LIMIT", "LONGEST", "CHANGES", "REPLICAS"),
@@ -117,7 +114,7 @@ class ReplayReport:
             start, blind, end = map(_instant, study.outage)
             found["failure"] = {"start": start, "noValueFrom": blind, "end": end}
         if self.judgement.recommended is not None:
-            found["recommended"] = self._manifest(self.judgement.recommended.variant.spec)
+            found["recommended"] = changed(self.manifest, self.judgement.recommended.variant.spec)
         return found
 
     @property
@@ -266,27 +263,7 @@ class ReplayReport:
 
     def yaml(self, made: HpaSpec) -> str:
         """Return the HPA's manifest with these settings."""
-        return yaml.safe_dump(self._manifest(made), sort_keys=False)
-
-    def _manifest(self, made: HpaSpec) -> Json:
-        """Return the HPA's manifest with the variant's settings."""
-        meta = self.manifest["metadata"]
-        spec: dict[str, Any] = copy.deepcopy(self.manifest["spec"])
-        spec["minReplicas"], spec["maxReplicas"] = made.min_replicas, made.max_replicas
-        metric = made.metrics[0]
-        for row in spec["metrics"]:
-            if row.get("type") == metric.kind and row["pods"]["metric"]["name"] == metric.name:
-                row["pods"]["target"]["averageValue"] = format_milli(metric.target.milli)
-        down = made.behavior.scale_down.window if made.behavior is not None else None
-        if down is not None:
-            behavior = spec.setdefault("behavior", {})
-            behavior.setdefault("scaleDown", {})["stabilizationWindowSeconds"] = round(down)
-        return {
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": meta["name"], "namespace": made.namespace},
-            "spec": spec,
-        }
+        return written(changed(self.manifest, made))
 
 
 def _difference(failed: FailedRun) -> str:

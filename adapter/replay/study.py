@@ -27,6 +27,8 @@ from adapter.replay.syncdefects import note_syncs
 from adapter.replay.syncs import RecordedSync, Syncs
 from adapter.replay.variants import Tried, Variant, variants
 
+_BUSY: Final = 0.9
+"""Share of the highest value that a pod can carry without requests that wait for long."""
 _ASSUMED_BOOT: Final = 60.0
 """Seconds, if no new pod got a value in the recording."""
 
@@ -43,6 +45,9 @@ class StudyOptions:
     limit: float | None = None
     """Load of a pod, in the metric's unit, above which time counts as over the limit; None for the
     HPA's own target and its tolerance."""
+    capable: bool = False
+    """Without ``limit``, take what a pod can carry: 90 % of the highest value, or the highest load
+    of the recording if the metric has none."""
     allowed: float = 600.0
     """Seconds a day that may be over the limit."""
     gpu_hour: float | None = None
@@ -109,78 +114,100 @@ class Study:
     """What the replay leaves out."""
 
 
-def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
-    """Replay one HPA.
+class Trial:
+    """What one HPA of a recording needs to try other settings.
 
     Raises:
         ClientError: the recording has nothing of this HPA, or its metric cannot be replayed.
         RecordingError: the recording cannot be read.
     """
-    reader = Syncs(spec, options.controller.sync_period)
-    defects = Defects()
-    syncs = list(reader.of(Scrutiny(spec, defects).watch(recording.events())))
-    where = f"{spec.namespace}/{spec.name}"
-    if not syncs:
-        raise ClientError(
-            f"the recording has no sync of HPA {where}: check the name, and that `serve` ran with "
-            "view.enabled, which reads HPAs, for longer than one sync"
-        )
-    remarks: list[str] = []
-    index, kind = _metric(spec, options.metric, reader.catalog, remarks)
-    alone = replace(spec, metrics=(spec.metrics[index],))
-    work = demands(spec, syncs, index, kind.highest)
-    note_syncs(syncs, work, options.controller.sync_period, defects)
-    boot, boots = _boot(syncs, index, options.boot)
-    limit = _limit(alone, options)
-    gpus = _gpus(syncs)
-    world = SimulatedWorld(boot, kind.highest, options.controller)
-    start = syncs[0].seen.replicas
-    window, period = options.controller.downscale_stabilization, options.controller.sync_period
-    outage = None
-    if options.failure is not None:
-        outage = outage_of(options.failure, recording, spec, period, index, work)
 
-    def run(variant: Variant) -> VariantRun:
-        moments = list(simulate(variant.spec, work, world, start))
-        outcome = outcome_of(moments, limit, gpus, period)
-        if outage is None:
+    def __init__(self, recording: Recording, spec: HpaSpec, options: StudyOptions) -> None:
+        self._recording = recording
+        self._whole = spec
+        self._options = options
+        self._defects = Defects()
+        period = options.controller.sync_period
+        reader = Syncs(spec, period)
+        watched = Scrutiny(spec, self._defects).watch(recording.events())
+        self._syncs = syncs = list(reader.of(watched))
+        if not syncs:
+            raise ClientError(
+                f"the recording has no sync of HPA {spec.namespace}/{spec.name}: check the name, "
+                "and that `serve` ran with view.enabled, which reads HPAs, for longer than one sync"
+            )
+        self._remarks: list[str] = []
+        self.index, self.kind = _metric(spec, options.metric, reader.catalog, self._remarks)
+        self.spec = replace(spec, metrics=(spec.metrics[self.index],))
+        """The HPA with the one metric that is replayed."""
+        self._work = work = demands(spec, syncs, self.index, self.kind.highest)
+        note_syncs(syncs, work, period, self._defects)
+        self._boot, self._boots = _boot(syncs, self.index, options.boot)
+        self._limit = _limit(self.spec, self.kind, work, options)
+        self._gpus = _gpus(syncs)
+        self._world = SimulatedWorld(self._boot, self.kind.highest, options.controller)
+        self._outage: BlindTime | None = None
+        if options.failure is not None:
+            failure = options.failure
+            self._outage = outage_of(failure, recording, spec, period, self.index, work)
+
+    def run(self, variant: Variant) -> VariantRun:
+        """Return what one variant comes to."""
+        moments = self._moments(variant, None)
+        outcome = self._outcome(moments)
+        if self._outage is None:
             return VariantRun(variant, outcome, moments)
-        failed = list(simulate(variant.spec, work, world, start, outage))
+        failed = self._moments(variant, self._outage)
         apart = [a.replicas - b.replicas for a, b in zip(moments, failed, strict=True)]
         without = FailedRun(
-            outcome_of(failed, limit, gpus, period),
+            self._outcome(failed),
             failed,
             fewer=max(0, *apart),
             more=max(0, *(-each for each in apart)),
         )
         return VariantRun(variant, outcome, moments, without)
 
-    runs = [run(variant) for variant in variants(alone, options.tried, window)]
-    happened = _recorded(syncs, work)
-    absent: Counter[str] = Counter()
-    for sync in syncs:
-        absent.update(sync.absent)
-    return Study(
-        spec=alone,
-        metric=alone.metrics[0],
-        start=syncs[0].time,
-        end=syncs[-1].time,
-        syncs=len(syncs),
-        boot=boot,
-        boots=boots,
-        gpus=gpus,
-        limit=limit,
-        demand=work,
-        recorded=outcome_of(happened, limit, gpus, period),
-        recorded_moments=happened,
-        agreement=compare(spec, syncs, options.controller),
-        runs=runs,
-        absent=absent,
-        losses=recording.losses,
-        defects=defects,
-        outage=outage,
-        remarks=remarks,
-    )
+    def _moments(self, variant: Variant, outage: BlindTime | None) -> list[Moment]:
+        start = self._syncs[0].seen.replicas
+        return list(simulate(variant.spec, self._work, self._world, start, outage))
+
+    def _outcome(self, moments: Sequence[Moment]) -> ReplayOutcome:
+        return outcome_of(moments, self._limit, self._gpus, self._options.controller.sync_period)
+
+    def study(self, runs: Sequence[VariantRun]) -> Study:
+        """Return the result. The first run is that of the HPA's own settings."""
+        syncs, happened = self._syncs, _recorded(self._syncs, self._work)
+        absent: Counter[str] = Counter()
+        for sync in syncs:
+            absent.update(sync.absent)
+        return Study(
+            spec=self.spec,
+            metric=self.spec.metrics[0],
+            start=syncs[0].time,
+            end=syncs[-1].time,
+            syncs=len(syncs),
+            boot=self._boot,
+            boots=self._boots,
+            gpus=self._gpus,
+            limit=self._limit,
+            demand=self._work,
+            recorded=self._outcome(happened),
+            recorded_moments=happened,
+            agreement=compare(self._whole, syncs, self._options.controller),
+            runs=runs,
+            absent=absent,
+            losses=self._recording.losses,
+            defects=self._defects,
+            outage=self._outage,
+            remarks=self._remarks,
+        )
+
+
+def study(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Study:
+    """Replay one HPA with each combination of the settings to try; raises as :class:`Trial`."""
+    trial = Trial(recording, spec, options)
+    window = options.controller.downscale_stabilization
+    return trial.study([trial.run(each) for each in variants(trial.spec, options.tried, window)])
 
 
 def _metric(
@@ -224,9 +251,16 @@ def _boot(syncs: Sequence[RecordedSync], index: int, given: float | None) -> tup
     return (median(times.values()), len(times)) if times else (_ASSUMED_BOOT, 0)
 
 
-def _limit(spec: HpaSpec, options: StudyOptions) -> int:
+def _limit(
+    spec: HpaSpec, kind: Divisible, work: Sequence[RecordedDemand], options: StudyOptions
+) -> int:
     if options.limit is not None:
         return round(options.limit * 1000)
+    if options.capable and kind.highest is not None:
+        return round(_BUSY * kind.highest)
+    if options.capable:
+        loads = [row.total // row.measured for row in work if row.total is not None]
+        return max(loads, default=0)
     tolerances = Tolerances.of(spec.behavior, options.controller.tolerance)
     return round(spec.metrics[0].target.milli * (1 + tolerances.up))
 

@@ -1,0 +1,112 @@
+"""The HPAs to replay: from the cluster, or from a file with their manifests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import yaml
+
+from adapter.client.access import Json, cluster
+from adapter.client.errors import ClientError, odd_answers
+from adapter.client.naming import named
+from adapter.explain.hpafacts import HPAS
+from adapter.hpa import HpaSpec, ManifestError, from_manifest
+
+_KIND: Final = "HorizontalPodAutoscaler"
+_PLURAL: Final = "horizontalpodautoscalers"
+
+
+def read_hpa(given: Mapping[str, Any]) -> Json:
+    """Return the manifest of the HPA that the command line names.
+
+    Raises:
+        ClientError: there is none, or it cannot be read.
+    """
+    namespace, name = _named(given)
+    if given["filename"] is None:
+        return asyncio.run(_one(given, namespace, name))
+    hpas = _in_file(given["filename"], namespace)
+    for row in hpas:
+        if row["metadata"].get("name") == name:
+            return row
+    where = f"{namespace}/{name}" if namespace else name
+    raise ClientError(
+        f"{given['filename']} has no {_KIND} {where}: it has {len(hpas)} of other names"
+    )
+
+
+def read_hpas(given: Mapping[str, Any]) -> list[Json]:
+    """Return the one that the command line names, or all of the namespace, ordered by name.
+
+    Raises:
+        ClientError: there is none, or they cannot be read.
+    """
+    if given["name"]:
+        return [read_hpa(given)]
+    namespace = given["namespace"]
+    if given["filename"] is None:
+        found, namespace = asyncio.run(_all(given, namespace))
+    else:
+        found = _in_file(given["filename"], namespace)
+    if not found:
+        where = f" in namespace {namespace}" if namespace else ""
+        raise ClientError(f"there is no HPA{where}: name a namespace that has some with -n")
+    return sorted(found, key=lambda row: (row["metadata"]["namespace"], row["metadata"]["name"]))
+
+
+def spec_of(manifest: Json) -> HpaSpec:
+    """Return the settings of an HPA; raises ClientError."""
+    try:
+        return from_manifest(manifest)
+    except ManifestError as error:
+        raise ClientError(f"the HPA's manifest cannot be used: {error}") from None
+
+
+def _named(given: Mapping[str, Any]) -> tuple[str, str]:
+    namespace, _, name = given["name"].rpartition("/")
+    if namespace and given["namespace"] not in ("", namespace):
+        raise ClientError(
+            f"{given['name']} and -n {given['namespace']} name two namespaces: remove one"
+        )
+    return namespace or given["namespace"], name
+
+
+async def _one(given: Mapping[str, Any], namespace: str, name: str) -> Json:
+    async with cluster(given["kubeconfig"], given["context"], namespace) as api:
+        with odd_answers():
+            found = await named(api, "HPA", HPAS, _PLURAL, name)
+    return {"apiVersion": "autoscaling/v2", "kind": _KIND, **found}
+
+
+async def _all(given: Mapping[str, Any], namespace: str) -> tuple[list[Json], str]:
+    async with cluster(given["kubeconfig"], given["context"], namespace) as api:
+        with odd_answers():
+            path = f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/{_PLURAL}"
+            found = await api.list(path)
+            return [{"apiVersion": "autoscaling/v2", "kind": _KIND, **row} for row in found], (
+                api.namespace
+            )
+
+
+def _in_file(path: Path, namespace: str) -> list[Json]:
+    """Return the HPAs of a file that are of the namespace, or of any if it is empty."""
+    try:
+        documents = list(yaml.safe_load_all(path.read_text()))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise ClientError(f"{path} cannot be read as YAML: {said}") from None
+    found = []
+    for row in documents:
+        if not isinstance(row, dict) or row.get("kind") != _KIND:
+            continue
+        meta = row.get("metadata")
+        if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
+            continue
+        of = str(meta.get("namespace") or namespace or "default")
+        if namespace in ("", of):
+            found.append({**row, "metadata": {**meta, "namespace": of}})
+    return found
