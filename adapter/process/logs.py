@@ -8,6 +8,8 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -150,6 +152,23 @@ def configure(settings: LogSettings) -> None:
     root.setLevel(settings.level.upper())
     for chatty in ("httpx", "httpcore", "uvicorn.access", "asyncio", "azure", "google", "botocore"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Write no log lines of ours: a tool that runs the code of `serve` has an output of its own."""
+    before = structlog.get_config()
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[_dropped])
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _dropped(
+    _logger: object, _method: str, _event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    raise structlog.DropEvent
 
 
 def _in_reading_order(

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT
+from adapter.process.logs import silent
 from adapter.replay.failureoption import FailureType
 from adapter.replay.inputoptions import input_options
 
@@ -48,6 +49,37 @@ class Numbers(click.ParamType[tuple[float, ...]]):
         return tuple(found)
 
 
+_FILENAME: Final = click.option(
+    "-f",
+    "--filename",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Manifest with the HPA [read from the cluster].",
+)
+_BOOT: Final = click.option(
+    "--boot",
+    type=DURATION,
+    metavar="TIME",
+    help="Time from the decision until a new pod has a value [the recorded median].",
+)
+_ALLOW: Final = click.option(
+    "--allow",
+    type=DURATION,
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="Time a day that may be over the limit.",
+)
+_SYNC_PERIOD: Final = click.option(
+    "--sync-period",
+    type=DURATION,
+    default="15s",
+    show_default=True,
+    metavar="TIME",
+    help="--horizontal-pod-autoscaler-sync-period of the controller.",
+)
+
+
 @click.group()
 def replay() -> None:
     """Replay a recording: what an HPA would have done with other settings.
@@ -66,13 +98,7 @@ def replay() -> None:
     metavar="FILE",
     help="Also write what is read to FILE, a recording to replay again.",
 )
-@click.option(
-    "-f",
-    "--filename",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Manifest with the HPA [read from the cluster].",
-)
+@_FILENAME
 @click.option("--metric", default="", metavar="NAME", help="Metric of the HPA to replay.")
 @click.option(
     "--target",
@@ -104,26 +130,14 @@ def replay() -> None:
     metavar="LIST",
     help="maxReplicas to try.",
 )
-@click.option(
-    "--boot",
-    type=DURATION,
-    metavar="TIME",
-    help="Time from the decision until a new pod has a value [the recorded median].",
-)
+@_BOOT
 @click.option(
     "--limit",
     type=click.FloatRange(min=0, min_open=True),
     metavar="VALUE",
     help="Load of a pod that is too much [the HPA's target and its tolerance].",
 )
-@click.option(
-    "--allow",
-    type=DURATION,
-    default="10m",
-    show_default=True,
-    metavar="TIME",
-    help="Time a day that may be over the limit.",
-)
+@_ALLOW
 @click.option(
     "--gpu-hour",
     type=click.FloatRange(min=0),
@@ -137,14 +151,7 @@ def replay() -> None:
     help="Failure to try, such as exporter:10m, server:5m or adapter:1h@2026-09-21T14:00Z. "
     "Without START, it begins when the demand rises most.",
 )
-@click.option(
-    "--sync-period",
-    type=DURATION,
-    default="15s",
-    show_default=True,
-    metavar="TIME",
-    help="--horizontal-pod-autoscaler-sync-period of the controller.",
-)
+@_SYNC_PERIOD
 @click.option(
     "--html",
     type=click.Path(path_type=Path),
@@ -171,4 +178,40 @@ def hpa(**given: Any) -> None:
     # Imported late: --help needs none of it.
     from adapter.replay.run import run  # noqa: PLC0415
 
-    sys.exit(run(given))
+    with silent():
+        sys.exit(run(given))
+
+
+@replay.command()
+@click.argument("name", default="")
+@input_options
+@_FILENAME
+@_BOOT
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="VALUE",
+    help="Load of a pod that is too much [90 % of the highest value, or the highest recorded].",
+)
+@_ALLOW
+@_SYNC_PERIOD
+@KUBECONFIG
+@CONTEXT
+@NAMESPACE
+@OUTPUT
+def recommend(**given: Any) -> None:
+    """Recommend settings for the HPA NAME, or NAMESPACE/NAME, or for all HPAs of a namespace.
+
+    Each HPA is replayed with other targets, windows and bounds. For utilization of servers that
+    show their queue, the answer is the number of requests that run. Nothing is applied.
+
+    \b
+    Examples:
+      gpu-metrics-adapter replay recommend chat/llm --from week.gma
+      gpu-metrics-adapter replay recommend -n chat --from-prometheus https://prometheus:9090
+    """
+    # Imported late: --help needs none of it.
+    from adapter.replay.recommendrun import run  # noqa: PLC0415
+
+    with silent():
+        sys.exit(run(given))

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Kind, Unit
 
-_RUNNING: Final = "inference_requests_running"
+RUNNING: Final = "inference_requests_running"
 _WHOLE: Final = {Unit.PERCENT: 100_000, Unit.RATIO: 1_000}
 """The highest value of a unit, in thousandths."""
 
@@ -36,8 +36,8 @@ def _running(catalog: Catalog) -> frozenset[str]:
 
     Requests that wait are not divided: see :mod:`.demand`.
     """
-    names = {_RUNNING}
-    for formula in catalog.metrics[_RUNNING].formulas:
+    names = {RUNNING}
+    for formula in catalog.metrics[RUNNING].formulas:
         for field in map(catalog.fields.__getitem__, formula.fields):
             names |= {field.name, *(old for old, _, _ in field.renamed), *field.legacy}
     return frozenset(names)

@@ -44,7 +44,7 @@ def judge(study: Study, allowed: float) -> Judgement:
         study: with at least one run.
         allowed: seconds a day that may be over the limit.
     """
-    within = [run for run in study.runs if _a_day(run, run.outcome.over) <= allowed]
+    within = [run for run in study.runs if a_day(run, run.outcome.over) <= allowed]
     best = min(within, key=lambda run: (run.outcome.gpu_seconds, run.outcome.over), default=None)
     now = study.runs[0]
     if best is not None and now in within and not _saves(best, now):
@@ -56,7 +56,7 @@ def verdict(run: VariantRun, judgement: Judgement, allowed: float) -> str:
     """Return a run's verdict for the table."""
     if run is judgement.recommended:
         return "recommended"
-    if _a_day(run, run.outcome.over) > allowed:
+    if a_day(run, run.outcome.over) > allowed:
         return f"more than {age(allowed)} a day over the limit"
     if run is judgement.best:
         return "cheapest within the limit"
@@ -67,7 +67,7 @@ def _saves(best: VariantRun, now: VariantRun) -> bool:
     return best.outcome.gpu_seconds < (1 - _SAVES) * now.outcome.gpu_seconds
 
 
-def _a_day(run: VariantRun, seconds: float) -> float:
+def a_day(run: VariantRun, seconds: float) -> float:
     """Return seconds as a share of a day; of less than a day, the seconds themselves."""
     return seconds * _DAY / max(run.outcome.seconds, _DAY)
 

@@ -64,7 +64,7 @@ def variants(spec: HpaSpec, tried: Tried, window: float) -> list[Variant]:
     for target, down, low, high in product(*axes):
         if (target, down, low, high) != own and low <= high:
             made = _changed(spec, int(target), float(down), int(low), int(high), float(own[1]))
-            found.append(Variant(made, _text(made, spec, window)))
+            found.append(Variant(made, difference(made, spec, window)))
     return found
 
 
@@ -89,7 +89,8 @@ def _window(spec: HpaSpec, default: float) -> float:
     return default if own is None else own
 
 
-def _text(made: HpaSpec, spec: HpaSpec, default: float) -> str:
+def difference(made: HpaSpec, spec: HpaSpec, default: float) -> str:
+    """Return what differs between two HPAs; ``default`` is the controller's own window."""
     parts = []
     if _target(made) != _target(spec):
         parts.append(f"target {plain(_target(made) / 1000)}")

@@ -154,7 +154,12 @@ def replay_failure() -> str:
     return "\n".join(lines[:end]) + "\n"
 
 
-def _replay(*arguments: str) -> str:
+def replay_recommend() -> str:
+    """Return the recommendation for the HPAs of the same day."""
+    return _replay("-n", "ml", "--allow", "30m", command=("recommend",))
+
+
+def _replay(*arguments: str, command: tuple[str, ...] = ("hpa", "ml/llm")) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         hpa = manifest("30")
@@ -162,7 +167,7 @@ def _replay(*arguments: str) -> str:
         (folder / "hpa.yaml").write_text(yaml.safe_dump(hpa))
         files = ("--from", f"{folder}/cluster.gma", "-f", f"{folder}/hpa.yaml")
         period = ("--sync-period", f"{PERIOD:g}s")
-        return invoke("replay", "hpa", "ml/llm", *files, *period, *arguments).output
+        return invoke("replay", *command, *files, *period, *arguments).output
 
 
 def top_pods() -> str:
@@ -189,6 +194,7 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "idle": TABLE.lstrip,
     "replay": replay,
     "replay failure": replay_failure,
+    "replay recommend": replay_recommend,
     "top pods": top_pods,
     "top picture": top_picture,
 }

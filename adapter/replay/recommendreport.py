@@ -1,0 +1,166 @@
+"""The report of ``replay recommend``: a row for each HPA, the evidence, and the manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from adapter.client.access import Json
+from adapter.client.output import Screen, table
+from adapter.figures import age, count, decimal, plain
+from adapter.hpa import HpaSpec
+from adapter.replay.judgement import a_day
+from adapter.replay.manifests import changed, written
+from adapter.replay.recommendation import Recommendation, reasons
+from adapter.replay.report import ReplayReport
+from adapter.replay.study import VariantRun
+
+_HEADER = ("HPA", "NOW", "RECOMMENDED", "GPU-H", "OVER-LIMIT", "CHANGES")
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """One HPA, and what to do with it."""
+
+    manifest: Json
+    found: Recommendation | None
+    problem: str = ""
+    """Why it cannot be replayed."""
+
+    @property
+    def name(self) -> str:
+        """Namespace and name."""
+        meta = self.manifest["metadata"]
+        return f"{meta['namespace']}/{meta['name']}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendReport:
+    """Implements :class:`adapter.client.command.ToolReport`."""
+
+    hpas: Sequence[Recommended]
+    allowed: float
+    """Seconds a day that may be over the limit."""
+
+    @property
+    def status(self) -> int:
+        """See the port: 0, because a recommendation is no fault of the cluster."""
+        return 0
+
+    def lines(self, screen: Screen) -> list[str]:
+        """See the port."""
+        found = table([self._row(each) for each in self.hpas], _HEADER)
+        for each in self.hpas:
+            found += ["", screen.style(each.name, "bold")]
+            for text in self.evidence(each):
+                found += screen.wrap(f"- {text}", hanging="  ")
+            manifest = _manifest(each)
+            if manifest is not None:
+                found += ["", "# apply this manifest, or commit it:", "---"]
+                found += written(manifest).splitlines()
+        return found
+
+    def json(self) -> Json:
+        """See the port."""
+        return {"items": [self._item(each) for each in self.hpas]}
+
+    def _item(self, each: Recommended) -> Json:
+        meta = each.manifest["metadata"]
+        found: Json = {
+            "namespace": meta["namespace"],
+            "name": meta["name"],
+            "evidence": list(self.evidence(each)),
+            "recommended": _manifest(each),
+        }
+        if each.found is not None:
+            report = ReplayReport(
+                each.found.study, each.found.judgement, self.allowed, None, each.manifest
+            )
+            found["replay"] = report.json()
+            if each.found.queue is not None:
+                found["queue"] = each.found.queue.evidence._asdict()
+        return found
+
+    def _row(self, each: Recommended) -> tuple[str, ...]:
+        if each.found is None:
+            return (each.name, *("-" for _ in _HEADER[1:]))
+        now, chosen = each.found.study.runs[0], _chosen(each.found)
+        settings = _settings(now.variant.spec)
+        if chosen is None:
+            keeps = "keep" if not reasons(each.found) else "-"
+            over, changes = age(now.outcome.over), str(now.outcome.changes)
+            return (each.name, settings, keeps, self._hours(now), over, changes)
+        return (
+            each.name,
+            settings,
+            chosen.variant.text if each.found.queue is None else _of_queue(each.found),
+            f"{self._hours(now)} -> {self._hours(chosen)}",
+            f"{age(now.outcome.over)} -> {age(chosen.outcome.over)}",
+            f"{now.outcome.changes} -> {chosen.outcome.changes}",
+        )
+
+    def _hours(self, run: VariantRun) -> str:
+        return decimal(run.outcome.gpu_seconds / 3600, 1)
+
+    def evidence(self, each: Recommended) -> Iterator[str]:
+        """Yield what the row rests on."""
+        if each.found is None:
+            yield each.problem
+            return
+        study, queue = each.found.study, each.found.queue
+        agreement, now = study.agreement, study.runs[0]
+        yield (
+            f"{age(now.outcome.seconds)} of recorded time, {count(study.syncs, 'sync')}; the "
+            f"replay decided as the controller at {agreement.equal} of {agreement.compared}"
+        )
+        if queue is not None:
+            seen = queue.evidence
+            yield (
+                f"the pods show their queue: requests waited at {seen.waiting} of "
+                f"{count(seen.syncs, 'sync')}, and up to {plain(seen.level / 1000)} ran in each "
+                "pod while none waited. Utilization says that a GPU works, and not how much work "
+                "waits, so scale on the requests that run"
+            )
+        else:
+            limit = plain(study.limit / 1000)
+            yield (
+                f"the limit is {limit} a pod, for at most {age(self.allowed)} a day; the present "
+                f"settings are above it for {age(a_day(now, now.outcome.over))} a day"
+            )
+            best = each.found.judgement.best
+            if best is None:
+                yield "no settings that were tried stay within the limit"
+            elif best.variant.now and not reasons(each.found):
+                yield "no settings that were tried save 2 % of the GPU-hours within the limit"
+        yield from study.remarks
+        for text in reasons(each.found):
+            yield f"no recommendation: {text}"
+        defects = len(list(study.defects))
+        if defects:
+            yield f"{count(defects, 'defect')} of the recording; `replay hpa` lists them"
+
+
+def _chosen(found: Recommendation) -> VariantRun | None:
+    return found.queue.run if found.queue is not None else found.judgement.recommended
+
+
+def _manifest(each: Recommended) -> Json | None:
+    """Return the manifest to apply; None to keep the present one."""
+    if each.found is None:
+        return None
+    chosen = _chosen(each.found)
+    if chosen is None:
+        return None
+    old = "" if each.found.queue is None else each.found.study.metric.name
+    return changed(each.manifest, chosen.variant.spec, old)
+
+
+def _settings(spec: HpaSpec) -> str:
+    metric = spec.metrics[0]
+    target = plain(metric.target.milli / 1000)
+    return f"{metric.name} {target}, {spec.min_replicas}-{spec.max_replicas}"
+
+
+def _of_queue(found: Recommendation) -> str:
+    queue = found.queue
+    return "" if queue is None else _settings(queue.run.variant.spec).partition(",")[0]
