@@ -156,7 +156,7 @@ def configure(settings: LogSettings) -> None:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Write no log lines of ours: a tool that runs the code of `serve` has an output of its own."""
+    """Write no log lines: a tool that runs the code of `serve` has an output of its own."""
     before = structlog.get_config()
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[_dropped])
     try:

@@ -34,7 +34,7 @@ class QueueAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Recommendation:
+class HpaAdvice:
     """What to do with one HPA."""
 
     study: Study
@@ -44,7 +44,7 @@ class Recommendation:
     """Set for utilization of servers that show their queue: it takes the place of the rest."""
 
 
-def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Recommendation:
+def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> HpaAdvice:
     """Try other settings of one HPA.
 
     Raises:
@@ -57,15 +57,15 @@ def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Rec
     study = trial.study([now, best] if best is not now else [now])
     judgement = judge(study, options.allowed)
     if trial.kind.highest is None:
-        return Recommendation(study, judgement)
+        return HpaAdvice(study, judgement)
     evidence = queue_of(recording, spec, options.controller.sync_period)
     if evidence is None:
-        return Recommendation(study, judgement)
-    return Recommendation(study, judgement, _queue(recording, trial.spec, evidence, options))
+        return HpaAdvice(study, judgement)
+    return HpaAdvice(study, judgement, _queue(recording, trial.spec, evidence, options))
 
 
 def _search(trial: Trial, now: VariantRun, options: StudyOptions) -> VariantRun:
-    """Return the cheapest settings: first the target, then whatever else is worth a change."""
+    """Return the cheapest settings: first the target, then what else is worth a change."""
     own, highest = trial.spec.metrics[0].target.milli, trial.kind.highest
     targets = (
         [round(factor * own) for factor in _FACTORS]
@@ -112,6 +112,6 @@ def _queue(
     return QueueAnswer(evidence, trial.run(Variant(made, metric.name)))
 
 
-def reasons(found: Recommendation) -> Sequence[str]:
+def reasons(found: HpaAdvice) -> Sequence[str]:
     """Return why the recording does not support a recommendation; a queue needs no sum."""
     return () if found.queue is not None else found.judgement.doubts

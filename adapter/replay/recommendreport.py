@@ -11,7 +11,7 @@ from adapter.figures import age, count, decimal, plain
 from adapter.hpa import HpaSpec
 from adapter.replay.judgement import a_day
 from adapter.replay.manifests import changed, written
-from adapter.replay.recommendation import Recommendation, reasons
+from adapter.replay.recommendation import HpaAdvice, reasons
 from adapter.replay.report import ReplayReport
 from adapter.replay.study import VariantRun
 
@@ -19,11 +19,11 @@ _HEADER = ("HPA", "NOW", "RECOMMENDED", "GPU-H", "OVER-LIMIT", "CHANGES")
 
 
 @dataclass(frozen=True, slots=True)
-class Recommended:
+class AdvisedHpa:
     """One HPA, and what to do with it."""
 
     manifest: Json
-    found: Recommendation | None
+    found: HpaAdvice | None
     problem: str = ""
     """Why it cannot be replayed."""
 
@@ -38,13 +38,13 @@ class Recommended:
 class RecommendReport:
     """Implements :class:`adapter.client.command.ToolReport`."""
 
-    hpas: Sequence[Recommended]
+    hpas: Sequence[AdvisedHpa]
     allowed: float
     """Seconds a day that may be over the limit."""
 
     @property
     def status(self) -> int:
-        """See the port: 0, because a recommendation is no fault of the cluster."""
+        """See the port: 0, because a recommendation is not a fault of the cluster."""
         return 0
 
     def lines(self, screen: Screen) -> list[str]:
@@ -64,7 +64,7 @@ class RecommendReport:
         """See the port."""
         return {"items": [self._item(each) for each in self.hpas]}
 
-    def _item(self, each: Recommended) -> Json:
+    def _item(self, each: AdvisedHpa) -> Json:
         meta = each.manifest["metadata"]
         found: Json = {
             "namespace": meta["namespace"],
@@ -81,7 +81,7 @@ class RecommendReport:
                 found["queue"] = each.found.queue.evidence._asdict()
         return found
 
-    def _row(self, each: Recommended) -> tuple[str, ...]:
+    def _row(self, each: AdvisedHpa) -> tuple[str, ...]:
         if each.found is None:
             return (each.name, *("-" for _ in _HEADER[1:]))
         now, chosen = each.found.study.runs[0], _chosen(each.found)
@@ -102,7 +102,7 @@ class RecommendReport:
     def _hours(self, run: VariantRun) -> str:
         return decimal(run.outcome.gpu_seconds / 3600, 1)
 
-    def evidence(self, each: Recommended) -> Iterator[str]:
+    def evidence(self, each: AdvisedHpa) -> Iterator[str]:
         """Yield what the row rests on."""
         if each.found is None:
             yield each.problem
@@ -140,11 +140,11 @@ class RecommendReport:
             yield f"{count(defects, 'defect')} of the recording; `replay hpa` lists them"
 
 
-def _chosen(found: Recommendation) -> VariantRun | None:
+def _chosen(found: HpaAdvice) -> VariantRun | None:
     return found.queue.run if found.queue is not None else found.judgement.recommended
 
 
-def _manifest(each: Recommended) -> Json | None:
+def _manifest(each: AdvisedHpa) -> Json | None:
     """Return the manifest to apply; None to keep the present one."""
     if each.found is None:
         return None
@@ -161,6 +161,6 @@ def _settings(spec: HpaSpec) -> str:
     return f"{metric.name} {target}, {spec.min_replicas}-{spec.max_replicas}"
 
 
-def _of_queue(found: Recommendation) -> str:
+def _of_queue(found: HpaAdvice) -> str:
     queue = found.queue
     return "" if queue is None else _settings(queue.run.variant.spec).partition(",")[0]

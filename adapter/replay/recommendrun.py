@@ -16,7 +16,7 @@ from adapter.recording.events import RecordingError
 from adapter.replay.hpasource import read_hpas, spec_of
 from adapter.replay.inputs import recording_of
 from adapter.replay.recommendation import recommend
-from adapter.replay.recommendreport import Recommended, RecommendReport
+from adapter.replay.recommendreport import AdvisedHpa, RecommendReport
 from adapter.replay.study import StudyOptions
 
 
@@ -45,10 +45,10 @@ def run(given: Mapping[str, Any]) -> int:
     return FINE
 
 
-def _recommended(given: Mapping[str, Any], manifest: Json, options: StudyOptions) -> Recommended:
+def _recommended(given: Mapping[str, Any], manifest: Json, options: StudyOptions) -> AdvisedHpa:
     """Return the answer for one HPA. One that cannot be replayed does not end the others."""
     try:
         spec = spec_of(manifest)
-        return Recommended(manifest, recommend(recording_of(given, spec), spec, options))
+        return AdvisedHpa(manifest, recommend(recording_of(given, spec), spec, options))
     except ClientError as error:
-        return Recommended(manifest, None, str(error))
+        return AdvisedHpa(manifest, None, str(error))
