@@ -13,6 +13,7 @@ from tests.docs.bounds.apis import DELEGATES, KEDA, VIEW
 from tests.docs.bounds.connections import CONNECTIONS, REQUESTS
 from tests.docs.bounds.pages import PAGES, STORED
 from tests.docs.bounds.row import Line, Row, Rows, forms, lines, numbers
+from tests.docs.bounds.stores import OBJECTS, RULES, STORES
 
 TESTS: Final = Path(__file__).parents[1]
 SECTIONS: Final[dict[str, Rows]] = {
@@ -23,6 +24,9 @@ SECTIONS: Final[dict[str, Rows]] = {
     "Delegates": DELEGATES,
     "The view API": VIEW,
     "KEDA's scaler": KEDA,
+    "Prometheus and other stores": STORES,
+    "Rules": RULES,
+    "Kubernetes objects and files": OBJECTS,
 }
 LINES: Final = [line for line in lines() if line.section in SECTIONS]
 

@@ -304,6 +304,21 @@ async def test_the_resources_of_the_cluster_are_read_in_both_forms(
     )
 
 
+async def test_the_group_versions_of_an_older_cluster_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(apidiscovery, "MAX_GROUP_VERSIONS", 1)
+    asked: list[str] = []
+
+    async def ask(path: str, accept: str) -> bytes:
+        asked.append(path)
+        return msgspec.json.encode(OLDER[path])
+
+    found = await read_kinds(ask)
+    assert [each.resource for each in found.table.kinds] == ["pods", "deployments"]
+    assert asked == ["/api", "/api/v1", "/apis", "/apis/apps/v1"], "not /apis/apps/v1beta1"
+
+
 async def test_the_resources_of_the_cluster_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_RESOURCES > 1
     monkeypatch.setattr(apidiscovery, "MAX_RESOURCES", 1)

@@ -157,6 +157,18 @@ async def test_all_requests_for_a_namespace_send_two_queries(stage: Stage) -> No
     ]
 
 
+async def test_many_pods_are_several_queries(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapter.rules.usage.MAX_OBJECTS", 2)
+    fill(stage)
+    await stage.get("namespaces/a/pods")
+    assert sorted(stage.engine.asked) == [
+        'cpu{ns="a",pod="web-1"} by (pod,container)',
+        'cpu{ns="a",pod=~"job-0|web-0"} by (pod,container)',
+        'memory{ns="a",pod="web-1"} by (pod,container)',
+        'memory{ns="a",pod=~"job-0|web-0"} by (pod,container)',
+    ]
+
+
 async def test_selectors_choose_among_the_pods_of_all_namespaces(stage: Stage) -> None:
     fill(stage)
     found = await stage.get("pods?labelSelector=app%3Dweb")

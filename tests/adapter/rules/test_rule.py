@@ -6,7 +6,7 @@ import pytest
 
 from adapter.rules.matchers import valid_name
 from adapter.rules.pattern import LONGEST, Pattern, PatternError
-from adapter.rules.rule import MetricRule, RuleObjects
+from adapter.rules.rule import LONGEST_QUERY, MetricRule, RuleError, RuleObjects
 from adapter.rules.rulefile import Filter, RuleText
 from apiservice.errors import BadQuery
 from apiservice.labels.selector import EVERYTHING, parse
@@ -118,3 +118,13 @@ def test_an_expression_that_go_does_not_know_is_rejected(text: str) -> None:
 def test_an_expression_takes_linear_time() -> None:
     """With a backtracking engine, this would take hours."""
     assert not Pattern("^(a+)+$").matches("a" * 200 + "b")
+
+
+def test_an_expression_that_needs_much_memory_is_rejected() -> None:
+    with pytest.raises(PatternError, match="too large"):
+        Pattern(r"(\pL\pM\pN\pS){900}")
+
+
+def test_a_series_query_is_bounded() -> None:
+    with pytest.raises(RuleError, match="more than 65536 characters"):
+        rule(series_query="x" * (LONGEST_QUERY + 1))

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from adapter.rules import series
 from adapter.rules import store as stores
@@ -140,6 +141,54 @@ async def test_queries_that_wait_are_bounded(
     slow.go.set()
     await first
     assert store.failures["busy"] == 1
+
+
+async def test_ten_queries_are_in_progress_and_others_wait(
+    store: RuleStore, engine: Engine
+) -> None:
+    engine.answer = slow = Slow()
+    tasks = [asyncio.create_task(ask(store, f"q{number}")) for number in range(15)]
+    async with asyncio.timeout(30):
+        while store.queries < stores.PARALLEL:  # noqa: ASYNC110 - it has no event for it
+            await asyncio.sleep(0.01)
+        await slow.wait()
+        assert store.queries == stores.PARALLEL
+        slow.go.set()
+        await asyncio.gather(*tasks)
+    assert store.queries == 15
+
+
+async def test_a_list_of_series_may_take_three_times_as_long(
+    store: RuleStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float | None] = []
+    timeout = asyncio.timeout
+
+    def noted(seconds: float | None) -> asyncio.Timeout:
+        given.append(seconds)
+        return timeout(seconds)
+
+    monkeypatch.setattr(asyncio, "timeout", noted)
+    await ask(store)
+    assert 5 in given
+    assert 15 not in given
+    await store.shapes("up", 0.0)
+    assert 15 in given
+
+
+async def test_a_failure_is_logged_once_in_30_seconds(
+    store: RuleStore, engine: Engine, clock: Clock
+) -> None:
+    engine.answer = lambda query: BROKEN
+    logged = []
+    for seconds in (0, 29, 1, 29, 1):
+        clock.now += seconds
+        with capture_logs() as logs:
+            for number in range(3):
+                with pytest.raises(Unavailable):
+                    await ask(store, f"q{number}")
+        logged.append(sum(line["event"] == "query of a rule failed" for line in logs))
+    assert logged == [1, 0, 1, 0, 1]
 
 
 async def test_answers_that_are_kept_are_bounded_in_bytes(

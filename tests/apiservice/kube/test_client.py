@@ -26,6 +26,13 @@ async def test_an_answer_other_than_2xx_carries_status_and_message(
         await call(client, "GET", "/x")
 
 
+async def test_an_answer_is_bounded(client: ApiClient, api: FakeApiServer) -> None:
+    api.answers = [(200, b"x" * 1000), (200, b"x" * 1000)]
+    assert len(await call(client, "GET", "/x", most=1000)) == 1000
+    with pytest.raises(ClusterAnswerError, match="999 bytes"):
+        await call(client, "GET", "/x", most=999)
+
+
 async def test_no_server_at_the_address_is_status_0(tmp_path: Path) -> None:
     async with await connect(write(tmp_path, kubeconfig()), environ=NOWHERE) as client:
         with pytest.raises(ClusterAnswerError, match="GET /x") as caught:

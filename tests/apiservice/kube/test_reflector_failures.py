@@ -134,6 +134,14 @@ async def test_html_in_place_of_a_list_is_survived(rig: Rig) -> None:
     assert await rig.recorder.next() == ("REPLACE", ["a"])
 
 
+async def test_the_pause_between_tries_is_bounded() -> None:
+    async with running(ReflectorOptions(backoff_min=0.5, backoff_max=4.0)) as rig:
+        for failures, least, most in ((1, 0.25, 0.5), (3, 1.0, 2.0), (10, 2.0, 4.0)):
+            rig.reflector._pauses = failures
+            assert all(least <= rig.reflector._pause() <= most for _ in range(20))
+        await rig.listed([], "1")
+
+
 async def test_a_silent_connection_is_given_up_and_resumed() -> None:
     options = ReflectorOptions(backoff_min=0.001, backoff_max=0.002, watch_seconds=0.0, grace=0.5)
     async with running(options) as rig:

@@ -189,6 +189,17 @@ async def test_a_temporary_failure_is_retried_within_the_round(web: Web, sink: R
     assert source.failures == {"unavailable": 1}
 
 
+async def test_a_query_that_fails_is_tried_three_times_in_a_round(web: Web, sink: Recorder) -> None:
+    web.replies[PATH] = answer(b"", "503 Service Unavailable")
+    chosen = options(web, interval=60.0, retries=2)
+    source = PrometheusSource(chosen, sink, {"usage": ("UTIL",)})
+    async with running(source.run):
+        await settled(lambda: state(source, "usage").failures > 0)
+        assert state(source, "usage").queries == 3
+    assert source.failures == {"unavailable": 3}
+    assert sink.results == []
+
+
 async def test_an_invalid_query_is_not_retried_within_the_round(web: Web, sink: Recorder) -> None:
     web.replies[PATH] = answer(_ERROR, "400 Bad Request")
     source = PrometheusSource(options(web, retries=5, interval=60.0), sink, {"usage": ("UTIL",)})
