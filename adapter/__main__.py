@@ -124,7 +124,8 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
     # Imported late: --help needs none of it.
     from adapter.process.config import ConfigError  # noqa: PLC0415
     from adapter.process.logs import configure  # noqa: PLC0415
-    from adapter.serve.run import StartError, run  # noqa: PLC0415
+    from adapter.serve.run import run  # noqa: PLC0415
+    from adapter.serve.start import StartError  # noqa: PLC0415
 
     configure(settings.log)
     try:

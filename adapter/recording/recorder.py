@@ -46,6 +46,8 @@ class Recorder:
         self._writer = RecordingWriter()
         self._begun = False
         self._enough = asyncio.Event()
+        self.pages = 0
+        """Pages that were recorded."""
         self.stopped = ""
         """Why nothing is recorded any more; empty while it records."""
         objects.pod_index.listen(self._pod)
@@ -89,6 +91,7 @@ class Recorder:
         """Record the samples of one exporter."""
         if self._open:
             self._writer.page(result)
+            self.pages += 1
             self._look()
 
     async def run(self) -> None:
@@ -124,7 +127,9 @@ class Recorder:
     def _stop(self, why: str) -> None:
         self.stopped = why
         self._writer.take()
-        log.error("recording ended", error=why, hint="serve goes on; start it again to record")
+        log.error(
+            "recording ended", error=why, hint="values are not affected; start it again to record"
+        )
 
     def _look(self) -> None:
         """Write early if there is much, and stop if the disk does not keep up."""

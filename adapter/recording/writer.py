@@ -58,7 +58,7 @@ class RecordingFile:
                 self.size = path.stat().st_size
         except OSError as error:
             raise RecordingError(
-                f"{path} cannot be written: {error.strerror}; name another file with --record"
+                f"{path} cannot be written: {error.strerror}; name another file"
             ) from None
 
     @property

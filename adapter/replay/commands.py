@@ -12,6 +12,7 @@ from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUT
 from adapter.process.logs import silent
 from adapter.replay.failureoption import FailureType
 from adapter.replay.inputoptions import input_options
+from adapter.replay.recordcommand import record
 
 _LIST: Final = "values separated by commas"
 
@@ -84,9 +85,12 @@ _SYNC_PERIOD: Final = click.option(
 def replay() -> None:
     """Replay a recording: what an HPA would have done with other settings.
 
-    `gpu-metrics-adapter serve --record FILE` makes the recording. docs/replay.md describes the
-    model and its limits.
+    `replay record` or `serve --record` makes the recording; a Prometheus or saved pages do as well.
+    docs/replay.md describes the model and its limits.
     """
+
+
+replay.add_command(record)
 
 
 @replay.command()

@@ -9,13 +9,11 @@ namespace in the cluster.
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -43,6 +41,7 @@ from adapter.serve.pipeline import RELEASE, PipelineSwitcher
 from adapter.serve.providers import build_providers
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import MetricSources, register
+from adapter.serve.start import StartError, connect_cluster, stop_signal
 from adapter.serve.views import view_groups
 from adapter.settings import Settings
 from adapter.settings.server import ServerSettings
@@ -64,15 +63,9 @@ _BYTES_PER_LINE = 32
 
 The line of a group is longer. The default head may have 2,048 lines.
 """
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""SIGHUP is sent when the terminal is closed."""
 _DRAINING = "the server is draining"
 _FILE_CHECK = 2.0
 """Seconds between checks of certificates, CAs and the configuration file."""
-
-
-class StartError(Exception):
-    """``serve`` cannot start; the message names the cause and the fix."""
 
 
 def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
@@ -91,9 +84,9 @@ def run(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -
 
 
 async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Settings]) -> None:
-    stopping = _stop_signal()
+    stopping = stop_signal()
     async with AsyncExitStack() as stack:
-        client = await _connect(settings, stack)
+        client = await connect_cluster(settings, stack)
         objects = ObjectLookup(
             PodIndex(), Services(), Nodes(), Hpas() if settings.view.enabled else None
         )
@@ -225,16 +218,6 @@ def _recorder(settings: Settings, objects: ObjectLookup) -> Recorder | None:
     return Recorder(RecordingFile(recording.file, recording.max_bytes), objects)
 
 
-def _stop_signal() -> asyncio.Event:
-    """Return an event that a stop signal sets."""
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for sign in _STOP_SIGNALS:
-        if signal.getsignal(sign) is not signal.SIG_IGN:  # nohup ignores SIGHUP
-            loop.add_signal_handler(sign, stopping.set)
-    return stopping
-
-
 async def _until(stopping: asyncio.Event, loops: Iterable[Kept], drains: Iterable[Loop]) -> None:
     """Run the loops until a stop signal, then drain."""
     async with asyncio.TaskGroup() as group:
@@ -247,27 +230,6 @@ async def _until(stopping: asyncio.Event, loops: Iterable[Kept], drains: Iterabl
 
 async def _run(loop: Loop) -> None:
     await loop()
-
-
-async def _connect(settings: Settings, stack: AsyncExitStack) -> Any:
-    """Return a client of the cluster, closed with the stack; None if pods come from a file."""
-    if settings.cluster.pods_file is not None:
-        return None
-    from apiservice.kube.connection import connect  # noqa: PLC0415 - 35 MB
-    from apiservice.kube.failures import ClusterError, NoKubeconfigError  # noqa: PLC0415 - 35 MB
-
-    try:
-        client = await connect(
-            settings.cluster.kubeconfig,
-            settings.cluster.context,
-            user_agent=f"gpu-metrics-adapter/{__version__}",
-        )
-    except NoKubeconfigError as error:
-        raise StartError(f"{error}, or name a pods file to run without a cluster") from None
-    except ClusterError as error:
-        raise StartError(str(error)) from None
-    stack.push_async_callback(client.close)
-    return client
 
 
 def _health(

@@ -221,7 +221,7 @@ def test_a_file_of_another_kind_is_named(tmp_path: Path, content: bytes, said: s
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="cannot be read: No such file"):
         read(tmp_path / "none")
-    with pytest.raises(RecordingError, match=r"cannot be written: No such file.*--record"):
+    with pytest.raises(RecordingError, match=r"cannot be written: No such file.*another file"):
         RecordingFile(tmp_path / "no-folder" / "file", 1)
 
 
