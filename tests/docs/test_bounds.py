@@ -11,6 +11,7 @@ import pytest
 
 from tests.docs.bounds.apis import DELEGATES, KEDA, VIEW
 from tests.docs.bounds.connections import CONNECTIONS, REQUESTS
+from tests.docs.bounds.nodepool import NODEPOOL
 from tests.docs.bounds.pages import PAGES, STORED
 from tests.docs.bounds.row import Line, Row, Rows, forms, lines, numbers
 from tests.docs.bounds.stores import OBJECTS, RULES, STORES
@@ -27,6 +28,7 @@ SECTIONS: Final[dict[str, Rows]] = {
     "Prometheus and other stores": STORES,
     "Rules": RULES,
     "Kubernetes objects and files": OBJECTS,
+    "Node pool": NODEPOOL,
 }
 LINES: Final = [line for line in lines() if line.section in SECTIONS]
 

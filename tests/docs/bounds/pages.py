@@ -108,7 +108,7 @@ PAGES: Final[Rows] = {
     "Visits of Python's garbage collector": row(
         *(garbage._GROWN, garbage._GROWN_START, 100 / garbage._SHARE, garbage._YOUNG),
         by=(
-            _GARBAGE + "test_at_the_start_memory_has_to_double_and_to_grow_by_256_mebibytes",
+            _GARBAGE + "test_at_the_start_memory_has_to_grow_by_768_mebibytes",
             _GARBAGE + "test_later_a_quarter_is_enough_and_never_less_than_32_mebibytes",
             _GARBAGE + "test_a_full_collection_takes_a_tenth_of_the_time_at_most",
         ),

@@ -53,6 +53,24 @@ def test_headroom_costs_gpu_hours_for_the_time_it_exists() -> None:
     assert full().gpu_hours == {"gput4": 1.0}
 
 
+def test_headroom_beyond_the_limit_of_a_pool_is_not_counted() -> None:
+    ledger = Ledger()
+    ledger.spend([], {}, 8, T0)
+    ledger.spend([Headroom("team", SHAPE, 20, 20, T0)], {f"team/{key(SHAPE)}": "a"}, 8, T0 + 3600)
+    assert ledger.gpu_hours == {"a": 8.0}
+
+
+def test_the_workloads_not_seen_for_longest_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapter.nodepool.learn.ledger._MOST", 3)
+    ledger = Ledger()
+    rows = [replace(ROW, workload=REF._replace(name=f"w{number}")) for number in range(4)]
+    ledger.learn(rows[:3], T0)
+    ledger.learn(rows[:1], T0 + 60)
+    ledger.learn(rows[3:], T0 + 120)
+    assert [ref.name for ref in ledger.histories] == ["w2", "w0", "w3"]
+    assert set(ledger.known_at) == set(ledger.histories)
+
+
 def test_a_new_day_has_a_new_budget() -> None:
     ledger = full()
     ledger.spend([Headroom("team", SHAPE, 2, 2, T0)], {}, 8, T0 + 86400 + 3600)

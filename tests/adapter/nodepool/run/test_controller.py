@@ -405,6 +405,17 @@ async def test_an_ignored_object_is_logged_once_and_counted() -> None:
     assert world.controller.state.left_out["headroom_foreign"] == 1
 
 
+async def test_of_many_ignored_objects_the_log_names_20() -> None:
+    world = World()
+    shape = replace(SHAPE, requests=())
+    world.cluster.placeholders.replace([forged(shape, f"m{number}") for number in range(25)])
+    await world.round(60)
+    named = [row for row in world.logs if row["event"] == "headroom object ignored"]
+    (rest,) = [row for row in world.logs if row["event"] == "more headroom objects ignored"]
+    assert (len(named), rest["count"]) == (20, 5)
+    assert world.controller.state.left_out["headroom_foreign"] == 25
+
+
 async def test_created_pods_start_a_round_immediately() -> None:
     """The buffer is lowered within a second, not at the next full round."""
     world = World(apply=True, interval=300)
