@@ -36,7 +36,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     SPARSE: "samples are far apart (a store that downsamples, or another --scrape-interval)",
     OTHER_NAME: "an exporter writes the metric under another name",
     RESET: "a counter began again",
-    CLOCK: "the clock was set back",
+    CLOCK: "the clock was set back, or is wrong",
 }
 
 

@@ -13,7 +13,7 @@ from adapter.catalog.metric import Kind
 from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.figures import age
 from adapter.hpa import HpaSpec, MetricKind
-from adapter.recording.events import Begun, Event, Missed, PageRead, Stretch
+from adapter.recording.events import Begun, Event, Missed, PageRead, PodSeen, Stretch
 from adapter.recording.settings import restored
 from adapter.replay.defects import CLOCK, OTHER_NAME, RESET, SILENT, SPARSE, Defects
 from adapter.replay.neededseries import device_series
@@ -27,6 +27,11 @@ _LEVEL: Final = 4
 """Long distances one after the other that show few samples rather than gaps."""
 _SET_BACK: Final = 2.0
 """Seconds by which an event may be before the last one: pages are written as they arrive."""
+_BEHIND: Final = 5.0
+"""Seconds by which a pod may be created after it was seen: two machines' clocks differ a little."""
+_UPGRADE: Final = 300.0
+"""Seconds from the beginning after which an exporter of its own kind is not one of a mixed fleet,
+but one that was upgraded, and has a new address."""
 _MOST_ORIGINS: Final = 1 << 14
 
 
@@ -54,6 +59,10 @@ class Scrutiny:
         self._spec = spec
         self._defects = defects
         self._last = 0.0
+        self._first: float | None = None
+        """When the first exporter was read."""
+        self._spellings: dict[str, set[str]] = {}
+        """Field -> the names that any exporter wrote."""
         self._exporters: dict[str, _Exporter] = {}
         self._names: dict[str, str] = {}
         """Series of the HPA's metrics -> their field."""
@@ -76,6 +85,8 @@ class Scrutiny:
                 self._begin(event)
             elif isinstance(event, PageRead):
                 self._page(event.result)
+            elif isinstance(event, PodSeen):
+                self._pod(event)
             yield event
         self._interrupt()
 
@@ -99,6 +110,13 @@ class Scrutiny:
         stored = settings.source.kind == "prometheus"
         self._interval = settings.source.prometheus.scrape_interval if stored else 0.0
 
+    def _pod(self, event: PodSeen) -> None:
+        pod = event.pod
+        by = pod.born - event.time
+        if by > _BEHIND and pod.ref.namespace == self._spec.namespace:
+            about = f"{age(by)} behind the cluster's, by the creation of pod {pod.ref.name}"
+            self._defects.add(Stretch(event.time, pod.born, CLOCK, about))
+
     def _page(self, page: ScrapeResult) -> None:
         namespace = self._spec.namespace
         samples = [
@@ -112,12 +130,23 @@ class Scrutiny:
             if samples and len(self._exporters) < _MOST_ORIGINS:
                 known = _Exporter(page.received, self._spelled(samples), usual=self._interval)
                 self._exporters[page.origin] = known
+                self._new(page, known)
             return
         self._distance(page, known)
         if samples:
             self._renamed(page, known, samples)
             self._resets(page, known, samples)
         known.time = page.received
+
+    def _new(self, page: ScrapeResult, known: _Exporter) -> None:
+        """Note the names of a new exporter, which may be an old one at a new address."""
+        self._first = page.received if self._first is None else self._first
+        for name, text in known.spellings.items():
+            before = self._spellings.setdefault(name, set())
+            if before and text not in before and page.received - self._first > _UPGRADE:
+                about = f"{page.origin}, a new address: {', '.join(sorted(before))}, then {text}"
+                self._note(known, page, OTHER_NAME, about)
+            before.add(text)
 
     def _spelled(self, samples: Iterable[Sample]) -> dict[str, str]:
         return {self._names[sample.name]: sample.name for sample in samples}
@@ -159,6 +188,7 @@ class Scrutiny:
                 self._note(known, page, OTHER_NAME, about)
             if before is None or before not in names:
                 known.spellings[name] = text
+                self._spellings.setdefault(name, set()).add(text)
 
     def _note(self, known: _Exporter, page: ScrapeResult, reason: str, about: str) -> None:
         start = page.received if known.time is None else known.time

@@ -68,16 +68,24 @@ class StoredPods:
             self._owners[labels.get("namespace", ""), labels.get("replicaset", "")] = owner
 
     def events(
-        self, found: Iterable[StoredSeries], since: float, breaks: Sequence[float]
+        self,
+        found: Iterable[StoredSeries],
+        status: Iterable[StoredSeries],
+        since: float,
+        breaks: Sequence[float],
     ) -> Iterator[PodSeen]:
         """Yield what the scrapes of a span show, by time.
 
         Args:
             found: the series of the pods.
+            status: those of the HPA, which show a scrape even if there is no pod.
             since: the time of the scrape before; a pod may be older than the span.
             breaks: times before which nothing is known.
         """
         scrapes = self._scrapes(found)
+        for row in status:
+            for time, _ in row.points:
+                scrapes.setdefault((time, row.origin), {})
         before = since
         for time, instance in sorted(scrapes):
             if any(before < each <= time for each in breaks):

@@ -144,7 +144,7 @@ class _Reading:
         if scrapes:
             since = scrapes[0] if self._state is None else self._state
             self._pods.owners(found["owners"].all_series)
-            self._waiting += self._pods.events(pods, since, breaks)
+            self._waiting += self._pods.events(pods, status, since, breaks)
             self._waiting += self._status.events(status, breaks)
         self._waiting += self._pages(found["devices"].all_series, scrapes)
         self._state = scrapes[-1] if scrapes else self._state

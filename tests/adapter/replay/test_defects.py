@@ -19,6 +19,7 @@ from adapter.replay.study import StudyOptions, study
 from tests.adapter.replay.day import METRIC, PERIOD, START, Day, manifest, waves, write
 from tests.adapter.replay.storedcluster import StoredCluster
 from tests.adapter.replay.test_store import DAY, folder, found, of_store
+from tests.adapter.world import make_pod
 
 __all__ = ["folder"]
 LABELS = {"namespace": "ml", "pod": "p", "UUID": "GPU-0"}
@@ -77,6 +78,25 @@ def test_another_name_of_the_metric_is_named_once() -> None:
     assert seen([Begun(0, STORED), *events]) == [
         Stretch(40, 50, "other_name", f"a: {METRIC}, then {METRIC.lower()}")
     ]
+
+
+def test_another_name_at_a_new_address_is_named_and_a_mixed_fleet_is_not() -> None:
+    old, new = METRIC, METRIC.lower()
+    mixed = [page(0, old, origin="a"), page(1, new, origin="b")]
+    assert seen([Begun(0, STORED), *mixed]) == []
+    upgraded = [*(page(10.0 * step, old) for step in range(40)), page(400, new, origin="b")]
+    assert seen([Begun(0, STORED), *upgraded]) == [
+        Stretch(400, 400, "other_name", f"b, a new address: {old}, then {new}")
+    ]
+
+
+def test_a_pod_from_the_future_shows_a_wrong_clock() -> None:
+    pods = [make_pod("p", namespace="ml", born=born) for born in (100.0, 104.0, 140.0)]
+    events = [PodSeen(100, pod) for pod in pods]
+    about = "40s behind the cluster's, by the creation of pod p"
+    assert seen([Begun(0, STORED), *events]) == [Stretch(100, 140, "clock_back", about)]
+    elsewhere = PodSeen(100, make_pod("p", namespace="other", born=140.0))
+    assert seen([Begun(0, STORED), elsewhere]) == []
 
 
 def test_a_counter_that_begins_again_is_named() -> None:

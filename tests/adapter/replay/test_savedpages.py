@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,16 @@ def instant(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def saved(folder: Path, events: Iterable[Event]) -> None:
-    """Save the state at every moment, as the loop in the documentation does."""
+def saved(
+    folder: Path, events: Iterable[Event], lost: Callable[[float], bool] = lambda time: False
+) -> None:
+    """Save the state at every moment, as the commands in the documentation do.
+
+    Args:
+        folder: to write the folders of the moments into.
+        events: of the cluster.
+        lost: whether the page of a moment could not be read.
+    """
     pods: dict[str, Pod] = {}
     hpa: ShownHpa | None = None
     page: PageRead | None = None
@@ -68,7 +76,7 @@ def saved(folder: Path, events: Iterable[Event]) -> None:
     for event in events:
         next_at = next_at or event.time + INTERVAL - 1
         while event.time > next_at:
-            _save(folder / instant(next_at), pods, hpa, page)
+            _save(folder / instant(next_at), pods, hpa, None if lost(next_at) else page)
             next_at += INTERVAL
         match event:
             case PodSeen():
