@@ -15,6 +15,7 @@ from adapter.client.naming import named
 from adapter.explain import metricvalues
 from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
+from adapter.explain.headroom import NO_HEADROOM, HeldHeadroom, headroom_of
 from adapter.explain.metricvalues import ReadValues
 from adapter.explain.scaletarget import Scale, ScaleError, read_scale
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, Missing, PodState, from_manifest
@@ -49,6 +50,7 @@ class HpaFacts:
     """Other HPAs that control some of the pods, by name."""
     denied: MissingRight | None = None
     """What the HPA controller may not read, as the HPA's status says."""
+    headroom: HeldHeadroom = NO_HEADROOM
     targets: Sequence[str] = ()
     """Workloads of the target's kind in the namespace, if the target does not exist."""
 
@@ -123,9 +125,10 @@ async def _around(
     if not selector:
         return HpaFacts(hpa, spec, time.time(), scale, events=events)
     pods = await api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
-    gpu, rivals, values = await asyncio.gather(
+    gpu, rivals, headroom, values = await asyncio.gather(
         _gpu(api, spec, namespace, selector),
         _rivals(api, hpa, pods),
+        headroom_of(api, hpa),
         asyncio.gather(
             *(metricvalues.read(api, each, selector, pods, namespace) for each in spec.metrics)
         ),
@@ -141,6 +144,7 @@ async def _around(
         events=events,
         known=await _known(api, spec, values),
         rival_hpas=rivals,
+        headroom=headroom,
     )
 
 

@@ -69,6 +69,9 @@ def _frame(facts: HpaFacts) -> HpaReport:
         remarks.append(f"events are not shown: {facts.events.problem.brief}")
     if facts.gpu.problem is not None:
         remarks.append(f"reasons are not shown: {facts.gpu.problem.brief}")
+    if facts.headroom.problem is not None:
+        said, _, _ = facts.headroom.problem.brief.partition("; ")
+        remarks.append(f"headroom of nodepool is not shown: {said}")
     if owner := facts.scaled_object:
         remarks.append(
             f"KEDA made this HPA from ScaledObject {owner}; change that, because KEDA overwrites "
@@ -83,6 +86,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
         int(spec["maxReplicas"]),
         verdict="",
         remarks=remarks,
+        headroom=facts.headroom.rows,
         status_conditions=[
             {key: row.get(key, "") for key in ("type", "status", "reason", "message")}
             for row in status.get("conditions") or ()

@@ -9,6 +9,7 @@ from adapter.client.access import Json
 from adapter.client.output import Screen
 from adapter.explain import hpatext
 from adapter.explain.gpupod import Why
+from adapter.explain.headroom import HeadroomRow
 from adapter.hpa import Decision
 
 
@@ -98,6 +99,8 @@ class HpaReport:
     """What holds for now and passes without anybody."""
     remarks: Sequence[str] = ()
     """What is not known, or a guess."""
+    headroom: Sequence[HeadroomRow] = ()
+    """What `nodepool` holds for the workload."""
     status_conditions: Sequence[Json] = ()
     status_desired: int | None = None
     events: Sequence[Json] = field(default=())
@@ -127,6 +130,7 @@ class HpaReport:
             "blocks": [block.json() for block in self.blocks],
             "waits": list(self.waits),
             "remarks": list(self.remarks),
+            "headroom": [row.json() for row in self.headroom],
             "controller": {
                 "conditions": list(self.status_conditions),
                 **({} if self.status_desired is None else {"desiredReplicas": self.status_desired}),

@@ -32,6 +32,8 @@ def lines(report: HpaReport, screen: Screen) -> list[str]:
         found += fixes(block.fix, block.then)
     for wait in report.waits:
         found += screen.wrap(f"{screen.mark('warning')} waits: {wait}", "  ", "      ")
+    for row in report.headroom:
+        found += screen.wrap(f"headroom: {row.text}", "  ", "      ")
     found += _controller(report, screen)
     for remark in report.remarks:
         found += screen.wrap(f"note: {remark}", "  ", "      ")

@@ -15,7 +15,7 @@ import pytest
 
 from adapter.nodepool.model.names import MANAGER
 from tests.e2e import chart
-from tests.e2e.apiservice import NAMESPACE, ensure_namespace
+from tests.e2e.apiservice import NAMESPACE, VIEW, ensure_namespace, register_group, unregister_group
 from tests.e2e.auditlog import Right, asked, granted
 from tests.e2e.cluster import DEPLOYMENTS, Object, RefusedError, collection
 from tests.e2e.nodepoolstage import ACCOUNT, HEADROOM, LIFELINE, Controller, NodepoolStage
@@ -130,6 +130,36 @@ def test_headroom_follows_the_metric(running: NodepoolStage, controllers: list[C
     running.load("follows", 30)
     running.wait_headroom("follows", [])
     running.clear("follows")
+
+
+def test_explain_shows_the_headroom_and_the_forecast_behind_it(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    start(running, controllers, "explained")
+    running.workload("explained", 2, 145)
+    running.wait_headroom("explained", [2])
+    register_group(running.admin, running.api.port, running.plane.ca.cert.read_bytes(), VIEW)
+    try:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-P", "-m", "adapter", "explain", "hpa", "inference"),
+                *("-n", "explained", "--kubeconfig", str(running.plane.kubeconfig)),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        unregister_group(running.admin, VIEW)
+    said = " ".join(done.stdout.split())
+    (found,) = running.placeholders("explained")
+    meta = found["metadata"]
+    why = meta["annotations"]["gpu-metrics-adapter.io/why"]
+    held = f"held by Deployment {NAMESPACE}/{meta['name']}: {why}"
+    assert "headroom: 2 pods in pool" in said, done.stderr
+    assert " ".join(held.split()) in said
+    running.clear("explained")
 
 
 def placed(stage: NodepoolStage) -> list[str]:

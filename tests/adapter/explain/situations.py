@@ -25,6 +25,41 @@ from tests.adapter.explain.cluster import (
 NOT_SERVED: Final = status_of(404, "the server could not find the requested resource", "NotFound")
 
 
+APISERVICE: Final = (
+    "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.view.gpu-metrics-adapter.io"
+)
+WHY: Final = (
+    "Deployment/llm has 3 pods of 5: at most 5 pods are expected within 5 min with 80% (level 4.1)"
+)
+
+
+def headroom(
+    namespace: str = "gpu-metrics",
+    workloads: str = "Deployment/llm, Deployment/embed",
+    why: str = WHY,
+) -> dict[str, Any]:
+    """A headroom object, as nodepool writes it."""
+    annotations = {
+        "gpu-metrics-adapter.io/pool": "gpu-h100",
+        "gpu-metrics-adapter.io/why": why,
+        "gpu-metrics-adapter.io/workloads": workloads,
+    }
+    name = "gpu-headroom-0a1b2c3d4e"
+    labels = {
+        "gpu-metrics-adapter.io/headroom": "0a1b2c3d4e",
+        "gpu-metrics-adapter.io/workload-namespace": NS,
+    }
+    meta = {"name": name, "namespace": namespace, "annotations": annotations, "labels": labels}
+    return {"metadata": meta, "spec": {"replicas": 2}}
+
+
+def _held() -> World:
+    world = three(("66", "70", "64")).hpa(gpu_metric())
+    world.answer(APISERVICE, {"spec": {"service": {"namespace": "gpu-metrics"}}})
+    buffers = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/gpu-metrics/capacitybuffers"
+    return world.answer(buffers, [headroom()])
+
+
 class Situation(NamedTuple):
     """A cluster, and the exit status of ``explain hpa llm``."""
 
@@ -125,6 +160,12 @@ def _denied() -> World:
 
 
 SITUATIONS: Final[dict[str, Situation]] = {
+    "headroom": Situation(_held()),
+    "headroom-denied": Situation(
+        three(("66", "70", "64"))
+        .hpa(gpu_metric())
+        .answer(APISERVICE, forbidden("ada", "get", "apiservices", "apiregistration.k8s.io", ""))
+    ),
     "scales-out": Situation(three(("92", "88", "97")).hpa(gpu_metric())),
     "within-tolerance": Situation(three(("72", "70", "74")).hpa(gpu_metric())),
     "scale-in-waits-for-the-window": Situation(
