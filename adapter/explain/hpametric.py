@@ -50,7 +50,8 @@ def explain_metric(
         arithmetic=_arithmetic(metric, proposal, facts, write),
         error=_error(found, proposal),
         pods=[*counted[:_LISTED], *rest[:_PROBLEMS]],
-        more=max(0, len(counted) - _LISTED) + max(0, len(rest) - _PROBLEMS),
+        more=max(0, len(counted) - _LISTED),
+        more_left_out=max(0, len(rest) - _PROBLEMS),
     )
 
 

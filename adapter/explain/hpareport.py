@@ -65,14 +65,16 @@ class MetricLines:
     error: str = ""
     pods: Sequence[PodLine] = ()
     more: int = 0
-    """Further pods that are counted and not listed."""
+    """Further pods whose value counts, which are not listed."""
+    more_left_out: int = 0
+    """Further pods without a value that counts, which are not listed."""
 
     def json(self) -> Json:
         """The fields that are known."""
         found: Json = {"name": self.name, "target": self.target, "value": self.value}
         found |= {"rule": self.rule, "arithmetic": self.arithmetic, "error": self.error}
         found["pods"] = [pod.json() for pod in self.pods]
-        found["morePods"] = self.more
+        found |= {"morePods": self.more, "morePodsLeftOut": self.more_left_out}
         found = {key: value for key, value in found.items() if value}
         return found | ({"asks": self.asks} if self.asks is not None else {})
 

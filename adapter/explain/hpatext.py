@@ -49,9 +49,15 @@ def _metric(metric: MetricLines, screen: Screen) -> list[str]:
     found += _pods(metric.pods, screen)
     if metric.more:
         found.append(f"    and {count(metric.more, 'pod')} more with a value")
+    if metric.more_left_out:
+        found.append(f"    and {count(metric.more_left_out, 'pod')} more that {_lack(metric)}")
     if metric.arithmetic:
         found += screen.wrap(f"arithmetic: {metric.arithmetic}", "    ")
     return found
+
+
+def _lack(metric: MetricLines) -> str:
+    return "does not count" if metric.more_left_out == 1 else "do not count"
 
 
 def _pods(pods: Sequence[PodLine], screen: Screen) -> list[str]:

@@ -30,8 +30,7 @@ from adapter.top.rows import RowKey
 from adapter.top.state import Effect, Mode, Shown, TopState, press
 
 _PATIENCE: Final = 10
-"""Times of a round's duration between the beginnings of two rounds: a large cluster is asked
-seldom."""
+"""Times of a round's duration between its end and the next round."""
 _ESCAPE: Final = 0.05
 """Seconds after which the byte of Esc is the key, and not the beginning of a sequence."""
 _CHUNK: Final = 64
@@ -46,6 +45,16 @@ _STYLES: Final = {
     "bad": RichStyle(color="red", bold=True),
     "bar": RichStyle(color="cyan"),
 }
+
+
+def pause_after(took: float, interval: float) -> float:
+    """Return the seconds between the end of a round and the next one.
+
+    Args:
+        took: seconds of the round.
+        interval: the user's.
+    """
+    return max(interval, _PATIENCE * took)
 
 
 class _Lines:
@@ -221,10 +230,9 @@ class LiveTop:
     async def _rounds(self) -> None:
         """Read again and again; a round of another scope is dropped."""
         while True:
-            facts = self._scene.facts
-            pace = max(self._scene.interval, _PATIENCE * facts.took)
+            pause = pause_after(self._scene.facts.took, self._scene.interval)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pace):
+                async with asyncio.timeout(pause):
                     await self._read_now.wait()
             if self._state.paused and not self._read_now.is_set():
                 continue

@@ -15,6 +15,8 @@ from tests.docs.bounds.nodepool import NODEPOOL
 from tests.docs.bounds.pages import PAGES, STORED
 from tests.docs.bounds.row import Line, Row, Rows, forms, lines, numbers
 from tests.docs.bounds.stores import OBJECTS, RULES, STORES
+from tests.docs.bounds.tools import DOCTOR, RECORDING, TOOLS
+from tests.docs.bounds.web import DEMO, UI
 
 TESTS: Final = Path(__file__).parents[1]
 SECTIONS: Final[dict[str, Rows]] = {
@@ -29,8 +31,13 @@ SECTIONS: Final[dict[str, Rows]] = {
     "Rules": RULES,
     "Kubernetes objects and files": OBJECTS,
     "Node pool": NODEPOOL,
+    "The user's tools": TOOLS,
+    "Recording and replay": RECORDING,
+    "demo": DEMO,
+    "The page": UI,
+    "doctor": DOCTOR,
 }
-LINES: Final = [line for line in lines() if line.section in SECTIONS]
+LINES: Final = lines()
 
 
 def known(line: Line) -> Row:

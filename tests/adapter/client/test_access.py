@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from adapter.client.access import Api, cluster
 from adapter.client.errors import VIEW, ClientError, MissingRight, grant, missing_right
 from adapter.client.naming import named, named_in_cluster
 from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of, table_row
+from tests.apiservice.kubeapi import kubeconfig, write
 
 PODS = f"{VIEW}/namespaces/chat/gpupods"
 
@@ -56,6 +58,33 @@ async def test_a_list_that_never_ends_is_left(lab: tuple[ApiServer, Path]) -> No
     error = await failure(file, lambda api: api.list(PODS))
     assert "the list does not end after 0 objects" in str(error)
     assert len(server.asked) == 1
+
+
+async def test_a_list_of_too_many_objects_is_left(
+    lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.client.access._MOST", 10)
+    monkeypatch.setattr("adapter.client.access._PAGE", 4)
+    server, file = lab
+    server.answers[PODS] = rows(100)
+    error = await failure(file, lambda api: api.list(PODS))
+    assert "the list does not end after 12 objects" in str(error)
+    assert len(server.asked) == 3
+
+
+async def test_a_server_that_does_not_answer_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.client.access.TIMEOUT", 0.2)
+    held: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    async with silent:
+        error = await failure(write(tmp_path, kubeconfig(url)), lambda api: api.list(PODS))
+        for writer in held:
+            writer.close()
+    assert url in str(error)
+    assert "no answer in time" in str(error)
 
 
 async def test_selectors_are_sent(lab: tuple[ApiServer, Path]) -> None:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import httpx
 import pytest
 
@@ -151,6 +152,20 @@ async def test_an_answer_that_stops_halfway_is_cut_and_not_ended(
         over.set()
 
 
+async def test_an_answer_beyond_the_bound_is_cut_and_not_ended(
+    state: DemoState, proxy: FrontProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.demo.cluster.upstream.MOST_BYTES", 1000)
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * 1001})
+
+    async with behind(large, state, proxy, tmp_path) as client:
+        with pytest.raises(aiohttp.ClientPayloadError, match="larger than 1000 bytes"):
+            await client.get(METRICS)
+
+
 async def test_a_page_that_does_not_come_in_time_is_a_503(
     state: DemoState, proxy: FrontProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +176,34 @@ async def test_a_page_that_does_not_come_in_time_is_a_503(
         await over.wait()
         writer.close()
 
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    message = await unavailable_page(silent, state, proxy, monkeypatch, over)
+    assert "error trying to reach service" in message
+
+
+async def test_a_page_beyond_the_bound_is_a_503(
+    state: DemoState, proxy: FrontProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.demo.cluster.podproxy.MOST_BYTES", 1000)
+
+    async def large(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + b"#" * 1001)
+        await writer.drain()
+        writer.close()
+
+    message = await unavailable_page(large, state, proxy, monkeypatch, asyncio.Event())
+    assert "more than 1000 bytes" in message
+
+
+async def unavailable_page(
+    exporter: Any,
+    state: DemoState,
+    proxy: FrontProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    over: asyncio.Event,
+) -> str:
+    """Read the page of an exporter through the API server; return the message of the 503."""
+    server = await asyncio.start_server(exporter, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     monkeypatch.setattr(Exporters, "ports", {"h100-1": port})
     upstream = Upstream("https://127.0.0.1:1", proxy, proxy.ca)
@@ -172,7 +214,7 @@ async def test_a_page_that_does_not_come_in_time_is_a_503(
         over.set()
     await upstream.close()
     assert (answer.status_code, answer.json()["reason"]) == (503, "ServiceUnavailable")
-    assert "error trying to reach service" in answer.json()["message"]
+    return str(answer.json()["message"])
 
 
 def test_the_oldest_changes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

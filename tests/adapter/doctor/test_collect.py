@@ -106,6 +106,36 @@ def test_a_list_ends_at_its_bound_with_a_note(
     assert f"{PODS}: only the first 2 objects were read" in found["notes"]
 
 
+def test_lists_end_when_their_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect, "SECONDS", -1.0)
+    with api_server(tmp_path) as (server, kubeconfig):
+        small(server)
+        server.answers[PODS] = [exporter("a")]
+        found = look(kubeconfig)
+    assert f"{PODS}: only the first 0 objects were read" in found["notes"]
+
+
+def test_values_are_read_in_some_namespaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "_NAMESPACES", 2)
+    with api_server(tmp_path) as (server, kubeconfig):
+        small(server)
+        held = []
+        for namespace in ("a", "b", "c"):
+            pod = exporter("llm")
+            pod["metadata"]["namespace"] = namespace
+            pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+            held.append(pod)
+        server.answers[PODS] = held
+        found = look(kubeconfig)
+        asked = {
+            line.partition("/namespaces/")[2][:1] for line in server.asked if "gpu_util" in line
+        }
+    assert "values were read in 2 of 3 namespaces" in found["notes"]
+    assert asked == {"a", "b"}
+
+
 def test_pages_are_read_up_to_their_bound_and_an_object_that_cannot_be_read_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from adapter.explain import hpafacts
+from adapter.client.access import Api
+from adapter.explain import hpafacts, hpametric
 from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import Ended, invoke
-from tests.adapter.explain.cluster import NOW
+from tests.adapter.explain.cluster import NOW, NS, Json
 from tests.adapter.explain.situations import SITUATIONS
 
 TEXTS = Path(__file__).parent / "texts"
@@ -60,3 +63,25 @@ def test_json_has_the_same_verdict_as_the_text(name: str, lab: tuple[ApiServer, 
 
 def test_every_text_belongs_to_a_situation() -> None:
     assert {path.stem for path in TEXTS.glob("*.txt")} == set(SITUATIONS)
+
+
+def test_pods_without_a_value_beyond_the_bound_are_counted(
+    lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hpametric, "_PROBLEMS", 1)
+    assert "    and 1 pod more that does not count\n" in run(lab, "pods-that-end").output
+    (metric,) = json.loads(run(lab, "pods-that-end", "-o", "json").output)["metrics"]
+    assert [pod["name"] for pod in metric["pods"]] == ["llm-7f9", "llm-a11"]
+    assert (metric.get("morePods"), metric["morePodsLeftOut"]) == (None, 1)
+
+
+def test_some_other_hpas_are_compared() -> None:
+    other = {"metadata": {"namespace": NS}, "spec": {"scaleTargetRef": {"name": "llm"}}}
+    hpas = [{**other, "metadata": {"namespace": NS, "name": f"h{at:02}"}} for at in range(60)]
+
+    class Listing:
+        async def list(self, path: str) -> list[Json]:
+            return hpas
+
+    found = asyncio.run(hpafacts._rivals(cast("Api", Listing()), hpas[0], [{}]))
+    assert [row["metadata"]["name"] for row in found] == [f"h{at:02}" for at in range(1, 51)]

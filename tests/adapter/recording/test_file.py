@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adapter.cluster.nodes import Node
 from adapter.exposition.samples import ONE_WITH_DECIMALS, Decimals, Sample, ScrapeResult
-from adapter.recording import blocks
+from adapter.recording import blocks, layout
 from adapter.recording.events import (
     Begun,
     Event,
@@ -158,6 +158,41 @@ def test_every_end_that_a_kill_may_leave_costs_the_last_block_only(tmp_path: Pat
         assert reader.losses.damaged == 1
 
 
+@pytest.mark.parametrize("bound", ["MOST", "MOST_TEXT"])
+def test_a_block_beyond_the_bounds_counts_as_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    path = tmp_path / "file"
+    file_of_runs(path, 1)
+    writer = begun()
+    labels = {"text": Random(3).randbytes(1000).hex()}
+    writer.page(ScrapeResult("http://a", None, [Sample("x", labels, 1.0, 7.0)], 7.0))
+    write(path, *writer.take())
+    file_of_runs(path, 1)
+    assert runs_read(path) == [0.0, 7.0, 0.0]
+    monkeypatch.setattr(blocks, bound, 1000)
+    events, reader = read(path)
+    assert [event.time for event in events if isinstance(event, PageRead)] == [0.0, 0.0]
+    assert reader.losses.damaged == 1
+
+
+def test_a_layout_beyond_the_bound_is_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "ORIGINS", 2)
+    writer = begun()
+
+    def written(origin: str) -> int:
+        writer.take()
+        writer.page(ScrapeResult(origin, None, [Sample("x", {"a": "b"}, 1.0, 1.0)], 1.0))
+        return len(writer.take())
+
+    written("z")  # the label sets, which the others share
+    first, known = written("a"), written("a")
+    assert known < first
+    assert (written("b"), written("a")) == (first, known)
+    assert (written("c"), written("a")) == (first, known)
+    assert written("b") == first, "recorded longest ago"
+
+
 def test_damage_anywhere_costs_what_it_hits(tmp_path: Path) -> None:
     content = file_of_runs(tmp_path / "file", 5)[-1]
     dice = Random(3)
@@ -189,6 +224,7 @@ def test_a_block_has_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         writer.pod(make_pod(name), 2.0)
     writer.pod(make_pod("too-long", labels={"x": "y" * 600}), 3.0)
     write(tmp_path / "file", *writer.take())
+    assert writer.left_out == 1
     events, reader = read(tmp_path / "file")
     assert [event.pod.ref.name for event in events if isinstance(event, PodSeen)] == ["p", "q", "r"]
     assert reader.losses.damaged == 0

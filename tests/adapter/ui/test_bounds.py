@@ -6,17 +6,22 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
+import httpx
 import msgspec
 
 from adapter.client.tables import ObjectTable
 from adapter.idle.prices import load
+from adapter.ui.app import application
 from adapter.ui.collector import PageCollector
 from adapter.ui.connection import ClusterConnection
+from adapter.ui.data import MOST_NAMES, PageData
 from adapter.ui.explanations import AT_ONCE, WAITING, Explanations
+from adapter.ui.files import page_files
 from adapter.ui.history import HpaHistory
 from adapter.ui.idlewatch import IdleWatch
 from adapter.ui.model import Model
 from adapter.ui.parts import PageParts
+from adapter.ui.stream import Streams
 from tests.adapter.ui.page import eventually, serving
 
 
@@ -142,3 +147,16 @@ async def test_a_connection_beyond_the_bound_gets_503_and_those_within_it_are_se
         async with page.client() as later:
             await eventually(lambda: len(page.server.server_state.connections) < 3)
             assert (await later.get("/")).status_code == 200
+
+
+async def test_points_of_more_hpas_than_the_bound_are_400() -> None:
+    data = PageData(HpaHistory(), cast("IdleWatch", None), "")
+    explanations = Explanations(connection(SlowCluster()))
+    app = application(Streams(PageParts()), explanations, page_files(), data)
+    names = [("hpa", f"chat/h{at}") for at in range(MOST_NAMES + 1)]
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://page"
+    ) as client:
+        assert (await client.get("/api/history", params=names[1:])).status_code == 200
+        refused = await client.get("/api/history", params=names)
+    assert (refused.status_code, refused.json()) == (400, {"error": "name at most 200 HPAs"})

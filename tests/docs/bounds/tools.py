@@ -1,0 +1,138 @@
+"""Rows about the user's tools, recording and replay, and doctor."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.client import access
+from adapter.client.options import ClientOptions
+from adapter.doctor import collect, fetch, manifests, scrapes
+from adapter.doctor import store as prometheus
+from adapter.explain import hpafacts, hpametric
+from adapter.migrate import compare, configfile, servers
+from adapter.recording import blocks, layout, recorder
+from adapter.replay import variants
+from adapter.rules import rulefile
+from adapter.settings.recording import RecordingSettings
+from adapter.sources.scrape.options import ScrapeOptions
+from adapter.top import state, summaries
+from tests.docs.bounds.row import Rows, default, row
+
+_ACCESS = "adapter/client/test_access.py::"
+_EXPLAIN = "adapter/explain/test_texts.py::"
+_COMPARE = "adapter/migrate/test_compare.py::"
+_FILES = "adapter/migrate/test_files.py::"
+_TABLES = "adapter/top/test_tables.py::"
+_FILTER = "adapter/top/test_state.py::"
+_LIVE = "adapter/top/test_live.py::"
+_RECORDER = "adapter/recording/test_recorder.py::"
+_FILE = "adapter/recording/test_file.py::"
+_STUDY = "adapter/replay/test_study.py::"
+_COLLECT = "adapter/doctor/test_collect.py::"
+_MANIFESTS = "adapter/doctor/test_manifests.py::"
+_FETCH = "adapter/doctor/test_fetch.py::"
+_ENDED = _RECORDER + "test_a_failure_ends_the_recording_and_nothing_else"
+_SCRAPE: Final = ScrapeOptions()
+
+TOOLS: Final[Rows] = {
+    "Time for one request": row(
+        access.TIMEOUT, by=_ACCESS + "test_a_server_that_does_not_answer_is_left"
+    ),
+    "Objects of one list": row(
+        access._MOST,
+        by=(
+            _ACCESS + "test_a_list_of_too_many_objects_is_left",
+            _ACCESS + "test_a_list_is_read_in_pages_of_500",
+        ),
+    ),
+    "Bytes of one answer |": row(
+        access._MOST_BYTES, by=_ACCESS + "test_an_answer_that_is_too_long_is_left"
+    ),
+    "Other HPAs of the namespace": row(
+        hpafacts._RIVALS, by=_EXPLAIN + "test_some_other_hpas_are_compared"
+    ),
+    "Rounds of `top`": row(
+        default(ClientOptions, "interval"),
+        by=_LIVE + "test_a_slow_round_is_followed_by_a_longer_pause",
+    ),
+    "Rows of one part": row(
+        summaries.SHOWN,
+        by=_TABLES + "test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are",
+    ),
+    "Characters of a filter": row(state._LONGEST, by=_FILTER + "test_a_filter_is_bounded"),
+    "File of `migrate -f`": row(
+        *(configfile.MOST_BYTES, rulefile.MAX_BYTES),
+        by=_FILES + "test_a_file_that_cannot_be_used_is_one_line",
+    ),
+    "Bytes of one answer that": row(
+        servers.MOST_BYTES, by=_COMPARE + "test_an_answer_is_bounded_and_must_be_json"
+    ),
+    "Metrics that `migrate --compare`": row(
+        *(compare.MOST_PATHS, compare.SECONDS),
+        by=_COMPARE + "test_requests_and_time_are_bounded",
+    ),
+    "Pods of a metric": row(
+        *(hpametric._LISTED, hpametric._PROBLEMS),
+        by=(
+            _EXPLAIN + "test_the_text_of_a_situation",
+            _EXPLAIN + "test_pods_without_a_value_beyond_the_bound_are_counted",
+        ),
+    ),
+}
+
+RECORDING: Final[Rows] = {
+    "Bytes of a recording": row(RecordingSettings().max_bytes, by=_ENDED),
+    "Lines that wait": row(recorder._WAITING, by=_ENDED),
+    "Bytes of one event": row(blocks.MOST_TEXT, by=_FILE + "test_a_block_has_whole_lines"),
+    "Time that a killed process loses": row(
+        recorder._EVERY,
+        by=_FILE + "test_every_end_that_a_kill_may_leave_costs_the_last_block_only",
+    ),
+    "Exporters whose layout": row(
+        layout.ORIGINS, by=_FILE + "test_a_layout_beyond_the_bound_is_written_again"
+    ),
+    "Bytes of a block": row(
+        *(blocks.MOST, blocks.MOST_TEXT),
+        by=_FILE + "test_a_block_beyond_the_bounds_counts_as_damaged",
+    ),
+    "Combinations": row(variants.MOST, by=_STUDY + "test_too_many_combinations_are_refused"),
+}
+
+DOCTOR: Final[Rows] = {
+    "Objects of one kind": row(
+        *(collect.MOST, access._PAGE),
+        by=_COLLECT + "test_a_list_ends_at_its_bound_with_a_note",
+    ),
+    "Time for all lists": row(
+        collect.SECONDS, by=_COLLECT + "test_lists_end_when_their_time_is_over"
+    ),
+    "Time for one request": row(
+        *(access.TIMEOUT, fetch.SECONDS),
+        by=(
+            _ACCESS + "test_a_server_that_does_not_answer_is_left",
+            _FETCH + "test_an_address_that_does_not_answer_is_left",
+        ),
+    ),
+    "Pages of exporters": row(
+        *(scrapes.MOST_PAGES, scrapes._AT_ONCE),
+        by=(
+            _COLLECT
+            + "test_pages_are_read_up_to_their_bound_and_an_object_that_cannot_be_read_is_noted",
+            _FETCH + "test_some_pages_are_read_at_the_same_time",
+        ),
+    ),
+    "Size of a page": row(
+        *(_SCRAPE.max_bytes, _SCRAPE.server_max_bytes),
+        by=_COLLECT + "test_a_page_beyond_its_size_is_a_finding",
+    ),
+    "Size of an answer": row(
+        prometheus._MOST, by=_FETCH + "test_a_long_answer_of_prometheus_cannot_be_decoded"
+    ),
+    "Namespaces whose values": row(
+        collect._NAMESPACES, by=_COLLECT + "test_values_are_read_in_some_namespaces"
+    ),
+    "Files, and size": row(
+        *(manifests.MOST_FILES, manifests.MOST_BYTES),
+        by=_MANIFESTS + "test_a_large_file_and_many_files_are_bounded",
+    ),
+}
