@@ -12,7 +12,7 @@ from adapter.nodepool.run.loop import at_once
 
 
 class Rounds:
-    """Its first round hangs if it is told to."""
+    """Rounds of which the first may hang."""
 
     def __init__(self, *, hangs: bool = False) -> None:
         self.hangs = hangs
