@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.rules.compiling import RuleError
 from adapter.rules.matchers import valid_name
 from adapter.rules.pattern import LONGEST, Pattern, PatternError
-from adapter.rules.rule import LONGEST_QUERY, MetricRule, RuleError, RuleObjects
+from adapter.rules.rule import LONGEST_QUERY, MetricRule, RuleObjects
 from adapter.rules.rulefile import Filter, RuleText
 from apiservice.errors import BadQuery
 from apiservice.labels.selector import EVERYTHING, parse
