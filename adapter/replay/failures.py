@@ -31,6 +31,7 @@ def outage_of(
     spec: HpaSpec,
     period: float,
     index: int,
+    syncs: Sequence[RecordedSync],
     work: Sequence[RecordedDemand],
 ) -> BlindTime:
     """Read the recording again without the pages that fail, and find what the HPA sees.
@@ -38,7 +39,8 @@ def outage_of(
     Args:
         period: seconds between two syncs.
         index: of the HPA's metric that is replayed.
-        work: the demand at each sync.
+        syncs: of the whole recording.
+        work: the demand at each of them.
 
     Raises:
         ClientError: the recording does not have that time.
@@ -56,16 +58,21 @@ def outage_of(
     if failure.kind == ADAPTER:
         return BlindTime(start, start, end)
     events = _without(recording.events(), serves=failure.kind == SERVER, start=start, end=end)
+    whole = {sync.time: sync.seen.values[index] for sync in syncs if start <= sync.time < end}
     blind = seen = None
+    differs = False
     for sync in Syncs(spec, period).of(events):
         if sync.time < start:
             continue
         known = _sees(sync, index)
+        differs = differs or (sync.time < end and whole.get(sync.time) != sync.seen.values[index])
         if blind is None and not known:
             blind = sync.time
         if known and sync.time >= end:
             seen = sync.time
             break
+    if not differs:  # the pages that fail are others than those of the metric
+        return BlindTime(start, start, start)
     # Without a sync that has no value, old values bridge all of the time.
     seen = work[-1].time if seen is None else seen
     return BlindTime(start, seen if blind is None else min(blind, seen), seen)

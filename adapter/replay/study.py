@@ -149,7 +149,7 @@ class Trial:
         self._outage: BlindTime | None = None
         if options.failure is not None:
             failure = options.failure
-            self._outage = outage_of(failure, recording, spec, period, self.index, work)
+            self._outage = outage_of(failure, recording, spec, period, self.index, syncs, work)
 
     def run(self, variant: Variant) -> VariantRun:
         """Return what one variant comes to."""

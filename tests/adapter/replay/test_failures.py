@@ -78,7 +78,8 @@ def test_pages_of_servers_do_not_matter_to_a_metric_of_gpus() -> None:
     run = found.runs[0]
     assert run.failed is not None
     assert found.outage is not None
-    assert found.outage.blind == found.outage.end
+    assert found.outage.start == found.outage.end
+    assert [m.replicas for m in run.failed.moments] == [m.replicas for m in run.moments]
 
 
 def test_the_worst_time_is_chosen_without_one() -> None:
