@@ -114,6 +114,16 @@ async def test_queries_beyond_the_bound_are_asked_narrowly(
     assert await wide.reason("queue=c") == "queries"
 
 
+async def test_few_plans_are_kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wideanswers, "_PLANS", 2)
+    wide = Wide(engine)
+    for number in range(5):
+        assert await wide.ask(series=f"m{number}") is not None
+    assert len(wide.answers._plans) == 2
+    assert await wide.ask(series="m0") is not None
+    await wide.store.close()
+
+
 async def test_a_setting_turns_them_off(engine: Engine) -> None:
     off = Wide(engine, enabled=False)
     assert await off.reason() == "off"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apiservice.http import exchange
 from tests.apiservice.rawhttp import GET, connected, serving
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -134,3 +135,9 @@ async def test_the_target_is_decoded_once_and_kept_raw() -> None:
         ("/pods/*/%2F", b"/pods/%2A/%252F", b"labelSelector=a%3Db"),
         ("/x", b"/x", b""),
     ]
+
+
+def test_few_heads_are_kept() -> None:
+    for length in range(1500):
+        exchange._head(200, ((b"content-length", b"%d" % length),))
+    assert exchange._head.cache_info().currsize == 1024

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiservice.wire import accept
 from apiservice.wire.accept import accept_header, accepts_json
 
 CASES = {
@@ -56,3 +57,15 @@ def test_several_accept_lines_are_one_list() -> None:
 @given(st.binary(max_size=60))
 def test_any_header_is_judged(accept: bytes) -> None:
     assert accepts_json(accept) in (True, False)
+
+
+def test_few_headers_are_kept() -> None:
+    for number in range(1000):
+        header = b"application/json;q=0.%d" % (number + 1)
+        assert accepts_json(header)
+        assert len(accept.accepted(header)) == 1
+    assert accept._cached.cache_info().currsize == 256
+    assert accept._cached_plain.cache_info().currsize == 256
+    before = accept._cached.cache_info()
+    accept.accepted(b"application/json," * 40)
+    assert accept._cached.cache_info() == before

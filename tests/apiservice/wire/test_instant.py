@@ -29,3 +29,9 @@ def test_a_time_without_a_zone_is_utc(stamp: object) -> None:
 @pytest.mark.parametrize("stamp", [None, "", "soon", 20231114])
 def test_a_missing_or_invalid_time_is_none(stamp: object) -> None:
     assert instant.read(stamp) is None
+
+
+def test_few_times_are_kept() -> None:
+    for second in range(5000):
+        instant.write(float(second))
+    assert instant.write.cache_info().currsize == 4096

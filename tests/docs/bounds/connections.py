@@ -7,20 +7,21 @@ from typing import Final
 from adapter.cluster import lookup, namespacepods, sharedvalues
 from adapter.serve import run
 from adapter.store import answercache
-from apiservice.auth import authentication, authorization, tokens
+from apiservice.auth import allowance, authentication, authorization, tokens
 from apiservice.documents import probes
-from apiservice.http import handshakes, protocol
+from apiservice.http import exchange, handshakes, protocol
 from apiservice.http.options import ServingOptions
 from apiservice.labels import selector
 from apiservice.runtime import steps
-from apiservice.wire import answers, largeanswers, metricroutes, metricvalues
-from tests.docs.bounds.row import Rows, default, row
+from apiservice.wire import accept, answers, instant, largeanswers, metricroutes, metricvalues
+from tests.docs.bounds.row import Rows, default, most, row
 
 _CONNECTIONS = "apiservice/http/test_connections.py::"
 _LIMITS = "apiservice/http/test_limits.py::"
 _LIFE = "apiservice/http/test_life.py::"
 _TLS = "apiservice/tls/test_handshakes.py::"
 _PROBES = "apiservice/documents/test_probes.py::"
+_ALLOWANCE = "apiservice/auth/test_allowance.py::"
 _CHAIN = "apiservice/auth/test_chain.py::"
 _REVIEWS = "apiservice/auth/test_reviews.py::"
 _SELECTOR = "apiservice/labels/test_selector.py::"
@@ -165,6 +166,9 @@ REQUESTS: Final[Rows] = {
         *(tokens._RATE, tokens._BURST),
         by=_CHAIN + "test_unknown_tokens_of_one_address_are_reviewed_up_to_its_allowance",
     ),
+    "Addresses whose unknown": row(
+        allowance._SENDERS, by=_ALLOWANCE + "test_the_oldest_sender_is_forgotten"
+    ),
     "Access reviews for all anonymous clients": row(
         *(authorization._RATE, authorization._BURST),
         by=_REVIEWS + "test_anonymous_clients_share_an_allowance_of_reviews",
@@ -182,6 +186,14 @@ REQUESTS: Final[Rows] = {
         by=(
             _ROUTES + "test_routes_are_bounded_in_bytes_and_the_oldest_make_room",
             _ROUTES + "test_a_route_with_a_large_selector_or_a_long_line_is_not_kept",
+        ),
+    ),
+    "Parsed `Accept` headers": row(
+        *(most(accept._cached), accept._CACHED, most(exchange._head), most(instant.write)),
+        by=(
+            "apiservice/wire/test_accept.py::test_few_headers_are_kept",
+            "apiservice/http/test_exchange.py::test_few_heads_are_kept",
+            "apiservice/wire/test_instant.py::test_few_times_are_kept",
         ),
     ),
     "Cached answers of an API group": row(

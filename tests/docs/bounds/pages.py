@@ -13,7 +13,7 @@ from adapter.sources.scrape import client, connection, selection, source
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.store import serverbudget, store
 from apiservice.runtime import steps
-from tests.docs.bounds.row import Rows, row
+from tests.docs.bounds.row import Rows, most, row
 
 _PAGE = "adapter/exposition/test_page.py::"
 _LIMITS = "adapter/exposition/test_limits.py::"
@@ -126,7 +126,7 @@ PAGES: Final[Rows] = {
         by=_SELECTION + "test_a_pod_with_only_labels_is_not_scraped_while_the_exporter_restarts",
     ),
     "Layouts of pages": row(
-        *(pagelayout._shared.cache_parameters()["maxsize"], EXPORTER.large),
+        *(most(pagelayout._shared), EXPORTER.large),
         by=(
             _LAYOUTS + "test_few_layouts_are_shared",
             _LAYOUTS + "test_a_layout_is_not_kept_for_server_pages",
@@ -134,10 +134,10 @@ PAGES: Final[Rows] = {
         ),
     ),
     "Parsed addresses": row(
-        client._address.cache_parameters()["maxsize"],
+        most(client._address),
         *(
-            pageplan._numbers.cache_parameters()["maxsize"],
-            pageplan._row.cache_parameters()["maxsize"],
+            most(pageplan._numbers),
+            most(pageplan._row),
         ),
         by=(
             "adapter/sources/scrape/test_target.py::test_the_oldest_address_is_parsed_again",
@@ -197,7 +197,7 @@ STORED: Final[Rows] = {
         _SERIES.server_series, by=_BUDGET + "test_the_parts_of_one_server_are_bounded"
     ),
     "Cached label values": row(
-        *(labelvalue._remembered.cache_parameters()["maxsize"], labelvalue._REMEMBERED),
+        *(most(labelvalue._remembered), labelvalue._REMEMBERED),
         by="adapter/catalog/test_labelvalue.py::test_only_short_texts_are_cached",
     ),
 }

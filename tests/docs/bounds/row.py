@@ -44,6 +44,11 @@ def default(call: Callable[..., Any], name: str) -> float:
     return float(inspect.signature(call).parameters[name].default)
 
 
+def most(cached: Any) -> int:
+    """Return the number of results that a cached function keeps."""
+    return int(cached.cache_parameters()["maxsize"])
+
+
 class Line(NamedTuple):
     """A line of a table of the page."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.process import configfile
+from adapter.process import configfile, logs
 from adapter.rules import (
     apidiscovery,
     filenodes,
@@ -135,6 +135,7 @@ RULES: Final[Rows] = {
         wideanswers.MAX_SELECTORS,
         by=_WIDE + "test_selectors_beyond_the_bound_are_asked_narrowly",
     ),
+    "Cached forms": row(wideanswers._PLANS, by=_WIDE + "test_few_plans_are_kept"),
     "Levels of a query": row(
         promql._MAX_DEPTH,
         by=_WIDENED + "test_what_may_mix_objects_is_refused_with_the_reason",
@@ -185,6 +186,11 @@ OBJECTS: Final[Rows] = {
     ),
     "Work on the event loop": row(
         reflector._SLICE, by=_REFLECTOR + "test_a_flood_of_events_leaves_turns_to_others"
+    ),
+    "Log lines that wait": row(
+        logs._WAITING,
+        by="adapter/process/test_loglines.py"
+        "::test_a_reader_that_stopped_is_not_waited_for_and_gets_the_count_of_missed_lines",
     ),
     "Settings file": row(
         configfile._MAX_BYTES,

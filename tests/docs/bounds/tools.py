@@ -10,8 +10,8 @@ from adapter.doctor import collect, fetch, manifests, scrapes
 from adapter.doctor import store as prometheus
 from adapter.explain import hpafacts, hpametric
 from adapter.migrate import compare, configfile, servers
-from adapter.recording import blocks, layout, recorder
-from adapter.replay import variants
+from adapter.recording import blocks, layout, recorder, writer
+from adapter.replay import defects, storerecording, variants
 from adapter.rules import rulefile
 from adapter.settings.recording import RecordingSettings
 from adapter.sources.scrape.options import ScrapeOptions
@@ -91,11 +91,25 @@ RECORDING: Final[Rows] = {
     "Exporters whose layout": row(
         layout.ORIGINS, by=_FILE + "test_a_layout_beyond_the_bound_is_written_again"
     ),
+    "Label sets with a number": row(
+        writer._LABEL_SETS, by=_FILE + "test_numbers_of_label_sets_begin_again"
+    ),
     "Bytes of a block": row(
         *(blocks.MOST, blocks.MOST_TEXT),
         by=_FILE + "test_a_block_beyond_the_bounds_counts_as_damaged",
     ),
     "Combinations": row(variants.MOST, by=_STUDY + "test_too_many_combinations_are_refused"),
+    "Defects": row(
+        defects.MOST,
+        by=(
+            "adapter/replay/test_defects.py"
+            "::test_stretches_that_touch_become_one_and_others_are_bounded"
+        ),
+    ),
+    "Time that a replay reads": row(
+        storerecording.LONGEST / 86_400,
+        by="adapter/replay/test_store.py::test_wrong_options_are_named",
+    ),
 }
 
 DOCTOR: Final[Rows] = {
