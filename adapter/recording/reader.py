@@ -94,7 +94,8 @@ class RecordingReader:
 
     def _foreign(self) -> RecordingError:
         return RecordingError(
-            f"{self.path} is not a recording: give a file that `serve --record` wrote"
+            f"{self.path} is not a recording: give a file that `replay record` or "
+            "`serve --record` wrote"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a replay reads: the file of a recording, or a store with the Prometheus query API."""
+"""What a replay reads: a recording, saved pages, or a store with the Prometheus query API."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ _FLAGS: Final = {
     "until": "--until",
     "scrape_interval": "--scrape-interval",
 }
+_OF_PAGES: Final = frozenset({"config", "scrape_interval"})
+"""Options that saved pages have too. A recording has its own settings."""
 
 
 def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
@@ -51,7 +53,11 @@ def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
     folder = source.is_dir()
     for key in ("since", "until") if folder else _FLAGS:
         if given[key] is not None:
-            raise ClientError(f"{_FLAGS[key]} is about a store: use it with --from-prometheus")
+            others = " or saved pages" if key in _OF_PAGES else ""
+            raise ClientError(
+                f"{_FLAGS[key]} is about a store{others}: use it with --from-prometheus"
+                f"{', or name a folder with --from' if others else ''}"
+            )
     return _saved(given) if folder else RecordingReader(source)
 
 
@@ -74,8 +80,11 @@ def _catalog(settings: Settings) -> Catalog:
 def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
     since = 7 * 86_400.0 if given["since"] is None else given["since"]
     if not 0 < since <= LONGEST:
-        raise ClientError(f"--since is above {LONGEST / 86_400:g}d or 0: give a shorter time")
-    end = time.time() if given["until"] is None else given["until"]
+        raise ClientError(f"--since has to be above 0, and at most {LONGEST / 86_400:g}d")
+    now = time.time()
+    end = now if given["until"] is None else given["until"]
+    if end > now:
+        raise ClientError("--until is in the future: a store has samples of the past only")
     settings = _loaded(
         given,
         {

@@ -73,10 +73,14 @@ class SavedPages:
         self._catalog = catalog
         self._decoder = decoder
         self.losses = Losses()
+        self._pages = 0
+        self._unread = ""
+        """Why the first page that could not be read could not."""
 
     def events(self) -> Iterator[Event]:
         """See the port."""
         self.losses = Losses()
+        self._pages, self._unread = 0, ""
         moments = self._moments()
         usual = median(after.time - before.time for before, after in pairwise(moments))
         patience = max(_LEAST_GAP, _GAP * usual)
@@ -96,10 +100,20 @@ class SavedPages:
             for page in sorted(folder.glob(_PAGES)):
                 yield from self._page(page, time)
             before = time
+        self._complain(known)
+
+    def _complain(self, known: _State | None) -> None:
+        """Raise RecordingError if nothing can be replayed."""
         if known is None:
             raise RecordingError(
                 f"{self._folder}: no folder has an {OBJECTS} that can be read; write it with "
                 "`kubectl get pods,hpa,nodes -A -o json`"
+            )
+        if not self._pages:
+            first = f"; {self._unread}" if self._unread else ""
+            raise RecordingError(
+                f"{self._folder}: no folder has the page of an exporter{first}: write one as "
+                "NODE.prom for each node"
             )
 
     def _moments(self) -> list[_Moment]:
@@ -126,11 +140,20 @@ class SavedPages:
         try:
             content = _content(path)
         except OSError as error:
-            self.losses.count("unreadable_page")
-            yield Missed(time, Stretch(time, time, "damaged", f"{path}: {error.strerror}"))
+            yield self._unreadable(path, time, error.strerror or "")
             return
         read = exposition.parse(content, time=time, wanted=self._catalog.series)
+        if not read.samples:
+            yield self._unreadable(path, time, "it has no sample of a known series")
+            return
+        self._pages += 1
         yield PageRead(time, ScrapeResult(path.name, path.stem, read.samples, time, read.rejects))
+
+    def _unreadable(self, path: Path, time: float, why: str) -> Missed:
+        self.losses.count("unreadable_page")
+        said = f"{path}: {why}"
+        self._unread = self._unread or said
+        return Missed(time, Stretch(time, time, "damaged", said))
 
 
 class _State:

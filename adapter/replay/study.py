@@ -134,7 +134,7 @@ class Trial:
         if not syncs:
             raise ClientError(
                 f"the recording has no sync of HPA {spec.namespace}/{spec.name}: check the name, "
-                "and that `serve` ran with view.enabled, which reads HPAs, for longer than one sync"
+                "and that its status is in it for longer than one sync (`serve`: view.enabled)"
             )
         self._remarks: list[str] = []
         self.index, self.kind = _metric(spec, options.metric, reader.catalog, self._remarks)

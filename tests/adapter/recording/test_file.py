@@ -234,7 +234,7 @@ def test_a_block_has_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ("content", "said"),
     [
         (b"", "is empty: nothing was recorded"),
-        (b"# HELP x\nx 1\n", "is not a recording: give a file that `serve --record` wrote"),
+        (b"# HELP x\nx 1\n", "is not a recording: give a file that `replay record` or"),
         (blocks.pack(b'{"k":"page"}\n'), "is not a recording"),
         (blocks.pack(b'{"k":"pod"}\n'), "is not a recording"),
         (gzip.compress(b"x", mtime=0), "is not a recording"),

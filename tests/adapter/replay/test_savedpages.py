@@ -150,6 +150,35 @@ def test_files_that_cannot_be_read_are_named_with_their_time(folder: Path, tmp_p
     assert damaged[1]["about"].endswith("objects.json: No such file or directory")
 
 
+@pytest.mark.parametrize("content", ["", "<html>502 Bad Gateway</html>\n"])
+def test_a_page_that_is_not_one_is_named_with_its_time(
+    folder: Path, tmp_path: Path, content: str
+) -> None:
+    saved(tmp_path / "pages", DAY.events())
+    page = sorted((tmp_path / "pages").iterdir())[40] / "n.prom"
+    page.write_text(content)
+    done = replay(folder, tmp_path / "pages", "-o", "json")
+    (defect,) = (each for each in json.loads(done.output)["defects"] if each["reason"] == "damaged")
+    assert defect["about"] == f"{page}: it has no sample of a known series"
+    assert defect["start"] == defect["end"] == page.parent.name.replace("Z", ".000+00:00")
+
+
+def test_a_folder_without_a_page_is_one_line(folder: Path, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    saved(pages, Day(waves, syncs=5, period=15.0, hpa=DAY.hpa).events())
+    written = sorted(pages.glob("*/n.prom"))
+    for page in written:
+        page.write_text("<html>")
+    done = replay(folder, pages)
+    first = f"{written[0]}: it has no sample of a known series"
+    fix = "write one as NODE.prom for each node"
+    said = f"{pages}: no folder has the page of an exporter; {first}: {fix}"
+    assert (done.code, done.output) == (2, f"gpu-metrics-adapter: {said}\n")
+    for page in written:
+        page.unlink()
+    assert replay(folder, pages).output.endswith(f"the page of an exporter: {fix}\n")
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [
