@@ -10,9 +10,10 @@ from typing import Final
 import pytest
 
 from tests.docs.bounds.apis import DELEGATES, KEDA, VIEW
-from tests.docs.bounds.connections import CONNECTIONS, REQUESTS
+from tests.docs.bounds.connections import CONNECTIONS
 from tests.docs.bounds.nodepool import NODEPOOL
 from tests.docs.bounds.pages import PAGES, STORED
+from tests.docs.bounds.requests import REQUESTS
 from tests.docs.bounds.row import Line, Row, Rows, forms, lines, numbers
 from tests.docs.bounds.stores import OBJECTS, RULES, STORES
 from tests.docs.bounds.tools import DOCTOR, RECORDING, TOOLS
