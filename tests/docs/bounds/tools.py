@@ -51,7 +51,7 @@ TOOLS: Final[Rows] = {
     "Other HPAs of the namespace": row(
         hpafacts._RIVALS, by=_EXPLAIN + "test_some_other_hpas_are_compared"
     ),
-    "Rounds of `top`": row(
+    "Pause between two rounds": row(
         default(ClientOptions, "interval"),
         by=_LIVE + "test_a_slow_round_is_followed_by_a_longer_pause",
     ),
