@@ -96,7 +96,9 @@ def _in_file(path: Path, namespace: str) -> list[Json]:
     """Return the HPAs of a file that are of the namespace, or of any if it is empty."""
     try:
         documents = list(yaml.safe_load_all(path.read_text()))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise ClientError(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         said = " ".join(str(error).split())[:200]
         raise ClientError(f"{path} cannot be read as YAML: {said}") from None
     found = []

@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from adapter.explain import hpafacts
+from adapter.nodepool.act.lifeline import Lifeline
 from adapter.nodepool.act.methods import headroomobjects
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.reason import Reason
@@ -115,6 +117,6 @@ def test_the_annotations_are_those_that_the_controller_writes(
         about=("Deployment/llm", "Deployment/embed"),
     )
     lifeline = SimpleNamespace(namespace="gpu-metrics", reference=dict)
-    written = headroomobjects.metadata(order, lifeline, None)["annotations"]  # type: ignore[arg-type]
+    written = headroomobjects.metadata(order, cast("Lifeline", lifeline), None)["annotations"]
     shown = headroom()["metadata"]["annotations"]
     assert shown.items() <= written.items()
