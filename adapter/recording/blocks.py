@@ -16,7 +16,10 @@ from typing import BinaryIO, Final
 MOST: Final = 16 << 20
 """Bytes of one block, compressed."""
 MOST_TEXT: Final = 64 << 20
-"""Bytes of the text of one block."""
+"""Bytes of the text of one block that is read."""
+WRITTEN: Final = 15 << 20
+"""Bytes of the text of one block that is written. Deflate makes no text longer by more than a
+thousandth, so a block that hardly compresses can be read too."""
 _LEVEL: Final = 6
 _MAGIC: Final = b"\x1f\x8b\x08\x04\x00\x00\x00\x00\x00\xff\x08\x00GM\x04\x00"
 """Deflate, an extra field, no time, an unknown system; eight bytes of extra field, four of them
@@ -33,7 +36,7 @@ class DamagedError(Exception):
 
 
 def pack(text: bytes) -> bytes:
-    """Return the block of a text of at most :data:`MOST_TEXT` bytes."""
+    """Return the block of a text of at most :data:`WRITTEN` bytes."""
     deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW)
     body = deflate.compress(text) + deflate.flush()
     size = _HEAD + len(body) + _TAIL

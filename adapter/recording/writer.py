@@ -78,7 +78,7 @@ def _texts(lines: Sequence[bytes]) -> Iterator[bytes]:
     some: list[bytes] = []
     size = 0
     for line in lines:
-        if some and size + len(line) > blocks.MOST_TEXT:
+        if some and size + len(line) > blocks.WRITTEN:
             yield b"".join(some)
             some, size = [], 0
         some.append(line)
@@ -186,7 +186,7 @@ class RecordingWriter:
 
     def _add(self, line: AnyRecord) -> None:
         text = encoder.encode(line) + b"\n"
-        if len(text) > blocks.MOST_TEXT:
+        if len(text) > blocks.WRITTEN:
             self.left_out += 1
             return
         self._lines.append(text)

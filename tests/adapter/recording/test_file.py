@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import itertools
 from pathlib import Path
 from random import Random
@@ -218,7 +219,7 @@ def test_any_gzip_program_reads_a_recording(tmp_path: Path) -> None:
 
 
 def test_a_block_has_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "MOST_TEXT", 600)
+    monkeypatch.setattr(blocks, "WRITTEN", 600)
     writer = begun()
     for name in ("p", "q", "r"):
         writer.pod(make_pod(name), 2.0)
@@ -301,3 +302,10 @@ def test_a_full_disk_is_an_error_of_the_system() -> None:
     with pytest.raises(OSError, match="No space left") as error:
         RecordingFile(Path("/dev/full"), 1 << 20).append([b"x\n"])
     assert error.value.errno == errno.ENOSPC
+
+
+def test_text_that_hardly_compresses_makes_a_block_that_can_be_read() -> None:
+    text = Random(1).randbytes(blocks.WRITTEN)
+    block = blocks.pack(text)
+    assert len(block) > blocks.WRITTEN
+    assert list(blocks.texts(io.BytesIO(block))) == [text]

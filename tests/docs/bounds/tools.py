@@ -83,7 +83,7 @@ TOOLS: Final[Rows] = {
 RECORDING: Final[Rows] = {
     "Bytes of a recording": row(RecordingSettings().max_bytes, by=_ENDED),
     "Lines that wait": row(recorder._WAITING, by=_ENDED),
-    "Bytes of one event": row(blocks.MOST_TEXT, by=_FILE + "test_a_block_has_whole_lines"),
+    "Bytes of one event": row(blocks.WRITTEN, by=_FILE + "test_a_block_has_whole_lines"),
     "Time that a killed process loses": row(
         recorder._EVERY,
         by=_FILE + "test_every_end_that_a_kill_may_leave_costs_the_last_block_only",
