@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 
 from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT
-from adapter.process.logs import silent
 from adapter.replay.failureoption import FailureType
 from adapter.replay.inputoptions import input_options
 from adapter.replay.recordcommand import record
@@ -182,8 +181,7 @@ def hpa(**given: Any) -> None:
     # Imported late: --help needs none of it.
     from adapter.replay.run import run  # noqa: PLC0415
 
-    with silent():
-        sys.exit(run(given))
+    sys.exit(run(given))
 
 
 @replay.command()
@@ -217,5 +215,4 @@ def recommend(**given: Any) -> None:
     # Imported late: --help needs none of it.
     from adapter.replay.recommendrun import run  # noqa: PLC0415
 
-    with silent():
-        sys.exit(run(given))
+    sys.exit(run(given))

@@ -103,7 +103,8 @@ class _LiveRecording:
         """Return why nothing is recorded; None if something is."""
         index, source = self._objects.pod_index, self._pipelines.current.source
         if not index.synced:
-            return index.last_error or "the pods have not been listed yet"
+            failed = index.last_error or "the pods have not been listed yet"
+            return f"{failed}; `gpu-metrics-adapter doctor` names the fix"
         if not source.found:
             return "no exporter has been found: name them in source.scrape of --config"
         return source.problem(now) or (None if self.pages else "no exporter has answered yet")

@@ -12,6 +12,7 @@ from adapter.client.command import FINE, UNSEEN, complain, print_json
 from adapter.client.errors import ClientError
 from adapter.client.output import screen_of
 from adapter.hpa import ControllerOptions
+from adapter.process.logs import silent
 from adapter.recording.events import RecordingError
 from adapter.replay.hpasource import read_hpas, spec_of
 from adapter.replay.inputs import recording_of
@@ -20,6 +21,7 @@ from adapter.replay.recommendreport import AdvisedHpa, RecommendReport
 from adapter.replay.study import StudyOptions
 
 
+@silent()
 def run(given: Mapping[str, Any]) -> int:
     """Replay the HPAs and print; return the exit status."""
     options = StudyOptions(

@@ -12,6 +12,7 @@ from adapter.client.command import FINE, UNSEEN, complain, print_json
 from adapter.client.errors import ClientError
 from adapter.client.output import screen_of
 from adapter.hpa import ControllerOptions, HpaSpec
+from adapter.process.logs import silent
 from adapter.recording.copied import CopiedRecording
 from adapter.recording.events import Recording, RecordingError
 from adapter.recording.writer import RecordingFile
@@ -27,6 +28,7 @@ from adapter.settings.recording import RecordingSettings
 _MOST_BYTES = RecordingSettings().max_bytes
 
 
+@silent()
 def run(given: Mapping[str, Any]) -> int:
     """Replay and print; return the exit status."""
     try:

@@ -41,11 +41,14 @@ CLIENTS: Final = {
     "migrate -o values": ("migrate", "prometheus-adapter", "-o", "values"),
     "explain pod": ("explain", "pod", "llm-0"),
     "replay hpa": ("replay", "hpa", "llm", "--from", "none.gma"),
+    "replay recommend": ("replay", "recommend", "--from", "none.gma"),
     "explain node": ("explain", "node", "n1", "-o", "json"),
 }
 """Tools of users, which end with 2 if they could not look."""
 PAGE: Final = {"ui": ("ui", "--no-browser")}
 """The tool that keeps running, and shows on its page what it could not read."""
+RECORDER: Final = {"replay record": ("replay", "record", "/nonexistent/day.gma", "--for", "1s")}
+"""The tool that keeps running for a while, and ends with what kept it from its work."""
 RUNNING: Final = {
     "serve": (("serve", "--port", "0", "--log-level", "debug"), 4),
     "nodepool": (("nodepool", "--log-level", "debug"), 2),
@@ -80,7 +83,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 
 def test_every_command_is_in_one_of_the_tables() -> None:
-    tables = (ONE_SHOT, CLIENTS, PAGE, {key: row[0] for key, row in RUNNING.items()})
+    tables = (ONE_SHOT, CLIENTS, PAGE, RECORDER, {key: row[0] for key, row in RUNNING.items()})
     given = [arguments for table in tables for arguments in table.values()]
     left = {
         " ".join(path)
@@ -176,6 +179,18 @@ def test_a_tool_of_users_says_in_one_line_what_failed_where_and_how_to_fix_it(
     assert FIX[failure] in line
 
 
+def test_a_recorder_ends_with_what_failed_and_how_to_fix_it(
+    broken: tuple[str, Failing], environment: Path
+) -> None:
+    failure, found = broken
+    ended = run(("replay", "record", str(environment / "day.gma"), "--for", "1s"), found)
+    assert ended.code == 1
+    line = ended.output.splitlines()[-1]
+    assert line.startswith("gpu-metrics-adapter: nothing to replay: ")
+    assert "GET /api/v1/pods: " in line or failure == "silent"
+    assert line.endswith("; `gpu-metrics-adapter doctor` names the fix")
+
+
 def test_the_page_starts_with_an_api_server_that_fails(
     broken: tuple[str, Failing],
 ) -> None:
@@ -202,16 +217,16 @@ OF_THE_CHART: Final = {("maintain certificates", "404")}
 
 
 @pytest.mark.parametrize("failure", KUBECONFIGS)
-@pytest.mark.parametrize("command", [*ONE_SHOT, *CLIENTS, *PAGE, *RUNNING])
+@pytest.mark.parametrize("command", [*ONE_SHOT, *CLIENTS, *PAGE, *RECORDER, *RUNNING])
 def test_a_kubeconfig_that_cannot_be_used_is_one_line_that_names_it(
     command: str, failure: str, environment: Path
 ) -> None:
     if command.startswith("demo") and failure == "no-context":
         pytest.skip("it names no context")
     with failing(failure, environment) as found:
-        once = {**ONE_SHOT, **CLIENTS, **PAGE}
+        once = {**ONE_SHOT, **CLIENTS, **PAGE, **RECORDER}
         ended = run(once.get(command) or RUNNING[command][0], found)
-    assert ended.code == (2 if command in {**CLIENTS, **PAGE} else 1)
+    assert ended.code == (2 if command in {**CLIENTS, **PAGE, **RECORDER} else 1)
     lines = [line for line in ended.output.splitlines() if not line.startswith("{")]
     (line,) = lines
     assert line.startswith("gpu-metrics-adapter: ")
