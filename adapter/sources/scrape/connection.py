@@ -35,7 +35,9 @@ class PageConnection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser
+        """Exists while the connection does: it refers to this object, so that reference counting
+        frees neither."""
         self._error: Exception | None = None
         self._changed = asyncio.Event()
         self._body: list[bytes] = []
@@ -85,14 +87,14 @@ class PageConnection(asyncio.Protocol):
             SourceError: the answer is not HTTP, or is incomplete.
             StaleError: the server had closed the connection.
         """
-        if self._asked:
-            self._parser = httptools.HttpResponseParser(self)
-            self._begin()
         self._asked += 1
-        self._busy = True
-        self._most = most
         if self._transport is None or not self.usable:
             raise StaleError if self._asked > 1 else self._error or StaleError
+        if self._asked > 1:
+            self._parser = httptools.HttpResponseParser(self)
+            self._begin()
+        self._busy = True
+        self._most = most
         self._transport.write(request)
         while not self._headed:
             await self._wait()
@@ -122,6 +124,7 @@ class PageConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See :class:`asyncio.Protocol`."""
         self._transport = cast("asyncio.Transport", transport)
+        self._parser = httptools.HttpResponseParser(self)
 
     def data_received(self, data: bytes) -> None:
         """See :class:`asyncio.Protocol`."""
@@ -155,6 +158,7 @@ class PageConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.Protocol`."""
         self._transport = None
+        del self._parser
         if not self._done and self._error is None:
             self._ended(exc)
         self._changed.set()
