@@ -16,14 +16,19 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from adapter.nodepool.learn.forecast import keep_quantile
 from adapter.nodepool.learn.quantiles import QuantileTable, table
+from adapter.nodepool.learn.record import pods_of
 from load import nodepoolfit
 from load.nodepool import BUDGETS
-from load.nodepoolforecasts import Minutes, minutes, quantiles, whole
+from load.nodepoolbound import KNOWN, loads
+from load.nodepoolforecasts import Minutes, minutes, quantiles
+from load.nodepoolhpa import TOLERANCES
 from load.nodepoolpolicies import Reactive, Share
 from load.nodepoolsweep import (
     CALIBRATED,
     OURS,
+    QUANTILES,
     SHARE,
     Cost,
     Result,
@@ -39,7 +44,6 @@ from load.table import Goal, Run, Table
 
 CALIBRATION: Final = Path(__file__).with_name("calibration.png")
 COLD_START: Final = Path(__file__).with_name("coldstart.png")
-SWEPT: Final = (0.1, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98)
 NOMINAL: Final = (0.05, *(each / 10 for each in range(1, 10)), 0.95, 0.98)
 NEAR: Final = 5
 """Points by which forecasts may hold more or less often than stated."""
@@ -65,14 +69,32 @@ SLOT: Final = 15
 COLD_SHARE: Final = 0.2
 
 
-class Targets:
-    """A policy with so many pods as a forecast has, minute by minute."""
+class Variant(NamedTuple):
+    """A forecast, with or without a part."""
 
-    def __init__(self, pods: Sequence[int]) -> None:
-        self._pods = iter(pods)
+    table: QuantileTable
+    bounded: bool = True
+    """By the largest rise."""
+    tolerance: float = TOLERANCES.up
+    keeps: bool = True
+    """Whether free nodes are kept."""
+
+
+class Targets:
+    """A policy for the load that a forecast expects, minute by minute."""
+
+    def __init__(self, loads: Sequence[float], kept: Sequence[float], tolerance: float) -> None:
+        """Take the loads that nodes are ordered for, and those that free nodes are kept for."""
+        self._loads = zip(loads, kept, strict=True)
+        self._tolerance = tolerance
 
     def headroom(self, seen: Moment) -> int:
-        return max(0, next(self._pods) - seen.bound - seen.pending)
+        present = seen.bound + seen.pending
+        ordered, kept = (
+            max(0, pods_of(load, present, self._tolerance) - present) for load in next(self._loads)
+        )
+        free = seen.nodes + seen.booting - present
+        return max(ordered, min(kept, free))
 
 
 class Known(NamedTuple):
@@ -105,14 +127,17 @@ def forecast(run: Run) -> Table:
         known = list(pool.map(_known, traces))
         cold = _cold(list(pool.map(_started, *zip(*_starts(traces), strict=True), chunksize=4)))
         tables = _tables(source, quick=run.quick)
-        variants = {name: (without, True) for name, without in tables.items()}
-        variants |= {BOUND: (table(), False)}
+        variants = {name: Variant(without) for name, without in tables.items()}
+        variants |= {
+            BOUND: Variant(table(), bounded=False),
+            "the HPA's tolerance": Variant(table(), tolerance=0.0),
+            "keeping free nodes": Variant(table(), keeps=False),
+        }
         jobs = [(name, each) for name in variants for each in known]
         swept = pool.map(
             _swept,
             [each.minutes for _, each in jobs],
-            [variants[name][0] for name, _ in jobs],
-            [variants[name][1] for name, _ in jobs],
+            [variants[name] for name, _ in jobs],
         )
         rows: dict[str, list[str]] = {name: [] for name in variants}
         for (name, each), found in zip(jobs, swept, strict=True):
@@ -120,6 +145,12 @@ def forecast(run: Run) -> Table:
                 _figures(part, {quantile: one[index] for quantile, one in found.items()})
                 for index, part in enumerate(each.results)
             ]
+        reachable = [
+            text
+            for each in known
+            if each.minutes.trace.name == DAYS
+            for text in pool.map(_best, [each] * len(KNOWN), KNOWN)
+        ]
     parts = [(each.minutes, part) for each in known for part in each.minutes.trace.parts]
     held = {part.name: holding(each, part) for each, part in parts}
     from load.nodepoolplot import draw_calibration, draw_cold_start  # noqa: PLC0415 - slow import
@@ -140,19 +171,40 @@ def forecast(run: Run) -> Table:
         (
             (
                 "Pending pod-seconds in percent of reactive's, at 105, 110, 120 and 130 % of its "
-                "GPU-hours. Each row leaves out one input, and has a table fitted without it. "
-                "Forecasts are from the demand as it is without waiting, and headroom has no "
-                "hold, so the first row differs from the table of nodepool."
+                "GPU-hours. Each row leaves out one part. Without an input, the table is fitted "
+                "without it. Headroom has no hold, and the first minutes no share, so the first "
+                "row differs from the table of nodepool."
             ),
             (
-                "The last row counts whether the demand within a boot time and a minute was at "
+                "The last row counts whether the load within a boot time and a minute was at "
                 f"most the forecast at {CALIBRATED}, not rounded. Whole pods hold more often."
             ),
             (
                 f"Starts without history: {cold.starts}, one every {_EVERY // 60} hours of each "
                 f"trace, each {_COLD // 60} hours long."
             ),
+            *reachable,
         ),
+    )
+
+
+def _best(known: Known, what: str) -> str:
+    """Return what a forecast would reach on several days that knows how they were drawn."""
+    trace = known.minutes.trace
+    found = {
+        quantile: costs(
+            simulate(trace.work, trace.begin, Targets(most, most, TOLERANCES.up)), trace
+        )
+        for quantile, most in loads(folder(), KNOWN[what]).items()
+    }
+    figures = (
+        f"{_figures(part, {quantile: one[index] for quantile, one in found.items()})} on "
+        f"{part.trace}"
+        for index, part in enumerate(known.results)
+    )
+    return (
+        f"A forecast that knew {what}, and when each request in flight ends, would have "
+        f"{', '.join(figures)}."
     )
 
 
@@ -191,12 +243,17 @@ def _tables(source: Path, *, quick: bool) -> dict[str, QuantileTable]:
     return found
 
 
-def _swept(own: Minutes, fitted: QuantileTable, bounded: bool) -> dict[float, list[Cost]]:
+def _swept(own: Minutes, variant: Variant) -> dict[float, list[Cost]]:
     """Return the costs of each part by quantile."""
-    first = [int(each) for each in own.pods[: -len(own.level)]]
+    first = [float(each) for each in own.pods[: -len(own.level)]]
     found = {}
-    for quantile, most in zip(SWEPT, quantiles(fitted, own, SWEPT, bounded=bounded), strict=True):
-        policy = Targets([*first, *whole(most)])
+    for quantile in QUANTILES:
+        asked = quantile, keep_quantile(quantile) if variant.keeps else quantile
+        ordered, kept = (
+            [*first, *map(float, most)]
+            for most in quantiles(variant.table, own, asked, bounded=variant.bounded)
+        )
+        policy = Targets(ordered, kept, variant.tolerance)
         found[quantile] = costs(simulate(own.trace.work, own.trace.begin, policy), own.trace)
     return found
 

@@ -1,6 +1,6 @@
 """``python -m load.nodepoolfit``: fit the table of the forecast to recorded load, and write it.
 
-For each quantile a linear regression minimizes the pinball loss of the highest demand within the
+For each quantile a linear regression minimizes the pinball loss of the highest load within the
 lead time. The inputs are those that the controller computes (:mod:`adapter.nodepool.learn`). Only
 the traces and days that nothing is judged on are used: see :data:`SCALES` and :data:`SHORT`.
 """
@@ -20,7 +20,7 @@ from adapter.nodepool.learn import quantiles
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.situation import LEVEL, Series, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, DemandPoint
-from load.nodepoolforecasts import Array, demand, features
+from load.nodepoolforecasts import Array, features, loads
 from load.nodepooltraces import DAYS, LORA, STEP, Part, Trace, folder, load_traces, many_days
 
 SCALES: Final = (3, 5, 8, 10, 15, 20, 30)
@@ -28,10 +28,8 @@ SCALES: Final = (3, 5, 8, 10, 15, 20, 30)
 SHORT: Final = ("genai-1", "genai-2", "azure-conv")
 """Traces of at most a day."""
 _SHORT_WEIGHT: Final = 4.0
-_FROM_ZERO: Final = (3, 5)
-"""Scales that are used once more as a service that KEDA scales to 0."""
 _SEED: Final = 17
-KNOTS: Final = (0.0, 2.0, 12.0)
+KNOTS: Final = (0.0, 0.5, 1.5, 4.0, 10.0, 25.0)
 QUANTILES: Final = (0.05, 0.2, 0.35, 0.5, 0.62, 0.72, 0.8, 0.86, 0.91, 0.945, 0.97, 0.985)
 MINUTES: Final = (2, 4, 6, 11, 21, 41)
 _EVERY: Final = 4
@@ -43,7 +41,7 @@ _NEAR: Final = 0.05
 
 
 class Rows(NamedTuple):
-    """The minutes of a trace: inputs by lead time, and the highest demand."""
+    """The minutes of a trace: inputs by lead time, and the highest load."""
 
     inputs: dict[int, Array]
     changes: dict[int, Array]
@@ -61,12 +59,8 @@ def main() -> None:
 
 def rows(source: Path) -> list[Rows]:
     """Return the minutes that are used to fit, on as many cores as there are."""
-    jobs: list[tuple[Trace, float, bool]] = [
-        (many_days(source / LORA, scale, _SEED + scale), 1.0, from_zero)
-        for scale in SCALES
-        for from_zero in ((False, True) if scale in _FROM_ZERO else (False,))
-    ]
-    jobs += [(each, _SHORT_WEIGHT, False) for each in load_traces(source) if each.name in SHORT]
+    jobs = [(many_days(source / LORA, scale, _SEED + scale), 1.0) for scale in SCALES]
+    jobs += [(each, _SHORT_WEIGHT) for each in load_traces(source) if each.name in SHORT]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         return list(pool.map(_rows, *zip(*jobs, strict=True)))
 
@@ -94,13 +88,10 @@ def encode(rows: Sequence[Sequence[Sequence[float]]]) -> str:
     return "{\n" + ",\n".join([*lines, f'"rows": [\n{text}\n]']) + "\n}\n"
 
 
-def _rows(trace: Trace, weight: float, from_zero: bool) -> Rows:
+def _rows(trace: Trace, weight: float) -> Rows:
     part = _part(trace)
     trace = trace._replace(work=trace.work[: part.end])
-    pods = [
-        0 if from_zero and not load else wanted
-        for load, wanted in zip(trace.work, demand(trace), strict=True)
-    ]
+    pods = loads(trace)
     points = [DemandPoint(trace.begin + STEP * index, each) for index, each in enumerate(pods)]
     series = Series(points)
     history = EMPTY

@@ -15,28 +15,16 @@ from numpy.typing import NDArray
 
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.quantiles import MOST, QuantileTable
-from adapter.nodepool.learn.record import FULL, pods_of
+from adapter.nodepool.learn.record import FULL
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandPoint
-from load.nodepooltraces import STEP, Part, Trace
-from load.nodepoolworld import Moment, Physics, ceiling, simulate
+from load.nodepooltraces import STEP, TARGET, Part, Trace
+from load.nodepoolworld import Physics
 
 LEAD: Final = Physics().boot
 AHEAD: Final = int(LEAD // STEP) + 1
-"""Minutes of demand that a forecast is about."""
+"""Minutes that a forecast is about."""
 Array = NDArray[np.float64]
-
-
-class Recorder:
-    """A policy with so much headroom that nothing waits. It notes the demand."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.wanted: list[int] = []
-
-    def headroom(self, seen: Moment) -> int:
-        self.wanted.append(seen.wanted)
-        return self._most
 
 
 class Minutes(NamedTuple):
@@ -44,7 +32,7 @@ class Minutes(NamedTuple):
 
     trace: Trace
     pods: Array
-    """The demand of every minute of the trace."""
+    """The load of every minute of the trace."""
     level: Array
     unit: Array
     inputs: Array
@@ -54,23 +42,21 @@ class Minutes(NamedTuple):
     most: Array
     """The bound by the largest rise that the workload has shown; infinity without one."""
     highest: Array
-    """The highest demand within a boot time and a minute; NaN at the end of the trace."""
+    """The highest load within a boot time and a minute; NaN at the end of the trace."""
 
     def within(self, part: Part) -> slice:
         """Return the rows of a part."""
         return slice(max(0, part.first - LEVEL), max(0, part.end - LEVEL))
 
 
-def demand(trace: Trace) -> list[int]:
-    """Return the demand of each minute."""
-    recorder = Recorder(ceiling(trace.work))
-    simulate(trace.work, trace.begin, recorder)
-    return recorder.wanted
+def loads(trace: Trace) -> list[float]:
+    """Return the load of each minute in pods."""
+    return [work / TARGET for work in trace.work]
 
 
 def minutes(trace: Trace) -> Minutes:
     """Prepare every minute of a trace."""
-    pods = demand(trace)
+    pods = loads(trace)
     points = [DemandPoint(trace.begin + STEP * index, each) for index, each in enumerate(pods)]
     series = Series(points)
     history = EMPTY
@@ -135,11 +121,6 @@ def features(knots: Sequence[float], inputs: Array, level: Array, usual: Array) 
     hats = np.array([np.interp(np.log1p(level), places, row) for row in np.eye(len(places))]).T
     product = inputs[:, :, None] * hats[:, None, :]
     return np.column_stack([product.reshape(len(level), -1), usual])
-
-
-def whole(most: Array) -> list[int]:
-    """Return whole pods, as the controller rounds."""
-    return [pods_of(float(each)) for each in most]
 
 
 def _rows(table: QuantileTable) -> Array:

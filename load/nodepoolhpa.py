@@ -31,7 +31,7 @@ from load.nodepooltraces import TARGET
 
 _TARGET_MILLI: Final = TARGET * 1000
 _OPTIONS: Final = ControllerOptions()
-_TOLERANCES: Final = Tolerances.of(None, _OPTIONS.tolerance)
+TOLERANCES: Final = Tolerances.of(None, _OPTIONS.tolerance)
 
 
 class Hpa(Protocol):
@@ -106,9 +106,9 @@ def _proposed(bound: int, pending: int, value: int) -> int:
     replicas = bound + pending
     ratio = value / _TARGET_MILLI
     if not pending or ratio <= 1.0:
-        return replicas if _TOLERANCES.within(ratio) else math.ceil(ratio * bound)
+        return replicas if TOLERANCES.within(ratio) else math.ceil(ratio * bound)
     cautious = (value * bound // replicas) / _TARGET_MILLI
-    if cautious < 1.0 or _TOLERANCES.within(cautious):
+    if cautious < 1.0 or TOLERANCES.within(cautious):
         return replicas
     return max(replicas, math.ceil(cautious * replicas))
 

@@ -14,6 +14,7 @@ from adapter.nodepool.model.history import EMPTY, DemandPoint
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.plan import plan
+from load.nodepoolhpa import TOLERANCES
 from load.nodepoolworld import TICK, Moment
 
 _POOL: Final = "gpu"
@@ -80,7 +81,7 @@ class Planned:
         self._pools = {_POOL: Pool(_POOL, example=free)}
 
     def headroom(self, seen: Moment) -> int:
-        self._history = learn(self._history, DemandPoint(seen.now, seen.wanted))
+        self._history = learn(self._history, DemandPoint(seen.now, seen.load))
         demand = Demand(
             _WORKLOAD,
             _SHAPE,
@@ -88,8 +89,10 @@ class Planned:
             seen.pending,
             seen.wanted,
             self._ceiling,
-            self._history,
-            seen.now,
+            load=seen.load,
+            tolerance=TOLERANCES.up,
+            history=self._history,
+            known_at=seen.now,
         )
         nodes = (
             (self._full,) * seen.bound

@@ -88,7 +88,8 @@ def _round(ledger: Ledger, size: int, turn: int, now: float) -> float:
 
 def _demand(ledger: Ledger, index: int, wanted: int, now: float) -> Demand:
     ref = _workload(index)
-    return Demand(ref, _SHAPE, wanted, 0, wanted, 4 * _MOST, ledger.histories[ref], now)
+    past = ledger.histories[ref]
+    return Demand(ref, _SHAPE, wanted, 0, wanted, 4 * _MOST, history=past, known_at=now)
 
 
 def _workload(index: int) -> WorkloadRef:

@@ -21,7 +21,7 @@ SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30)
 SHARES: Final = (
     *(0.02, 0.05, 0.07, 0.1, 0.12, 0.15, 0.17, 0.2, 0.23, 0.26, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8),
 )
-QUANTILES: Final = (0.1, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98)
+QUANTILES: Final = (0.1, 0.2, 0.3, 0.45, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98)
 CALIBRATED: Final = 0.8
 """The quantile at which forecasts are checked."""
 NO_CAP: Final = 1000

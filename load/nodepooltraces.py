@@ -35,7 +35,8 @@ JUDGE_DAYS: Final = range(8, 12)
 DAY: Final = 86400
 LORA: Final = "gentd26_lora_requests_11d.csv.gz"
 """The requests of the trace of more than a day."""
-_QUARTER: Final = 900
+QUARTER: Final = 900
+"""Seconds over which the rate of requests is averaged."""
 _SEED: Final = 20241115
 DEFAULT = Path(__file__).parents[1] / "../shared/data"
 
@@ -166,26 +167,53 @@ def many_days(path: Path, busier: int = BUSIER, seed: int = _SEED) -> Trace:
     The rate is the mean of a quarter of an hour. Arrivals are drawn within the quarter, and each
     keeps one GPU busy for the time of one of the quarter's recorded requests.
     """
-    quarters: dict[int, list[float]] = defaultdict(list)
-    for row in _rows(path):
-        time = datetime.fromisoformat(row["gmt_create"]).replace(tzinfo=UTC).timestamp()
-        quarters[int(time) // _QUARTER].append(float(row["exec_time_seconds"]))
-    first, last = min(quarters), max(quarters)
-    begin = float(first * _QUARTER)
-    minutes = (last + 1 - first) * _QUARTER // STEP
-    draw = random.Random(seed)
+    drawn = requests(path, busier, seed)
+    begin, minutes = drawn.begin, drawn.minutes
     work = [0.0] * minutes
-    for quarter, seconds in sorted(quarters.items()):
-        start = (quarter - first) * float(_QUARTER)
-        time = start + draw.expovariate(busier * len(seconds) / _QUARTER)
-        while time < start + _QUARTER:
-            _busy(work, time, time + draw.choice(seconds))
-            time += draw.expovariate(busier * len(seconds) / _QUARTER)
+    for start, end in drawn.spans:
+        _busy(work, start, end)
     parts = [
         _days(f"{DAYS} {name}", fit, days, begin, minutes)
         for name, fit, days in (("fit", True, FIT_DAYS), ("judge", False, JUDGE_DAYS))
     ]
     return Trace(DAYS, tuple(work), False, begin, tuple(parts))
+
+
+class Requests(NamedTuple):
+    """Drawn requests, and what they were drawn from."""
+
+    begin: float
+    """Epoch seconds."""
+    minutes: int
+    busier: int
+    seconds: Mapping[int, Sequence[float]]
+    """Quarter of an hour since the beginning -> durations of its recorded requests."""
+    spans: Sequence[tuple[float, float]]
+    """Beginning and end of each request, in seconds since the beginning."""
+
+
+def requests(path: Path, busier: int = BUSIER, seed: int = _SEED) -> Requests:
+    """Draw the requests of :func:`many_days`."""
+    quarters: dict[int, list[float]] = defaultdict(list)
+    for row in _rows(path):
+        time = datetime.fromisoformat(row["gmt_create"]).replace(tzinfo=UTC).timestamp()
+        quarters[int(time) // QUARTER].append(float(row["exec_time_seconds"]))
+    first, last = min(quarters), max(quarters)
+    draw = random.Random(seed)
+    spans = []
+    for quarter, seconds in sorted(quarters.items()):
+        start = (quarter - first) * float(QUARTER)
+        time = start + draw.expovariate(busier * len(seconds) / QUARTER)
+        while time < start + QUARTER:
+            spans.append((time, time + draw.choice(seconds)))
+            time += draw.expovariate(busier * len(seconds) / QUARTER)
+    return Requests(
+        float(first * QUARTER),
+        (last + 1 - first) * QUARTER // STEP,
+        busier,
+        {quarter - first: seconds for quarter, seconds in quarters.items()},
+        spans,
+    )
 
 
 def _busy(work: list[float], start: float, end: float) -> None:

@@ -38,6 +38,8 @@ class Moment(NamedTuple):
     """Epoch seconds."""
     wanted: int
     """What the HPA's metric asks for: not clamped, not stabilised."""
+    load: float
+    """The same before the tolerance and rounding."""
     bound: int
     pending: int
     headroom: int
@@ -149,6 +151,7 @@ class _World:
         return Moment(
             now,
             demand(self.bound, len(self.waiting), load),
+            load / TARGET,
             self.bound,
             len(self.waiting),
             self.headroom,

@@ -25,7 +25,7 @@ from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.plan.plan import plan
-from adapter.nodepool.plan.want import wanted
+from adapter.nodepool.plan.want import Want, tolerances, wanted
 from adapter.nodepool.seen.autoscalers import readable
 from adapter.nodepool.seen.podspec import shape_of
 
@@ -80,11 +80,11 @@ class DemoNodepool:
     def _learn(self, world: World, autoscalers: Sequence[DemoAutoscaler], now: float) -> None:
         histories = dict(self.past.histories)
         for scaler in autoscalers:
-            name, pods = scaler.service, _asked(scaler)
-            if pods is None:
+            name, want = scaler.service, _want(scaler)
+            if want.pods is None or want.load is None:
                 continue
-            histories[name] = learn(histories.get(name, EMPTY), DemandPoint(now, pods))
-            self.peaks[name] = max(pods, self.peaks.get(name, 0))
+            histories[name] = learn(histories.get(name, EMPTY), DemandPoint(now, want.load))
+            self.peaks[name] = max(want.pods, self.peaks.get(name, 0))
             self._known_at[name] = now
         booted = [
             Boot(
@@ -104,7 +104,7 @@ class DemoNodepool:
         name = scaler.service
         pods = world.fleet.of(name)
         on = Counter(pod.node.pool.name for pod in pods if pod.node is not None)
-        pods_wanted = _asked(scaler)
+        want = _want(scaler)
         # The replicas that the HPA has set; the pods may not exist yet.
         replicas = len(pods)
         return Demand(
@@ -112,13 +112,15 @@ class DemoNodepool:
             shape=shape_of(pod_spec(world.workloads[name].resource)),
             bound=on.total(),
             pending=sum(pod.stage is Stage.PENDING for pod in pods),
-            wanted=pods_wanted,
+            wanted=want.pods,
+            load=want.load,
+            tolerance=tolerances(scaler.spec).up,
             max_replicas=scaler.spec.max_replicas,
             history=self.past.histories.get(name, EMPTY),
             known_at=self._known_at.get(name),
             pools=on,
             asked=replicas,
-            coming=after_next_sync(scaler.spec, NEW, replicas, pods_wanted, now),
+            coming=after_next_sync(scaler.spec, NEW, replicas, want.pods, now),
         )
 
     def _pool(self, pool: DemoPool, nodes: Iterable[PoolNode]) -> Pool:
@@ -152,8 +154,8 @@ def grows(world: World, service: str) -> bool:
     return any(pool.most > pool.first for pool in world.fleet.pools if pool.resource == resource)
 
 
-def _asked(scaler: DemoAutoscaler) -> int | None:
-    """Return the pods that the HPA's metric requested at its latest sync; None if unknown."""
+def _want(scaler: DemoAutoscaler) -> Want:
+    """Return what the HPA's metric requested at its latest sync."""
     if scaler.latest is None:
-        return None
-    return wanted(readable(scaler.manifest), scaler.latest.seen, {}).pods
+        return Want(None, None)
+    return wanted(readable(scaler.manifest), scaler.latest.seen, {})

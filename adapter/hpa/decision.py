@@ -167,7 +167,7 @@ class _Sync:
         for each, values in zip(self.spec.metrics, self.seen.values, strict=True):
             name = name_of(each)
             try:
-                replicas, usage, working = propose_by(
+                replicas, usage, working, _ = propose_by(
                     each, values, self.seen, self.spec.namespace, rules_of_metric
                 )
             except InvalidMetricError as error:

@@ -60,6 +60,8 @@ class Proposed(NamedTuple):
     replicas: int
     usage: int | None
     working: Working
+    exact: float
+    """The replicas before the tolerance and before they are rounded up."""
 
 
 def plain_replicas(
@@ -105,7 +107,8 @@ def by_pods(
             cautious=cautious,
             count=len(used) if cautious is not None else groups.counted,
         )
-        return Proposed(count, usage, working)
+        exact = (ratio if cautious is None else cautious) * float(working.count)
+        return Proposed(count, usage, working, exact)
 
     fill_unready = bool(groups.unready) and ratio > 1.0
     if not fill_unready and not groups.missing:

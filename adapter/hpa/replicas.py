@@ -80,30 +80,32 @@ def _pods(
 def _by_ready_pods(ratio: float, usage: int, seen: Observation, tolerances: Tolerances) -> Proposed:
     """getUsageRatioReplicaCount: pods being deleted count while they are ready."""
     if seen.replicas == 0:
-        return Proposed(ceil32(ratio), usage, Working(Rule.FROM_ZERO, ratio, total=usage))
+        return Proposed(ceil32(ratio), usage, Working(Rule.FROM_ZERO, ratio, total=usage), ratio)
     if tolerances.within(ratio):
-        return Proposed(seen.replicas, usage, Working(Rule.TOLERANCE, ratio, total=usage))
+        working = Working(Rule.TOLERANCE, ratio, total=usage)
+        return Proposed(seen.replicas, usage, working, ratio * float(seen.replicas))
     if not seen.pods:
         raise InvalidMetricError(f"unable to calculate ready pods: {NO_PODS}")
     ready = sum(pod.phase == "Running" and pod.ready for pod in seen.pods)
     working = Working(Rule.READY, ratio, total=usage, count=ready)
-    return Proposed(ceil32(ratio * float(ready)), usage, working)
+    return Proposed(ceil32(ratio * float(ready)), usage, working, ratio * float(ready))
 
 
 def _by_share(usage: int, target: int, seen: Observation, tolerances: Tolerances) -> Proposed:
     """Get{Object,External}PerPodMetricReplicas: pods do not matter, ``status.replicas`` does."""
     replicas = seen.replicas if seen.status_replicas is None else seen.status_replicas
+    exact = float(usage) / float(target)
     if replicas == 0:
         # Go divides by zero here: the ratio is NaN or infinite, never within tolerance.
         share = Working(Rule.SHARE, math.inf, total=usage)
-        return Proposed(ceil32(float(usage) / float(target)), None, share)
+        return Proposed(ceil32(exact), None, share, exact)
     average = math.ceil(float(usage) / float(replicas)) if usage < MAX_INT64 else MAX_INT64
     ratio = float(usage) / (float(target) * float(replicas))
     if tolerances.within(ratio):
         working = Working(Rule.TOLERANCE, ratio, total=usage, count=replicas)
-        return Proposed(replicas, average, working)
+        return Proposed(replicas, average, working, exact)
     working = Working(Rule.SHARE, ratio, total=usage, count=replicas)
-    return Proposed(ceil32(float(usage) / float(target)), average, working)
+    return Proposed(ceil32(exact), average, working, exact)
 
 
 def _object_value(metric: MetricSpec, values: Values, namespace: str) -> int:

@@ -23,14 +23,14 @@ class LimitSettings(Section):
     ``gpu_hour_prices``. It takes the place of ``quantile``: headroom grows while a GPU that may
     not be used costs less than a pod that waits."""
     share: Annotated[Annotated[float, Field(ge=0, le=10)], ADVANCED] = 0.2
-    """Headroom as a share of a workload's pods, rounded, while it has no calibrated forecast: in
-    its first 10 minutes, or if its past forecasts held too seldom."""
+    """Least headroom as a share of a workload's pods, rounded, while its forecast is not reliable:
+    in its first 10 minutes, or if its past forecasts held too seldom."""
     boot_seconds: Annotated[Interval, ADVANCED] = 300
     """Boot time of a node pool until nodepool has measured it: from the order to allocatable
     GPUs."""
-    hold_seconds: Annotated[Interval, ADVANCED] = 600
+    hold_seconds: Annotated[Interval, ADVANCED] = 120
     """Seconds that headroom stays after it was last needed."""
-    decay_seconds: Annotated[Interval, ADVANCED] = 300
+    decay_seconds: Annotated[Interval, ADVANCED] = 120
     """Seconds in which headroom halves after ``hold_seconds``."""
     stale_seconds: Annotated[Interval, ADVANCED] = 300
     """Seconds after which unknown demand no longer holds headroom. The headroom then decays to

@@ -25,7 +25,7 @@ def own() -> Minutes:
 
 
 def points(own: Minutes) -> list[DemandPoint]:
-    return [DemandPoint(float(STEP * at), int(pods)) for at, pods in enumerate(own.pods)]
+    return [DemandPoint(float(STEP * at), float(pods)) for at, pods in enumerate(own.pods)]
 
 
 @pytest.mark.parametrize("minute", [LEVEL, 40, 100, 149])

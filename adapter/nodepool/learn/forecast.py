@@ -8,8 +8,8 @@ distribution mixes two sources:
   shown in the last hours, so a workload that does not change gets no headroom;
 - the rises of earlier days at this time, so that a burst that returns each day is expected whole.
 
-Until ten minutes are known, and while past forecasts of the workload held too seldom, a fixed
-share of its pods is added instead, and the text gives the reason. The table describes services.
+Until ten minutes are known, and while past forecasts of the workload held too seldom, at least a
+fixed share of its pods is added, and the text gives the reason. The table describes services.
 Queues of Jobs are filled by their submitters, so only their own past counts.
 """
 
@@ -29,6 +29,12 @@ _DAYS_WEIGHT: Final = 0.25
 """Weight of earlier days in the distribution."""
 _FEWEST_DAYS: Final = 2
 """Minimum number of earlier days with observations at this time."""
+_FEWEST_MINUTES: Final = 3
+"""Minimum number of observed minutes for a forecast."""
+_KEEP_ODDS: Final = 2 / 3
+"""Odds that a GPU is used at which a free node is kept, relative to those at which a node is
+ordered. A free node costs its scale-down delay (10 minutes by default), a new one its boot time
+(5 minutes) too."""
 _FEWEST_RISES: Final = 15
 """Minimum number of observed rises of a queue for their quantile."""
 
@@ -44,6 +50,8 @@ class Forecast(NamedTuple):
     """For people."""
     expects: str = ""
     """What is expected if it is not more than the need."""
+    kept: int = 0
+    """Pods whose capacity is kept where it exists already; not less than :attr:`pods`."""
 
 
 class ForecastRequest(NamedTuple):
@@ -57,6 +65,10 @@ class ForecastRequest(NamedTuple):
     """Share of the pods that is added without a calibrated forecast."""
     queue: bool = False
     """Whether the workload is a queue of Jobs."""
+    present: int = 0
+    """Pods that exist or will soon: a load within the tolerance of them adds none."""
+    tolerance: float = 0.0
+    """Fraction of the pods."""
 
 
 def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
@@ -67,13 +79,14 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         need: pods wanted now, not clamped.
         now: epoch seconds.
     """
-    bare = Forecast(need, "need", f"its metrics ask for {count_pods(need)}")
+    bare = Forecast(need, "need", f"its metrics ask for {count_pods(need)}", kept=need)
     lead = max(asked.lead, float(MINUTE))
     own = record(history.recent, lead, asked.quantile) if history.recent else None
     if own is None or own.newest <= now - LEVEL * MINUTE:
         return _shared(bare, asked, "the last minutes of its demand are unknown")
-    if own.minutes < LEVEL:
-        return _shared(bare, asked, f"only {own.minutes} min of its demand are known")
+    new = f"only {own.minutes} min of its demand are known" if own.minutes < LEVEL else ""
+    if own.minutes < _FEWEST_MINUTES:
+        return _shared(bare, asked, new)
     days = earlier_days(history.days, lead, now)
     rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
     level = own.situation.level
@@ -81,12 +94,22 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         below = _own(level, own)
     else:
         below = _capped(distribution(own.situation, lead, days.ratio), own)
-    most = _mixed(below, [level + rise for rise in rises], asked.quantile)
-    found = _worded(pods_of(most), level, rises, own, asked)
-    if not own.calibrated(asked.quantile) and not asked.queue:
-        why = f"forecasts of it held in only {own.held} of {own.checks} checks"
-        return max(found, _shared(bare, asked, why), key=lambda each: each.pods)
-    return found if found.pods > need else bare._replace(expects=found.text)
+    peaks = [level + rise for rise in rises]
+    found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
+    most = _mixed(below, peaks, keep_quantile(asked.quantile))
+    failed = not own.calibrated(asked.quantile) and not asked.queue
+    if new or failed:
+        why = new or f"forecasts of it held in only {own.held} of {own.checks} checks"
+        found = max(found, _shared(bare, asked, why), key=lambda each: each.pods)
+    elif found.pods <= need:
+        found = bare._replace(expects=found.text)
+    return found._replace(kept=max(found.pods, pods_of(most, asked.present, asked.tolerance)))
+
+
+def keep_quantile(quantile: float) -> float:
+    """Return the probability up to which existing free capacity is kept."""
+    odds = _KEEP_ODDS * (1 - quantile) / quantile
+    return 1 / (1 + odds)
 
 
 _Quantiles = Callable[[float], float]
@@ -134,11 +157,12 @@ def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
     if not more:
         return bare
     text = f"{why}: {asked.share:.0%} more than the {count_pods(bare.pods)} of its metrics"
-    return Forecast(bare.pods + more, "share", text)
+    pods = bare.pods + more
+    return Forecast(pods, "share", text, kept=pods)
 
 
 def _worded(
-    pods: int, level: float, rises: Sequence[float], own: Record, asked: ForecastRequest
+    most: float, level: float, rises: Sequence[float], own: Record, asked: ForecastRequest
 ) -> Forecast:
     """Return the forecast with a text that says how sure it is, and on what it is based."""
     based = [f"level {level:.1f}"]
@@ -148,8 +172,12 @@ def _worded(
     if own.checks and not asked.queue:
         based.append(f"such forecasts held in {own.held} of {own.checks} checks")
     minutes = max(1, round(asked.lead / MINUTE))
+    pods = pods_of(most, asked.present, asked.tolerance)
+    within = ""
+    if pods < pods_of(most):
+        within = f"; {count_pods(pods)} carry it within the HPA's tolerance"
     text = (
-        f"at most {count_pods(pods)} are expected within {minutes} min "
-        f"with {asked.quantile:.0%} ({'; '.join(based)})"
+        f"load for at most {most:.1f} pods is expected within {minutes} min "
+        f"with {asked.quantile:.0%} ({'; '.join(based)}){within}"
     )
     return Forecast(pods, "forecast", text)

@@ -8,6 +8,7 @@ from adapter.nodepool.model.history import (
     DAY,
     DAYS,
     MINUTE,
+    PER_POD,
     RECENT,
     SLOT,
     SLOTS,
@@ -18,7 +19,7 @@ from adapter.nodepool.model.history import (
 
 SETBACK: Final = 10 * MINUTE
 """Seconds by which points may be ahead of the clock. Beyond that they are dropped."""
-_NEVER: Final[tuple[int | None, ...]] = (None,) * SLOTS
+_NEVER: Final[tuple[float | None, ...]] = (None,) * SLOTS
 
 
 def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
@@ -29,21 +30,27 @@ def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
     than :data:`SETBACK`, the clock was wrong, and all points ahead of now are dropped.
     """
     minute = point.time // MINUTE * MINUTE
+    pods = rounded(point.pods)
     if history.recent and minute < history.recent[-1].time - SETBACK:
         history = _until(history, minute)
     recent = history.recent
     if recent and minute < recent[-1].time:
         return history
     if recent and minute == recent[-1].time:
-        if point.pods <= recent[-1].pods:
+        if pods <= recent[-1].pods:
             return history
         recent = recent[:-1]
     oldest = minute - RECENT * MINUTE
     first = 0
     while first < len(recent) and recent[first].time <= oldest:
         first += 1
-    days = _with(history.days, minute, point.pods)
-    return DemandHistory((*recent[first:], DemandPoint(minute, point.pods)), days)
+    days = _with(history.days, minute, pods)
+    return DemandHistory((*recent[first:], DemandPoint(minute, pods)), days)
+
+
+def rounded(pods: float) -> float:
+    """Return a load in whole hundredths of a pod."""
+    return round(pods * PER_POD) / PER_POD
 
 
 def _until(history: DemandHistory, minute: float) -> DemandHistory:
@@ -54,7 +61,7 @@ def _until(history: DemandHistory, minute: float) -> DemandHistory:
     )
 
 
-def _with(days: tuple[DemandDay, ...], minute: float, pods: int) -> tuple[DemandDay, ...]:
+def _with(days: tuple[DemandDay, ...], minute: float, pods: float) -> tuple[DemandDay, ...]:
     number, second = divmod(int(minute), DAY)
     slot = second // SLOT
     if not days or days[-1].number != number:

@@ -49,7 +49,7 @@ def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, DemandH
             continue
         history = EMPTY
         for time, value in row.get("values") or ():
-            history = learn(history, DemandPoint(float(time), round(float(value))))
+            history = learn(history, DemandPoint(float(time), float(value)))
         found[WorkloadRef(*(str(labels[key]) for key in WorkloadRef._fields))] = history
     return found
 

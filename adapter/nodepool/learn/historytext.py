@@ -1,9 +1,10 @@
-"""A history as text for a ConfigMap: versioned, less than 4 kB, and validated when it is read.
+"""A history as text for a ConfigMap: versioned, less than 5 kB, and validated when it is read.
 
-The text is ``1:`` and the base64 of deflated JSON
-``[first, [pods, ...], [[day, [peak, ...]], ...]]``: the first recent minute since the epoch, the
-pods of each minute from there on (null without an observation), and the days. Others may have
-written or truncated the text. If it cannot be read, the workload starts without a history.
+The text is ``2:`` and the base64 of deflated JSON
+``[first, [load, ...], [[day, [peak, ...]], ...]]``: the first recent minute since the epoch, the
+load of each minute from there on in hundredths of a pod (null without an observation), and the
+days. A text of version 1 has whole pods. Others may have written or truncated the text. If it
+cannot be read, the workload starts without a history.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from adapter.nodepool.model.history import (
     DAYS,
     EMPTY,
     MINUTE,
+    PER_POD,
     RECENT,
     SLOTS,
     DemandDay,
@@ -26,10 +28,12 @@ from adapter.nodepool.model.history import (
     DemandPoint,
 )
 
-_VERSION: Final = "1"
+_VERSION: Final = "2"
+_PER_POD: Final = {"1": 1, _VERSION: PER_POD}
+"""Version -> units of a pod."""
 _LARGEST: Final = 64 * 1024
 """Maximum bytes of JSON: several times the largest history."""
-_Whole = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+_Whole = Annotated[int, msgspec.Meta(ge=0, le=(2**31 - 1) * PER_POD)]
 """Up to the maximum of ``spec.replicas``."""
 _Peaks = Annotated[list[_Whole | None], msgspec.Meta(min_length=SLOTS, max_length=SLOTS)]
 _Document = tuple[
@@ -51,12 +55,16 @@ def encode(history: DemandHistory) -> str:
     """Return the history as ASCII. :func:`decode` is the inverse."""
     recent = history.recent
     first = int(recent[0].time) // MINUTE if recent else 0
-    pods: list[int | None] = []
+    loads: list[int | None] = []
     for point in recent:
         index = int(point.time) // MINUTE - first
-        pods += [None] * (index - len(pods))
-        pods.append(point.pods)
-    document = first, pods, history.days
+        loads += [None] * (index - len(loads))
+        loads.append(_units(point.pods))
+    days = [
+        (day.number, [None if peak is None else _units(peak) for peak in day.peaks])
+        for day in history.days
+    ]
+    document = first, loads, days
     packed = zlib.compress(msgspec.json.encode(document), 9)
     return f"{_VERSION}:{base64.b64encode(packed).decode()}"
 
@@ -64,11 +72,12 @@ def encode(history: DemandHistory) -> str:
 def decode(text: str) -> DecodedHistory:
     """Read the text of :func:`encode`. For any other text, return an empty history and a reason."""
     version, _, body = text.partition(":")
-    if version != _VERSION:
+    per_pod = _PER_POD.get(version)
+    if per_pod is None:
         return DecodedHistory(EMPTY, f"the history is of version {version[:20]!r}, not {_VERSION}")
     try:
         document = msgspec.json.decode(_inflate(body), type=_Document)
-        return DecodedHistory(_history(document), None)
+        return DecodedHistory(_history(document, per_pod), None)
     except (ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
         return DecodedHistory(EMPTY, f"the history cannot be read: {error}")
 
@@ -81,14 +90,21 @@ def _inflate(body: str) -> bytes:
     return data
 
 
-def _history(document: _Document) -> DemandHistory:
-    first, pods, days = document
+def _units(pods: float) -> int:
+    return round(pods * PER_POD)
+
+
+def _history(document: _Document, per_pod: int) -> DemandHistory:
+    first, loads, days = document
     recent = tuple(
-        DemandPoint(float((first + index) * MINUTE), each)
-        for index, each in enumerate(pods)
+        DemandPoint(float((first + index) * MINUTE), each / per_pod)
+        for index, each in enumerate(loads)
         if each is not None
     )
-    known = tuple(DemandDay(number, tuple(peaks)) for number, peaks in days)
+    known = tuple(
+        DemandDay(number, tuple(None if peak is None else peak / per_pod for peak in peaks))
+        for number, peaks in days
+    )
     if any(left.number >= right.number for left, right in pairwise(known)):
         raise ValueError("its days are not in order")
     return DemandHistory(recent, known)

@@ -48,13 +48,13 @@ class Ledger:
             if not queue:
                 pace = self.paces.get(row.workload, NEW)
                 paces[row.workload] = follow(pace, row.asked, row.wanted, now)
-            if row.wanted is None:
+            if row.wanted is None or row.observed is None:
                 continue
             past = self.histories.pop(row.workload, EMPTY)
             if queue and past == EMPTY and not row.wanted:
                 continue
             # Remove and insert: the dict is ordered by the time when a workload was last seen.
-            self.histories[row.workload] = learn(past, DemandPoint(now, row.wanted))
+            self.histories[row.workload] = learn(past, DemandPoint(now, row.observed))
             self.known_at[row.workload] = now
             if queue:
                 self.queues[row.workload.namespace, key(row.shape)] = row.shape

@@ -86,10 +86,15 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float) -> Rec
     )
 
 
-def pods_of(most: float) -> int:
-    """Return whole pods that suffice.
+def pods_of(most: float, present: int = 0, tolerance: float = 0.0) -> int:
+    """Return the whole pods that an HPA will have for a load.
 
     The table is not exact to a hundredth of a pod, and such a fraction would order a GPU in each
     quiet hour.
+
+    Args:
+        present: its pods. It adds none for a load within the tolerance of them.
+        tolerance: fraction of the pods.
     """
-    return math.ceil(most - _NOISE)
+    pods = math.ceil(most - _NOISE)
+    return min(pods, present) if most <= present * (1 + tolerance) else pods

@@ -45,8 +45,8 @@ class Series:
         ordered = sorted(points)
         self.times = [point.time for point in ordered]
         self.pods = [point.pods for point in ordered]
-        self._sums = [0, *accumulate(self.pods)]
-        self._squares = [0, *accumulate(pods * pods for pods in self.pods)]
+        self._sums = [0.0, *accumulate(self.pods)]
+        self._squares = [0.0, *accumulate(pods * pods for pods in self.pods)]
         self.levels = self._levels()
         """Mean of the last :data:`LEVEL` minutes at each point."""
 
@@ -74,7 +74,7 @@ class Series:
             levels.append((sums[index + 1] - sums[first]) / (index + 1 - first))
         return levels
 
-    def _mean(self, sums: list[int], index: int, minutes: int) -> float:
+    def _mean(self, sums: list[float], index: int, minutes: int) -> float:
         count = self.known(index, minutes)
         return (sums[index + 1] - sums[index + 1 - count]) / count
 
@@ -116,7 +116,7 @@ def earlier_days(days: Iterable[DemandDay], lead: float, now: float) -> EarlierD
     return EarlierDays(min(1.0, max(-1.0, ratio)), tuple(sorted(rises)))
 
 
-def _usual(peaks: dict[int, tuple[int | None, ...]], begin: float) -> float | None:
+def _usual(peaks: dict[int, tuple[float | None, ...]], begin: float) -> float | None:
     """Return the mean of the slots' peaks over half an hour; None if one is not known."""
     total = 0.0
     first, last = int(begin // SLOT), int((begin + USUAL) // SLOT)
@@ -131,13 +131,13 @@ def _usual(peaks: dict[int, tuple[int | None, ...]], begin: float) -> float | No
     return total
 
 
-def _highest(peaks: dict[int, tuple[int | None, ...]], first: int, end: int) -> int | None:
+def _highest(peaks: dict[int, tuple[float | None, ...]], first: int, end: int) -> float | None:
     """Return the highest known peak of some slots."""
     known = (_peak(peaks, slot) for slot in range(first, end))
     return max((peak for peak in known if peak is not None), default=None)
 
 
-def _peak(peaks: dict[int, tuple[int | None, ...]], slot: int) -> int | None:
+def _peak(peaks: dict[int, tuple[float | None, ...]], slot: int) -> float | None:
     """Return the peak of a slot, which is counted from the epoch."""
     day, of_day = divmod(slot, SLOTS)
     return peaks[day][of_day] if day in peaks else None

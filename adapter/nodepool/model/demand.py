@@ -36,6 +36,10 @@ class Demand:
     existing pods. None if no metric could be read."""
     max_replicas: int | None
     """None without a limit (queues of Jobs)."""
+    load: float | None = None
+    """``wanted`` before the HPA's tolerance and rounding; None if it is ``wanted`` itself."""
+    tolerance: float = 0.0
+    """Fraction by which the load may exceed the pods before the HPA adds any."""
     history: DemandHistory = EMPTY
     """Its history."""
     known_at: float | None = None
@@ -54,6 +58,11 @@ class Demand:
     headroom is ordered for them."""
     about: str = ""
     """A description for workloads without a telling name (queues of Jobs)."""
+
+    @property
+    def observed(self) -> float | None:
+        """What the history records: the load in pods; None if unknown."""
+        return self.wanted if self.load is None else self.load
 
     @property
     def real(self) -> int:

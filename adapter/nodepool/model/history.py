@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 MINUTE: Final = 60
+PER_POD: Final = 100
+"""A load is a whole number of hundredths of a pod."""
 RECENT: Final = 360
 """Maximum number of single minutes."""
 SLOT: Final = 15 * MINUTE
@@ -25,8 +27,9 @@ class DemandPoint(NamedTuple):
 
     time: float
     """Epoch seconds."""
-    pods: int
-    """Wanted pods, before the limits of the HorizontalPodAutoscaler."""
+    pods: float
+    """The load: wanted pods before the limits, the tolerance and the rounding of the
+    HorizontalPodAutoscaler."""
 
 
 class DemandDay(NamedTuple):
@@ -34,8 +37,8 @@ class DemandDay(NamedTuple):
 
     number: int
     """Days since the epoch."""
-    peaks: tuple[int | None, ...]
-    """Peak of the wanted pods in each slot of the day; None without an observation."""
+    peaks: tuple[float | None, ...]
+    """Highest load in each slot of the day; None without an observation."""
 
 
 @dataclass(frozen=True, slots=True)

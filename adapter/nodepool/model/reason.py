@@ -38,6 +38,7 @@ CODES: Final[Mapping[str, str]] = {
     "consumed": "pods were created since the last order and use its headroom",
     "held": "the headroom was needed recently and is kept for the hold time",
     "decayed": "the hold time is over: the headroom is halved",
+    "free": "free nodes exist, and the load may need them",
     "frozen": "demand has been unknown for a short time: the headroom is kept",
     "stale": "demand has been unknown for a long time: the headroom is halved",
     "gone": "no workload has this shape any more",

@@ -20,7 +20,7 @@ from adapter.nodepool.model.history import EMPTY
 from adapter.nodepool.model.shape import gpus, key
 from adapter.nodepool.plan.jobs import JobPods, queues
 from adapter.nodepool.plan.pools import pools, with_pods
-from adapter.nodepool.plan.want import wanted
+from adapter.nodepool.plan.want import tolerances, wanted
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.pods import PodInfo
@@ -113,7 +113,7 @@ def _scaled(
     known: Ledger,
     now: float,
 ) -> Demand:
-    count, parked = None, False
+    count, load, parked = None, None, False
     if values is not None:
         seen = Observation(
             replicas=target.replicas,
@@ -123,7 +123,7 @@ def _scaled(
         )
         scaler = target.autoscaler
         want = wanted(target.readable, seen, scaler.status, from_zero=scaler.from_zero)
-        count, parked = want.pods, want.parked
+        count, load, parked = want
     there = _there(target.pods, pool_of)
     spec = target.readable.spec
     pace = follow(known.paces.get(target.workload, NEW), target.replicas, count, now)
@@ -133,6 +133,8 @@ def _scaled(
         bound=there.bound,
         pending=there.pending,
         wanted=count,
+        load=load,
+        tolerance=tolerances(spec).up,
         max_replicas=ceiling(spec, target.replicas),
         history=known.histories.get(target.workload, EMPTY),
         known_at=known.known_at.get(target.workload) if count is None else now,

@@ -73,13 +73,17 @@ class PoolRoom:
             for name in pool.limits
         }
 
-    def put(self, shape: Shape, pods: int) -> Placement:
-        """Place identical pods in the first bins that fit; add new nodes for the rest."""
+    def put(self, shape: Shape, pods: int, *, grow: bool = True) -> Placement:
+        """Place identical pods in the first bins that fit; add new nodes for the rest.
+
+        Args:
+            grow: False to place pods only on nodes that exist.
+        """
         ready = later = nodes = 0
         left = pods
         full = self._full.get(shape, 0)
         for each in islice(self._bins, full, None):
-            if left <= 0:
+            if left <= 0 or (each.state is _Readiness.NEW and not grow):
                 break
             taken = _take(each, shape, left)
             left -= taken
@@ -89,7 +93,7 @@ class PoolRoom:
             else:
                 later += taken
         self._full[shape] = full
-        while left > 0 and (new := self._open(shape)) is not None:
+        while grow and left > 0 and (new := self._open(shape)) is not None:
             taken = _take(new, shape, left)
             left -= taken
             later += taken

@@ -35,10 +35,14 @@ class _OrderDraft:
     choice: PoolChoice
     replicas: int = 0
     asked: HeadroomRequest = NOTHING
+    kept: int = 0
+    """Pods, as far as nodes for them exist."""
     reasons: list[Reason] = field(default_factory=list)
     given: int = 0
     """Pods that got GPUs and room of the pool."""
     placed: Placement = NOWHERE
+    added: int = 0
+    """Pods of ``replicas`` that are only kept because nodes for them exist."""
 
     @property
     def was(self) -> int:
@@ -50,6 +54,7 @@ class _OrderDraft:
 
     def cut(self, most: int, code: str, text: str) -> None:
         """Lower the order. Keep the reason only if it changed the order."""
+        self.kept = min(self.kept, most)
         if self.replicas > most:
             self.replicas = most
             self.reasons.append(Reason(code, text))
@@ -63,7 +68,7 @@ class _OrderDraft:
         placed = self.placed
         asked = self.asked
         # If a cut leaves at most what is needed, none of the order is merely kept.
-        needed = asked.needed >= self.replicas > 0
+        needed = asked.needed >= self.replicas - self.added > 0
         return Order(
             namespace=self.namespace,
             shape=self.shape,
@@ -130,7 +135,7 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     quantile = limits.quantile_for(draft.pool, size or 0)
     wish = ForecastRequest(lead, quantile, limits.share)
     draft.asked = ask(draft.members, draft.held, wish, limits, now)
-    draft.replicas = draft.asked.replicas
+    draft.replicas, draft.kept = draft.asked.replicas, draft.asked.most
     draft.reasons.extend(draft.asked.reasons)
     if not draft.members:
         draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]
@@ -161,7 +166,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     A refused pod takes nothing: the other shapes can use its share in the same round. Planning
     again with the resulting orders gives the same orders.
     """
-    asking = [draft for draft in drafts if draft.replicas]
+    asking = [draft for draft in drafts if draft.kept]
     if not asking:
         return
     asking.sort(key=lambda draft: largest_first(draft.shape))
@@ -170,6 +175,8 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     space = PoolRoom(pool, (node for node in capacity.nodes if node.pool == name))
     # Pending pods come before headroom.
     pack([Lot(each.shape, member.pending) for each in drafts for member in each.members], space)
+    kept = list(asking)
+    asking = [draft for draft in asking if draft.replicas]
     while asking:
         served = []
         for draft in asking:
@@ -187,6 +194,34 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
             if draft.given < draft.replicas:
                 served.append(draft)
         asking = served
+    _keep([draft for draft in kept if draft.kept > draft.replicas], left, space)
+
+
+def _keep(drafts: Sequence[_OrderDraft], left: float, space: PoolRoom) -> None:
+    """Raise orders by what free nodes that exist can take, one pod per shape in turn.
+
+    Args:
+        left: GPUs that the limits of the pool allow.
+    """
+    keeping = list(drafts)
+    while keeping:
+        served = []
+        for draft in keeping:
+            size = gpus(draft.shape) or 0
+            put = space.put(draft.shape, 1, grow=False) if size <= left else NOWHERE
+            if not put.ready + put.later:
+                continue
+            left -= size
+            draft.give(put)
+            draft.added += 1
+            draft.replicas += 1
+            if draft.replicas < draft.kept:
+                served.append(draft)
+        keeping = served
+    for draft in drafts:
+        if draft.added:
+            text = f"free nodes are kept for {count_pods(draft.added)} more"
+            draft.reasons.append(Reason("free", text))
 
 
 def _unpaid(limits: Limits, name: str, spent: float) -> Reason:

@@ -33,6 +33,8 @@ class HeadroomRequest(NamedTuple):
     """Pods that will soon exist without headroom."""
     awaited: int = 0
     """The part of ``replicas`` that expected pods will take as soon as they are created."""
+    most: int = 0
+    """Pods of headroom that are kept as far as nodes for them exist. At least ``replicas``."""
 
 
 NOTHING: Final = HeadroomRequest(0, 0, 0.0, (), consumed=False)
@@ -79,7 +81,17 @@ def ask(
     if room is not None and most > room + awaited:
         most = room + awaited
         why.append(Reason("max_replicas", f"maxReplicas leaves room for {count_pods(most)} more"))
-    return HeadroomRequest(most, needed, kept.needed_at, tuple(why), consumed, expected, awaited)
+    kept_free = need.kept if room is None else min(need.kept, room)
+    return HeadroomRequest(
+        most,
+        needed,
+        kept.needed_at,
+        tuple(why),
+        consumed,
+        expected,
+        awaited,
+        max(most, awaited + kept_free),
+    )
 
 
 class _Need(NamedTuple):
@@ -89,23 +101,26 @@ class _Need(NamedTuple):
     """Pods beyond those expected."""
     least: int
     """Minimum headroom in pods, including the floors."""
+    kept: int
+    """Pods beyond those expected whose capacity is kept where it exists."""
     reasons: tuple[Reason, ...]
     expects: str
     """The forecast of the only workload, if nothing more is needed."""
 
 
 def _need(members: Sequence[Demand], asked: ForecastRequest, limits: Limits, now: float) -> _Need:
-    beyond = least = 0
+    beyond = least = kept = 0
     reasons: list[Reason] = []
     expects = ""
     for each in members:
         if each.wanted is None:
             continue
-        more, why, expects = _growth(each, each.wanted, asked, now)
+        more, most, why, expects = _growth(each, each.wanted, asked, now)
         floor = each.floor if each.spare is None else min(each.floor, each.spare)
         if more < floor:
             why = [Reason("floor", f"the minimum headroom for {each.name} is {count_pods(floor)}")]
         beyond += more
+        kept += most
         least += max(more, floor)
         reasons.extend(why)
     scaled = any(
@@ -115,30 +130,36 @@ def _need(members: Sequence[Demand], asked: ForecastRequest, limits: Limits, now
     if scaled and least < limits.min_pods:
         least = limits.min_pods
         reasons.append(Reason("min_pods", f"the minimum headroom is {count_pods(least)}"))
-    return _Need(beyond, least, tuple(reasons), expects if len(members) == 1 else "")
+    return _Need(beyond, least, kept, tuple(reasons), expects if len(members) == 1 else "")
 
 
 def _growth(
     each: Demand, wanted: int, asked: ForecastRequest, now: float
-) -> tuple[int, list[Reason], str]:
+) -> tuple[int, int, list[Reason], str]:
     """Return the pods that a workload will want beyond those expected, and what is forecast.
 
-    Forecasts only raise the number.
+    Forecasts only raise the number. The second number is for capacity that exists.
     """
     if each.parked:
-        return 0, [], ""
-    question = asked._replace(queue=each.workload.kind == JOB_QUEUE)
+        return 0, 0, [], ""
+    question = asked._replace(
+        queue=each.workload.kind == JOB_QUEUE, present=each.expected, tolerance=each.tolerance
+    )
     found = forecast(each.history, wanted, question, now)
     most, reasons = max(found.pods, wanted), []
+    kept = max(found.kept, most)
+    if each.max_replicas is not None:
+        kept = min(kept, each.max_replicas)
+    kept = max(0, kept - each.expected)
     if each.max_replicas is not None and most > each.max_replicas:
         most = each.max_replicas
         reasons.append(Reason("max_replicas", f"{each.name} may have at most {count_pods(most)}"))
     expects = found.expects or (found.text if found.code != "need" else "")
     if most <= each.expected:
-        return 0, reasons, expects
+        return 0, kept, reasons, expects
     soon = f", soon {each.expected}," if each.expected > each.real else ""
     text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {found.text}"
-    return most - each.expected, [Reason(found.code, text), *reasons], expects
+    return most - each.expected, kept, [Reason(found.code, text), *reasons], expects
 
 
 def _nothing(members: Sequence[Demand], expects: str) -> Reason:

@@ -2,7 +2,7 @@
 
 ``status.desiredReplicas`` is limited by scaling policies, stabilization windows and
 ``maxReplicas``. The number that the metrics call for is known seconds to minutes earlier. The
-calculation is the HPA controller's (:func:`adapter.hpa.replicas.propose`).
+calculation is the HPA controller's (:func:`adapter.hpa.replicas.propose_by`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from adapter.hpa import HpaSpec, Observation
-from adapter.hpa.podreplicas import InvalidMetricError, Tolerances
-from adapter.hpa.replicas import propose
+from adapter.hpa.podreplicas import (
+    MAX_INT32,
+    InvalidMetricError,
+    MetricRules,
+    Proposed,
+    Tolerances,
+)
+from adapter.hpa.replicas import propose_by
 from adapter.hpa.spec import ControllerOptions
 from adapter.nodepool.seen.autoscalers import ReadableHpa
 
@@ -28,6 +34,8 @@ class Want(NamedTuple):
 
     pods: int | None
     """At least ``minReplicas``, not limited by ``maxReplicas``; None if unknown."""
+    load: float | None
+    """The same before the HPA's tolerance, ``minReplicas`` and rounding; None if unknown."""
     parked: bool = False
     """Whether its target is scaled to 0 and only a person scales it up again."""
 
@@ -45,21 +53,32 @@ def wanted(
     """
     spec = hpa.spec
     if seen.replicas == 0 and spec.min_replicas > 0 and not from_zero:
-        return Want(0, parked=True)
-    asked = _proposals(spec, seen)
-    if len(asked) < len(spec.metrics) or hpa.left_out:
-        asked += _decided(status)
-    return Want(max(*asked, spec.min_replicas) if asked else None)
+        return Want(0, 0.0, parked=True)
+    proposals = _proposals(spec, seen)
+    asked = [each.replicas for each in proposals]
+    loads = [each.exact for each in proposals]
+    if len(proposals) < len(spec.metrics) or hpa.left_out:
+        decided = _decided(status)
+        asked += decided
+        loads += decided
+    if not asked:
+        return Want(None, None)
+    return Want(max(*asked, spec.min_replicas), min(max(0.0, *loads), float(MAX_INT32)))
 
 
-def _proposals(spec: HpaSpec, seen: Observation) -> list[int]:
-    """Return the pods that each metric calls for, without metrics that cannot be read."""
-    asked: list[int] = []
-    tolerances = Tolerances.of(spec.behavior, ControllerOptions().tolerance)
+def tolerances(spec: HpaSpec) -> Tolerances:
+    """Return the tolerances of an HPA."""
+    return Tolerances.of(spec.behavior, ControllerOptions().tolerance)
+
+
+def _proposals(spec: HpaSpec, seen: Observation) -> list[Proposed]:
+    """Return what each metric calls for, without metrics that cannot be read."""
+    found: list[Proposed] = []
+    rules = MetricRules(tolerances(spec), ControllerOptions(), 0.0)
     for metric, values in zip(spec.metrics, seen.values, strict=True):
         with suppress(InvalidMetricError):
-            asked.append(propose(metric, values, seen, spec.namespace, tolerances)[0])
-    return asked
+            found.append(propose_by(metric, values, seen, spec.namespace, rules))
+    return found
 
 
 def _decided(status: Mapping[str, Any]) -> list[int]:

@@ -70,7 +70,7 @@ BY_REASON: Final = gauge(
 )
 WANTED: Final = gauge(
     "gma_nodepool_wanted_pods",
-    "Pods that the metrics of a workload call for, before limits.",
+    "Pods that the metrics of a workload call for, before limits, tolerance and rounding.",
     *("namespace", "kind", "name"),
 )
 BOOT: Final = gauge(

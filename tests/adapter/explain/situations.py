@@ -29,7 +29,8 @@ APISERVICE: Final = (
     "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.view.gpu-metrics-adapter.io"
 )
 WHY: Final = (
-    "Deployment/llm has 3 pods of 5: at most 5 pods are expected within 5 min with 80% (level 4.1)"
+    "Deployment/llm has 3 pods of 5: load for at most 4.6 pods is expected within 5 min with 80% "
+    "(level 4.1)"
 )
 
 

@@ -25,6 +25,8 @@ NODE: Mapping[str, int] = {
     "pods": 110_000,
 }
 """Allocatable of a 1-GPU node."""
+LIMITS = Limits(share=0, hold_seconds=600, decay_seconds=300)
+"""The hold of most tests."""
 
 
 def pod(gpus: int = 1, cpu: str = "3", pool: str = "gpu", **spec: Any) -> Shape:
@@ -127,7 +129,7 @@ def order(
     *demands: Demand, at: Capacity | None = None, limits: Limits | None = None, now: float = NOW
 ) -> Order:
     """The only order of the plan."""
-    (only,) = plan(demands, at or capacity(), limits or Limits(share=0), now).orders
+    (only,) = plan(demands, at or capacity(), limits or LIMITS, now).orders
     return only
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.forecast import Forecast, ForecastRequest, forecast
+from adapter.nodepool.learn.forecast import Forecast, ForecastRequest, forecast, keep_quantile
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.reason import CODES
@@ -21,8 +22,11 @@ MIDNIGHT = 20_000 * DAY
 LEAD = 300.0
 
 
+quantiles = st.floats(0.001, 0.999)
+
+
 def past(
-    pods: Sequence[int], begin: float = MIDNIGHT, history: DemandHistory = EMPTY
+    pods: Sequence[float], begin: float = MIDNIGHT, history: DemandHistory = EMPTY
 ) -> DemandHistory:
     """One observation a minute."""
     for minute, each in enumerate(pods):
@@ -54,8 +58,8 @@ def noisy(mean: float, minutes: int, seed: int = 1) -> list[int]:
     return [max(0, round(draw.gauss(mean, math.sqrt(mean)))) for _ in range(minutes)]
 
 
-@pytest.mark.parametrize("minutes", [0, 1, 9])
-def test_less_than_ten_minutes_give_a_share_and_say_so(minutes: int) -> None:
+@pytest.mark.parametrize("minutes", [0, 1, 2])
+def test_less_than_three_minutes_give_a_share_and_say_so(minutes: int) -> None:
     found = said(past(noisy(10, minutes)), 10)
     assert found[:2] == (12, "share")
     assert "20% more than the 10 pods of its metrics" in found.text
@@ -72,8 +76,8 @@ def test_a_small_workload_gets_no_pod_for_its_share() -> None:
 
 def test_a_forecast_says_what_it_expects_and_how_sure_it_is() -> None:
     found = said(past(noisy(10, 360)), 8)
-    assert found.text.startswith(
-        f"at most {found.pods} pods are expected within 5 min with 80% (level "
+    assert re.match(
+        r"load for at most \d+\.\d pods is expected within 5 min with 80% \(level ", found.text
     )
     assert "such forecasts held in" in found.text
 
@@ -81,7 +85,7 @@ def test_a_forecast_says_what_it_expects_and_how_sure_it_is() -> None:
 def test_a_need_above_the_forecast_decides_and_the_forecast_is_still_said() -> None:
     found = said(past(noisy(10, 360)), 99)
     assert found[:2] == (99, "need")
-    assert "are expected within 5 min" in found.expects
+    assert "is expected within 5 min" in found.expects
 
 
 @pytest.mark.parametrize("pods", [1, 4, 40])
@@ -127,9 +131,39 @@ def test_an_old_history_gives_a_share() -> None:
 
 
 def test_the_first_minutes_after_a_gap_give_a_share() -> None:
-    history = past(noisy(10, 5), MIDNIGHT + 6 * 3600, past(noisy(10, 200)))
+    history = past(noisy(10, 2), MIDNIGHT + 6 * 3600, past(noisy(10, 200)))
     assert said(history, 10).code == "share"
-    assert "only 5 min" in said(history, 10).text
+    assert "only 2 min" in said(history, 10).text
+
+
+def test_the_first_ten_minutes_give_more_than_a_share_for_a_rise() -> None:
+    rising = past([10, 14, 19, 25, 32])
+    assert said(rising, 32).code == "forecast"
+    assert said(rising, 32, 0.95).pods > math.ceil(32 * 1.2)
+
+
+@pytest.mark.parametrize(("load", "pods"), [(10.9, 10), (11.2, 12)])
+def test_a_load_within_the_tolerance_adds_no_pods(load: float, pods: int) -> None:
+    history = past([load] * 60)
+    asked = ForecastRequest(LEAD, 0.8, 0.2, present=10, tolerance=0.1)
+    found = forecast(history, 10, asked, end(history))
+    assert found.pods == pods
+    carried = "; 10 pods carry it within the HPA's tolerance"
+    assert (carried in found.expects) == (pods == 10)
+
+
+def test_existing_capacity_is_kept_for_less_probable_loads() -> None:
+    history = past(noisy(20, 360))
+    ordered = [said(history, 1, quantile) for quantile in (0.2, 0.5, 0.8, 0.95)]
+    assert all(each.kept >= each.pods for each in ordered)
+    assert ordered[0].kept > ordered[0].pods
+
+
+@bounded(60)
+@given(quantiles)
+def test_the_odds_of_keeping_are_two_thirds_of_those_of_ordering(quantile: float) -> None:
+    kept = keep_quantile(quantile)
+    assert math.isclose((1 - kept) / kept, 2 / 3 * (1 - quantile) / quantile, rel_tol=1e-9)
 
 
 def test_a_rise_during_a_gap_is_not_learned() -> None:
@@ -197,7 +231,6 @@ def test_a_queue_expects_the_rises_of_its_last_hours() -> None:
 
 
 pasts = st.lists(st.integers(0, 60), max_size=120)
-quantiles = st.floats(0.001, 0.999)
 leads = st.floats(1, 7200)
 
 

@@ -20,6 +20,7 @@ from adapter.nodepool.model.history import (
     RECENT,
     SLOT,
     SLOTS,
+    DemandDay,
     DemandHistory,
     DemandPoint,
 )
@@ -28,7 +29,7 @@ DAY = 86400.0
 MIDNIGHT = 20_000 * DAY
 
 
-def learned(points: Iterable[tuple[float, int]]) -> DemandHistory:
+def learned(points: Iterable[tuple[float, float]]) -> DemandHistory:
     history = EMPTY
     for time, pods in points:
         history = learn(history, DemandPoint(time, pods))
@@ -74,30 +75,44 @@ def test_days_keep_the_peak_of_each_slot() -> None:
     assert history.days[0].peaks == tuple(range(14, 1440, SLOT // 60))
 
 
-observations = st.lists(
-    st.tuples(st.integers(0, 3 * 1440), st.integers(0, 10_000)), max_size=60
-).map(lambda rows: [(MIDNIGHT + minute * 60.0, pods) for minute, pods in sorted(rows)])
+observations = st.lists(st.tuples(st.integers(0, 3 * 1440), st.floats(0, 10_000)), max_size=60).map(
+    lambda rows: [(MIDNIGHT + minute * 60.0, pods) for minute, pods in sorted(rows)]
+)
 
 
 @given(observations)
-def test_a_history_reads_back_as_it_was_written(rows: list[tuple[float, int]]) -> None:
+def test_a_history_reads_back_as_it_was_written(rows: list[tuple[float, float]]) -> None:
     history = learned(rows)
     assert decode(encode(history)) == (history, None)
 
 
-def test_the_largest_history_takes_less_than_four_kilobytes() -> None:
+def test_a_load_is_kept_in_hundredths_of_a_pod() -> None:
+    assert learned([(MIDNIGHT, 2.3449)]).recent == (DemandPoint(MIDNIGHT, 2.34),)
+
+
+def test_a_text_of_version_1_has_whole_pods() -> None:
+    peaks = [None] * (SLOTS - 1) + [7]
+    text = packed([20_000 * 1440, [3, None, 4], [[20_000, peaks]]])
+    assert text.startswith("1:")
+    assert decode(text).history == DemandHistory(
+        (DemandPoint(MIDNIGHT, 3), DemandPoint(MIDNIGHT + 120, 4)),
+        (DemandDay(20_000, tuple(peaks)),),
+    )
+
+
+def test_the_largest_history_takes_less_than_five_kilobytes() -> None:
     chance = random.Random(1)
     history = learned(
-        (MIDNIGHT + minute * 60, chance.randrange(1000)) for minute in range((DAYS + 1) * 1440)
+        (MIDNIGHT + minute * 60, 1000 * chance.random()) for minute in range((DAYS + 1) * 1440)
     )
-    assert len(encode(history)) < 4000
+    assert len(encode(history)) < 5000
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         pytest.param("", "version ''", id="empty"),
-        pytest.param("2:abc", "version '2'", id="of a later version"),
+        pytest.param("3:abc", "version '3'", id="of a later version"),
         pytest.param("1:?", "cannot be read", id="not base64"),
         pytest.param("1:AAAA", "cannot be read", id="not deflated"),
         pytest.param("1:é", "cannot be read", id="not ASCII"),

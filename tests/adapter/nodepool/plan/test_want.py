@@ -97,7 +97,7 @@ def test_a_metric_that_cannot_be_read_does_not_affect_the_others() -> None:
 
 def test_without_any_metric_the_demand_is_unknown_and_not_0() -> None:
     want = wanted(hpa(), seen(GONE), status(4))
-    assert want == Want(None)
+    assert want == Want(None, None)
 
 
 DECIDED: dict[str, tuple[dict[str, Any], int | None]] = {
@@ -141,7 +141,7 @@ def test_an_hpa_with_only_other_metrics_is_not_planned_for() -> None:
 
 def test_a_target_scaled_to_0_wants_no_pods() -> None:
     want = wanted(hpa(), seen(GONE, replicas=0), {})
-    assert want == Want(0, parked=True)
+    assert want == Want(0, 0.0, parked=True)
 
 
 def test_a_target_that_keda_scales_from_0_wants_pods() -> None:
@@ -149,3 +149,29 @@ def test_a_target_that_keda_scales_from_0_wants_pods() -> None:
     manifest["spec"].update(metrics=[QUEUE], minReplicas=1)
     want = wanted(readable(manifest), seen([35_000], replicas=0), {}, from_zero=True)
     assert want.pods == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "pods", "load"),
+    [
+        pytest.param((54, 53, 52, 53), 4, 4.24, id="within the tolerance"),
+        pytest.param((60, 61, 60, 59), 5, 4.8, id="rounded up"),
+        pytest.param((10, 10, 10, 10), 2, 0.8, id="below minReplicas"),
+    ],
+)
+def test_the_load_is_the_want_before_tolerance_and_rounding(
+    values: tuple[int, ...], pods: int, load: float
+) -> None:
+    want = wanted(hpa(), seen(percent(*values)), {})
+    assert want.pods == pods
+    assert want.load == pytest.approx(load)
+
+
+def test_the_load_of_several_metrics_is_the_highest() -> None:
+    want = wanted(hpa(QUEUE), seen(percent(50, 50, 50, 50), (57_000,)), {})
+    assert (want.pods, want.load) == (6, 5.7)
+
+
+def test_a_scale_out_that_only_the_controller_sees_is_a_load_of_whole_pods() -> None:
+    want = wanted(hpa(), seen(GONE), status(6, current=4))
+    assert (want.pods, want.load) == (6, 6.0)
