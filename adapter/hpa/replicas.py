@@ -24,19 +24,7 @@ from adapter.hpa.podreplicas import (
     plain_replicas,
 )
 from adapter.hpa.resources import resource_replicas
-from adapter.hpa.spec import ControllerOptions, MetricKind, MetricSpec, TargetKind
-
-
-def propose(
-    metric: MetricSpec, values: Values, seen: Observation, namespace: str, tolerances: Tolerances
-) -> tuple[int, int | None]:
-    """Return the replicas that a metric proposes, and its current usage in thousandths.
-
-    Raises:
-        InvalidMetricError: no value, or no pods to relate it to.
-    """
-    rules = MetricRules(tolerances, ControllerOptions(), 0.0)
-    return propose_by(metric, values, seen, namespace, rules)[:2]
+from adapter.hpa.spec import MetricKind, MetricSpec, TargetKind
 
 
 def propose_by(

@@ -16,11 +16,10 @@ from adapter.catalog.serverkinds import KINDS
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.optin import PREFIX
 from adapter.hpa import Observation, PodState, from_manifest
-from adapter.hpa.podreplicas import Tolerances
-from adapter.hpa.replicas import propose
 from adapter.settings.cluster import ClusterSettings
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import ScrapeTarget
+from tests.proposals import propose
 
 PAGES = Path(__file__).parents[2] / "docs"
 PAGE = (PAGES / "inference.md").read_text(encoding="utf-8")
@@ -116,7 +115,7 @@ def test_the_queue_alone_would_scale_in_what_the_load_needs() -> None:
     """Four replicas at work, none of them full."""
     running, waiting = from_manifest(manifests("HorizontalPodAutoscaler")[0]).metrics
     pods = [PodState(name) for name in "abcd"]
-    seen, tolerances = Observation(4, pods, []), Tolerances(0.1, 0.1)
-    busy = propose(running, dict.fromkeys("abcd", 23_000), seen, "default", tolerances)[0]
-    calm = propose(waiting, dict.fromkeys("abcd", 0), seen, "default", tolerances)[0]
+    seen = Observation(4, pods, [])
+    busy = propose(running, dict.fromkeys("abcd", 23_000), seen, "default")[0]
+    calm = propose(waiting, dict.fromkeys("abcd", 0), seen, "default")[0]
     assert (busy, calm) == (4, 0)

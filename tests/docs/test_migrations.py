@@ -10,11 +10,10 @@ import yaml
 
 from adapter.catalog import Catalog
 from adapter.hpa.observation import Observation, PodState
-from adapter.hpa.podreplicas import Tolerances
-from adapter.hpa.replicas import propose
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.keda.trigger import OWN, compile_trigger
 from adapter.process.config import load
+from tests.proposals import propose
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEDA = (DOCS / "migrate-from-keda-prometheus.md").read_text(encoding="utf-8")
@@ -35,7 +34,7 @@ def replicas(kind: TargetKind, value: float, pods: int) -> int:
     """What an HPA with an external metric and a target of 70 asks for."""
     metric = MetricSpec(MetricKind.EXTERNAL, "m", MetricTarget(kind, 70_000))
     seen = Observation(pods, [PodState(str(i)) for i in range(pods)], [])
-    return propose(metric, [round(value * 1000)], seen, "default", Tolerances(0.1, 0.1))[0]
+    return propose(metric, [round(value * 1000)], seen, "default")[0]
 
 
 @pytest.mark.parametrize("row", table(KEDA, "Pods at"), ids=lambda row: str(row[0]))

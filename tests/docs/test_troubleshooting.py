@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from adapter.hpa import Observation, PodState
-from adapter.hpa.podreplicas import InvalidMetricError, Tolerances
-from adapter.hpa.replicas import propose
+from adapter.hpa.podreplicas import InvalidMetricError
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.serve import reasons
+from tests.proposals import propose
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
@@ -62,6 +62,6 @@ def test_an_empty_answer_is_what_the_hpa_says_of_it() -> None:
     )
     seen = Observation(1, [PodState("a")], [])
     with pytest.raises(InvalidMetricError) as raised:
-        propose(metric, {}, seen, "default", Tolerances(0.1, 0.1))
+        propose(metric, {}, seen, "default")
     said = str(raised.value).rpartition(": ")[2]
     assert f"| `{said}` |" in PAGE

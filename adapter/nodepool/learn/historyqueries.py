@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import structlog
 
+from adapter.hpa.podreplicas import MAX_INT32
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandHistory, DemandPoint
@@ -49,7 +50,9 @@ def histories(rows: Iterable[Mapping[str, Any]]) -> Mapping[WorkloadRef, DemandH
             continue
         history = EMPTY
         for time, value in row.get("values") or ():
-            history = learn(history, DemandPoint(float(time), float(value)))
+            load = float(value)
+            if 0 <= load <= MAX_INT32:  # NaN is neither
+                history = learn(history, DemandPoint(float(time), load))
         found[WorkloadRef(*(str(labels[key]) for key in WorkloadRef._fields))] = history
     return found
 

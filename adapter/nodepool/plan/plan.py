@@ -36,7 +36,7 @@ class _OrderDraft:
     replicas: int = 0
     asked: HeadroomRequest = NOTHING
     kept: int = 0
-    """Pods, as far as nodes for them exist."""
+    """The order as far as free nodes exist for it."""
     reasons: list[Reason] = field(default_factory=list)
     given: int = 0
     """Pods that got GPUs and room of the pool."""
@@ -135,7 +135,7 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     quantile = limits.quantile_for(draft.pool, size or 0)
     wish = ForecastRequest(lead, quantile, limits.share)
     draft.asked = ask(draft.members, draft.held, wish, limits, now)
-    draft.replicas, draft.kept = draft.asked.replicas, draft.asked.most
+    draft.replicas, draft.kept = draft.asked.replicas, draft.asked.kept
     draft.reasons.extend(draft.asked.reasons)
     if not draft.members:
         draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]
@@ -166,17 +166,17 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     A refused pod takes nothing: the other shapes can use its share in the same round. Planning
     again with the resulting orders gives the same orders.
     """
-    asking = [draft for draft in drafts if draft.kept]
-    if not asking:
+    keeping = sorted(
+        (draft for draft in drafts if draft.kept), key=lambda draft: largest_first(draft.shape)
+    )
+    if not keeping:
         return
-    asking.sort(key=lambda draft: largest_first(draft.shape))
     pool, spent = capacity.pools[name], capacity.gpu_hours_spent.get(name, 0.0)
     left = min(limits.max_gpus_per_pool, limits.gpus_within_budget(name, spent))
     space = PoolRoom(pool, (node for node in capacity.nodes if node.pool == name))
     # Pending pods come before headroom.
     pack([Lot(each.shape, member.pending) for each in drafts for member in each.members], space)
-    kept = list(asking)
-    asking = [draft for draft in asking if draft.replicas]
+    asking = [draft for draft in keeping if draft.replicas]
     while asking:
         served = []
         for draft in asking:
@@ -194,7 +194,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
             if draft.given < draft.replicas:
                 served.append(draft)
         asking = served
-    _keep([draft for draft in kept if draft.kept > draft.replicas], left, space)
+    _keep([draft for draft in keeping if draft.kept > draft.replicas], left, space)
 
 
 def _keep(drafts: Sequence[_OrderDraft], left: float, space: PoolRoom) -> None:

@@ -33,8 +33,8 @@ class HeadroomRequest(NamedTuple):
     """Pods that will soon exist without headroom."""
     awaited: int = 0
     """The part of ``replicas`` that expected pods will take as soon as they are created."""
-    most: int = 0
-    """Pods of headroom that are kept as far as nodes for them exist. At least ``replicas``."""
+    kept: int = 0
+    """The headroom as far as free nodes exist for it; at least ``replicas``."""
 
 
 NOTHING: Final = HeadroomRequest(0, 0, 0.0, (), consumed=False)
@@ -115,12 +115,12 @@ def _need(members: Sequence[Demand], asked: ForecastRequest, limits: Limits, now
     for each in members:
         if each.wanted is None:
             continue
-        more, most, why, expects = _growth(each, each.wanted, asked, now)
+        more, free, why, expects = _growth(each, each.wanted, asked, now)
         floor = each.floor if each.spare is None else min(each.floor, each.spare)
         if more < floor:
             why = [Reason("floor", f"the minimum headroom for {each.name} is {count_pods(floor)}")]
         beyond += more
-        kept += most
+        kept += free
         least += max(more, floor)
         reasons.extend(why)
     scaled = any(

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from adapter.api.aggregate import Aggregate
 from adapter.hpa.observation import Observation, PodState
-from adapter.hpa.podreplicas import Tolerances
-from adapter.hpa.replicas import propose
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.keda.demand import Standing, demand, number
+from tests.proposals import propose
 
 TARGET = 70
-TOLERANCES = Tolerances(0.1, 0.1)
 
 
 class Workload(NamedTuple):
@@ -51,7 +49,7 @@ class Workload(NamedTuple):
         pods = self.pods()
         metric = MetricSpec(kind, "gpu_utilization", MetricTarget(target, TARGET * 1000))
         seen = Observation(len(pods), pods, [])
-        return propose(metric, values, seen, "ml", TOLERANCES)[0]  # type: ignore[arg-type]  # both
+        return propose(metric, values, seen, "ml")[0]  # type: ignore[arg-type]  # both
 
 
 CASES: dict[str, tuple[Workload, int]] = {

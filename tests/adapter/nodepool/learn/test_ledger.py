@@ -164,3 +164,10 @@ def test_series_of_prometheus_become_histories() -> None:
     found = histories(rows)
     assert list(found) == [REF]
     assert found[REF].recent == (DemandPoint(T0, 2), DemandPoint(T0 + 60, 4))
+
+
+def test_samples_of_prometheus_without_a_number_of_pods_are_left_out() -> None:
+    labels = {"namespace": "team", "kind": "Deployment", "name": "inference"}
+    values = [[T0 + 60 * at, each] for at, each in enumerate(("NaN", "+Inf", "-1", "1e30", "2.5"))]
+    found = histories([{"metric": labels, "values": values}])
+    assert found[REF].recent == (DemandPoint(T0 + 240, 2.5),)
