@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from adapter.replay.nodeworld import NodePhysics
 from load.nodepoolsweep import (
     CALIBRATED,
     OURS,
@@ -20,7 +21,6 @@ from load.nodepoolsweep import (
 )
 from load.nodepooltraces import BUSIER, DAYS, FIT_DAYS, JUDGE_DAYS, SERVICES, WHOLE, folder
 from load.nodepooltraces import load_traces as read_traces
-from load.nodepoolworld import Physics
 from load.table import Goal, Run, Table
 
 PICTURE: Final = Path(__file__).with_name("nodepool.png")
@@ -141,7 +141,7 @@ def _pending(result: Result, family: str, budget: float) -> float:
 
 
 def _notes() -> list[str]:
-    physics = Physics()
+    physics = NodePhysics()
     return [
         (
             "Columns of a family have pending pod-seconds in percent of reactive's, at 105, 110, "

@@ -19,12 +19,13 @@ import numpy as np
 from adapter.nodepool.learn.forecast import keep_quantile
 from adapter.nodepool.learn.quantiles import QuantileTable, table
 from adapter.nodepool.learn.record import pods_of
+from adapter.replay.headroompolicies import NoHeadroom, ShareOfPods
+from adapter.replay.nodeworld import HeadroomPolicy, NodeMoment
 from load import nodepoolfit
 from load.nodepool import BUDGETS
 from load.nodepoolbound import KNOWN, loads
 from load.nodepoolforecasts import Minutes, minutes, quantiles
 from load.nodepoolhpa import TOLERANCES
-from load.nodepoolpolicies import Reactive, Share
 from load.nodepoolsweep import (
     CALIBRATED,
     OURS,
@@ -39,7 +40,7 @@ from load.nodepoolsweep import (
     planned,
 )
 from load.nodepooltraces import DAYS, Part, Trace, folder, load_traces
-from load.nodepoolworld import Moment, Policy, simulate
+from load.nodepoolworld import simulate
 from load.table import Goal, Run, Table
 
 CALIBRATION: Final = Path(__file__).with_name("calibration.png")
@@ -88,7 +89,7 @@ class Targets:
         self._loads = zip(loads, kept, strict=True)
         self._tolerance = tolerance
 
-    def headroom(self, seen: Moment) -> int:
+    def headroom(self, seen: NodeMoment) -> int:
         present = seen.bound + seen.pending
         ordered, kept = (
             max(0, pods_of(load, present, self._tolerance) - present) for load in next(self._loads)
@@ -109,9 +110,9 @@ class ColdStart(NamedTuple):
     """What starts without history add up to, by slots of :data:`SLOT` minutes."""
 
     waits: Mapping[str, Sequence[float]]
-    """Policy -> pending pod-seconds in percent of reactive's."""
+    """HeadroomPolicy -> pending pod-seconds in percent of reactive's."""
     bills: Mapping[str, Sequence[float]]
-    """Policy -> GPU-hours in percent of reactive's."""
+    """HeadroomPolicy -> GPU-hours in percent of reactive's."""
     starts: int
 
 
@@ -298,11 +299,11 @@ def _starts(traces: Sequence[Trace]) -> list[tuple[Trace, str]]:
 
 def _started(piece: Trace, name: str) -> tuple[str, list[float], list[float]]:
     """Return the policy, and its waits and bills by slot."""
-    policy: Policy
+    policy: HeadroomPolicy
     if name == OURS:
         policy = planned(CALIBRATED, piece)
     else:
-        policy = Share(COLD_SHARE) if name == SHARE else Reactive()
+        policy = ShareOfPods(COLD_SHARE) if name == SHARE else NoHeadroom()
     outcome = simulate(piece.work, piece.begin, policy)
     return name, _slots(outcome.waits), _slots(outcome.bills)
 

@@ -18,10 +18,10 @@ from adapter.nodepool.learn.quantiles import MOST, QuantileTable
 from adapter.nodepool.learn.record import FULL
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandPoint
+from adapter.replay.nodeworld import NodePhysics
 from load.nodepooltraces import STEP, TARGET, Part, Trace
-from load.nodepoolworld import Physics
 
-LEAD: Final = Physics().boot
+LEAD: Final = NodePhysics().boot
 AHEAD: Final = int(LEAD // STEP) + 1
 """Minutes that a forecast is about."""
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 from adapter.hpa import (
     HpaSpec,
@@ -34,21 +34,16 @@ _OPTIONS: Final = ControllerOptions()
 TOLERANCES: Final = Tolerances.of(None, _OPTIONS.tolerance)
 
 
-class Hpa(Protocol):
-    """Decides the replicas once a sync."""
+class _WorkHpa:
+    """What the two have in common: the work is always known."""
 
-    def sync(self, bound: int, pending: int, load: float, now: float) -> int:
-        """Return the new number of replicas.
-
-        Args:
-            bound: pods that run.
-            pending: pods without a node.
-            load: percent of one GPU, of all pods together.
-            now: epoch seconds; increases from call to call.
-        """
+    def wanted(self, bound: int, pending: int, load: float | None) -> tuple[int, float]:
+        work = load or 0.0
+        asked = _proposed(bound, pending, _each(work, bound)) if bound else pending
+        return max(1, asked), work / TARGET
 
 
-class RealHpa:
+class RealHpa(_WorkHpa):
     """The HPA as :mod:`adapter.hpa` has it."""
 
     def __init__(self, most: int) -> None:
@@ -56,16 +51,16 @@ class RealHpa:
         self._spec = HpaSpec(most, (MetricSpec(MetricKind.PODS, "work", target),))
         self._state = HpaState()
 
-    def sync(self, bound: int, pending: int, load: float, now: float) -> int:
+    def sync(self, bound: int, pending: int, load: float | None, now: float) -> int:
         values: Values = Missing("no pod is running")
         if bound:
-            values = dict.fromkeys(_names(bound), _each(load, bound))
+            values = dict.fromkeys(_names(bound), _each(load or 0.0, bound))
         seen = Observation(bound + pending, _pods(bound, pending), (values,))
         decision, self._state = decide(self._spec, self._state, seen, now)
         return decision.desired
 
 
-class FastHpa:
+class FastHpa(_WorkHpa):
     """The same decisions for one Pods metric with equal values and an HPA without ``behavior``."""
 
     def __init__(self, most: int) -> None:
@@ -74,14 +69,14 @@ class FastHpa:
         """Recommendations of the stabilization window that no later one exceeds, highest first."""
         self._new = True
 
-    def sync(self, bound: int, pending: int, load: float, now: float) -> int:
+    def sync(self, bound: int, pending: int, load: float | None, now: float) -> int:
         replicas = bound + pending
         if self._new:
             self._new = False
             self._highest.append((now, replicas))
         if not bound:
             return replicas
-        wanted = _proposed(bound, pending, _each(load, bound))
+        wanted = _proposed(bound, pending, _each(load or 0.0, bound))
         highest = self._highest
         while highest and highest[0][0] < now - _OPTIONS.downscale_stabilization:
             highest.popleft()
@@ -89,11 +84,6 @@ class FastHpa:
             highest.pop()
         highest.append((now, wanted))
         return max(1, min(highest[0][1], self._most, max(2 * replicas, 4)))
-
-
-def demand(bound: int, pending: int, load: float) -> int:
-    """Return what the metric asks for, before limits: what the controller records."""
-    return max(1, _proposed(bound, pending, _each(load, bound))) if bound else max(1, pending)
 
 
 def _each(load: float, bound: int) -> int:

@@ -10,9 +10,12 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from adapter.nodepool.plan.limits import Limits
-from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
+from adapter.replay.headroompolicies import FixedHeadroom, NoHeadroom, PlannedHeadroom, ShareOfPods
+from adapter.replay.nodeworld import HeadroomPolicy, NodePhysics
+from load.nodepoolhpa import TOLERANCES
+from load.nodepoolpolicies import Oracle
 from load.nodepooltraces import STEP, Part, Trace
-from load.nodepoolworld import TICK, Outcome, Physics, Policy, ceiling, simulate
+from load.nodepoolworld import TICK, Outcome, ceiling, simulate
 
 REACTIVE: Final = "reactive"
 ORACLE: Final = "oracle"
@@ -60,21 +63,21 @@ class Setting(NamedTuple):
 class _Family(NamedTuple):
     values: tuple[float, ...]
     label: Callable[[float], str]
-    policy: Callable[[float, Trace], Policy]
+    policy: Callable[[float, Trace], HeadroomPolicy]
 
 
-def planned(quantile: float, trace: Trace) -> Policy:
+def planned(quantile: float, trace: Trace) -> HeadroomPolicy:
     """Return the controller's plan at a quantile, without caps."""
     limits = Limits(quantile=quantile, max_pods=NO_CAP, max_gpus_per_pool=NO_CAP)
-    return Planned(limits, ceiling(trace.work), trace.begin)
+    return PlannedHeadroom(limits, ceiling(trace.work), trace.begin, TOLERANCES.up)
 
 
 STATIC: Final = "static"
 SHARE: Final = "share"
 OURS: Final = "ours"
 FAMILIES: Final[Mapping[str, _Family]] = {
-    STATIC: _Family(SIZES, lambda size: f"static {size:.0f}", lambda v, _: Static(round(v))),
-    SHARE: _Family(SHARES, lambda share: f"static {share:.0%}", lambda v, _: Share(v)),
+    STATIC: _Family(SIZES, lambda size: f"static {size:.0f}", lambda v, _: FixedHeadroom(round(v))),
+    SHARE: _Family(SHARES, lambda share: f"static {share:.0%}", lambda v, _: ShareOfPods(v)),
     OURS: _Family(QUANTILES, lambda quantile: f"ours, quantile {quantile:g}", planned),
 }
 
@@ -154,9 +157,9 @@ def _run(trace: Trace, setting: Setting) -> list[Cost]:
 
 def bounds(trace: Trace) -> tuple[list[Cost], list[Cost], list[Cost]]:
     """Return the costs of reactive, oracle and always-on peak, by part."""
-    reactive = simulate(trace.work, trace.begin, Reactive())
-    ample = simulate(trace.work, trace.begin, Static(ceiling(trace.work)))
-    oracle = Oracle(ample.replicas, trace.begin, Physics().boot)
+    reactive = simulate(trace.work, trace.begin, NoHeadroom())
+    ample = simulate(trace.work, trace.begin, FixedHeadroom(ceiling(trace.work)))
+    oracle = Oracle(ample.replicas, trace.begin, NodePhysics().boot)
     peak = max(ample.replicas) * STEP / 3600
     return (
         costs(reactive, trace),
@@ -180,7 +183,7 @@ def _cost(outcome: Outcome, part: Part) -> Cost:
 
 
 def _covered(outcome: Outcome, minutes: range) -> float | None:
-    ticks, ahead = STEP // TICK, int(Physics().boot // TICK) + STEP // TICK
+    ticks, ahead = STEP // TICK, int(NodePhysics().boot // TICK) + STEP // TICK
     asked = outcome.replicas
     held = [
         max(asked[minute * ticks : minute * ticks + ahead])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapter.replay.headroompolicies import FixedHeadroom, NoHeadroom, ShareOfPods
+from adapter.replay.nodeworld import HeadroomPolicy
 from load.nodepoolhpa import FastHpa, RealHpa
-from load.nodepoolpolicies import Reactive, Share, Static
 from load.nodepoolworld import simulate
 from tests.examples import bounded
 
@@ -25,8 +26,8 @@ loads = st.lists(
 
 
 @bounded(40)
-@given(loads, st.sampled_from([Reactive(), Static(2), Share(0.2)]))
-def test_a_day_is_the_same_with_the_real_hpa(work: list[float], policy: Static | Share) -> None:
+@given(loads, st.sampled_from([NoHeadroom(), FixedHeadroom(2), ShareOfPods(0.2)]))
+def test_a_day_is_the_same_with_the_real_hpa(work: list[float], policy: HeadroomPolicy) -> None:
     assert simulate(work, BEGIN, policy) == simulate(work, BEGIN, policy, hpa=RealHpa)
 
 

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.plan.limits import Limits
-from load.nodepoolpolicies import Oracle, Planned, Reactive, Share, Static
-from load.nodepoolworld import Outcome, Physics, Policy, ceiling, simulate
+from adapter.replay.headroompolicies import FixedHeadroom, NoHeadroom, PlannedHeadroom, ShareOfPods
+from adapter.replay.nodeworld import HeadroomPolicy, NodePhysics
+from load.nodepoolhpa import TOLERANCES
+from load.nodepoolpolicies import Oracle
+from load.nodepoolworld import Outcome, ceiling, simulate
 from tests.examples import bounded
 
 BEGIN = 1_700_000_040.0
@@ -19,65 +22,65 @@ ONE, TWO, FOUR = 70.0, 140.0, 280.0
 """Work of a number of pods at the target."""
 
 
-def run(work: Sequence[float], policy: Policy) -> Outcome:
+def run(work: Sequence[float], policy: HeadroomPolicy) -> Outcome:
     return simulate(work, BEGIN, policy)
 
 
-def planned(work: Sequence[float], quantile: float = 0.8) -> Planned:
+def planned(work: Sequence[float], quantile: float = 0.8) -> PlannedHeadroom:
     limits = Limits(quantile=quantile, max_pods=99, max_gpus_per_pool=99)
-    return Planned(limits, ceiling(work), BEGIN)
+    return PlannedHeadroom(limits, ceiling(work), BEGIN, TOLERANCES.up)
 
 
 def oracle(work: Sequence[float]) -> Oracle:
-    ample = run(work, Static(ceiling(work)))
-    return Oracle(ample.replicas, BEGIN, Physics().boot)
+    ample = run(work, FixedHeadroom(ceiling(work)))
+    return Oracle(ample.replicas, BEGIN, NodePhysics().boot)
 
 
 def test_a_constant_load_has_no_wait_and_pays_for_its_pods() -> None:
-    outcome = run([TWO] * 60, Reactive())
+    outcome = run([TWO] * 60, NoHeadroom())
     assert outcome.pending_pod_seconds == 0
     assert outcome.gpu_hours == pytest.approx(2)
 
 
 def test_a_pod_without_a_node_waits_for_the_autoscaler_and_for_the_boot() -> None:
-    outcome = run([ONE] * 5 + [TWO] * 30, Reactive())
+    outcome = run([ONE] * 5 + [TWO] * 30, NoHeadroom())
     assert outcome.pending_pod_seconds == 30 + 300
 
 
 def test_a_step_into_headroom_has_no_wait() -> None:
     work = [ONE] * 10 + [TWO] * 30
-    assert run(work, Static(1)).pending_pod_seconds == 0
+    assert run(work, FixedHeadroom(1)).pending_pod_seconds == 0
 
 
 def test_with_headroom_pods_that_do_not_fit_are_handled_immediately() -> None:
     """A buffer that does not fit lifts the 30 s wait from all pending pods."""
-    outcome = run([ONE] * 10 + [FOUR] * 30, Static(1))
+    outcome = run([ONE] * 10 + [FOUR] * 30, FixedHeadroom(1))
     assert outcome.pending_pod_seconds == 2 * 300
 
 
 def test_headroom_that_pods_took_is_ordered_again() -> None:
     work = [ONE] * 10 + [TWO] * 15 + [3 * ONE] * 15
-    assert run(work, Static(1)).pending_pod_seconds == 0
+    assert run(work, FixedHeadroom(1)).pending_pod_seconds == 0
 
 
 def test_a_node_is_removed_ten_minutes_after_its_pod() -> None:
     """The HPA keeps the second pod for 5 minutes, the autoscaler its node for 10 more."""
-    outcome = run([TWO] * 5 + [ONE] * 60, Reactive())
+    outcome = run([TWO] * 5 + [ONE] * 60, NoHeadroom())
     assert outcome.gpu_hours * 3600 == pytest.approx(65 * 60 + (5 + 5 + 10) * 60, abs=30)
 
 
 def test_a_node_that_is_needed_again_stays() -> None:
     work = [TWO] * 5 + [ONE] * 10 + [TWO] * 5
-    assert run(work, Reactive()).pending_pod_seconds == 0
+    assert run(work, NoHeadroom()).pending_pod_seconds == 0
 
 
 def test_a_share_of_the_pods_is_rounded_up() -> None:
-    assert run([4 * ONE] * 3, Share(0.3)).headroom == (2, 2, 2)
+    assert run([4 * ONE] * 3, ShareOfPods(0.3)).headroom == (2, 2, 2)
 
 
 def test_the_oracle_has_no_wait_and_costs_less_than_any_fixed_size_without_wait() -> None:
     work = ([ONE] * 20 + [FOUR] * 20) * 3
-    knowing, fixed = run(work, oracle(work)), run(work, Static(3))
+    knowing, fixed = run(work, oracle(work)), run(work, FixedHeadroom(3))
     assert knowing.pending_pod_seconds == fixed.pending_pod_seconds == 0
     assert knowing.gpu_hours < fixed.gpu_hours
 
@@ -87,7 +90,7 @@ BURSTS = [*([ONE] * 29), FOUR] * 8
 
 
 def test_the_plan_learns_recurring_bursts() -> None:
-    reactive = run(BURSTS, Reactive())
+    reactive = run(BURSTS, NoHeadroom())
     ours = run(BURSTS, planned(BURSTS, quantile=0.9))
     assert ours.pending_pod_seconds < reactive.pending_pod_seconds / 2
 
@@ -104,7 +107,7 @@ loads = st.lists(st.integers(0, 700).map(float), min_size=41, max_size=80)
 def test_only_the_oracle_knows_the_future(work: list[float]) -> None:
     """Changes after minute 40 do not affect the time before."""
     other = work[:40] + work[:39:-1]
-    for make in (planned, lambda _: Share(0.3)):
+    for make in (planned, lambda _: ShareOfPods(0.3)):
         first, second = run(work, make(work)), run(other, make(other))
         assert first.headroom[:40] == second.headroom[:40]
 
@@ -112,7 +115,7 @@ def test_only_the_oracle_knows_the_future(work: list[float]) -> None:
 @bounded(4)
 @given(loads)
 def test_no_policy_pays_less_than_its_running_pods(work: list[float]) -> None:
-    for policy in (Reactive(), Static(1), planned(work), oracle(work)):
+    for policy in (NoHeadroom(), FixedHeadroom(1), planned(work), oracle(work)):
         outcome = run(work, policy)
         asked = sum(outcome.replicas) * 15
         assert outcome.gpu_hours * 3600 >= asked - outcome.pending_pod_seconds
