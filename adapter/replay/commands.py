@@ -10,6 +10,7 @@ import click
 
 from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT
 from adapter.replay.failureoption import FailureType
+from adapter.replay.headroomoption import HeadroomType
 from adapter.replay.inputoptions import input_options
 from adapter.replay.recordcommand import record
 
@@ -154,6 +155,31 @@ replay.add_command(record)
     help="Failure to try, such as exporter:10m, server:5m or adapter:1h@2026-09-21T14:00Z. "
     "Without START, it begins when the demand rises most.",
 )
+@click.option(
+    "--headroom",
+    type=HeadroomType(),
+    metavar="LIST",
+    help="Headroom of GPU nodes to try, with the present settings, such as 20%,2,forecast: a "
+    "share of the pods, pods, or the plan of nodepool.",
+)
+@click.option(
+    "--node-boot",
+    type=DURATION,
+    metavar="TIME",
+    help="Time from the order of a node until its GPUs are usable [5m].",
+)
+@click.option(
+    "--node-unneeded",
+    type=DURATION,
+    metavar="TIME",
+    help="Time after which an unneeded node is removed [10m].",
+)
+@click.option(
+    "--node-pods",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Pods of the HPA that fit on a node [1].",
+)
 @_SYNC_PERIOD
 @click.option(
     "--html",
@@ -177,6 +203,7 @@ def hpa(**given: Any) -> None:
       gpu-metrics-adapter replay hpa chat/llm --from day.gma --target 50,60,70
       gpu-metrics-adapter replay hpa llm -n chat --from day.gma -f hpa.yaml --min 1,2 -o json
       gpu-metrics-adapter replay hpa chat/llm --from day.gma --target 50,60 --html report.html
+      gpu-metrics-adapter replay hpa chat/llm --from day.gma --headroom 20%,forecast --node-boot 4m
     """
     # Imported late: --help needs none of it.
     from adapter.replay.run import run  # noqa: PLC0415

@@ -13,6 +13,7 @@ from adapter.figures import age, count, decimal, number, plain
 from adapter.hpa import HpaSpec
 from adapter.replay.judgement import Judgement, verdict
 from adapter.replay.manifests import changed, written
+from adapter.replay.nodereport import NODE_HEADER, node_basis, node_json, node_rows
 from adapter.replay.outcome import ReplayOutcome
 from adapter.replay.study import FailedRun, Study, VariantRun
 
@@ -59,6 +60,7 @@ class ReplayReport:
         found += ["", *table([row.cells for row in self.rows()], HEADER), ""]
         for text in self.basis():
             found += screen.wrap(text, hanging="  ")
+        found += self._nodes(screen)
         recommended = self.judgement.recommended
         if recommended is not None:
             found += ["", "# apply this manifest, or commit it:"]
@@ -67,6 +69,16 @@ class ReplayReport:
             found += ["", "no recommendation:"]
             for text in self.judgement.doubts:
                 found += screen.wrap(f"- {text}", hanging="  ")
+        return found
+
+    def _nodes(self, screen: Screen) -> list[str]:
+        nodes = self.study.nodes
+        if nodes is None:
+            return []
+        found = ["", screen.style("Nodes, with the present settings", "bold"), ""]
+        found += [*table(list(node_rows(nodes, self.gpu_hour)), NODE_HEADER), ""]
+        for text in node_basis(nodes):
+            found += screen.wrap(text, hanging="  ")
         return found
 
     def json(self) -> Json:
@@ -113,6 +125,8 @@ class ReplayReport:
         if study.outage is not None:
             start, blind, end = map(_instant, study.outage)
             found["failure"] = {"start": start, "noValueFrom": blind, "end": end}
+        if study.nodes is not None:
+            found["nodePool"] = node_json(study.nodes, self.gpu_hour)
         if self.judgement.recommended is not None:
             found["recommended"] = changed(self.manifest, self.judgement.recommended.variant.spec)
         return found

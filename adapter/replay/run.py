@@ -19,6 +19,8 @@ from adapter.recording.writer import RecordingFile
 from adapter.replay.hpasource import read_hpa, spec_of
 from adapter.replay.inputs import recording_of
 from adapter.replay.judgement import judge
+from adapter.replay.nodestudy import NodeOptions
+from adapter.replay.nodeworld import NodePhysics
 from adapter.replay.report import ReplayReport
 from adapter.replay.study import StudyOptions, study
 from adapter.replay.variants import Tried
@@ -26,6 +28,8 @@ from adapter.replay.webpage import webpage
 from adapter.settings.recording import RecordingSettings
 
 _MOST_BYTES = RecordingSettings().max_bytes
+LONGEST = 86400.0
+"""Seconds that a node may take to boot, or to be removed."""
 
 
 @silent()
@@ -54,6 +58,21 @@ def write(path: Path, text: str) -> None:
         raise ClientError(f"{path} cannot be written: {error.strerror}") from None
 
 
+def _nodes(given: Mapping[str, Any]) -> NodeOptions | None:
+    """Return the headroom to try; raises ClientError for nodes without any."""
+    sizes = {"boot": "node_boot", "unneeded": "node_unneeded", "slots": "node_pods"}
+    stated = {field: given[name] for field, name in sizes.items() if given[name] is not None}
+    for field in ("boot", "unneeded"):
+        if not 0 < stated.get(field, 1.0) <= LONGEST:
+            raise ClientError(f"--node-{field} must be above 0 and at most a day")
+    if given["headroom"] is not None:
+        return NodeOptions(given["headroom"], NodePhysics(**stated))
+    if stated:
+        option = "--" + sizes[next(iter(stated))].replace("_", "-")
+        raise ClientError(f"{option} needs --headroom, such as --headroom 20%,forecast")
+    return None
+
+
 def _report(given: Mapping[str, Any]) -> ReplayReport:
     manifest = read_hpa(given)
     spec = spec_of(manifest)
@@ -70,6 +89,7 @@ def _report(given: Mapping[str, Any]) -> ReplayReport:
         allowed=given["allow"],
         gpu_hour=given["gpu_hour"],
         failure=given["fail"],
+        nodes=_nodes(given),
         controller=ControllerOptions(sync_period=given["sync_period"]),
     )
     found = study(recording_for(given, spec), spec, options)

@@ -69,11 +69,11 @@ def simulate(
         ready = sum(asked + world.boot <= now for asked in pods)
         load = demand.total // ready if demand.total is not None and ready else None
         if outage is None or not outage.start <= now < outage.end:
-            shown, among = _shown(load, world), ready
+            shown, among = shown_value(load, world), ready
         elif now >= outage.blind:
             shown = None
         among = min(among, ready)  # old values are of pods that had one before
-        seen = Observation(len(pods), _states(ready, len(pods)), (_values(shown, among),))
+        seen = Observation(len(pods), pod_states(ready, len(pods)), (values_of(shown, among),))
         decision, state = decide(spec, state, seen, now, world.controller)
         change = decision.desired - len(pods)
         if change >= 0:
@@ -84,12 +84,13 @@ def simulate(
         yield Moment(now, len(pods), ready, load, demand.saturated)
 
 
-def _shown(load: int | None, world: SimulatedWorld) -> int | None:
+def shown_value(load: int | None, world: SimulatedWorld) -> int | None:
     """Return the value of each pod."""
     return load if load is None or world.highest is None else min(load, world.highest)
 
 
-def _values(each: int | None, count: int) -> Values:
+def values_of(each: int | None, count: int) -> Values:
+    """Return the same value for the first pods."""
     return {} if each is None else dict.fromkeys(_names(count), each)
 
 
@@ -99,7 +100,8 @@ def _names(count: int) -> tuple[str, ...]:
 
 
 @lru_cache(_NAMES)
-def _states(ready: int, replicas: int) -> tuple[PodState, ...]:
+def pod_states(ready: int, replicas: int) -> tuple[PodState, ...]:
+    """Return so many pods, the first of them ready."""
     names = _names(replicas)
     running = (PodState(name) for name in names[:ready])
     booting = (PodState(name, "Pending", ready=False) for name in names[ready:])

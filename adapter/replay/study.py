@@ -20,6 +20,7 @@ from adapter.replay.demand import RecordedDemand, demands
 from adapter.replay.divisible import Divisible, divisible
 from adapter.replay.failureoption import Failure
 from adapter.replay.failures import BlindTime, outage_of
+from adapter.replay.nodestudy import NodeOptions, NodeStudy, study_nodes
 from adapter.replay.outcome import ReplayOutcome, outcome_of
 from adapter.replay.scrutiny import Scrutiny
 from adapter.replay.simulation import Moment, SimulatedWorld, simulate
@@ -54,6 +55,8 @@ class StudyOptions:
     """Price of a GPU-hour."""
     failure: Failure | None = None
     """To inject."""
+    nodes: NodeOptions | None = None
+    """The headroom of nodes to try."""
     controller: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -110,6 +113,8 @@ class Study:
     """What is missing in the recording, with its times."""
     outage: BlindTime | None = None
     """What the failure does to the values."""
+    nodes: NodeStudy | None = None
+    """The node pool, if headroom was to be tried."""
     remarks: Sequence[str] = ()
     """What the replay leaves out."""
 
@@ -177,6 +182,9 @@ class Trial:
     def study(self, runs: Sequence[VariantRun]) -> Study:
         """Return the result. The first run is that of the HPA's own settings."""
         syncs, happened = self._syncs, _recorded(self._syncs, self._work)
+        nodes, wanted = None, self._options.nodes
+        if wanted is not None:
+            nodes = study_nodes(self.spec, self._work, syncs, wanted, self._world, self._gpus)
         absent: Counter[str] = Counter()
         for sync in syncs:
             absent.update(sync.absent)
@@ -199,6 +207,7 @@ class Trial:
             losses=self._recording.losses,
             defects=self._defects,
             outage=self._outage,
+            nodes=nodes,
             remarks=self._remarks,
         )
 

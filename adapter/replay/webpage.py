@@ -10,8 +10,10 @@ from html import escape
 from typing import Final
 
 from adapter.figures import plain
+from adapter.replay.headroomoption import FORECAST
+from adapter.replay.nodereport import NODE_HEADER, node_basis, node_rows
 from adapter.replay.plots import Line, Mark, over_time, scatter
-from adapter.replay.report import FAILED, HEADER, ReplayReport
+from adapter.replay.report import FAILED, HEADER, ReplayReport, ReportRow
 from adapter.replay.simulation import Moment
 from adapter.replay.study import VariantRun
 
@@ -66,18 +68,40 @@ def _sections(report: ReplayReport) -> Iterator[str]:
         yield f"<p><strong>Recommended: {escape(recommended.variant.text)}.</strong></p>\n"
     elif report.judgement.doubts:
         yield "<h2>No recommendation</h2>\n" + _list(report.judgement.doubts)
-    yield "<h2>Settings compared</h2>\n" + _table(report)
+    yield "<h2>Settings compared</h2>\n" + _table(HEADER, report.rows())
     yield from _plots(report)
     yield "<h2>What this rests on</h2>\n" + _list(report.basis())
+    yield from _nodes(report)
     if recommended is not None:
         manifest = escape(report.yaml(recommended.variant.spec))
         yield f"<h2>Manifest to apply, or to commit</h2>\n<pre>{manifest}</pre>\n"
 
 
-def _table(report: ReplayReport) -> str:
-    head = "".join(f"<th>{escape(text)}</th>" for text in HEADER)
+def _nodes(report: ReplayReport) -> Iterator[str]:
+    """Yield the node pool: its table, a plot, and what it rests on."""
+    nodes = report.study.nodes
+    if nodes is None:
+        return
+    rows = [ReportRow(cells) for cells in node_rows(nodes, report.gpu_hour)]
+    yield "<h2>Nodes, with the present settings</h2>\n" + _table(NODE_HEADER, rows)
+    marks = [
+        Mark(
+            run.tried.text,
+            "now" if run.tried.kind == FORECAST else "other",
+            run.gpu_seconds / 3600,
+            run.waits.seconds / 60,
+        )
+        for run in nodes.runs
+    ]
+    title = "Cost of nodes, and waiting for them"
+    plot = scatter(title, marks, "GPU-hours of nodes", "minutes that pods waited")
+    yield _figure(title, plot, ()) + _list(node_basis(nodes))
+
+
+def _table(header: Sequence[str], shown: Sequence[ReportRow]) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in header)
     rows = []
-    for cells, best in report.rows():
+    for cells, best in shown:
         row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         rows.append(f"<tr{' class=best' if best else ''}>{row}</tr>")
     return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>\n'

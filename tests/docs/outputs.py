@@ -36,7 +36,7 @@ from tests.adapter.doctor.faults.every import FAULTS
 from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.explain.test_pods_and_nodes import GPU
 from tests.adapter.idle.test_idle_command import TABLE
-from tests.adapter.replay.day import PERIOD, Day, manifest, waves, write
+from tests.adapter.replay.day import Day, manifest, waves, write
 from tests.adapter.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
 from tests.docs.tables import gpupods, gpus, gpuworkloads
@@ -154,19 +154,33 @@ def replay_failure() -> str:
     return "\n".join(lines[:end]) + "\n"
 
 
+def replay_headroom() -> str:
+    """Return the nodes of the same day with headroom; its HPA syncs each minute."""
+    hpa = manifest("30")
+    day = Day(waves, syncs=1440, period=60.0, hpa=hpa)
+    lines = _replay("--headroom", "20%,2,forecast,forecast:0.95", day=day).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("Nodes, with"))
+    rest = lines[start:]
+    end = next((at for at, line in enumerate(rest) if line.startswith(("#", "no recomm"))), None)
+    return "\n".join(rest[:end]).rstrip() + "\n"
+
+
 def replay_recommend() -> str:
     """Return the recommendation for the HPAs of the same day."""
     return _replay("-n", "ml", "--allow", "30m", command=("recommend",))
 
 
-def _replay(*arguments: str, command: tuple[str, ...] = ("hpa", "ml/llm")) -> str:
+def _replay(
+    *arguments: str, command: tuple[str, ...] = ("hpa", "ml/llm"), day: Day | None = None
+) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         hpa = manifest("30")
-        write(folder / "cluster.gma", Day(waves, hpa=hpa))
+        recorded = day or Day(waves, hpa=hpa)
+        write(folder / "cluster.gma", recorded)
         (folder / "hpa.yaml").write_text(yaml.safe_dump(hpa))
         files = ("--from", f"{folder}/cluster.gma", "-f", f"{folder}/hpa.yaml")
-        period = ("--sync-period", f"{PERIOD:g}s")
+        period = ("--sync-period", f"{recorded.period:g}s")
         return invoke("replay", *command, *files, *period, *arguments).output
 
 
@@ -194,6 +208,7 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "idle": TABLE.lstrip,
     "replay": replay,
     "replay failure": replay_failure,
+    "replay headroom": replay_headroom,
     "replay recommend": replay_recommend,
     "top pods": top_pods,
     "top picture": top_picture,

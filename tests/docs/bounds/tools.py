@@ -11,7 +11,7 @@ from adapter.doctor import store as prometheus
 from adapter.explain import hpafacts, hpametric
 from adapter.migrate import compare, configfile, servers
 from adapter.recording import blocks, layout, recorder, writer
-from adapter.replay import defects, storerecording, variants
+from adapter.replay import defects, headroomoption, run, storerecording, variants
 from adapter.rules import rulefile
 from adapter.settings.recording import RecordingSettings
 from adapter.sources.scrape.options import ScrapeOptions
@@ -27,6 +27,7 @@ _FILTER = "adapter/top/test_state.py::"
 _LIVE = "adapter/top/test_live.py::"
 _RECORDER = "adapter/recording/test_recorder.py::"
 _FILE = "adapter/recording/test_file.py::"
+_NODES: Final = "adapter/replay/test_nodes.py::test_a_wrong_option_is_named"
 _STUDY = "adapter/replay/test_study.py::"
 _COLLECT = "adapter/doctor/test_collect.py::"
 _MANIFESTS = "adapter/doctor/test_manifests.py::"
@@ -99,6 +100,9 @@ RECORDING: Final[Rows] = {
         by=_FILE + "test_a_block_beyond_the_bounds_counts_as_damaged",
     ),
     "Combinations": row(variants.MOST, by=_STUDY + "test_too_many_combinations_are_refused"),
+    "Values of `--headroom`": row(headroomoption.MOST, by=_NODES),
+    "Pods of a value": row(headroomoption.MOST_PODS, by=_NODES),
+    "Boot time of a node": row(run.LONGEST, by=_NODES),
     "Defects": row(
         defects.MOST,
         by=(
