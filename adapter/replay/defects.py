@@ -25,6 +25,8 @@ SPARSE: Final = "sparse_samples"
 OTHER_NAME: Final = "other_name"
 RESET: Final = "counter_reset"
 CLOCK: Final = "clock_back"
+SATURATED_TIME: Final = "saturated"
+"""Not a defect of the recording: the demand is known from below only."""
 _TEXTS: Final[Mapping[str, str]] = {
     "damaged": "the recording cannot be read",
     "no_cluster_state": "the pods are not known, because a series of them has no sample",
@@ -37,6 +39,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     OTHER_NAME: "an exporter writes the metric under another name",
     RESET: "a counter began again",
     CLOCK: "the clock was set back, or is wrong",
+    SATURATED_TIME: "the pods did as much as they can",
 }
 
 

@@ -92,7 +92,7 @@ def _doubts(study: Study) -> list[str]:
         )
     if now.saturated > _SATURATED * now.seconds:
         doubts.append(
-            f"the pods were busy to the limit for {age(now.saturated)}: how much work waited is "
-            "not known; scale on the queue of the server instead, or record with more replicas"
+            f"the pods were busy to the limit for {age(now.saturated)}: the demand is then known "
+            "from below only; scale on the queue of the server, or record with more replicas"
         )
     return doubts

@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
+from adapter.catalog.serverkinds import WAITING
 from adapter.devices.plausibility import EVIDENCE, PROFILING
 from adapter.hpa import HpaSpec, MetricKind
+from adapter.replay.divisible import RUNNING
 
 INFO: Final = "kube_pod_info"
 PHASE: Final = "kube_pod_status_phase"
@@ -43,6 +45,8 @@ class NeededSeries(NamedTuple):
     """Those that may contradict them."""
     of_gpus: bool
     """They describe GPUs, not servers: a pod has a value if it requests a GPU."""
+    queue: tuple[str, ...] = ()
+    """Of the pods' servers: requests that run and that wait. Empty if ``own`` describe servers."""
 
 
 def device_series(catalog: Catalog, spec: HpaSpec, *, cross_checks: bool) -> NeededSeries:
@@ -66,7 +70,14 @@ def device_series(catalog: Catalog, spec: HpaSpec, *, cross_checks: bool) -> Nee
     if cross_checks and of_gpus:
         more = {name for name in catalog.fields if name.startswith(PROFILING)}
         others = _names(catalog, more.union(EVIDENCE)) - own
-    return NeededSeries(tuple(sorted(own)), tuple(sorted(others)), of_gpus)
+    queue = queue_series(catalog) if of_gpus else ()
+    return NeededSeries(tuple(sorted(own)), tuple(sorted(others)), of_gpus, queue)
+
+
+def queue_series(catalog: Catalog) -> tuple[str, ...]:
+    """Return the series of requests that run on servers, and that wait."""
+    formulas = (f for name in (RUNNING, WAITING) for f in catalog.metrics[name].formulas)
+    return tuple(sorted(_names(catalog, {name for f in formulas for name in f.fields})))
 
 
 def _names(catalog: Catalog, fields: Collection[str]) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Final
 from adapter.hpa import HpaSpec
 from adapter.recording.events import Recording
 from adapter.replay.judgement import Judgement, a_day, judge
-from adapter.replay.queuemetric import QueueEvidence, queue_of, running_metric
+from adapter.replay.queuemetric import QueueEvidence, running_metric
 from adapter.replay.study import Study, StudyOptions, Trial, VariantRun
 from adapter.replay.variants import Tried, Variant, difference, variants
 
@@ -56,12 +56,9 @@ def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> Hpa
     best = _search(trial, now, options)
     study = trial.study([now, best] if best is not now else [now])
     judgement = judge(study, options.allowed)
-    if trial.kind.highest is None:
+    if study.queue is None or not study.queue.enough:
         return HpaAdvice(study, judgement)
-    evidence = queue_of(recording, spec, options.controller.sync_period)
-    if evidence is None:
-        return HpaAdvice(study, judgement)
-    return HpaAdvice(study, judgement, _queue(recording, trial.spec, evidence, options))
+    return HpaAdvice(study, judgement, _queue(recording, trial.spec, study.queue, options))
 
 
 def _search(trial: Trial, now: VariantRun, options: StudyOptions) -> VariantRun:

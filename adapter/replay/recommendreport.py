@@ -11,6 +11,7 @@ from adapter.figures import age, count, decimal, plain
 from adapter.hpa import HpaSpec
 from adapter.replay.judgement import a_day
 from adapter.replay.manifests import changed, written
+from adapter.replay.queuereport import queue_json
 from adapter.replay.recommendation import HpaAdvice, reasons
 from adapter.replay.report import ReplayReport
 from adapter.replay.study import VariantRun
@@ -78,7 +79,7 @@ class RecommendReport:
             )
             found["replay"] = report.json()
             if each.found.queue is not None:
-                found["queue"] = each.found.queue.evidence._asdict()
+                found["queue"] = queue_json(each.found.queue.evidence)
         return found
 
     def _row(self, each: AdvisedHpa) -> tuple[str, ...]:

@@ -15,6 +15,14 @@ from adapter.replay.judgement import Judgement, verdict
 from adapter.replay.manifests import changed, written
 from adapter.replay.nodereport import NODE_HEADER, node_basis, node_json, node_rows
 from adapter.replay.outcome import ReplayOutcome
+from adapter.replay.queuereport import (
+    QUEUE_HEADER,
+    QUEUE_TITLE,
+    queue_basis,
+    queue_json,
+    queue_rows,
+    saturated_text,
+)
 from adapter.replay.study import FailedRun, Study, VariantRun
 
 HEADER: Final = (
@@ -61,6 +69,7 @@ class ReplayReport:
         for text in self.basis():
             found += screen.wrap(text, hanging="  ")
         found += self._nodes(screen)
+        found += self._queue(screen)
         recommended = self.judgement.recommended
         if recommended is not None:
             found += ["", "# apply this manifest, or commit it:"]
@@ -78,6 +87,16 @@ class ReplayReport:
         found = ["", screen.style("Nodes, with the present settings", "bold"), ""]
         found += [*table(list(node_rows(nodes, self.gpu_hour)), NODE_HEADER), ""]
         for text in node_basis(nodes):
+            found += screen.wrap(text, hanging="  ")
+        return found
+
+    def _queue(self, screen: Screen) -> list[str]:
+        queue = self.study.queue
+        if queue is None:
+            return []
+        found = ["", screen.style(QUEUE_TITLE, "bold"), ""]
+        found += [*table(list(queue_rows(queue)), QUEUE_HEADER), ""]
+        for text in queue_basis(queue):
             found += screen.wrap(text, hanging="  ")
         return found
 
@@ -120,6 +139,10 @@ class ReplayReport:
                 for each in study.defects
             ],
             "defectsNotListed": dict(study.defects.more),
+            "saturated": [
+                {"start": _instant(each.start), "end": _instant(each.end)}
+                for each in study.saturated
+            ],
             "recordingLosses": {**study.losses.lines, "damaged": study.losses.damaged},
         }
         if study.outage is not None:
@@ -127,6 +150,8 @@ class ReplayReport:
             found["failure"] = {"start": start, "noValueFrom": blind, "end": end}
         if study.nodes is not None:
             found["nodePool"] = node_json(study.nodes, self.gpu_hour)
+        if study.queue is not None:
+            found["queue"] = queue_json(study.queue)
         if self.judgement.recommended is not None:
             found["recommended"] = changed(self.manifest, self.judgement.recommended.variant.spec)
         return found
@@ -201,11 +226,9 @@ class ReplayReport:
             )
         if not study.gpus:
             yield "GPU-hours are not known: no pod of the recording requests a GPU"
-        if now.saturated:
-            yield (
-                f"for {age(now.saturated)} the pods did as much as they can: the demand was at "
-                "least what is shown, and may have been more"
-            )
+        for line in study.saturated.lines():
+            yield line
+            yield saturated_text(study.queue)
         if now.unknown:
             yield f"for {age(now.unknown)} no pod had a value: the replicas are held"
         if study.absent:

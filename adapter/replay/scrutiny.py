@@ -16,7 +16,7 @@ from adapter.hpa import HpaSpec, MetricKind
 from adapter.recording.events import Begun, Event, Missed, PageRead, PodSeen, Stretch
 from adapter.recording.settings import restored
 from adapter.replay.defects import CLOCK, OTHER_NAME, RESET, SILENT, SPARSE, Defects
-from adapter.replay.neededseries import device_series
+from adapter.replay.neededseries import device_series, queue_series
 from adapter.serve.ownmetrics import rows
 
 _APART: Final = 2.5
@@ -68,6 +68,10 @@ class Scrutiny:
         """Series of the HPA's metrics -> their field."""
         self._counters: frozenset[str] = frozenset()
         self._interval = 0.0
+        self._queue: frozenset[str] = frozenset()
+        """Series of requests that run on servers."""
+        self.servers = False
+        """Set when a page of a server, or of a store that has such pages, was read."""
 
     def watch(self, events: Iterable[Event]) -> Iterator[Event]:
         """Yield the events, without those that only state a defect."""
@@ -107,6 +111,7 @@ class Scrutiny:
             if each.series in own and each.series not in catalog.label_variants
         }
         self._counters = _counters(catalog, self._spec)
+        self._queue = frozenset(queue_series(catalog))
         stored = settings.source.kind == "prometheus"
         self._interval = settings.source.prometheus.scrape_interval if stored else 0.0
 
@@ -118,6 +123,8 @@ class Scrutiny:
             self._defects.add(Stretch(event.time, pod.born, CLOCK, about))
 
     def _page(self, page: ScrapeResult) -> None:
+        if not self.servers:
+            self.servers = any(sample.name in self._queue for sample in page.samples)
         namespace = self._spec.namespace
         samples = [
             sample

@@ -22,9 +22,10 @@ from adapter.replay.failureoption import Failure
 from adapter.replay.failures import BlindTime, outage_of
 from adapter.replay.nodestudy import NodeOptions, NodeStudy, study_nodes
 from adapter.replay.outcome import ReplayOutcome, outcome_of
+from adapter.replay.queuemetric import QueueEvidence, queue_of
 from adapter.replay.scrutiny import Scrutiny
 from adapter.replay.simulation import Moment, SimulatedWorld, simulate
-from adapter.replay.syncdefects import note_syncs
+from adapter.replay.syncdefects import note_syncs, saturated_times
 from adapter.replay.syncs import RecordedSync, Syncs
 from adapter.replay.variants import Tried, Variant, variants
 
@@ -111,10 +112,14 @@ class Study:
     losses: Losses
     defects: Defects
     """What is missing in the recording, with its times."""
+    saturated: Defects
+    """When the pods did as much as they can."""
     outage: BlindTime | None = None
     """What the failure does to the values."""
     nodes: NodeStudy | None = None
     """The node pool, if headroom was to be tried."""
+    queue: QueueEvidence | None = None
+    """How requests waited, for utilization of servers that show it."""
     remarks: Sequence[str] = ()
     """What the replay leaves out."""
 
@@ -134,8 +139,8 @@ class Trial:
         self._defects = Defects()
         period = options.controller.sync_period
         reader = Syncs(spec, period)
-        watched = Scrutiny(spec, self._defects).watch(recording.events())
-        self._syncs = syncs = list(reader.of(watched))
+        scrutiny = Scrutiny(spec, self._defects)
+        self._syncs = syncs = list(reader.of(scrutiny.watch(recording.events())))
         if not syncs:
             raise ClientError(
                 f"the recording has no sync of HPA {spec.namespace}/{spec.name}: check the name, "
@@ -145,7 +150,11 @@ class Trial:
         self.index, self.kind = _metric(spec, options.metric, reader.catalog, self._remarks)
         self.spec = replace(spec, metrics=(spec.metrics[self.index],))
         """The HPA with the one metric that is replayed."""
-        self._work = work = demands(spec, syncs, self.index, self.kind.highest)
+        self._queue: QueueEvidence | None = None
+        highest = self.kind.highest
+        if scrutiny.servers and highest is not None:
+            self._queue = queue_of(recording, self.spec, highest, period)
+        self._work = work = demands(spec, syncs, self.index, highest)
         note_syncs(syncs, work, period, self._defects)
         self._boot, self._boots = _boot(syncs, self.index, options.boot)
         self._limit = _limit(self.spec, self.kind, work, options)
@@ -206,8 +215,10 @@ class Trial:
             absent=absent,
             losses=self._recording.losses,
             defects=self._defects,
+            saturated=saturated_times(syncs, self._work, self._options.controller.sync_period),
             outage=self._outage,
             nodes=nodes,
+            queue=self._queue,
             remarks=self._remarks,
         )
 

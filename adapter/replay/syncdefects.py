@@ -8,7 +8,14 @@ from typing import Final
 
 from adapter.devices.assignment import Mismatch
 from adapter.recording.events import Stretch
-from adapter.replay.defects import NO_PODS, NO_VALUE, NOT_KNOWN, Defects, covered
+from adapter.replay.defects import (
+    NO_PODS,
+    NO_VALUE,
+    NOT_KNOWN,
+    SATURATED_TIME,
+    Defects,
+    covered,
+)
 from adapter.replay.demand import RecordedDemand
 from adapter.replay.outcome import GAP
 from adapter.replay.syncs import RecordedSync
@@ -37,6 +44,17 @@ def note_syncs(
     for sync, demand, end in zip(syncs, demands, _ends(syncs, period), strict=True):
         for reason in _reasons(sync, demand):
             into.add(Stretch(sync.time, end, reason, ""))
+
+
+def saturated_times(
+    syncs: Sequence[RecordedSync], demands: Sequence[RecordedDemand], period: float
+) -> Defects:
+    """Return when the pods did as much as they can, so that the demand may have been higher."""
+    found = Defects()
+    for demand, end in zip(demands, _ends(syncs, period), strict=True):
+        if demand.saturated:
+            found.add(Stretch(demand.time, end, SATURATED_TIME, ""))
+    return found
 
 
 def _ends(syncs: Sequence[RecordedSync], period: float) -> Iterator[float]:

@@ -13,6 +13,7 @@ from adapter.figures import plain
 from adapter.replay.headroomoption import FORECAST
 from adapter.replay.nodereport import NODE_HEADER, node_basis, node_rows
 from adapter.replay.plots import Line, Mark, over_time, scatter
+from adapter.replay.queuereport import QUEUE_HEADER, QUEUE_TITLE, queue_basis, queue_rows
 from adapter.replay.report import FAILED, HEADER, ReplayReport, ReportRow
 from adapter.replay.simulation import Moment
 from adapter.replay.study import VariantRun
@@ -72,6 +73,7 @@ def _sections(report: ReplayReport) -> Iterator[str]:
     yield from _plots(report)
     yield "<h2>What this rests on</h2>\n" + _list(report.basis())
     yield from _nodes(report)
+    yield from _queue(report)
     if recommended is not None:
         manifest = escape(report.yaml(recommended.variant.spec))
         yield f"<h2>Manifest to apply, or to commit</h2>\n<pre>{manifest}</pre>\n"
@@ -96,6 +98,14 @@ def _nodes(report: ReplayReport) -> Iterator[str]:
     title = "Cost of nodes, and waiting for them"
     plot = scatter(title, marks, "GPU-hours of nodes", "minutes that pods waited")
     yield _figure(title, plot, ()) + _list(node_basis(nodes))
+
+
+def _queue(report: ReplayReport) -> Iterator[str]:
+    """Yield the queue of the servers."""
+    queue = report.study.queue
+    if queue is not None:
+        rows = [ReportRow(cells) for cells in queue_rows(queue)]
+        yield f"<h2>{QUEUE_TITLE}</h2>\n" + _table(QUEUE_HEADER, rows) + _list(queue_basis(queue))
 
 
 def _table(header: Sequence[str], shown: Sequence[ReportRow]) -> str:

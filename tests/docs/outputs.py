@@ -27,6 +27,7 @@ from adapter.client.errors import VIEW
 from adapter.client.output import Screen
 from adapter.doctor.runner import DoctorReport, run
 from adapter.explain import hpafacts, nodereport, podreport
+from adapter.replay.queuereport import QUEUE_TITLE
 from adapter.top.frame import Painter, Scene
 from adapter.top.state import TopState
 from tests.adapter.clientapi import api_server
@@ -36,7 +37,7 @@ from tests.adapter.doctor.faults.every import FAULTS
 from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.explain.test_pods_and_nodes import GPU
 from tests.adapter.idle.test_idle_command import TABLE
-from tests.adapter.replay.day import Day, manifest, waves, write
+from tests.adapter.replay.day import Day, ServerDay, manifest, waves, write
 from tests.adapter.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
 from tests.docs.tables import gpupods, gpus, gpuworkloads
@@ -158,9 +159,18 @@ def replay_headroom() -> str:
     """Return the nodes of the same day with headroom; its HPA syncs each minute."""
     hpa = manifest("30")
     day = Day(waves, syncs=1440, period=60.0, hpa=hpa)
-    lines = _replay("--headroom", "20%,2,forecast,forecast:0.95", day=day).splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("Nodes, with"))
-    rest = lines[start:]
+    return _section(_replay("--headroom", "20%,2,forecast,forecast:0.95", day=day), "Nodes, with")
+
+
+def replay_queue() -> str:
+    """Return which metric shows that requests wait, of servers whose requests wait from 80 % on."""
+    day = ServerDay(waves, hpa=manifest("75"))
+    return _section(_replay(day=day), QUEUE_TITLE)
+
+
+def _section(report: str, title: str) -> str:
+    """Return a section of a replay's report, up to its recommendation."""
+    rest = report[report.index(title) :].splitlines()
     end = next((at for at, line in enumerate(rest) if line.startswith(("#", "no recomm"))), None)
     return "\n".join(rest[:end]).rstrip() + "\n"
 
@@ -175,10 +185,9 @@ def _replay(
 ) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        hpa = manifest("30")
-        recorded = day or Day(waves, hpa=hpa)
+        recorded = day or Day(waves, hpa=manifest("30"))
         write(folder / "cluster.gma", recorded)
-        (folder / "hpa.yaml").write_text(yaml.safe_dump(hpa))
+        (folder / "hpa.yaml").write_text(yaml.safe_dump(recorded.hpa))
         files = ("--from", f"{folder}/cluster.gma", "-f", f"{folder}/hpa.yaml")
         period = ("--sync-period", f"{recorded.period:g}s")
         return invoke("replay", *command, *files, *period, *arguments).output
@@ -209,6 +218,7 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "replay": replay,
     "replay failure": replay_failure,
     "replay headroom": replay_headroom,
+    "replay queue": replay_queue,
     "replay recommend": replay_recommend,
     "top pods": top_pods,
     "top picture": top_picture,

@@ -146,6 +146,39 @@ def _labels(pod: Pod) -> Mapping[str, str]:
     return _labels_of(pod.ref.name, pod.uid)
 
 
+@dataclass(slots=True)
+class ServerDay(Day):
+    """The pods are vLLM servers: ten requests keep a GPU busy, and more wait."""
+
+    patience: float = 80.0
+    """Utilization in percent from which on four requests wait."""
+
+    def events(self) -> Iterator[Event]:
+        pods: dict[str, Pod] = {}
+        for event in Day.events(self):
+            yield event
+            if isinstance(event, PodSeen):
+                pods[event.pod.uid] = event.pod
+                if event.gone:
+                    del pods[event.pod.uid]
+            if isinstance(event, PageRead):
+                busy = {s.labels["pod"]: s.value for s in event.result.samples}
+                for pod in pods.values():
+                    if pod.ref.name in busy:
+                        yield self._served(pod, busy[pod.ref.name], event)
+
+    def _served(self, pod: Pod, busy: float, event: PageRead) -> PageRead:
+        waiting = 4.0 if busy > self.patience else 0.0
+        values = (
+            ("vllm:num_requests_running", round(busy / 10)),
+            ("vllm:num_requests_waiting", waiting),
+        )
+        samples = [Sample(name, {"model_name": "m"}, value, event.time) for name, value in values]
+        url = f"http://{pod.ref.name}:8000/metrics"
+        result = ScrapeResult(url, pod.node, samples, event.time, pod=pod.ref, serves=True)
+        return PageRead(event.time, result)
+
+
 def write(path: Path, day: Day) -> None:
     """Write a day as ``serve --record`` does."""
     writer = RecordingWriter()

@@ -40,6 +40,8 @@ class StoredCluster:
     renamed: Callable[[float, str], str] = lambda time, name: name
     pods: dict[str, Pod] = field(default_factory=dict)
     page: ScrapeResult | None = None
+    servers: dict[str, ScrapeResult] = field(default_factory=dict)
+    """Pod -> the last page of its server."""
     hpa: ShownHpa | None = None
     series: dict[tuple[str, Labels], list[tuple[float, float]]] = field(default_factory=dict)
 
@@ -65,6 +67,8 @@ class StoredCluster:
                 self.pods[event.pod.uid] = event.pod
                 if event.gone:
                     del self.pods[event.pod.uid]
+            case PageRead() if event.result.pod is not None:
+                self.servers[event.result.pod[1]] = event.result
             case PageRead():
                 self.page = event.result
             case HpaSeen():
@@ -82,6 +86,10 @@ class StoredCluster:
                     honor=False,
                 )
                 self._add(time, self.renamed(time, sample.name), labels, sample.value)
+        for name in names.intersection(self.servers):
+            own = {"namespace": "ml", "pod": name, "instance": f"{name}:8000", "job": "vllm"}
+            for sample in self.servers[name].samples:
+                self._add(time, sample.name, {**sample.labels, **own}, sample.value)
 
     def _state(self, time: float) -> None:
         if self.lost(time, "ksm"):

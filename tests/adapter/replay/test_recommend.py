@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.hpa import from_manifest
-from adapter.recording.events import Event, PageRead, PodSeen
 from tests.adapter.clientapi import api_server
 from tests.adapter.commandline import Ended, invoke
-from tests.adapter.replay.day import PERIOD, Day, manifest, waves, write
+from tests.adapter.replay.day import PERIOD, Day, ServerDay, manifest, waves, write
 
 HPAS = "/apis/autoscaling/v2/namespaces/ml/horizontalpodautoscalers"
 
@@ -113,46 +110,17 @@ def test_good_settings_are_kept(tmp_path: Path) -> None:
     assert "no settings that were tried save 2 % of the GPU-hours" in done.output
 
 
-@dataclass(slots=True)
-class ServerDay(Day):
-    """The pods are vLLM servers: ten requests keep a GPU busy, and more wait."""
-
-    def events(self) -> Iterator[Event]:
-        pods: dict[str, Any] = {}
-        for event in Day.events(self):
-            yield event
-            if isinstance(event, PodSeen):
-                pods[event.pod.uid] = event.pod
-                if event.gone:
-                    del pods[event.pod.uid]
-            if isinstance(event, PageRead):
-                busy = {s.labels["pod"]: s.value for s in event.result.samples}
-                for pod in pods.values():
-                    if pod.ref.name in busy:
-                        yield self._served(pod, busy[pod.ref.name], event)
-
-    @staticmethod
-    def _served(pod: Any, busy: float, event: PageRead) -> PageRead:
-        waiting = 4.0 if busy > 80 else 0.0
-        values = (
-            ("vllm:num_requests_running", round(busy / 10)),
-            ("vllm:num_requests_waiting", waiting),
-        )
-        samples = [Sample(name, {"model_name": "m"}, value, event.time) for name, value in values]
-        url = f"http://{pod.ref.name}:8000/metrics"
-        result = ScrapeResult(url, pod.node, samples, event.time, pod=pod.ref, serves=True)
-        return PageRead(event.time, result)
-
-
 def test_utilization_of_servers_is_answered_with_the_requests_that_run(tmp_path: Path) -> None:
     hpa = manifest("30")
     saved(tmp_path, hpa, day=ServerDay(waves, hpa=hpa))
     found = item(recommend(tmp_path, "-o", "json"))
     assert found["queue"]["syncs"] > 300
-    assert 3000 <= found["queue"]["level"] <= 8000
+    assert 3 <= found["queue"]["runningRequestsWithoutWaiting"] <= 8
     (metric,) = from_manifest(found["recommended"]).metrics
     assert metric.name == "inference_requests_running"
-    assert metric.target.milli == pytest.approx(0.8 * found["queue"]["level"], abs=100)
+    assert metric.target.milli == pytest.approx(
+        800 * found["queue"]["runningRequestsWithoutWaiting"], abs=100
+    )
     text = recommend(tmp_path).output
     assert "inference_requests_running" in text.splitlines()[1]
     assert "Utilization says that a GPU works" in text

@@ -16,15 +16,16 @@ import yaml
 
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.pageserver import PageServer
-from tests.adapter.replay.day import Day, manifest, waves, write
+from tests.adapter.replay.day import ServerDay, manifest, waves, write
 from tests.adapter.replay.storedcluster import StoredCluster
 
 VALUES = {"values": {"window": 15, "collect_interval": 15}}
-DAY = Day(
+DAY = ServerDay(
     waves,
     syncs=960,
     period=15.0,
     hpa=manifest("30"),
+    patience=30.0,
     settings={**VALUES, "source": {"kind": "prometheus"}},
 )
 """Four hours, with a sync and a page every 15 seconds."""
@@ -76,6 +77,10 @@ def test_a_store_gives_the_table_of_the_recording(folder: Path, tmp_path: Path) 
         assert mine["highestReplicas"] == theirs["highestReplicas"]
         assert abs(mine["changes"] - theirs["changes"]) <= 3
     assert abs(stored["bootSeconds"] - whole["bootSeconds"]) <= 30
+    for mine, theirs in zip(stored["queue"]["metrics"], whole["queue"]["metrics"], strict=True):
+        assert mine["metric"] == theirs["metric"]
+        assert mine["probabilityHigher"] == pytest.approx(theirs["probabilityHigher"], abs=0.05)
+        assert theirs["probabilityHigher"] > 0.7
     # What was read is a recording of its own, and gives the same report.
     assert found(replay(folder, "--from", str(file), *tried)) == stored
     again = of_store(folder, "http://localhost:1", "--record", str(file))

@@ -58,6 +58,9 @@ ANSWERS = {
         row(METRIC, exported_namespace="ml", instance="10.0.0.7:9400"),
         row(METRIC, exported_namespace="other", instance="10.0.0.8:9400"),
     ],
+    "vllm:num_requests_running": [
+        row("vllm:num_requests_running", namespace="ml", pod="p", instance="10.0.0.20:8000")
+    ],
     "DCGM_FI_DEV_POWER_USAGE": [row("DCGM_FI_DEV_POWER_USAGE", instance="10.0.0.7:9400")],
 }
 
@@ -68,12 +71,17 @@ def test_only_what_concerns_the_pods_is_read() -> None:
     assert all('cluster="a"' in expression for expression in asked.expressions)
     pods = next(each for each in asked.expressions if "kube_pod_info" in each)
     assert 'namespace=~"ml|shares"' in pods
-    *_, own, others = asked.expressions
+    *_, own, others, queue = asked.expressions
     assert METRIC in own
     assert "instance" not in own
     assert METRIC not in others
     assert r'instance=~"10\\.0\\.0\\.7:9400"' in others
-    assert {each.origin for each in found["devices"].all_series} == {"10.0.0.7:9400"}
+    assert "vllm:num_requests_waiting" in queue
+    assert 'namespace="ml"' in queue
+    assert {each.origin for each in found["devices"].all_series} == {
+        "10.0.0.7:9400",
+        "10.0.0.20:8000",
+    }
 
 
 def test_an_engine_that_needs_exact_names_gets_one_query_for_each() -> None:

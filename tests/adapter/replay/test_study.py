@@ -95,7 +95,7 @@ def test_saturated_pods_have_no_recommendation() -> None:
     assert now.saturated > 0.9 * now.seconds
     doubts = judge(found, 600.0).doubts
     assert len(doubts) == 1
-    assert "how much work waited is not known" in doubts[0]
+    assert "the demand is then known from below only" in doubts[0]
 
 
 def test_a_silent_exporter_is_unknown_time_and_not_zero() -> None:
