@@ -72,7 +72,11 @@ class QueryAnswer:
         self._sets.append(labels)
         self._names.append(name)
         self._times.append(time)
-        self.newest.setdefault(labels.origin, []).append(sample)
+        samples = self.newest.get(labels.origin)
+        if samples is None:
+            self.newest[labels.origin] = [sample]
+        else:
+            samples.append(sample)
         self.count += 1
 
     @property

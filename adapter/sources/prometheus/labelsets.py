@@ -75,10 +75,12 @@ class SeriesMemo:
         end = raw.find(b'"', start + len(_NAMED))
         text = raw[start + len(_NAMED) : end]
         rest = raw[:start] + raw[end + 1 :]
+        name, known = self._names.get(text), self._new.get(rest)
+        if name is not None and known is not None and start >= 0:
+            return known, name  # most series: both texts were checked when they were kept
         # A text cannot contain the bytes of _NAMED, because its quotes are escaped.
         if start < 0 or b"\\" in text or _NAME in rest:
             return self._spelled(raw)
-        name = self._names.get(text)
         if name is None:
             name = self._names[text] = text.decode()
         return self._find(rest, raw), name

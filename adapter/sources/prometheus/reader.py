@@ -176,29 +176,31 @@ class AnswerReader:
         values = result.values or ([result.value] if result.value else [])
         if len(values) > 1 and labels.round == found.round - 1:
             values = _since(values, labels.seen.get(own, -math.inf))
-        last = _last(values, found.rejects)
-        if last is None:
+        while values and (number := _number(values[-1])) is None:
+            found.rejects["bad_value"] += 1
+            values.pop()
+        if not values:
             return
+        time = values[-1].time
         if len(values) > 1:
-            self._add_earlier(labels, name, values, last)
-        time = last.time
+            self._add_earlier(labels, name, values)
         when = time - self._ahead
         if when != labels.time:
             labels.time = when
         if when == time:
             time = labels.time
-        sample = _new(Sample, (name, labels.labels, float(last.text), labels.time))
+        sample = _new(Sample, (name, labels.labels, number, labels.time))
         found.add(labels, own, time, sample)
 
-    def _add_earlier(self, labels: LabelSet, name: str, values: list[_Value], last: _Value) -> None:
+    def _add_earlier(self, labels: LabelSet, name: str, values: list[_Value]) -> None:
+        """Add all but the newest of a series' values."""
         numbers = array("d")
-        for value in values:
-            if value is last:
-                break
-            if _valid(value):
-                numbers.extend((value.time - self._ahead, float(value.text)))
-            else:
+        for value in values[:-1]:
+            number = _number(value)
+            if number is None:
                 self._found.rejects["bad_value"] += 1
+            else:
+                numbers.extend((value.time - self._ahead, number))
         if numbers:
             earlier = Earlier(name, labels.labels, numbers)
             self._found.earlier.setdefault(labels.origin, []).append(earlier)
@@ -207,27 +209,21 @@ class AnswerReader:
 
 def _since(values: list[_Value], seen: float) -> list[_Value]:
     """Return the values that are newer than ``seen``, and at least the last one."""
+    if values[-2].time <= seen:  # most series have one new sample in a round
+        return values[-1:]
     first = len(values) - 1
     while first > 0 and values[first - 1].time > seen:
         first -= 1
     return values[first:]
 
 
-def _last(values: list[_Value], rejects: Counter[str]) -> _Value | None:
-    """Return the last valid value, and count the others after it."""
-    for value in reversed(values):
-        if _valid(value):
-            return value
-        rejects["bad_value"] += 1
-    return None
-
-
-def _valid(value: _Value) -> bool:
+def _number(value: _Value) -> float | None:
+    """Return the number of a value; None if it is not one, or has no time."""
     try:
-        float(value.text)
+        number = float(value.text)
     except ValueError:
-        return False
-    return "_" not in value.text and math.isfinite(value.time)
+        return None
+    return None if "_" in value.text or not math.isfinite(value.time) else number
 
 
 def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> QueryAnswer:
