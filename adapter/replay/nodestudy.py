@@ -6,7 +6,6 @@ demand of the recording. What the recording shows of pods without a node stands 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -113,7 +112,7 @@ def study_nodes(
         for tried in options.tried
     ]
     period = world.controller.sync_period
-    unknown = sum(span for demand, span in _spans(work, period) if demand.total is None)
+    unknown = sum(span or 0.0 for demand, span in _spans(work, period) if demand.total is None)
     return NodeStudy(runs, _recorded(syncs, period), options.physics, whole, unknown)
 
 
@@ -174,18 +173,21 @@ def _run(
     policy = _policy(tried, spec, physics, hpa.tolerance, gpus, work[0].time)
     waited = bill = 0.0
     sizes: list[int] = []
-    last = -math.inf
+    last: float | None = None
     for demand, span in _spans(work, world.controller.sync_period):
         if demand.first:
             hpa.forget()
         load = None if demand.total is None else float(demand.total)
-        decides = demand.time // _MINUTE > last // _MINUTE
+        decides = last is None or demand.time // _MINUTE > last // _MINUTE
         nodes.step(load, demand.time, policy if decides else None)
         last = demand.time
+        sizes.append(nodes.nodes)
+        if span is None:
+            nodes.settle(demand.time)
+            continue
         waited += span * len(nodes.waiting)
         bill += span * nodes.nodes * physics.slots * gpus
-        sizes.append(nodes.nodes)
-    waits = [each for each in (*nodes.waits, *(last - each for each in nodes.waiting)) if each > 0]
+    waits = [each for each in nodes.waits if each > 0]
     return NodeRun(
         tried,
         PodWaits(waited, max(waits, default=0.0), len(waits)),
@@ -195,12 +197,14 @@ def _run(
     )
 
 
-def _spans(work: Sequence[RecordedDemand], period: float) -> Iterator[tuple[RecordedDemand, float]]:
-    """Yield each sync with the seconds until the next; 0 before a gap, and for the last."""
+def _spans(
+    work: Sequence[RecordedDemand], period: float
+) -> Iterator[tuple[RecordedDemand, float | None]]:
+    """Yield each sync with the seconds until the next; None before a gap, and for the last."""
     for demand, after in pairwise(work):
         span = after.time - demand.time
-        yield demand, span if span <= GAP * period else 0.0
-    yield work[-1], 0.0
+        yield demand, span if span <= GAP * period else None
+    yield work[-1], None
 
 
 def _policy(

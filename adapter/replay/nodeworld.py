@@ -105,6 +105,13 @@ class NodeWorld:
             self.headroom = policy.headroom(self._moment(load, now))
         self._autoscale(now)
 
+    def settle(self, now: float) -> None:
+        """End the time that is known: no pod waits on, and all have a node after it."""
+        self.waits += [now - since for since in self.waiting]
+        self.waiting.clear()
+        self.ready = max(self.nodes, math.ceil(self.replicas / self._physics.slots))
+        self.booting.clear()
+
     def _moment(self, load: float | None, now: float) -> NodeMoment:
         wanted, exact = self._hpa.wanted(self.bound, len(self.waiting), load) or (None, None)
         return NodeMoment(

@@ -125,6 +125,22 @@ def test_a_gap_of_the_recording_counts_no_time() -> None:
     assert run.gpu_seconds == run.highest * PERIOD * 2 * 39
 
 
+def test_headroom_is_ordered_at_the_first_sync() -> None:
+    (run,) = tried(TriedHeadroom(PODS, 2.0), demands=work([120] * 40)).runs
+    assert (run.lowest, run.highest) == (4, 4)
+    assert run.gpu_seconds == 4 * 39 * PERIOD
+
+
+def test_a_pod_waits_for_no_longer_than_the_recording_shows() -> None:
+    """The demand rises four syncs before a gap, and nobody knows when its pods got nodes."""
+    before, after = work([120] * 40 + [240] * 4), work([240] * 40)
+    later = [each._replace(time=each.time + 86400) for each in after]
+    (run,) = tried(NOTHING, demands=before + later).runs
+    assert run.waits.longest == 3 * PERIOD
+    assert run.waits.seconds == 3 * PERIOD * run.waits.pods
+    assert run.waits.pods == 2
+
+
 def test_unknown_demand_orders_nothing() -> None:
     unknown = [each._replace(total=None) for each in DAY]
     (run,) = tried(NOTHING, demands=unknown).runs
