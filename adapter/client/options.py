@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from adapter.figures import age
 from apiservice.runtime.nearest import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +42,7 @@ def joined(*options: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])")
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])", re.ASCII)
 _SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -49,6 +51,10 @@ class Duration(click.ParamType[float]):
 
     name = "duration"
 
+    def __init__(self, least: float = 0.0, most: float = math.inf) -> None:
+        self._least = least
+        self._most = most
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
@@ -56,7 +62,11 @@ class Duration(click.ParamType[float]):
         found = _DURATION.fullmatch(str(value))
         if found is None:
             self.fail(f"{value!r}: write a number and s, m, h or d, such as 10m", param, ctx)
-        return float(found[1]) * _SECONDS[found[2]]
+        seconds = float(found[1]) * _SECONDS[found[2]]
+        if not self._least <= seconds <= self._most:
+            bounds = f"{age(self._least)} to {age(self._most)}"
+            self.fail(f"{value!r}: give a time from {bounds}", param, ctx)
+        return seconds
 
 
 DURATION: Final = Duration()

@@ -8,48 +8,15 @@ from typing import Any, Final
 
 import click
 
-from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT
+from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT, Duration
 from adapter.replay.failureoption import FailureType
-from adapter.replay.headroomoption import HeadroomType
+from adapter.replay.headroomoption import LONGEST, HeadroomType
 from adapter.replay.inputoptions import input_options
+from adapter.replay.numberoptions import MOST, Amount, Numbers
 from adapter.replay.recordcommand import record
 
-_LIST: Final = "values separated by commas"
-
-
-class Numbers(click.ParamType[tuple[float, ...]]):
-    """``50,60,70``."""
-
-    name = "numbers"
-
-    def __init__(self, *, whole: bool, least: float) -> None:
-        self._whole = whole
-        self._least = least
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        """Return the numbers."""
-        if isinstance(value, tuple):
-            return value
-        found = []
-        for text in str(value).split(","):
-            try:
-                number = float(text)
-            except ValueError:
-                number = float("nan")
-            if not self._least <= number <= 1e9 or (self._whole and number != int(number)):
-                kind = "whole numbers" if self._whole else "numbers"
-                self.fail(
-                    f"{text.strip()!r}: give {kind} of at least {self._least:g}, separated by "
-                    "commas",
-                    param,
-                    ctx,
-                )
-            found.append(number)
-        return tuple(found)
-
-
+_MOST_REPLICAS: Final = 2**31 - 1
+"""Of an HPA in the API."""
 _FILENAME: Final = click.option(
     "-f",
     "--filename",
@@ -73,7 +40,7 @@ _ALLOW: Final = click.option(
 )
 _SYNC_PERIOD: Final = click.option(
     "--sync-period",
-    type=DURATION,
+    type=Duration(1, 3600),
     default="15s",
     show_default=True,
     metavar="TIME",
@@ -106,14 +73,14 @@ replay.add_command(record)
 @click.option("--metric", default="", metavar="NAME", help="Metric of the HPA to replay.")
 @click.option(
     "--target",
-    type=Numbers(whole=False, least=0.001),
+    type=Numbers(whole=False, least=0.001, most=MOST),
     default=(),
     metavar="LIST",
     help="Targets to try, such as 50,60,70.",
 )
 @click.option(
     "--stabilization",
-    type=Numbers(whole=True, least=0),
+    type=Numbers(whole=True, least=0, most=3600),
     default=(),
     metavar="LIST",
     help="Stabilization windows for scaling down to try, in seconds.",
@@ -121,7 +88,7 @@ replay.add_command(record)
 @click.option(
     "--min",
     "low",
-    type=Numbers(whole=True, least=1),
+    type=Numbers(whole=True, least=1, most=_MOST_REPLICAS),
     default=(),
     metavar="LIST",
     help="minReplicas to try.",
@@ -129,7 +96,7 @@ replay.add_command(record)
 @click.option(
     "--max",
     "high",
-    type=Numbers(whole=True, least=1),
+    type=Numbers(whole=True, least=1, most=_MOST_REPLICAS),
     default=(),
     metavar="LIST",
     help="maxReplicas to try.",
@@ -137,14 +104,14 @@ replay.add_command(record)
 @_BOOT
 @click.option(
     "--limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(least=0.001),
     metavar="VALUE",
     help="Load of a pod that is too much [the HPA's target and its tolerance].",
 )
 @_ALLOW
 @click.option(
     "--gpu-hour",
-    type=click.FloatRange(min=0),
+    type=Amount(least=0),
     metavar="PRICE",
     help="Price of a GPU-hour.",
 )
@@ -164,13 +131,13 @@ replay.add_command(record)
 )
 @click.option(
     "--node-boot",
-    type=DURATION,
+    type=Duration(1, LONGEST),
     metavar="TIME",
     help="Time from the order of a node until its GPUs are usable [5m].",
 )
 @click.option(
     "--node-unneeded",
-    type=DURATION,
+    type=Duration(1, LONGEST),
     metavar="TIME",
     help="Time after which an unneeded node is removed [10m].",
 )
@@ -218,7 +185,7 @@ def hpa(**given: Any) -> None:
 @_BOOT
 @click.option(
     "--limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Amount(least=0.001),
     metavar="VALUE",
     help="Load of a pod that is too much [90 % of the highest value, or the highest recorded].",
 )

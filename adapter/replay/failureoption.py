@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import click
 
 from adapter.client.options import DURATION
+from adapter.replay.inputoptions import INSTANT
 
 ADAPTER: Final = "adapter"
 EXPORTER: Final = "exporter"
@@ -42,11 +42,5 @@ class FailureType(click.ParamType[Failure]):
         seconds = DURATION.convert(found[2], param, ctx)
         if not seconds:
             self.fail(f"{value!r} takes no time: {_FORM}", param, ctx)
-        if found[3] is None:
-            return Failure(found[1], seconds)
-        try:
-            start = datetime.fromisoformat(found[3])
-        except ValueError:
-            self.fail(f"{found[3]!r} is not a time such as 2026-09-21T14:00Z", param, ctx)
-        start = start if start.tzinfo else start.replace(tzinfo=UTC)
-        return Failure(found[1], seconds, start.timestamp())
+        start = None if found[3] is None else INSTANT.convert(found[3], param, ctx)
+        return Failure(found[1], seconds, start)

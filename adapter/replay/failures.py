@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from adapter.client.errors import ClientError
+from adapter.figures import age
 from adapter.hpa import HpaSpec
 from adapter.recording.events import Event, PageRead, Recording
 from adapter.replay.demand import RecordedDemand
@@ -50,10 +51,12 @@ def outage_of(
     end = start + failure.seconds
     if not work[0].time <= start < end <= work[-1].time:
         first, last = (datetime.fromtimestamp(each.time, UTC) for each in (work[0], work[-1]))
+        fix = "give a shorter time" if failure.start is None else "give a time in between"
+        begun = f" from {datetime.fromtimestamp(start, UTC):%F %H:%M} on"
+        begun = begun if failure.start is not None else ""
         raise ClientError(
-            f"--fail takes {failure.seconds:g} s from {datetime.fromtimestamp(start, UTC):%F %H:%M}"
-            f" on, and the recording is from {first:%F %H:%M} to {last:%F %H:%M} UTC: give a time "
-            "in between"
+            f"--fail takes {age(failure.seconds)}{begun}, and the recording is from "
+            f"{first:%F %H:%M} to {last:%F %H:%M} UTC: {fix}"
         )
     if failure.kind == ADAPTER:
         return BlindTime(start, start, end)

@@ -14,8 +14,12 @@ PODS: Final = "pods"
 MOST: Final = 20
 """Values of one replay."""
 MOST_PODS: Final = 10_000
+LONGEST: Final = 86_400.0
+"""Seconds that a node may take to boot, or to be removed."""
 _MOST_SHARE: Final = 1000.0
-_WRITTEN: Final = re.compile(r"(none|forecast)|forecast:(\d*\.?\d+)|(\d*\.?\d+)%|(\d{1,9})")
+_WRITTEN: Final = re.compile(
+    r"(none|forecast)|forecast:(\d*\.?\d+)|(\d*\.?\d+)%|(\d{1,9})", re.ASCII
+)
 _FORM: Final = "write none, a share such as 20%, a number of pods, forecast or forecast:0.9"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,6 +19,8 @@ from adapter.hpa import HpaSpec, ManifestError, from_manifest
 
 _KIND: Final = "HorizontalPodAutoscaler"
 _PLURAL: Final = "horizontalpodautoscalers"
+_SHOWN: Final = 200
+"""Letters of a message about other HPAs."""
 
 
 def read_hpa(given: Mapping[str, Any]) -> Json:
@@ -30,12 +33,17 @@ def read_hpa(given: Mapping[str, Any]) -> Json:
     if given["filename"] is None:
         return asyncio.run(_one(given, namespace, name))
     hpas = _in_file(given["filename"], namespace)
-    for row in hpas:
-        if row["metadata"].get("name") == name:
-            return row
+    found = [row for row in _of(namespace, hpas) if row["metadata"]["name"] == name]
     where = f"{namespace}/{name}" if namespace else name
+    if len(found) > 1:
+        raise ClientError(
+            f"{given['filename']} has {len(found)} HPAs {where}: leave one, or name its namespace"
+        )
+    if found:
+        return found[0]
+    others = ", ".join(f"{row['metadata']['namespace']}/{row['metadata']['name']}" for row in hpas)
     raise ClientError(
-        f"{given['filename']} has no {_KIND} {where}: it has {len(hpas)} of other names"
+        f"{given['filename']} has no HPA {where}: it has {others[:_SHOWN] or 'no HPA'}"
     )
 
 
@@ -51,7 +59,7 @@ def read_hpas(given: Mapping[str, Any]) -> list[Json]:
     if given["filename"] is None:
         found, namespace = asyncio.run(_all(given, namespace))
     else:
-        found = _in_file(given["filename"], namespace)
+        found = _of(namespace, _in_file(given["filename"], namespace))
     if not found:
         where = f" in namespace {namespace}" if namespace else ""
         raise ClientError(f"there is no HPA{where}: name a namespace that has some with -n")
@@ -71,6 +79,10 @@ def _named(given: Mapping[str, Any]) -> tuple[str, str]:
     if namespace and given["namespace"] not in ("", namespace):
         raise ClientError(
             f"{given['name']} and -n {given['namespace']} name two namespaces: remove one"
+        )
+    if not name:
+        raise ClientError(
+            f"{given['name']!r} is not the name of an HPA: write ml/llm, or llm -n ml"
         )
     return namespace or given["namespace"], name
 
@@ -92,8 +104,21 @@ async def _all(given: Mapping[str, Any], namespace: str) -> tuple[list[Json], st
             )
 
 
+def _of(namespace: str, hpas: list[Json]) -> list[Json]:
+    """Return the HPAs of the namespace, or all if it is empty."""
+    return [row for row in hpas if namespace in ("", row["metadata"]["namespace"])]
+
+
+def _objects(document: Any) -> list[Json]:
+    """Return the objects of a document; ``kubectl get -o yaml`` writes several as a List."""
+    items = document.get("items") if isinstance(document, dict) else None
+    return [
+        row for row in (items if isinstance(items, list) else [document]) if isinstance(row, dict)
+    ]
+
+
 def _in_file(path: Path, namespace: str) -> list[Json]:
-    """Return the HPAs of a file that are of the namespace, or of any if it is empty."""
+    """Return the HPAs of a file; one that names no namespace is of the given one."""
     try:
         documents = list(yaml.safe_load_all(path.read_text()))
     except OSError as error:
@@ -102,13 +127,10 @@ def _in_file(path: Path, namespace: str) -> list[Json]:
         said = " ".join(str(error).split())[:200]
         raise ClientError(f"{path} cannot be read as YAML: {said}") from None
     found = []
-    for row in documents:
-        if not isinstance(row, dict) or row.get("kind") != _KIND:
-            continue
-        meta = row.get("metadata")
+    for row in chain.from_iterable(map(_objects, documents)):
+        meta = row.get("metadata") if row.get("kind") == _KIND else None
         if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
             continue
         of = str(meta.get("namespace") or namespace or "default")
-        if namespace in ("", of):
-            found.append({**row, "metadata": {**meta, "namespace": of}})
+        found.append({**row, "metadata": {**meta, "namespace": of}})
     return found

@@ -27,7 +27,13 @@ class Instant(click.ParamType[float]):
             found = datetime.fromisoformat(str(value))
         except ValueError:
             self.fail(f"{value!r}: write a time such as 2026-09-21T14:00", param, ctx)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        seconds = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        if seconds < 0:
+            self.fail(f"{value!r} is before 1970", param, ctx)
+        return seconds
+
+
+INSTANT: Final = Instant()
 
 
 def input_options(function: F) -> F:
@@ -63,7 +69,7 @@ _OPTIONS: Final = joined(
     ),
     click.option(
         "--until",
-        type=Instant(),
+        type=INSTANT,
         metavar="INSTANT",
         help="End of what is read from the store, such as 2026-09-21T14:00, in UTC [now].",
     ),

@@ -26,7 +26,7 @@ from adapter.replay.headroompolicies import (
 )
 from adapter.replay.nodeworld import HeadroomPolicy, NodePhysics, NodeWorld
 from adapter.replay.outcome import GAP
-from adapter.replay.simulation import SimulatedWorld, pod_states, shown_value, values_of
+from adapter.replay.simulation import SimulatedWorld, checked, pod_states, shown_value, values_of
 from adapter.replay.syncs import RecordedSync
 
 _MINUTE: Final = 60
@@ -99,7 +99,7 @@ def study_nodes(
         gpus: of one pod.
 
     Raises:
-        ClientError: the pods request no GPU.
+        ClientError: the pods request no GPU, or the HPA comes to too many replicas.
     """
     if not gpus:
         raise ClientError(
@@ -140,7 +140,7 @@ class _ReplayedHpa:
         """See the port."""
         seen = self._seen(bound, pending, load)
         decision, self._state = decide(self._spec, self._state, seen, now, self._world.controller)
-        return decision.desired
+        return checked(decision.desired, self._spec)
 
     def wanted(self, bound: int, pending: int, load: float | None) -> tuple[int, float] | None:
         """See the port."""

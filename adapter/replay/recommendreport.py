@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adapter.client.access import Json
 from adapter.client.output import Screen, table
-from adapter.figures import age, count, decimal, plain
+from adapter.figures import age, count, decimal, number
 from adapter.hpa import HpaSpec
 from adapter.replay.judgement import a_day
 from adapter.replay.manifests import changed, written
@@ -118,12 +118,12 @@ class RecommendReport:
             seen = queue.evidence
             yield (
                 f"the pods show their queue: requests waited at {seen.waiting} of "
-                f"{count(seen.syncs, 'sync')}, and up to {plain(seen.level / 1000)} ran in each "
+                f"{count(seen.syncs, 'sync')}, and up to {number(seen.level / 1000)} ran in each "
                 "pod while none waited. Utilization says that a GPU works, and not how much work "
                 "waits, so scale on the requests that run"
             )
         else:
-            limit = plain(study.limit / 1000)
+            limit = number(study.limit / 1000)
             yield (
                 f"the limit is {limit} a pod, for at most {age(self.allowed)} a day; the present "
                 f"settings are above it for {age(a_day(now, now.outcome.over))} a day"
@@ -158,7 +158,7 @@ def _manifest(each: AdvisedHpa) -> Json | None:
 
 def _settings(spec: HpaSpec) -> str:
     metric = spec.metrics[0]
-    target = plain(metric.target.milli / 1000)
+    target = number(metric.target.milli / 1000)
     return f"{metric.name} {target}, {spec.min_replicas}-{spec.max_replicas}"
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from adapter.client.access import Json
 from adapter.client.output import Screen, table
-from adapter.figures import age, count, decimal, number, plain
+from adapter.figures import age, count, decimal, number
 from adapter.hpa import HpaSpec
 from adapter.replay.judgement import Judgement, verdict
 from adapter.replay.manifests import changed, written
@@ -178,7 +178,7 @@ class ReplayReport:
         study, spec = self.study, self.study.spec
         span = f"{_minute(study.start)} to {_minute(study.end)} UTC"
         yield f"HPA {spec.namespace}/{spec.name}: {span}, {count(study.syncs, 'sync')}"
-        target, limit = plain(study.metric.target.milli / 1000), plain(study.limit / 1000)
+        target, limit = number(study.metric.target.milli / 1000), number(study.limit / 1000)
         yield f"metric {study.metric.name}, target {target}; the limit is {limit} a pod"
 
     def _row(self, text: str, outcome: ReplayOutcome, said: str) -> ReportRow:

@@ -28,8 +28,6 @@ from adapter.replay.webpage import webpage
 from adapter.settings.recording import RecordingSettings
 
 _MOST_BYTES = RecordingSettings().max_bytes
-LONGEST = 86400.0
-"""Seconds that a node may take to boot, or to be removed."""
 
 
 @silent()
@@ -62,9 +60,6 @@ def _nodes(given: Mapping[str, Any]) -> NodeOptions | None:
     """Return the headroom to try; raises ClientError for nodes without any."""
     sizes = {"boot": "node_boot", "unneeded": "node_unneeded", "slots": "node_pods"}
     stated = {field: given[name] for field, name in sizes.items() if given[name] is not None}
-    for field in ("boot", "unneeded"):
-        if not 0 < stated.get(field, 1.0) <= LONGEST:
-            raise ClientError(f"--node-{field} must be above 0 and at most a day")
     if given["headroom"] is not None:
         return NodeOptions(given["headroom"], NodePhysics(**stated))
     if stated:

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from adapter.client.errors import ClientError
+from adapter.figures import number
 from adapter.hpa import ControllerOptions, HpaSpec, HpaState, Observation, PodState, Values, decide
 from adapter.replay.demand import RecordedDemand
 from adapter.replay.failures import BlindTime
 
+MOST_REPLICAS: Final = 10_000
+"""Of one HPA in a replay."""
 _NAMES: Final = 1 << 12
 
 
@@ -55,12 +59,15 @@ def simulate(
         world: what the settings do not change.
         start: replicas at the beginning.
         outage: when the HPA does not see the demand.
+
+    Raises:
+        ClientError: there are more replicas than :data:`MOST_REPLICAS`.
     """
     state = HpaState()
     shown: int | None = None
     among = 0
     """Pods that have this value for the HPA."""
-    pods = [float("-inf")] * start
+    pods = [float("-inf")] * checked(start, spec)
     """When each pod was asked for, the oldest first."""
     for demand in demands:
         now = demand.time
@@ -75,13 +82,25 @@ def simulate(
         among = min(among, ready)  # old values are of pods that had one before
         seen = Observation(len(pods), pod_states(ready, len(pods)), (values_of(shown, among),))
         decision, state = decide(spec, state, seen, now, world.controller)
-        change = decision.desired - len(pods)
+        change = checked(decision.desired, spec) - len(pods)
         if change >= 0:
             pods += [now] * change
         else:
             del pods[change:]  # the youngest, as the ReplicaSet controller prefers
         ready = min(ready, len(pods))
         yield Moment(now, len(pods), ready, load, demand.saturated)
+
+
+def checked(replicas: int, spec: HpaSpec) -> int:
+    """Return the replicas; raises ClientError if they are more than a replay can have."""
+    if replicas > MOST_REPLICAS:
+        target = number(spec.metrics[0].target.milli / 1000)
+        raise ClientError(
+            f"with target {target} and {spec.min_replicas} to {spec.max_replicas} replicas, HPA "
+            f"{spec.namespace}/{spec.name} has {replicas} replicas, and a replay has at most "
+            f"{MOST_REPLICAS}: give another target, minReplicas or maxReplicas"
+        )
+    return replicas
 
 
 def shown_value(load: int | None, world: SimulatedWorld) -> int | None:

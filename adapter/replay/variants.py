@@ -8,7 +8,7 @@ from itertools import product
 from typing import Final
 
 from adapter.client.errors import ClientError
-from adapter.figures import plain
+from adapter.figures import number
 from adapter.hpa import Behavior, HpaSpec
 
 MOST: Final = 200
@@ -93,9 +93,9 @@ def difference(made: HpaSpec, spec: HpaSpec, default: float) -> str:
     """Return what differs between two HPAs; ``default`` is the controller's own window."""
     parts = []
     if _target(made) != _target(spec):
-        parts.append(f"target {plain(_target(made) / 1000)}")
+        parts.append(f"target {number(_target(made) / 1000)}")
     if _window(made, default) != _window(spec, default):
-        parts.append(f"window {plain(_window(made, default))} s")
+        parts.append(f"window {number(_window(made, default))} s")
     if made.min_replicas != spec.min_replicas:
         parts.append(f"min {made.min_replicas}")
     if made.max_replicas != spec.max_replicas:

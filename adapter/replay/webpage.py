@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from adapter.figures import plain
+from adapter.figures import number
 from adapter.replay.headroomoption import FORECAST
 from adapter.replay.nodereport import NODE_HEADER, node_basis, node_rows
 from adapter.replay.plots import Line, Mark, over_time, scatter
@@ -137,8 +137,8 @@ def _plots(report: ReplayReport) -> Iterator[str]:
         Line("recorded", "recorded", _loads(study.recorded_moments)),
         *(Line(run.variant.text, style, _loads(run.moments)) for run, style in shown),
     ]
-    limit = plain(study.limit / 1000)
-    note = f"{study.metric.name}; dotted: the target, {plain(target)}; dashed: the limit, {limit}"
+    limit = number(study.limit / 1000)
+    note = f"{study.metric.name}; dotted: the target, {number(target)}; dashed: the limit, {limit}"
     yield _figure("Load of a pod", over_time("Load of a pod over time", loads, levels), loads, note)
     yield from _failure(report)
     if study.gpus:

@@ -128,7 +128,7 @@ def test_the_report_shows_the_failure_beside_each_row(folder: Path) -> None:
         ("node:10m", "'node:10m': write exporter, server or adapter, and a time, such as"),
         ("exporter:10", "'10': write a number and s, m, h or d, such as 10m"),
         ("exporter:0s", "'exporter:0s' takes no time: write exporter, server or adapter"),
-        ("exporter:10m@noon", "'noon' is not a time such as 2026-09-21T14:00Z"),
+        ("exporter:10m@noon", "'noon': write a time such as 2026-09-21T14:00"),
         ("exporter:10m@2020-01-01T00:00Z", "from 2020-01-01 00:00 on, and the recording is from"),
         ("exporter:9d", "and the recording is from 2026-09-21"),
     ],

@@ -156,12 +156,12 @@ def test_all_hpas_of_the_namespace_are_read_from_the_cluster(folder: Path, tmp_p
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("ml/none", (), "has no HorizontalPodAutoscaler ml/none: it has 2 of other names"),
+        ("ml/none", (), "has no HPA ml/none: it has ml/"),
         ("ml/llm", ("-n", "chat"), "ml/llm and -n chat name two namespaces: remove one"),
         ("", ("-n", "chat"), "there is no HPA in namespace chat"),
         ("ml/embed", (), "the recording has no sync of HPA ml/embed: check the name"),
         ("ml/llm", ("--from", "none.gma"), "none.gma cannot be read: No such file"),
-        ("ml/llm", ("--limit", "0"), "0.0 is not in the range x>0"),
+        ("ml/llm", ("--limit", "0"), "'0': give a number from 0.001"),
     ],
 )
 def test_a_failure_names_the_thing_and_the_fix(

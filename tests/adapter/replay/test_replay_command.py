@@ -91,11 +91,11 @@ def changed(**spec: Any) -> str:
         ("ml/llm", ("--from", "none.gma"), "", "none.gma cannot be read: No such file"),
         ("ml/llm", ("--from", "hpa.yaml"), "", "hpa.yaml is not a recording: give a file that"),
         ("ml/llm", ("-n", "chat"), "", "ml/llm and -n chat name two namespaces: remove one"),
-        ("ml/other", (), "", "hpa.yaml has no HorizontalPodAutoscaler ml/other: it has 1"),
+        ("ml/other", (), "", "hpa.yaml has no HPA ml/other: it has ml/llm"),
         ("ml/llm", ("--metric", "power"), "", "has no metric of type Pods that work is divided"),
         ("ml/llm", ("--min", "9", "--max", "3"), "", "minReplicas 9 is above maxReplicas 3"),
         ("ml/llm", ("-f", "bad.yaml"), "a: [", "bad.yaml cannot be read as YAML"),
-        ("ml/llm", ("-f", "bad.yaml"), "[]", "bad.yaml has no HorizontalPodAutoscaler ml/llm"),
+        ("ml/llm", ("-f", "bad.yaml"), "[]", "bad.yaml has no HPA ml/llm: it has no HPA"),
         ("ml/llm", ("-f", "bad.yaml"), changed(metrics=[]), "spec.metrics is empty"),
         ("ml/llm", ("-f", "bad.yaml"), changed(maxReplicas="x"), "spec.maxReplicas is 'x'"),
     ],
@@ -114,10 +114,10 @@ def test_a_failure_is_one_line_with_the_thing_and_the_fix(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--target", "60,x"), "'x': give numbers of at least 0.001, separated by commas"),
-        (("--min", "1.5"), "'1.5': give whole numbers of at least 1, separated by commas"),
+        (("--target", "60,x"), "'x': give numbers from 0.001 to 1000000000, separated by"),
+        (("--min", "1.5"), "'1.5': give whole numbers from 1 to 2147483647, separated"),
         (("--boot", "5"), "'5': write a number and s, m, h or d, such as 10m"),
-        (("--limit", "0"), "0.0 is not in the range x>0"),
+        (("--limit", "0"), "'0': give a number from 0.001"),
     ],
 )
 def test_a_wrong_option_is_named(folder: Path, arguments: tuple[str, ...], said: str) -> None:
