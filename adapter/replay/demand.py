@@ -7,9 +7,11 @@ what would have waited with other replicas does not follow from what did.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from adapter.client.errors import ClientError
 from adapter.hpa import HpaSpec
 from adapter.replay.syncs import RecordedSync
 
@@ -60,3 +62,25 @@ def demands(
         )
         found.append(RecordedDemand(sync.time, total, len(counted), full, sync.first))
     return found
+
+
+def require_demand(
+    spec: HpaSpec, syncs: Sequence[RecordedSync], work: Sequence[RecordedDemand]
+) -> None:
+    """Raise ClientError if the demand is known at no sync."""
+    if any(demand.total is not None for demand in work):
+        return
+    about = f"HPA {spec.namespace}/{spec.name} cannot be replayed:"
+    if not any(sync.pods for sync in syncs) and spec.target is not None:
+        raise ClientError(
+            f"{about} the recording has no pod of its target, {spec.target.kind} "
+            f"{spec.target.name}: check scaleTargetRef"
+        )
+    absent: Counter[str] = Counter()
+    for sync in syncs:
+        absent.update(sync.absent)
+    reasons = ", ".join(why for why, _ in absent.most_common(3)) or "all of them had ended"
+    raise ClientError(
+        f"{about} no pod of the recording has a value of {spec.metrics[0].name}: "
+        f"{reasons}; see docs/reasons.md"
+    )

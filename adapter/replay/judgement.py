@@ -58,9 +58,14 @@ def verdict(run: VariantRun, judgement: Judgement, allowed: float) -> str:
         return "recommended"
     if a_day(run, run.outcome.over) > allowed:
         return f"more than {age(allowed)} a day over the limit"
-    if run is judgement.best:
+    if run is judgement.best and not _unknown(run):
         return "cheapest within the limit"
     return ""
+
+
+def _unknown(run: VariantRun) -> bool:
+    """Return whether too much of the demand is unknown to judge a run."""
+    return run.outcome.unknown > _UNKNOWN * run.outcome.seconds
 
 
 def _saves(best: VariantRun, now: VariantRun) -> bool:
@@ -86,7 +91,9 @@ def _doubts(study: Study) -> list[str]:
             f"the replay of the present settings agrees with the controller at {share} of the "
             "syncs only: the manifest may differ from the HPA that was recorded"
         )
-    if now.unknown > _UNKNOWN * now.seconds:
+    if not study.gpus:
+        doubts.append("GPU-hours are not known: no pod of the recording requests a GPU")
+    if _unknown(study.runs[0]):
         doubts.append(
             f"the demand is unknown for {age(now.unknown)}: no pod had a value; `explain` says why"
         )

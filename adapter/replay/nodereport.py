@@ -48,10 +48,11 @@ def node_basis(study: NodeStudy) -> Iterator[str]:
             "forecast is the plan of nodepool without its limits on pods, GPUs and cost; it begins "
             "without a history, so its first 10 minutes add at least a share of the pods"
         )
-        if study.unknown:
-            yield (
-                f"the demand is unknown for {age(study.unknown)}: forecast orders nothing new then"
-            )
+    if study.unknown:
+        yield (
+            f"the demand is unknown for {age(study.unknown)}: the replicas are held then, and "
+            "forecast orders nothing new; what pods would have waited is not known"
+        )
     if study.recorded is None:
         yield "how long pods waited is not known: no pod of the recording has a node"
 

@@ -90,17 +90,19 @@ class RecommendReport:
         if chosen is None:
             keeps = "keep" if not reasons(each.found) else "-"
             over, changes = age(now.outcome.over), str(now.outcome.changes)
-            return (each.name, settings, keeps, self._hours(now), over, changes)
+            return (each.name, settings, keeps, self._hours(now, each.found), over, changes)
         return (
             each.name,
             settings,
             chosen.variant.text if each.found.queue is None else _of_queue(each.found),
-            f"{self._hours(now)} -> {self._hours(chosen)}",
+            f"{self._hours(now, each.found)} -> {self._hours(chosen, each.found)}",
             f"{age(now.outcome.over)} -> {age(chosen.outcome.over)}",
             f"{now.outcome.changes} -> {chosen.outcome.changes}",
         )
 
-    def _hours(self, run: VariantRun) -> str:
+    def _hours(self, run: VariantRun, found: HpaAdvice) -> str:
+        if not found.study.gpus:
+            return "?"
         return decimal(run.outcome.gpu_seconds / 3600, 1)
 
     def evidence(self, each: AdvisedHpa) -> Iterator[str]:

@@ -230,7 +230,10 @@ class ReplayReport:
             yield line
             yield saturated_text(study.queue)
         if now.unknown:
-            yield f"for {age(now.unknown)} no pod had a value: the replicas are held"
+            yield (
+                f"for {age(now.unknown)} no pod had a value: the replicas are held, and whether "
+                "that time is over the limit is not known"
+            )
         if study.absent:
             reasons = ", ".join(f"{why} {times}" for why, times in study.absent.most_common(5))
             yield f"pods without a value, by reason and summed over the syncs: {reasons}"

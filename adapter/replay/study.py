@@ -16,7 +16,7 @@ from adapter.hpa.podreplicas import Tolerances
 from adapter.recording.events import Losses, Recording
 from adapter.replay.agreement import Agreement, compare
 from adapter.replay.defects import Defects
-from adapter.replay.demand import RecordedDemand, demands
+from adapter.replay.demand import RecordedDemand, demands, require_demand
 from adapter.replay.divisible import Divisible, divisible
 from adapter.replay.failureoption import Failure
 from adapter.replay.failures import BlindTime, outage_of
@@ -155,6 +155,7 @@ class Trial:
         if scrutiny.servers and highest is not None:
             self._queue = queue_of(recording, self.spec, highest, period)
         self._work = work = demands(spec, syncs, self.index, highest)
+        require_demand(self.spec, syncs, work)
         note_syncs(syncs, work, period, self._defects)
         self._boot, self._boots = _boot(syncs, self.index, options.boot)
         self._limit = _limit(self.spec, self.kind, work, options)

@@ -168,17 +168,17 @@ class _Shifted:
 def test_a_workload_without_pods_is_named() -> None:
     class Empty(Day):
         def events(self) -> Iterator[Event]:
+            kept: list[Event] = []
             for event in super().events():
-                if isinstance(event, PodSeen) and event.time > START:
-                    continue
-                yield event
-                if isinstance(event, PodSeen):
-                    yield PodSeen(START + 5000, event.pod, gone=True)
+                if not isinstance(event, PodSeen):
+                    kept.append(event)
+                elif event.time == START:
+                    kept += [event, PodSeen(START + 5000, event.pod, gone=True)]
+            yield from sorted(kept, key=lambda event: event.time)
 
     day = Empty(lambda _: 100.0, syncs=40)
-    ordered = _Shifted(sorted(day.events(), key=lambda event: event.time), 0.0)
     options = StudyOptions(controller=replace(StudyOptions().controller, sync_period=PERIOD))
-    found = study(ordered, from_manifest(day.hpa), options)
+    found = study(day, from_manifest(day.hpa), options)
     none = [each for each in found.defects if each.reason == "no_pods"]
     assert [each.end for each in none] == [found.end]
     assert abs(none[0].start - START - 5000) <= PERIOD

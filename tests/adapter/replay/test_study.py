@@ -10,9 +10,13 @@ import pytest
 
 from adapter.catalog import Catalog
 from adapter.client.errors import ClientError
+from adapter.client.output import Screen
 from adapter.hpa import ControllerOptions, HpaSpec, from_manifest
 from adapter.replay.divisible import Divisible, divisible
 from adapter.replay.judgement import judge, verdict
+from adapter.replay.recommendation import HpaAdvice
+from adapter.replay.recommendreport import AdvisedHpa, RecommendReport
+from adapter.replay.report import ReplayReport
 from adapter.replay.study import Study, StudyOptions, study
 from adapter.replay.variants import Tried
 from tests.adapter.replay.day import METRIC, PERIOD, START, Day, manifest, waves
@@ -108,6 +112,36 @@ def test_a_silent_exporter_is_unknown_time_and_not_zero() -> None:
     assert found.agreement.equal == found.agreement.compared
     [doubt] = judge(found, 600.0).doubts
     assert doubt.startswith("the demand is unknown for 120m: no pod had a value")
+
+
+def test_without_any_value_nothing_is_replayed() -> None:
+    with pytest.raises(ClientError, match="has a value of DCGM_FI_DEV_GPU_UTIL: no_exporter_on"):
+        replayed(Day(waves, syncs=20, silent=(0.0, 10 * HOUR)))
+
+
+def test_a_target_without_pods_is_named() -> None:
+    hpa = manifest()
+    hpa["spec"]["scaleTargetRef"]["name"] = "other"
+    with pytest.raises(ClientError, match="no pod of its target, Deployment other: check scaleT"):
+        study(Day(waves, syncs=20), spec_of(hpa), StudyOptions(controller=CONTROLLER))
+
+
+def test_a_row_of_unknown_demand_is_not_called_the_cheapest() -> None:
+    found = replayed(Day(lambda _: 300.0, silent=(10 * HOUR, 12 * HOUR)))
+    judgement = judge(found, 86_400.0)
+    assert judgement.best is found.runs[0]
+    assert verdict(found.runs[0], judgement, 86_400.0) == ""
+    lines = list(ReplayReport(found, judgement, 86_400.0, None, manifest()).basis())
+    assert any("whether that time is over the limit is not known" in line for line in lines)
+
+
+def test_without_gpus_the_cost_is_not_known() -> None:
+    found = replace(replayed(Day(waves)), gpus=0.0)
+    judgement = judge(found, 600.0)
+    assert judgement.doubts == ("GPU-hours are not known: no pod of the recording requests a GPU",)
+    advised = AdvisedHpa(manifest(), HpaAdvice(found, judgement))
+    row = RecommendReport([advised], 600.0).lines(Screen())[1]
+    assert "  ?  " in row
 
 
 def test_another_manifest_disagrees() -> None:
