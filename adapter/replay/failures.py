@@ -94,7 +94,10 @@ def _sees(sync: RecordedSync, index: int) -> bool:
 
 
 def _steepest(work: Sequence[RecordedDemand], seconds: float) -> float:
-    """Return the time of a sync after which the demand rises most within the failure."""
+    """Return the time of a sync after which the demand rises most within the failure.
+
+    Of several, it is the last: a rise at the end of the failure would hardly show.
+    """
     best, rise = work[0].time, -1
     falling: deque[RecordedDemand] = deque()
     """Of the syncs within ``seconds`` after the present one, those that no later one exceeds."""
@@ -106,6 +109,6 @@ def _steepest(work: Sequence[RecordedDemand], seconds: float) -> float:
         while falling and (falling[-1].total or 0) <= each.total:
             falling.pop()
         falling.append(each)
-        if each.time + seconds <= work[-1].time and (falling[0].total or 0) - each.total >= rise:
+        if each.time + seconds <= work[-1].time and (falling[0].total or 0) - each.total > rise:
             best, rise = each.time, (falling[0].total or 0) - each.total
     return best

@@ -43,15 +43,18 @@ def node_basis(study: NodeStudy) -> Iterator[str]:
         f"the autoscaler looks at a pod that has waited for {age(physics.gpu_wait)}, or at once "
         "if headroom does not fit either; GPU-hours count from the order of a node to its removal"
     )
-    if any(run.tried.kind == FORECAST for run in study.runs):
+    forecast = any(run.tried.kind == FORECAST for run in study.runs)
+    if forecast:
         yield (
             "forecast is the plan of nodepool without its limits on pods, GPUs and cost; it begins "
             "without a history, so its first 10 minutes add at least a share of the pods"
         )
+    if study.unknown and forecast:
+        yield "forecast orders nothing new while the demand is unknown"
     if study.unknown:
         yield (
-            f"the demand is unknown for {age(study.unknown)}: the replicas are held then, and "
-            "forecast orders nothing new; what pods would have waited is not known"
+            f"the demand is unknown for {age(study.unknown)}: the replicas are held then, and what "
+            "pods would have waited is not known"
         )
     if study.recorded is None:
         yield "how long pods waited is not known: no pod of the recording has a node"

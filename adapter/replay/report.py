@@ -215,7 +215,8 @@ class ReplayReport:
             f"{count(agreement.compared, 'sync')}{edges if agreement.edges else ''}"
         )
         for row in agreement.differences[:3]:
-            yield f"- at {_second(row.time)}: {row.ours}, the controller {row.theirs}"
+            at = f"{datetime.fromtimestamp(row.time, UTC):%F %T}"
+            yield f"- at {at}: {row.ours}, the controller {row.theirs}"
         if study.boots:
             pods = count(study.boots, "pod")
             yield f"a new pod has a value after {age(study.boot)}, the median of {pods}"
@@ -248,7 +249,9 @@ class ReplayReport:
         outage = self.study.outage
         if outage is None:
             return
+        day = f"{datetime.fromtimestamp(outage.start, UTC):%F}"
         start, blind, end = map(_second, outage)
+        start = f"{day} {start}"
         if outage.start == outage.end:
             yield f"the failure at {start} changes no value that the HPA sees"
         elif outage.blind >= outage.end:

@@ -6,6 +6,7 @@ The file contains no script and refers to nothing outside of itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from html import escape
 from typing import Final
 
@@ -168,7 +169,9 @@ def _failure(report: ReplayReport) -> Iterator[str]:
         line("now", "now", now.moments),
         line(f"now, {FAILED}", "failed", now.failed.moments),
     ]
-    yield _figure("Replicas around the failure", over_time("Replicas", lines), lines)
+    start, end = (f"{datetime.fromtimestamp(at, UTC):%F %T}" for at in (outage.start, outage.end))
+    note = f"the failure is from {start} to {end} UTC, until the HPA sees values again"
+    yield _figure("Replicas around the failure", over_time("Replicas", lines), lines, note)
 
 
 def _loads(moments: Sequence[Moment]) -> list[tuple[float, float | None]]:

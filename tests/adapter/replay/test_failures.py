@@ -90,6 +90,20 @@ def test_the_worst_time_is_chosen_without_one() -> None:
     assert 2400 <= begun <= 3600
 
 
+def test_without_a_time_the_failure_begins_at_a_step() -> None:
+    step = Day(
+        lambda second: 120.0 if second < 7200 else 180.0,
+        syncs=240,
+        period=PERIOD,
+        hpa=HPA,
+        settings={"values": VALUES},
+        start=4,
+    )
+    found = replayed(Failure("adapter", 1800), step)
+    assert found.outage is not None
+    assert found.outage.start - START == 7200 - PERIOD
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("failures")
@@ -110,10 +124,12 @@ def test_the_report_shows_the_failure_beside_each_row(folder: Path) -> None:
     rows = [line for line in done.output.splitlines() if line.startswith("  with the failure")]
     assert len(rows) == 2
     assert "fewer" in rows[0]
+    assert "the failure at 2026-09-2" in done.output
     assert "the HPA sees old values until" in done.output
     html = page.read_text()
     assert html.count("<td>  with the failure</td>") == 2
     assert "Replicas around the failure" in html
+    assert "<p>the failure is from 2026-09-2" in html
     found = json.loads(replay(folder, "--fail", "exporter:30m", "-o", "json").output)
     assert found["failure"]["start"] < found["failure"]["noValueFrom"] < found["failure"]["end"]
     failed = found["variants"][0]["withFailure"]
