@@ -103,8 +103,8 @@ def study_nodes(
     """
     if not gpus:
         raise ClientError(
-            "--headroom needs pods that request GPUs, and no pod of the recording does: leave it "
-            "out"
+            "--headroom needs pods that request GPUs as a resource, such as nvidia.com/gpu, and no "
+            "pod of the recording does: leave it out"
         )
     whole = round(gpus)
     runs = [

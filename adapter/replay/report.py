@@ -226,7 +226,10 @@ class ReplayReport:
                 f"{age(study.boot)}; --boot sets it"
             )
         if not study.gpus:
-            yield "GPU-hours are not known: no pod of the recording requests a GPU"
+            yield (
+                "GPU-hours are not known: no pod of the recording requests GPUs as a resource, "
+                "such as nvidia.com/gpu"
+            )
         for line in study.saturated.lines():
             yield line
             yield saturated_text(study.queue)

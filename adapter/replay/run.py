@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ _MOST_BYTES = RecordingSettings().max_bytes
 def run(given: Mapping[str, Any]) -> int:
     """Replay and print; return the exit status."""
     try:
+        _check_page(given)
         report = _report(given)
         if given["html"] is not None:
             write(given["html"], webpage(report))
@@ -46,6 +48,18 @@ def run(given: Mapping[str, Any]) -> int:
     screen = screen_of()
     click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
     return FINE
+
+
+def _check_page(given: Mapping[str, Any]) -> None:
+    """Raise ClientError, before the replay, if ``--html`` names what it must not write."""
+    path: Path | None = given["html"]
+    if path is None:
+        return
+    others = (given["source"], given["filename"], given["record"])
+    if realpath(path) in {realpath(other) for other in others if other is not None}:
+        raise ClientError(f"--html would overwrite {path}: name another file")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ClientError(f"{path} cannot be written: name a file in a folder that exists")
 
 
 def write(path: Path, text: str) -> None:

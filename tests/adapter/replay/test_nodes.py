@@ -166,7 +166,7 @@ def test_no_run_has_negative_figures(loads: list[int], slots: int) -> None:
 
 
 def test_pods_without_gpus_have_no_nodes() -> None:
-    with pytest.raises(ClientError, match="--headroom needs pods that request GPUs"):
+    with pytest.raises(ClientError, match="--headroom needs pods that request GPUs as"):
         tried(NOTHING, gpus=0.0)
 
 

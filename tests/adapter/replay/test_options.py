@@ -56,6 +56,22 @@ def test_a_failure_longer_than_the_recording_has_its_own_fix(folder: Path) -> No
     assert "UTC: give a shorter time" in replay(folder, "--fail", "exporter:1d").output
 
 
+def test_a_page_that_cannot_be_written_is_named_first(folder: Path) -> None:
+    for path in (folder, folder / "none" / "report.html"):
+        ended = replay(folder, "--html", str(path), name="ml/none")
+        assert ended.code == 2
+        assert f"{path} cannot be written: name a file in a folder that exists" in ended.output
+
+
+@pytest.mark.parametrize("name", ["day.gma", "hpa.yaml"])
+def test_a_page_never_overwrites_what_is_read(folder: Path, name: str) -> None:
+    before = (folder / name).read_bytes()
+    ended = replay(folder, "--html", str(folder / ".." / folder.name / name))
+    assert ended.code == 2
+    assert "would overwrite" in ended.output
+    assert (folder / name).read_bytes() == before
+
+
 def test_rows_state_their_targets_exactly(folder: Path) -> None:
     found = json.loads(replay(folder, "--target", "45.4,45.04", "-o", "json").output)
     assert [row["settings"] for row in found["variants"]] == ["now", "target 45.4", "target 45.04"]

@@ -156,4 +156,4 @@ def test_a_page_that_cannot_be_written_is_one_line(folder: Path, tmp_path: Path)
     done = replay(folder, "--html", str(tmp_path / "none" / "report.html"))
     assert done.code == 2
     (line,) = done.output.splitlines()
-    assert line.endswith("none/report.html cannot be written: No such file or directory")
+    assert line.endswith("none/report.html cannot be written: name a file in a folder that exists")
