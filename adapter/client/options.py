@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import click
 
+from adapter.client.amount import Amount
 from adapter.figures import age
 from apiservice.runtime.nearest import nearest
 
@@ -115,7 +116,7 @@ def interval_option(text: str) -> Callable[[F], F]:
     """Return the option ``--interval``; this text says between which looks."""
     return click.option(
         "--interval",
-        type=click.FloatRange(1, 3600),
+        type=Amount(1, 3600),
         default=5.0,
         show_default=True,
         metavar="SECONDS",

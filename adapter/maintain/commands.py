@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
+from adapter.client.amount import Amount
 from adapter.client.options import NearestChoice
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ _COMMON = (
     ),
     click.option(
         "--wait",
-        type=click.FloatRange(0),
+        type=Amount(0),
         default=60.0,
         show_default=True,
         metavar="SECONDS",
@@ -113,21 +114,21 @@ def maintain() -> None:
 )
 @click.option(
     "--valid-days",
-    type=click.FloatRange(1, 825),
+    type=Amount(1, 825),
     default=90.0,
     show_default=True,
     help="Validity of a certificate in days; it is renewed when a third of it is left.",
 )
 @click.option(
     "--ca-valid-days",
-    type=click.FloatRange(2, 7300),
+    type=Amount(2, 7300),
     default=365.0,
     show_default=True,
     help="Validity of a CA in days, at least twice --valid-days.",
 )
 @click.option(
     "--settle",
-    type=click.FloatRange(0),
+    type=Amount(0),
     default=1800.0,
     show_default=True,
     metavar="SECONDS",

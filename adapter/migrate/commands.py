@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from adapter.client.amount import Amount
 from adapter.client.options import CONTEXT, KUBECONFIG, NearestChoice, joined
 from adapter.migrate.options import RELEASE, MigrateOptions, UsageProblem
 
@@ -63,7 +64,7 @@ def migrate() -> None:
 )
 @click.option(
     "--tolerance",
-    type=click.FloatRange(0, 100),
+    type=Amount(0, 100),
     default=10.0,
     show_default=True,
     metavar="PERCENT",

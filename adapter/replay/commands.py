@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import click
 
+from adapter.client.amount import MOST, Amount
 from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT, Duration
 from adapter.replay.failureoption import FailureType
 from adapter.replay.headroomoption import LONGEST, HeadroomType
 from adapter.replay.inputoptions import input_options
-from adapter.replay.numberoptions import MOST, Amount, Numbers
+from adapter.replay.numberoptions import Numbers
 from adapter.replay.recordcommand import record
 
 _MOST_REPLICAS: Final = 2**31 - 1

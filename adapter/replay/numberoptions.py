@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import click
-
-MOST: Final = 1e9
-"""The highest amount."""
 
 
 class Numbers(click.ParamType[tuple[float, ...]]):
@@ -43,24 +40,3 @@ class Numbers(click.ParamType[tuple[float, ...]]):
                 )
             found.append(number)
         return tuple(found)
-
-
-class Amount(click.ParamType[float]):
-    """One number, such as ``2.5``."""
-
-    name = "amount"
-
-    def __init__(self, *, least: float) -> None:
-        self._least = least
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number."""
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not self._least <= number <= MOST:
-            self.fail(f"{value!r}: give a number from {self._least:g} to {MOST:g}", param, ctx)
-        return number
