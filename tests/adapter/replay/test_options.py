@@ -27,11 +27,11 @@ def replay(folder: Path, *arguments: str, name: str = "ml/llm", file: str = "hpa
 
 
 WRONG = {
-    "--limit nan": "'nan': give a number from 0.001 to 1e+09",
-    "--limit inf": "'inf': give a number from 0.001 to 1e+09",
+    "--limit nan": "'nan': give a number from 0.001 to 1000000000",
+    "--limit inf": "'inf': give a number from 0.001 to 1000000000",
     "--limit 0": "'0': give a number from 0.001",
-    "--gpu-hour nan": "'nan': give a number from 0 to 1e+09",
-    "--gpu-hour 1e308": "'1e308': give a number from 0 to 1e+09",
+    "--gpu-hour nan": "'nan': give a number from 0 to 1000000000",
+    "--gpu-hour 1e308": "'1e308': give a number from 0 to 1000000000",
     "--gpu-hour -1": "'-1': give a number from 0",
     "--sync-period 0s": "'0s': give a time from 1s to 60m",
     "--sync-period 2h": "'2h': give a time from 1s to 60m",
