@@ -285,5 +285,7 @@ class NodeContexts:
 def nodes_of(exporter: ExporterState, cluster: ClusterContext) -> frozenset[str]:
     """Return the nodes whose devices an exporter reports."""
     return frozenset(
-        cluster.of_series(series) for series in exporter.all_series.values() if not series.serves
+        cluster.of_series(series)
+        for series in exporter.outline.all_series.values()
+        if not series.serves
     ) - {""}

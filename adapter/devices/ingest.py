@@ -24,7 +24,7 @@ from adapter.devices.pageplan import plan_of, renewed
 from adapter.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
-from adapter.devices.state import ExporterState, still_reported
+from adapter.devices.state import Contents, ExporterState, still_reported
 from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps
 
@@ -63,7 +63,8 @@ def absorb(
     yield from reader.read()
     made = _SeriesMaker(before, result, catalog, options, reader, cluster, _boards(reader.by_key))
     past = superseded(reader.by_key)
-    reported = still_reported(before, reader.reported, result.received, options.oldest)
+    earlier_fields = before.reported if before else {}
+    reported = still_reported(earlier_fields, reader.reported, result.received, options.oldest)
     names, held = frozenset(reported), holders(reader.by_key.keys() - past)
     earlier = before.all_series if before else {}
     counts = yield from accounted(reader.by_key, earlier, rejects, options.oldest)
@@ -91,10 +92,8 @@ def absorb(
         origin=result.origin,
         received=result.received,
         pod=reader.pod,
-        all_series=standing | all_series,
-        reported=reported,
+        contents=Contents(standing | all_series, reported, idle),
         scale=reader.scale,
-        idle=idle,
         beliefs=reader.beliefs,
         disowned=reader.disowned,
         plan=plan,

@@ -28,7 +28,7 @@ from adapter.devices.reader import DEVICES, PageReader
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import may_name_target
 from adapter.devices.series import DeviceSeries, SeriesKey
-from adapter.devices.state import ExporterState, Identity, still_reported
+from adapter.devices.state import Contents, ExporterState, Identity, still_reported
 from adapter.devices.tenantlabels import stands
 from adapter.devices.validity import LEAST_SENTINEL, SENTINELS, Invalid, complaint
 from adapter.exposition.pagelayout import LayoutSamples, PageLayout
@@ -77,7 +77,7 @@ class _Numbers:
 _numbers = lru_cache(maxsize=_PAGE_FIELDS)(_Numbers)
 
 
-class _Row:
+class Row:
     """Where the numbers of one device series are on a page. Equal rows share one."""
 
     __slots__ = ("places", "spellings")
@@ -87,11 +87,11 @@ class _Row:
         self.spellings = spellings
 
 
-_row = lru_cache(maxsize=_PAGE_FIELDS * 16)(_Row)
+_row = lru_cache(maxsize=_PAGE_FIELDS * 16)(Row)
 
 
 @lru_cache(maxsize=_PAGE_FIELDS * 16)
-def _in_order(row: _Row, layout: Layout) -> Callable[[Sequence[float]], tuple[float, ...]] | None:
+def columns_of(row: Row, layout: Layout) -> Callable[[Sequence[float]], tuple[float, ...]] | None:
     """Return what picks a row of the layout from a page's numbers; None if a field lacks either."""
     place_of = dict(zip(row.spellings, row.places, strict=True))
     if len(place_of) < 2 or len(place_of) != layout.width:
@@ -107,7 +107,7 @@ class PagePlan:
 
     layout: PageLayout
     numbers: _Numbers
-    rows: Mapping[SeriesKey, tuple[Identity, _Row]]
+    rows: Mapping[SeriesKey, tuple[Identity, Row]]
     reported: frozenset[str]
     """Fields for which whole devices have samples."""
     left_out: Mapping[str, int]
@@ -216,7 +216,7 @@ def renewed(
     if invalid:
         _count(plan, invalid, values, received, rejects)
     converted = list(map(mul, values, plan.numbers.factors))
-    reported = still_reported(before, plan.reported, received, options.oldest)
+    reported = still_reported(before.reported, plan.reported, received, options.oldest)
     names = frozenset(reported)
     location = Location(result, before.pod, cluster)
     all_series: dict[SeriesKey, DeviceSeries] = {}
@@ -245,10 +245,8 @@ def renewed(
         origin=before.origin,
         received=received,
         pod=before.pod,
-        all_series=all_series,
-        reported=reported,
+        contents=Contents(all_series, reported, idle),
         scale=before.scale,
-        idle=idle,
         beliefs=before.beliefs,
         disowned=before.disowned,
         plan=plan,
@@ -257,7 +255,7 @@ def renewed(
 
 def _history(
     earlier: History,
-    row: _Row,
+    row: Row,
     values: Sequence[float],
     invalid: Iterable[int],
     time: float,
@@ -266,7 +264,7 @@ def _history(
 ) -> History:
     window = catalog.span(earlier.layout, options.window, options.oldest)
     if not invalid:
-        picked = _in_order(row, earlier.layout)
+        picked = columns_of(row, earlier.layout)
         if picked is not None:
             return earlier.with_row(time, picked(values), window)
     places = zip(row.spellings, row.places, strict=True)

@@ -13,7 +13,9 @@ not measured at the same instant.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from math import inf, nextafter
 from typing import Final, NamedTuple
 
 from adapter.catalog import ENGINE, POWER, UTIL
@@ -160,6 +162,62 @@ def _beyond_suspicion(history: History, at: Circumstances) -> bool:
     return util < _BUSY or row[columns.power] > _AT_IDLE * at.idle.low
 
 
+class Bound(NamedTuple):
+    """What a number of the next page must be."""
+
+    column: int
+    """Of the device's history."""
+    above: float
+    """The number is greater than this one."""
+    most: float
+    """The number is at most this one."""
+
+
+def lasts(verdict: Verdict, layout: Layout) -> bool:
+    """Return whether the verdict stays the same while no field shows work.
+
+    It does for a device that was idle over the whole window. Its power alone could show work if
+    nothing else of it did.
+    """
+    kinds = verdict.since.keys() - {(POWER, IDLE)}
+    alone = UTIL not in layout.of_field and POWER in layout.of_field
+    return kinds == {(DEVICE, IDLE)} and not verdict.doubts and not alone
+
+
+@lru_cache(maxsize=512)
+def resting_bounds(layout: Layout) -> tuple[Bound, ...]:
+    """Return bounds within which numbers leave a verdict that :func:`lasts` as it is."""
+    fields = layout.of_field
+    limits = _at_rest(name for name in fields if name.startswith(PROFILING)) | {UTIL: 0.0}
+    return tuple(
+        Bound(column, -inf, limit)
+        for name, limit in limits.items()
+        for column in fields.get(name, ())
+    )
+
+
+@lru_cache(maxsize=512)
+def working_bounds(layout: Layout) -> tuple[Bound, ...]:
+    """Return bounds within which numbers show work, so that no field can be doubted.
+
+    They are narrower than the rules of :class:`_Case`: numbers outside show nothing.
+    """
+    columns = _columns(layout)
+    if columns is None:
+        compared = any(name in layout.of_field for name in (UTIL, *ENGINES, DRAM))
+        return (Bound(0, inf, inf),) if compared else ()
+    busy = () if columns.util is None else (Bound(columns.util, 0.0, inf),)
+    if columns.counters or columns.power is None:
+        return *busy, *(Bound(column, _REST, inf) for column in columns.counters)
+    return tuple(Bound(bound.column, 0.0, nextafter(_BUSY, 0.0)) for bound in busy)
+
+
+def _at_rest(counters: Iterable[str]) -> dict[str, float]:
+    """Return field -> the highest number that does not show work."""
+    rest = {name: _REST for name in counters if "PCIE" not in name}
+    return rest | {COPY: 100 * _REST} | dict.fromkeys(_CODECS, 0.0)
+
+
 class _Case:
     """Compares the fields of one device."""
 
@@ -227,9 +285,8 @@ class _Case:
     @property
     def _at_rest(self) -> bool:
         """Return whether no reported field shows work."""
-        rest = {name: _REST for name in self._counters if "PCIE" not in name}
-        rest |= {COPY: 100 * _REST} | dict.fromkeys(_CODECS, 0.0)
-        return not any(self._window[name].high > limit for name, limit in rest.items())
+        limits = _at_rest(self._counters)
+        return not any(self._window[name].high > limit for name, limit in limits.items())
 
     @property
     def _idle(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Assignment, Mismatch
@@ -61,29 +61,16 @@ class Belief(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExporterState:
-    """The state of one origin after a scrape result. Immutable except for the cache ``answers``."""
+class Contents:
+    """The device series of an exporter, and what the same pages show. Immutable."""
 
-    origin: str
-    received: float
-    pod: PodRef | None
-    """The exporter's own pod, if known."""
     all_series: Mapping[SeriesKey, DeviceSeries]
     reported: Mapping[str, float]
     """Field -> epoch seconds of the last sample of a whole device."""
-    scale: RatioScale
     idle: IdlePower
-    """The power that its devices draw when idle. Each state has its own object."""
-    beliefs: Mapping[int, Belief]
-    """Address of a label set of the last result (plus a salt for servers) -> what it names."""
-    disowned: Mapping[PodRef, Mismatch]
-    """Pods that samples of the last result appear to name for devices, and the mismatch."""
-    plan: PagePlan | None = None
-    """Where the numbers of the next page go, if only they differ."""
+    """The power that its devices draw when idle. Each object has its own."""
     pods: Mapping[PodRef, tuple[DeviceSeries, ...]] = field(init=False)
     devices: Mapping[str, tuple[DeviceSeries, ...]] = field(init=False)
-    answers: dict[object, object] = field(init=False, default_factory=dict)
-    """Cache of what readers computed from these device series; discarded with the state."""
 
     def __post_init__(self) -> None:
         pods: dict[PodRef, list[DeviceSeries]] = {}
@@ -96,16 +83,145 @@ class ExporterState:
         object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
 
 
+class DeferredPages(Protocol):
+    """Pages whose numbers are not yet in the device series."""
+
+    def __len__(self) -> int: ...
+
+    def contents(self, before: Contents) -> Contents:
+        """Return the contents after these pages."""
+
+
+class ExporterState:
+    """The state of one origin after a scrape result.
+
+    Immutable to its readers: it computes its device series when somebody first reads them, and
+    caches ``answers``.
+    """
+
+    __slots__ = (
+        *("_contents", "_deferred", "answers", "beliefs", "disowned"),
+        *("origin", "plan", "pod", "received", "scale"),
+    )
+
+    def __init__(
+        self,
+        *,
+        origin: str,
+        received: float,
+        pod: PodRef | None,
+        contents: Contents,
+        scale: RatioScale,
+        beliefs: Mapping[int, Belief],
+        disowned: Mapping[PodRef, Mismatch],
+        plan: PagePlan | None = None,
+        deferred: DeferredPages | None = None,
+    ) -> None:
+        self.origin = origin
+        self.received = received
+        """Epoch seconds."""
+        self.pod = pod
+        """The exporter's own pod, if known."""
+        self.scale = scale
+        self.beliefs = beliefs
+        """Address of a label set of the last result (plus a salt for servers) -> what it names."""
+        self.disowned = disowned
+        """Pods that samples of the last result appear to name for devices, and the mismatch."""
+        self.plan = plan
+        """Where the numbers of the next page go, if only they differ."""
+        self.answers: dict[object, object] = {}
+        """Cache of what readers computed from these device series; discarded with the state."""
+        self._contents = contents
+        self._deferred = deferred
+
+    @property
+    def contents(self) -> Contents:
+        """The device series, with the numbers of all pages."""
+        if self._deferred is not None:
+            self._contents, self._deferred = self._deferred.contents(self._contents), None
+        return self._contents
+
+    @property
+    def deferred(self) -> DeferredPages | None:
+        """The pages that :attr:`outline` does not contain; None if there are none."""
+        return self._deferred
+
+    @property
+    def outline(self) -> Contents:
+        """The same device series, pods and devices as in ``contents``, with older numbers.
+
+        It costs nothing, and suffices for questions such as who has which device.
+        """
+        return self._contents
+
+    @property
+    def all_series(self) -> Mapping[SeriesKey, DeviceSeries]:
+        """Every device series."""
+        return self.contents.all_series
+
+    @property
+    def reported(self) -> Mapping[str, float]:
+        """See :class:`Contents`."""
+        return self.contents.reported
+
+    @property
+    def idle(self) -> IdlePower:
+        """See :class:`Contents`."""
+        return self.contents.idle
+
+    @property
+    def pods(self) -> Mapping[PodRef, tuple[DeviceSeries, ...]]:
+        """Pod -> the device series that name it."""
+        return self.contents.pods
+
+    @property
+    def devices(self) -> Mapping[str, tuple[DeviceSeries, ...]]:
+        """Device id -> its device series."""
+        return self.contents.devices
+
+    def after(self, received: float, deferred: DeferredPages) -> ExporterState:
+        """Return the state after one more page, whose numbers are taken in when they are read.
+
+        Args:
+            received: epoch seconds of the page.
+            deferred: all pages that ``outline`` does not contain, this one too.
+        """
+        return self._with(received, self._contents, deferred)
+
+    def replaced(self, received: float, contents: Contents) -> ExporterState:
+        """Return the state after one more page, with new contents.
+
+        Args:
+            received: epoch seconds of the page.
+        """
+        return self._with(received, contents, None)
+
+    def _with(
+        self, received: float, contents: Contents, deferred: DeferredPages | None
+    ) -> ExporterState:
+        return ExporterState(
+            origin=self.origin,
+            received=received,
+            pod=self.pod,
+            contents=contents,
+            scale=self.scale,
+            beliefs=self.beliefs,
+            disowned=self.disowned,
+            plan=self.plan,
+            deferred=deferred,
+        )
+
+
 def still_reported(
-    before: ExporterState | None, now: Iterable[str], received: float, oldest: float
+    earlier: Mapping[str, float], now: Iterable[str], received: float, oldest: float
 ) -> dict[str, float]:
     """Return the fields that an exporter has written within the age limit -> when last.
 
     Args:
+        earlier: the same at the scrape result before.
         now: the fields of the scrape result that was received at ``received`` (epoch seconds).
         oldest: the age limit in seconds.
     """
-    earlier = before.reported if before else {}
     since = received - oldest
     recent = {name: t for name, t in earlier.items() if since < t <= received}
     return recent | dict.fromkeys(now, received)

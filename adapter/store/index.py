@@ -26,6 +26,10 @@ class OriginIndex(Generic[K]):
         """Return the origins that report ``key``."""
         return self._origins.get(key, ())
 
+    def contested(self, keys: Collection[K]) -> bool:
+        """Return whether several origins report one of ``keys``."""
+        return bool(self._contested) and not self._contested.keys().isdisjoint(keys)
+
     def move(self, origin: str, before: Collection[K], after: Collection[K]) -> None:
         """Replace the keys of ``origin``: from those in ``before`` to those in ``after``."""
         gone = [key for key in before if key not in after]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from adapter.attribution.census import attributions
 from adapter.attribution.holdings import Holding
@@ -37,7 +37,7 @@ from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
-from adapter.devices.series import DeviceSeries
+from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import ExporterState
 from adapter.store.alldevices import idle_devices, rival_assignments
 from adapter.store.answercache import (
@@ -56,6 +56,23 @@ _SERVING: Final = "serving"
 _SERVES: Final = attrgetter("serves")
 _SERIES: Final = 64
 """Device series that one step processes."""
+
+
+class _Placed(NamedTuple):
+    """A device series on a node, whose numbers are taken in when they are read."""
+
+    exporter: ExporterState
+    key: SeriesKey
+
+    @property
+    def outline(self) -> DeviceSeries:
+        """The device series with older numbers."""
+        return self.exporter.outline.all_series[self.key]
+
+    @property
+    def series(self) -> DeviceSeries:
+        """The device series."""
+        return self.exporter.all_series[self.key]
 
 
 class Snapshot:
@@ -89,7 +106,7 @@ class Snapshot:
         self._pages = pages
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
-        self._nodes: Mapping[str, Sequence[DeviceSeries]] | None = None
+        self._nodes: Mapping[str, Sequence[_Placed]] | None = None
         self._none_of: Mapping[PodRef, Mismatch] | None = None
 
     def pod(
@@ -139,7 +156,7 @@ class Snapshot:
         cached = self._own.get(key)
         if isinstance(cached, CachedAnswer) and cached.holds(None, now, self._cluster):
             return cached.value
-        all_series = self._by_node().get(node, ())
+        all_series = [placed.series for placed in self._by_node().get(node, ())]
         question = Question(found, selector, self._options, now)
         value = node_value(all_series, question, self._contexts.node(node))
         if isinstance(value, Absence) and value.reason == NO_EXPORTER:
@@ -191,7 +208,7 @@ class Snapshot:
             known = exporter.answers.get(_SERVING)
             if not isinstance(known, tuple):
                 known = tuple(
-                    ref for ref, its in exporter.pods.items() if any(t.serves for t in its)
+                    ref for ref, its in exporter.outline.pods.items() if any(t.serves for t in its)
                 )
                 exporter.answers[_SERVING] = known
             found.update(known)
@@ -204,11 +221,12 @@ class Snapshot:
         fast."""
         if self._nodes is not None:
             return
-        nodes: dict[str, list[DeviceSeries]] = {}
+        nodes: dict[str, list[_Placed]] = {}
         for exporter in self._exporters.values():
-            for number, series in enumerate(exporter.all_series.values()):
+            for number, (key, series) in enumerate(exporter.outline.all_series.items()):
                 if not series.serves:
-                    nodes.setdefault(self._cluster.of_series(series), []).append(series)
+                    node = self._cluster.of_series(series)
+                    nodes.setdefault(node, []).append(_Placed(exporter, key))
                 if number % _SERIES == 0:
                     yield
         nodes.pop("", None)
@@ -218,7 +236,7 @@ class Snapshot:
     def exporters(self) -> int:
         """The number of origins that report devices."""
         return sum(
-            any(not series.serves for series in exporter.all_series.values())
+            any(not series.serves for series in exporter.outline.all_series.values())
             for exporter in self._exporters.values()
         )
 
@@ -228,7 +246,7 @@ class Snapshot:
 
     def namespaces_on(self, node: str) -> Collection[str]:
         """Return the namespaces of the pods that samples of the node's devices name."""
-        assignments = (series.assignment for series in self._by_node().get(node, ()))
+        assignments = (placed.outline.assignment for placed in self._by_node().get(node, ()))
         return {assignment.pod.namespace for assignment in assignments if assignment is not None}
 
     def attributions(
@@ -241,7 +259,7 @@ class Snapshot:
         """
         plain, others = 0, []
         for origin, exporter in self._exporters.items():
-            if origin in exclusive and self._contested.keys().isdisjoint(exporter.devices):
+            if origin in exclusive and self._contested.keys().isdisjoint(exporter.outline.devices):
                 plain += exclusive[origin]
             else:
                 others.append(exporter)
@@ -267,7 +285,7 @@ class Snapshot:
         if not self._contexts.rests_on(pod, origins[0]) and not self._about_servers(metric):
             return self._own
         exporter = self._exporters[origins[0]]
-        mine = exporter.pods[pod.ref]
+        mine = exporter.outline.pods[pod.ref]
         if self._contested and any(series.device.id in self._contested for series in mine):
             return self._own
         return exporter.answers
@@ -276,7 +294,7 @@ class Snapshot:
         """Return the maximum size of a cache."""
         if memory is self._own:
             return snapshot_limit(len(self._holders))
-        return exporter_limit(len(self._exporters[origins[0]].pods))
+        return exporter_limit(len(self._exporters[origins[0]].outline.pods))
 
     def _speaking(self, ref: PodRef, origins: tuple[str, ...], metric: str) -> tuple[str, ...]:
         """Return the origins that report what the metric is about: the pod's devices or its server.
@@ -288,7 +306,7 @@ class Snapshot:
         speaking = tuple(
             origin
             for origin in origins
-            if any(series.serves is server for series in exporters[origin].pods[ref])
+            if any(series.serves is server for series in exporters[origin].outline.pods[ref])
         )
         # If no exporter reports its devices, its server may.
         return speaking if speaking or server else origins
@@ -344,6 +362,6 @@ class Snapshot:
         context, stamp = self._contexts.pod(pod, all_series)
         return pod_value(all_series, pod, question, rivals, context), stamp
 
-    def _by_node(self) -> Mapping[str, Sequence[DeviceSeries]]:
+    def _by_node(self) -> Mapping[str, Sequence[_Placed]]:
         at_once(self.survey())
         return self._nodes or {}

@@ -27,6 +27,7 @@ from adapter.devices.rejects import Rejects
 from adapter.devices.state import ExporterState
 from adapter.exposition.limits import OVER_BUDGET
 from adapter.exposition.samples import ScrapeResult
+from adapter.store.deferral import Deferral
 from adapter.store.index import OriginIndex
 from adapter.store.objections import Objections
 from adapter.store.serverbudget import ServerBudget
@@ -89,6 +90,7 @@ class Store:
             options.scrape_interval,
         )
         self._server_budget = ServerBudget(options.server_bytes)
+        self._deferral = Deferral(catalog, options, self._cluster, self._devices)
         self._version = 0
         self._snapshot: Snapshot | None = None
 
@@ -104,6 +106,13 @@ class Store:
         result is read again without a pause.
         """
         before = self._exporters.get(result.origin)
+        later = self._deferral.after(before, result, self.rejects) if before else None
+        if later is not None:
+            self._forgotten.discard(result.origin)
+            self._keep(later)
+            self._evict(result.received)
+            self._changed()
+            return
         after, rejects = yield from self._read(before, result)
         if self._exporters.get(result.origin) is not before:
             before = self._exporters.get(result.origin)
@@ -115,6 +124,7 @@ class Store:
         else:
             self._forgotten.discard(result.origin)
             self._put(before, after)
+            self._deferral.note(after, result, rejects)
         self._evict(result.received)
         self._changed()
 
@@ -139,7 +149,7 @@ class Store:
     @property
     def size(self) -> Size:
         """Return how much the store holds."""
-        series = sum(len(exporter.all_series) for exporter in self._exporters.values())
+        series = sum(len(exporter.outline.all_series) for exporter in self._exporters.values())
         return Size(len(self._exporters), len(self._devices), len(self._holders), series)
 
     def silent(self, now: float) -> int:
@@ -191,8 +201,11 @@ class Store:
         nodes = nodes_of(after, self._cluster)
         self._move(origin, before, after, nodes)
         self._recognition.note(after, nodes)
-        self._exporters[origin] = after
-        self._exporters.move_to_end(origin)
+        self._keep(after)
+
+    def _keep(self, after: ExporterState) -> None:
+        self._exporters[after.origin] = after
+        self._exporters.move_to_end(after.origin)
 
     def _evict(self, now: float) -> None:
         """Drop forgotten exporters past the age limit, and silent ones past the retention."""
@@ -209,6 +222,7 @@ class Store:
     def _drop(self, origin: str, now: float) -> None:
         exporter = self._exporters.pop(origin)
         self._server_budget.drop(origin)
+        self._deferral.drop(origin)
         self._forgotten.discard(origin)
         self._move(origin, exporter, None, frozenset())
         self._recognition.silent(origin)

@@ -131,7 +131,7 @@ def device_series(known: Known, snapshot: Snapshot) -> Sequence[DeviceSeries]:
 
 def _read(state: ExporterState, cluster: ClusterContext) -> Steps[tuple[Seen, ...]]:
     found = []
-    for done, (identity, all_series) in enumerate(state.devices.items()):
+    for done, (identity, all_series) in enumerate(state.outline.devices.items()):
         its = [series for series in all_series if not (series.serves or series.sees)]
         if its:
             device = its[0].device

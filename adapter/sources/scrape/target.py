@@ -14,6 +14,10 @@ Scheme = Literal["http", "https"]
 """Protocol of a page."""
 STATIC: Final = "static"
 """The rule name of a target at a fixed address."""
+_TOGETHER: Final = 0.1
+"""Seconds between the times at which scrapes begin."""
+_LEAST_PHASES: Final = 10
+"""Such times in an interval, at least."""
 
 
 class ScrapeTarget(NamedTuple):
@@ -68,10 +72,13 @@ class TargetState:
 def phase_of(url: str, interval: float) -> float:
     """Return the second of every interval at which the target is scraped.
 
-    It is a hash of the URL, so targets are spread evenly, and replicas and restarts agree.
+    It is a hash of the URL, so targets are spread evenly, and replicas and restarts agree. It is a
+    multiple of a tenth of a second, or of a tenth of an interval below a second: pages that are
+    read one after another cost a third less than pages with pauses between them.
     """
     digest = blake2b(url.encode(), digest_size=8).digest()
-    return int.from_bytes(digest) / 2**64 * interval
+    together = min(_TOGETHER, interval / _LEAST_PHASES)
+    return math.floor(int.from_bytes(digest) / 2**64 * interval / together) * together
 
 
 def due(now: float, phase: float, interval: float, failures: int, max_backoff: float) -> float:

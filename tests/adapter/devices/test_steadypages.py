@@ -1,0 +1,169 @@
+"""Pages that are taken in later give the states that taking them in at once gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapter.attribution.values import CONFLICT
+from adapter.devices.state import ExporterState
+from adapter.devices.steadypages import MOST_PAGES
+from tests.adapter.devices.test_pageplan import EPOCH, NODE, ORIGIN, Both, _series
+from tests.adapter.world import make_pod, row
+from tests.examples import bounded
+
+FIELDS = (
+    "DCGM_FI_DEV_GPU_UTIL",
+    "DCGM_FI_DEV_MEM_COPY_UTIL",
+    "DCGM_FI_DEV_POWER_USAGE",
+    "DCGM_FI_DEV_FB_USED",
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+    "DCGM_FI_PROF_DRAM_ACTIVE",
+    "DCGM_FI_PROF_PCIE_RX_BYTES",
+)
+NUMBERS = {
+    "works": ((80, 12, 300, 9000, 0.7, 0.4, 5e9), (3, 0, 90, 9000, 0.05, 0.02, 0)),
+    "rests": ((0, 0, 60, 9000, 0, 0, 0), (0, 0, 64, 500, 0.004, 0, 7)),
+    "odd": (
+        (0, 0, 300, 9000, 0.6, 0.4, 0),
+        (97, 0, 61, 9000, 0, 0, 0),
+        (97, 40, 310, 9000, 0.8, 0, 0),
+        (2, 0, 70, 9000, 0.005, 0, 0),
+    ),
+    "invalid": ((200, 0, 60, 9000, 0, 0, 0), (50, 0, "NaN", 9000, 0.5, 0.5, 0)),
+}
+"""What a device does -> numbers of the fields that show it."""
+WITHOUT_COUNTERS = 4
+"""The fields of an exporter without profiling counters."""
+
+
+class Page(NamedTuple):
+    """The next page."""
+
+    changes: dict[int, str]
+    """Device -> what it does from now on."""
+    drawn: int
+    """Which of the numbers the devices show."""
+    seconds: float
+    looked: bool
+    pod: str
+    """A pod that is replaced; empty for none."""
+
+
+PAGES = st.lists(
+    st.builds(
+        Page,
+        st.dictionaries(st.integers(0, 2), st.sampled_from(tuple(NUMBERS)), max_size=1)
+        | st.just({}),
+        st.integers(0, 3),
+        st.sampled_from((5.0, 5.0, 5.0, 5.0, 12.0, 0.0, -7.0, 100.0)),
+        st.booleans(),
+        st.sampled_from(("", "", "", "", "", "", "", "b")),
+    ),
+    min_size=4,
+    max_size=24,
+)
+
+
+def page_of(devices: Sequence[str], drawn: int, fields: int) -> bytes:
+    lines = [
+        row(field, NUMBERS[does][drawn % len(NUMBERS[does])][at], pod, uuid=f"GPU-{number}")  # type: ignore[arg-type]  # also text
+        for at, field in enumerate(FIELDS[:fields])
+        for number, (pod, does) in enumerate(zip("abc", devices, strict=True))
+    ]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def seen(state: ExporterState | None) -> Any:
+    assert state is not None
+    its = [(key, _series(series)) for key, series in state.all_series.items()]
+    return its, dict(state.reported), state.idle._models, state.received
+
+
+def kept(both: Both) -> tuple[ExporterState | None, ExporterState | None]:
+    fast, full = (world.store._exporters.get(ORIGIN) for world in (both.fast, both.full))
+    return fast, full
+
+
+@settings(bounded(150), derandomize=True)
+@given(pages=PAGES, counters=st.booleans())
+def test_states_are_those_of_pages_taken_in_at_once(pages: list[Page], counters: bool) -> None:
+    """Also the states that a reader kept, and reads after later pages."""
+    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
+    fields = len(FIELDS) if counters else WITHOUT_COUNTERS
+    devices = ["works", "rests", "works"]
+    earlier = []
+    now = EPOCH
+    for page in pages:
+        now += page.seconds
+        for device, does in page.changes.items():
+            devices[device] = does
+        if page.pod:
+            for world in (both.fast, both.full):
+                world.put(make_pod(page.pod, node=NODE, uid=str(now)))
+        both.take(page_of(devices, page.drawn, fields), now)
+        earlier.append(kept(both))
+        if page.looked:
+            fast, full = both.states()
+            assert fast == full
+    fast, full = both.states()
+    assert fast == full
+    for before, expected in earlier:
+        assert seen(before) == seen(expected)
+
+
+def waiting(both: Both) -> int:
+    state, _ = kept(both)
+    return 0 if state is None or state.deferred is None else len(state.deferred)
+
+
+def test_pages_of_devices_at_work_and_at_rest_wait() -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
+    waited = []
+    for scrape in range(30):
+        both.take(page_of(("works", "rests", "works"), scrape, len(FIELDS)), EPOCH + 5 * scrape)
+        waited.append(waiting(both))
+    assert max(waited) == MOST_PAGES - 1
+    assert waited[-10:].count(0) == 2
+    assert both.states()[0] == both.states()[1]
+    assert waiting(both) == 0
+
+
+def test_a_page_with_other_labels_is_taken_in_at_once() -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
+    for scrape in range(12):
+        both.take(page_of(("works",) * 3, scrape, len(FIELDS)), EPOCH + 5 * scrape)
+    both.take(page_of(("works",) * 3, 0, len(FIELDS) - 1), EPOCH + 60)
+    assert waiting(both) == 0
+    assert both.states()[0] == both.states()[1]
+
+
+def test_a_page_after_a_change_of_the_nodes_pods_is_taken_in_at_once() -> None:
+    """A pod that may share the devices came: later pages are evidence of sharing."""
+    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
+    for scrape in range(40):
+        both.take(page_of(("works",) * 3, scrape, len(FIELDS)), EPOCH + 5 * scrape)
+        if waiting(both) and scrape > 8:
+            break
+    assert waiting(both)
+    for world in (both.fast, both.full):
+        world.put(make_pod("d", node=NODE))
+    both.take(page_of(("works",) * 3, 0, len(FIELDS)), EPOCH + 300)
+    assert waiting(both) == 0
+    assert both.states()[0] == both.states()[1]
+
+
+def test_a_device_that_another_exporter_reports_too_is_compared_at_once() -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
+    for scrape in range(12):
+        both.take(page_of(("works",) * 3, scrape, len(FIELDS)), EPOCH + 5 * scrape)
+    for world in (both.fast, both.full):
+        text = page_of(("rests",) * 3, 0, len(FIELDS)).decode()
+        world.scrape(text, EPOCH + 60, origin="http://other", node=NODE)
+    both.take(page_of(("works",) * 3, 0, len(FIELDS)), EPOCH + 61)
+    assert waiting(both) == 0
+    assert both.fast.store.rejects.totals == both.full.store.rejects.totals
+    assert both.fast.store.rejects.totals[CONFLICT] > 0
