@@ -33,14 +33,16 @@ _HEADERS: Final = (
 
 _HEAD: Final = 1 << 16
 """Bytes allowed for the head and the chunk headers in addition to the page."""
+_SHORT: Final = 1 << 17
+"""Bytes of a page up to which it is read in one piece, if its length is known before."""
 
 
 class _Address(NamedTuple):
     host: str
     port: int
     tls: bool
-    request: str
-    """The first two lines of the request."""
+    request: bytes
+    """The request, without its end."""
 
 
 class PageClient:
@@ -61,8 +63,8 @@ class PageClient:
         self._idle = idle
         self._tls = TlsClient(ca_file)
         self._token = SecretFile(token_file, "bearer_token_file") if token_file else None
-        self._kept: dict[str, tuple[PageConnection, asyncio.TimerHandle]] = {}
-        """URL -> its idle connection."""
+        self._kept: dict[str, tuple[PageConnection, float]] = {}
+        """URL -> its idle connection, and until when it is kept; the longest idle first."""
         self._connected = False
 
     @asynccontextmanager
@@ -74,7 +76,7 @@ class PageClient:
         finally:
             self._connected = False
             for url in list(self._kept):
-                self._drop(url)
+                self.drop(url)
 
     async def fetch(self, target: ScrapeTarget, limit: int, take: Take | None = None) -> bytes:
         """Return the target's page, decompressed. The caller sets the deadline.
@@ -93,10 +95,8 @@ class PageClient:
         request = self._request(target, address)
         kept = self._kept.pop(target.url, None)
         if kept is not None:
-            connection, handle = kept
-            handle.cancel()
             try:
-                return await self._exchange(connection, target, request, limit, take)
+                return await self._exchange(kept[0], target, request, limit, take)
             except StaleError:
                 pass  # the server had closed the kept connection: retry once on a new one
         connection = await self._connect(address)
@@ -116,11 +116,7 @@ class PageClient:
                 raise SourceError("redirect", f"{connection.status}: redirects are not followed")
             if connection.status != 200:
                 raise SourceError("status", f"HTTP status {connection.status}")
-            encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")
-            length = connection.headers.get(b"content-length", b"0").decode("latin-1")
-            body = await decoded(
-                connection.body(), encoding, limit, int(length) if length.isdigit() else 0, take
-            )
+            body = await _body(connection, limit, take)
             if connection.spent and not target.serves and self._connected:
                 self._keep(target.url, connection)
             else:
@@ -131,15 +127,17 @@ class PageClient:
         return body
 
     def _keep(self, url: str, connection: PageConnection) -> None:
-        self._drop(url)
-        handle = asyncio.get_running_loop().call_later(self._idle, self._drop, url)
-        self._kept[url] = connection, handle
+        now = asyncio.get_running_loop().time()
+        self.drop(url)
+        self._kept[url] = connection, now + self._idle
+        while self._kept[oldest := next(iter(self._kept))][1] <= now:
+            self.drop(oldest)
 
-    def _drop(self, url: str) -> None:
+    def drop(self, url: str) -> None:
+        """Close the idle connection of a target, if there is one."""
         kept = self._kept.pop(url, None)
         if kept is not None:
             kept[0].close()
-            kept[1].cancel()
 
     async def _connect(self, address: _Address) -> PageConnection:
         loop = asyncio.get_running_loop()
@@ -154,12 +152,22 @@ class PageClient:
 
     def _request(self, target: ScrapeTarget, address: _Address) -> bytes:
         token = None if target.serves else self._token
-        lines = [address.request, _HEADERS]
-        if token is not None:
-            lines.append(f"Authorization: Bearer {token.read()}\r\n")
+        more = f"Authorization: Bearer {token.read()}\r\n" if token is not None else ""
         if target.serves:
-            lines.append("Connection: close\r\n")
-        return ("".join(lines) + "\r\n").encode("utf-8")
+            more += "Connection: close\r\n"
+        return address.request + more.encode() + b"\r\n"
+
+
+async def _body(connection: PageConnection, limit: int, take: Take | None) -> bytes:
+    encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")
+    text = connection.headers.get(b"content-length", b"0").decode("latin-1")
+    length = int(text) if text.isdigit() else 0
+    chunked = b"transfer-encoding" in connection.headers
+    if encoding != "identity" or chunked or not 0 < length <= min(limit, _SHORT):
+        return await decoded(connection.body(), encoding, limit, length, take)
+    if take is not None:
+        await take(length)
+    return await connection.whole()
 
 
 @lru_cache(maxsize=8192)
@@ -167,5 +175,7 @@ def _address(url: str) -> _Address:
     parts = urlsplit(url)
     tls = parts.scheme == "https"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    request = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n"
+    request = (
+        f"GET {path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n{_HEADERS}".encode()
+    )
     return _Address(parts.hostname or "", parts.port or (443 if tls else 80), tls, request)

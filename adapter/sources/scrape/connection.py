@@ -39,7 +39,7 @@ class PageConnection(asyncio.Protocol):
         """Exists while the connection does: it refers to this object, so that reference counting
         frees neither."""
         self._error: Exception | None = None
-        self._changed = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
         self._body: list[bytes] = []
         self._ahead = 0
         """Bytes of memory of ``_body``."""
@@ -104,10 +104,8 @@ class PageConnection(asyncio.Protocol):
         while True:
             if self._body:
                 piece = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-                self._body, self._ahead = [], 0
-                if self._paused and self._transport is not None:
-                    self._paused = False
-                    self._transport.resume_reading()
+                self._body = []
+                self._resume(0)
                 yield piece
                 continue
             if self._done:
@@ -115,11 +113,35 @@ class PageConnection(asyncio.Protocol):
                 return
             await self._wait()
 
+    async def whole(self) -> bytes:
+        """Return the whole body as it was sent. Its header says that it is short.
+
+        One future is enough for a page that arrives in one piece; :meth:`body` needs several.
+        """
+        while not self._done:
+            if self._paused:
+                self._body = [b"".join(self._body)]
+                self._resume(len(self._body[0]) + _PIECE)
+            await self._wait()
+        self._busy = False
+        parts, self._body, self._ahead = self._body, [], 0
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _resume(self, ahead: int) -> None:
+        self._ahead = ahead
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
     async def _wait(self) -> None:
         if self._error is not None:
             raise self._error
-        self._changed.clear()
-        await self._changed.wait()
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See :class:`asyncio.Protocol`."""
@@ -147,7 +169,7 @@ class PageConnection(asyncio.Protocol):
         if self._ahead >= _MAX_AHEAD and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
-        self._changed.set()
+        self._wake()
 
     def _check_size(self) -> None:
         if not self._headed and self._bytes > _MAX_HEAD:
@@ -161,7 +183,7 @@ class PageConnection(asyncio.Protocol):
         del self._parser
         if not self._done and self._error is None:
             self._ended(exc)
-        self._changed.set()
+        self._wake()
 
     def _ended(self, exc: Exception | None) -> None:
         if not self._heard and self._asked > 1:

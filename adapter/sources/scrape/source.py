@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +19,7 @@ import structlog
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import PodRef
 from adapter.devices.readpages import PageState
-from adapter.exposition.limits import EXPORTER, SERVER, PageLimits
+from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.exposition.page import LabelMemo, Page, parsing
 from adapter.exposition.samples import ScrapeResult, Sink
 from adapter.sources.byteroom import HeldBytes
@@ -31,6 +30,7 @@ from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.scrapelimits import ScrapeLimits
 from adapter.sources.scrape.target import ScrapeTarget, TargetState, due, phase_of
 from apiservice.labels.selector import EVERYTHING
+from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -212,6 +212,7 @@ class ScrapeSource:
         if not by_subject[subject]:
             del by_subject[subject]
         self._tasks.pop(target).cancel()
+        self._pages.drop(target.url)
         self._sink.forget(target.url)
         log.info("exporter gone", url=target.url, node=target.node)
 
@@ -246,41 +247,51 @@ class ScrapeSource:
             async with asyncio.timeout(self._options.timeout):
                 body = await self._pages.fetch(state.target, room.max_bytes, hold.take)
             async with room.reading(len(body)):
-                page = await self._parse(body, started, memo, state, room)
-                state.rejects = page.rejects
-                _check(page)
-                await self._take(state, page)
+                await self._turns.run(self._intake(body, started, memo, state, room))
         except Exception as error:  # one exporter must not end the others
             self._failed(state, describe(error))
         self.durations.observe(max(0.0, self._clock() - started))
 
-    async def _parse(
+    def _intake(
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits
-    ) -> Page:
-        with _label_limits(state, room) as limits:
-            page = await self._turns.run(
-                parsing(body, time=started, memo=memo, wanted=self._wanted, limits=limits)
-            )
-            state.held = state.held if page.abandoned else page.held
-        return page
-
-    async def _take(self, state: TargetState, page: Page) -> None:
+    ) -> Steps[None]:
+        """Parse a page and pass it to the sink, in steps."""
+        page = yield from self._parse(body, started, memo, state, room)
+        state.rejects = page.rejects
+        _check(page)
         target, now = state.target, self._clock()
-        result = ScrapeResult(
-            origin=target.url,
-            node=target.node,
-            samples=page.samples,
-            received=now,
-            rejects=page.rejects,
-            pod=target.pod,
-            serves=target.serves,
+        yield from self._sink.steps(
+            ScrapeResult(
+                origin=target.url,
+                node=target.node,
+                samples=page.samples,
+                received=now,
+                rejects=page.rejects,
+                pod=target.pod,
+                serves=target.serves,
+            )
         )
-        await self._turns.run(self._sink.steps(result))
         if state.last_error:
             log.info("exporter answers again", url=target.url, after=state.failures)
         state.failures, state.last_error, state.reason = 0, "", ""
         state.last_success = self.last_success = now
         state.samples = len(page.samples)
+
+    def _parse(
+        self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits
+    ) -> Steps[Page]:
+        namespace, limits = state.target.namespace, room.limits
+        reserved = room.labels.reserve(namespace, state.held)
+        if reserved != limits.held:
+            limits = replace(limits, held=reserved)
+        try:
+            page = yield from parsing(
+                body, time=started, memo=memo, wanted=self._wanted, limits=limits
+            )
+            state.held = state.held if page.abandoned else page.held
+        finally:
+            room.labels.release(namespace, reserved, state.held)
+        return page
 
     def _failed(self, state: TargetState, error: SourceError) -> None:
         self.failures[error.reason] += 1
@@ -288,17 +299,6 @@ class ScrapeSource:
             log.warning("scrape failed", url=state.target.url, error=str(error))
         state.failures += 1
         state.reason, state.last_error = error.reason, str(error)
-
-
-@contextmanager
-def _label_limits(state: TargetState, room: ScrapeLimits) -> Iterator[PageLimits]:
-    """Yield limits for the target's next page; release what it does not use on exit."""
-    namespace = state.target.namespace
-    reserved = room.labels.reserve(namespace, state.held)
-    try:
-        yield replace(room.limits, held=reserved)
-    finally:
-        room.labels.release(namespace, reserved, state.held)
 
 
 def _check(page: Page) -> None:
