@@ -15,6 +15,8 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, overload
 
+import msgspec
+
 from adapter.exposition.line import DUPLICATE_LABEL
 from adapter.exposition.samples import ONE_WITH_DECIMALS, Sample
 
@@ -24,6 +26,7 @@ _NO_NAME: Final = b"# \t\r\v\f"
 """What a line without a name begins with."""
 
 
+_JSON: Final = msgspec.json.Decoder(list[float])
 _NUMBER: Final = re.compile(rb"} ([^\n]*)")
 """The number of a line with labels."""
 _WITHOUT_LABELS: Final = re.compile(rb"\n[^#\s{][^\n{]*+(?!{)")
@@ -89,11 +92,8 @@ class PageLayout:
         if lines is None or lines.digest != self._digest:
             return None
         tails = list(map(lines.tails.__getitem__, self._at))
-        if b"_" in b"".join(tails):  # which Python accepts in a number
-            return None
-        try:
-            values = list(map(float, tails))
-        except ValueError:
+        values = _numbers(tails)
+        if values is None:
             return None
         if 1.0 in values:
             _spell(values, tails)
@@ -253,6 +253,28 @@ def _places(
             return None
         found.append(place)
     return tuple(found) if len(found) == len(samples) else None
+
+
+def _numbers(tails: Sequence[bytes]) -> list[float] | None:
+    """Return the numbers; None if one is not a number.
+
+    Most are numbers of JSON too, whose decoder takes a fifth of the time of ``float`` and gives the
+    same values. It does not know the sign of ``-0``.
+    """
+    text = b",".join(tails)
+    if b"-0" not in text:
+        try:
+            values = _JSON.decode(b"[%b]" % text)
+        except msgspec.DecodeError:
+            pass
+        else:
+            return values if len(values) == len(tails) else None
+    if b"_" in text:  # which Python accepts in a number
+        return None
+    try:
+        return list(map(float, tails))
+    except ValueError:
+        return None
 
 
 def _is(tail: bytes, value: float) -> bool:

@@ -24,6 +24,20 @@ SEPARATORS: Final = (*(b" ",) * 12, b"\t", b"  ", b"", b"} ", b' # {x="y"} ')
 NUMBERS: Final = (
     *(b"5", b"1", b"1.0", b"7", b"0.5") * 4,
     *(b"NaN", b"+Inf", b"1_0", b"x", b"5 5000", b"5\r", b"5\v", b" 5", b"5#", b"", b"# EOF"),
+    *(
+        b"-0",
+        b"-0.0",
+        b"1e5",
+        b"1E400",
+        b"5,",
+        b"5,7",
+        b"[5]",
+        b"null",
+        b'"5"',
+        b"1]",
+        b".5",
+        b"05",
+    ),
     *(b'5 # {x="y"} 5', b'5 # {x="y"} 7', b'7 # {x="y"} 7', b"} 5", b"5 # 5", b"5 }"),
 )
 ENDS: Final = (b"\n", b"\n", b"\n# EOF", b"\n# EOF\n")
@@ -110,3 +124,19 @@ def test_few_layouts_are_shared() -> None:
         shared(number)
     assert pagelayout._shared.cache_info().currsize == 512
     assert shared(0) is not first
+
+
+def test_numbers_are_those_of_python() -> None:
+    """Also the last of their digits, and the sign of 0."""
+    random = Random(2)
+    texts = [b"0", b"-0", b"9223372036854775794", b"123456789012345678901234567890", b"5e-324"]
+    for _ in range(20_000):
+        digits, exponent = random.getrandbits(random.randint(1, 70)), random.randint(-320, 320)
+        texts.append(b"%d" % digits)
+        texts.append(b"%d.%06d" % (digits, random.randint(0, 999_999)))
+        texts.append(b"%de%d" % (digits, exponent))
+        texts.append(repr(random.uniform(-1e12, 1e12)).encode())
+    found = pagelayout._numbers(texts[2:])
+    assert found is not None
+    assert list(map(repr, found)) == list(map(repr, map(float, texts[2:])))
+    assert list(map(repr, pagelayout._numbers(texts) or ())) == list(map(repr, map(float, texts)))
