@@ -7,11 +7,11 @@ so a reader never sees half a change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from adapter.cluster.feed import Fed
-from adapter.cluster.namespacepods import NamespacePods, Selections, discard
+from adapter.cluster.namespacepods import NamespacePods, Selections
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import Workload
 from apiservice.kube.reflector import EventType
@@ -33,8 +33,10 @@ class PodIndex(Fed):
         super().__init__()
         self._namespaces: dict[str, NamespacePods] = {}
         self._memo = Selections()
-        self._nodes: dict[str, set[PodRef]] = {}
-        self._addresses: dict[str, tuple[PodRef, ...]] = {}
+        self._nodes: dict[str, list[PodRef]] = {}
+        """A set would take 75 bytes for each pod."""
+        self._addresses: dict[str, tuple[PodRef, ...]] | None = None
+        """None until somebody asks: it takes 150 bytes for each pod, and few sources need it."""
         self._changes: dict[str, int] = {}
         self._changed_in: dict[str, int] = {}
         self._listeners: list[Listener] = []
@@ -93,8 +95,19 @@ class PodIndex(Fed):
 
     def at_address(self, address: str) -> Sequence[Pod]:
         """Return the unfinished pods that have an IP address; several share a node's address."""
-        refs = self._addresses.get(address, ())
+        refs = self.by_address().get(address, ())
         return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+
+    def by_address(self) -> Mapping[str, Sequence[PodRef]]:
+        """Return the unfinished pods by IP address.
+
+        The first call makes the index, which takes long if there are many pods already.
+        """
+        if self._addresses is None:
+            self._addresses = {}
+            for pod in self.each():
+                self._readdress(None, pod)
+        return self._addresses
 
     def changes(self, node: str) -> int:
         """Return a number that differs after every change of a pod on this node with a GPU."""
@@ -161,9 +174,9 @@ class PodIndex(Fed):
         space.put(pod, old)
         if old is None or old.node != pod.node:
             if old:
-                discard(self._nodes, old.node, old.ref)
+                self._leave(old)
             if pod.node:
-                self._nodes.setdefault(pod.node, set()).add(pod.ref)
+                self._nodes.setdefault(pod.node, []).append(pod.ref)
         self._readdress(old, pod)
         self._changed(old, pod)
 
@@ -175,22 +188,30 @@ class PodIndex(Fed):
         space.remove(pod)
         if not space.pods:
             del self._namespaces[ref.namespace]
-        discard(self._nodes, pod.node, pod.ref)
+        self._leave(pod)
         self._readdress(pod, None)
         self._changed(pod, None)
 
+    def _leave(self, pod: Pod) -> None:
+        """Remove a pod from its node."""
+        there = self._nodes.get(pod.node)
+        if there is not None and pod.ref in there:
+            there.remove(pod.ref)
+            if not there:
+                del self._nodes[pod.node]
+
     def _readdress(self, old: Pod | None, new: Pod | None) -> None:
-        before, after = _address(old), _address(new)
-        if before == after:
+        addresses, before, after = self._addresses, _address(old), _address(new)
+        if addresses is None or before == after:
             return
         if old is not None and before:
-            kept = tuple(ref for ref in self._addresses.get(before, ()) if ref != old.ref)
+            kept = tuple(ref for ref in addresses.get(before, ()) if ref != old.ref)
             if kept:
-                self._addresses[before] = kept
+                addresses[before] = kept
             else:
-                self._addresses.pop(before, None)
+                addresses.pop(before, None)
         if new is not None and after:
-            self._addresses[after] = (*self._addresses.get(after, ()), new.ref)
+            addresses[after] = (*addresses.get(after, ()), new.ref)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         self.version += 1

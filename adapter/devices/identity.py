@@ -42,7 +42,7 @@ def identify(
         None if result.direct else target(labels),
         host(labels, exporter),
         bool(labels.get("vgpu")),
-        named=named(labels, direct=result.direct),
+        named=tuple(named(labels, direct=result.direct)),
         cluster=_cluster(labels, result),
     )
 

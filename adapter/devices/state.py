@@ -30,8 +30,9 @@ class Identity(NamedTuple):
     """Whether the sample carries the label ``vgpu``."""
     flaw: str = ""
     """Why there is no device: the reject reason of the samples."""
-    named: frozenset[PodRef] = frozenset()
-    """Every pod that the labels could name; empty for samples that are not about a device."""
+    named: tuple[PodRef, ...] = ()
+    """Every pod that the labels could name, once; empty for samples that are not about a
+    device."""
     cluster: str = ""
     """The cluster that the sample names, as stores with several clusters write it."""
 

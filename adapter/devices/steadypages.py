@@ -22,7 +22,7 @@ from adapter.catalog.layout import Layout
 from adapter.cluster.pod import Find, Pod, PodRef
 from adapter.devices.crosschecks import cross_checked
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.pageplan import PagePlan
+from adapter.devices.pageplan import PagePlan, Row
 from adapter.devices.plausibility import (
     Circumstances,
     idle_watts,
@@ -54,20 +54,75 @@ class _Page(NamedTuple):
     """As on the page, in the order of its samples."""
 
 
+class _Places(NamedTuple):
+    """Where the numbers of a device series are on a page. Equal devices share one."""
+
+    layout: Layout
+    pick: Callable[[Sequence[float]], tuple[float, ...]]
+    """Picks the number of each column of the layout."""
+    of: tuple[int, ...]
+    """The place of each column."""
+
+
+@lru_cache(maxsize=8192)
+def _places(row: Row, layout: Layout) -> _Places | None:
+    """Return the places of a layout's columns; None if a field has none, or more than one."""
+    place_of = dict(zip(row.spellings, row.places, strict=True))
+    if len(place_of) != layout.width or place_of.keys() != set(layout.columns):
+        return None
+    places = tuple(place_of[column] for column in layout.columns)
+    return _Places(layout, _picker(places), places)
+
+
 class _DeviceRow(NamedTuple):
-    """Where the numbers of one device series are on a page."""
+    """One device series of the pages."""
 
     key: SeriesKey
-    layout: Layout
-    places: tuple[int, ...]
-    """Of each column of the layout."""
+    places: _Places
     resting: bool
     """No field has shown work, and the verdict stays the same until one does."""
 
     def of(self, series: DeviceSeries) -> _DeviceRow:
         """Return the row after another page."""
-        resting = lasts(series.verdict, self.layout)
+        resting = lasts(series.verdict, self.places.layout)
         return self if resting is self.resting else self._replace(resting=resting)
+
+
+class _Check(NamedTuple):
+    """The numbers of a page that decide whether a verdict stays what it is, and their bounds."""
+
+    pick: Callable[[Sequence[float]], tuple[float, ...]]
+    factors: tuple[float, ...]
+    """From the unit of the page to that of the bounds."""
+    above: tuple[float, ...]
+    most: tuple[float, ...]
+
+    def passes(self, numbers: Sequence[float]) -> bool:
+        """Return whether all numbers are within their bounds."""
+        picked = tuple(map(mul, self.pick(numbers), self.factors))
+        return all(map(lt, self.above, picked)) and all(map(le, picked, self.most))
+
+
+@lru_cache(maxsize=2048)
+def _check(factors: tuple[float, ...], rows: tuple[tuple[_Places, bool], ...]) -> _Check:
+    """Return the check of pages with these rows. Exporters with equal devices share one.
+
+    Args:
+        factors: of each number of the page.
+        rows: the places of each device series, and whether it rests.
+    """
+    bounds = [
+        (places.of[column], above, most)
+        for places, resting in rows
+        for column, above, most in (resting_bounds if resting else working_bounds)(places.layout)
+    ]
+    at = tuple(place for place, _, _ in bounds)
+    return _Check(
+        _picker(at),
+        tuple(map(factors.__getitem__, at)),
+        tuple(above for _, above, _ in bounds),
+        tuple(most for _, _, most in bounds),
+    )
 
 
 class _Deferred:
@@ -93,8 +148,7 @@ class SteadyPages:
     """What the next pages of an exporter must be so that they can be taken in later."""
 
     __slots__ = (
-        *("_catalog", "_checked", "_factors", "_least", "_most", "_node", "_options", "_plan"),
-        *("_pods", "_refs", "_rows", "_turn", "_unjudged"),
+        *("_catalog", "_check", "_node", "_options", "_plan", "_pods", "_refs", "_rows", "_turn"),
     )
 
     def __init__(
@@ -113,21 +167,11 @@ class SteadyPages:
         self._catalog = catalog
         self._options = options
         self._turn = 0
-        self._watch(rows)
-
-    def _watch(self, rows: Sequence[_DeviceRow]) -> None:
         self._rows = rows
-        self._unjudged = [row._replace(resting=False) for row in rows]
-        checked: list[tuple[int, float, float]] = []
-        if self._options.cross_checks:
-            for row in rows:
-                found = resting_bounds(row.layout) if row.resting else working_bounds(row.layout)
-                checked += [(row.places[column], above, most) for column, above, most in found]
-        places = tuple(place for place, _, _ in checked)
-        self._checked = _picker(places)
-        self._factors = tuple(map(self._plan.numbers.factors.__getitem__, places))
-        self._least = tuple(above for _, above, _ in checked)
-        self._most = tuple(most for _, _, most in checked)
+        self._check: _Check | None = None
+        if options.cross_checks:
+            kinds = tuple((row.places, row.resting) for row in rows)
+            self._check = _check(plan.numbers.factors, kinds)
 
     def after(
         self, before: ExporterState, result: ScrapeResult, find: Find, rejects: Rejects
@@ -153,8 +197,7 @@ class SteadyPages:
         ):
             return None
         page = _Page(samples.time, result.received, array("d", samples.values))
-        checked = tuple(map(mul, self._checked(samples.values), self._factors))
-        if not (all(map(lt, self._least, checked)) and all(map(le, checked, self._most))):
+        if self._check is not None and not self._check.passes(samples.values):
             return self._judged(before, page, rejects)
         waiting = before.deferred
         if isinstance(waiting, _Deferred):
@@ -173,7 +216,7 @@ class SteadyPages:
         self, before: ExporterState, page: _Page, rejects: Rejects
     ) -> tuple[ExporterState, SteadyPages]:
         """Take a page in, with the verdicts on its numbers."""
-        found = self._grown(before.contents, (page,), self._unjudged)
+        found = self._grown(before.contents, (page,), judged=False)
         idle = found.idle.copy()
         judged = at_once(cross_checked(found.all_series, before, idle, self._options, rejects))
         after = before.replaced(page.received, Contents(judged, found.reported, idle))
@@ -185,11 +228,14 @@ class SteadyPages:
 
     def contents(self, before: Contents, pages: Sequence[_Page]) -> Contents:
         """Return the contents after more pages."""
-        return self._grown(before, pages, self._rows)
+        return self._grown(before, pages, judged=True)
 
-    def _grown(
-        self, before: Contents, pages: Sequence[_Page], rows: Sequence[_DeviceRow]
-    ) -> Contents:
+    def _grown(self, before: Contents, pages: Sequence[_Page], *, judged: bool) -> Contents:
+        """Return the contents after more pages.
+
+        Args:
+            judged: the verdicts on these pages are those on the pages before.
+        """
         plan, options = self._plan, self._options
         times, last = [page.time for page in pages], pages[-1].received
         factors = plan.numbers.factors
@@ -198,13 +244,14 @@ class SteadyPages:
         for page in pages:
             reported = still_reported(reported, plan.reported, page.received, options.oldest)
         names = frozenset(reported)
-        idle = before.idle.copy() if any(row.resting for row in rows) else before.idle
+        learns = judged and any(row.resting for row in self._rows)
+        idle = before.idle.copy() if learns else before.idle
         all_series: dict[SeriesKey, DeviceSeries] = {}
-        for key, layout, places, resting in rows:
-            earlier, pick = before.all_series[key], _picker(places)
+        for key, (layout, pick, _), resting in self._rows:
+            earlier = before.all_series[key]
             history = earlier.history
             window = self._catalog.span(layout, options.window, options.oldest)
-            if not resting:
+            if not (resting and judged):
                 numbers = [number for row in converted for number in pick(row)]
                 history = history.with_rows(times, numbers, window)
             else:
@@ -228,7 +275,7 @@ class SteadyPages:
                 earlier.shared,
                 cut=earlier.cut,
                 cluster=earlier.cluster,
-                verdict=earlier.verdict if resting else CLEAR,
+                verdict=earlier.verdict if resting and judged else CLEAR,
             )
         return Contents(all_series, reported, idle)
 
@@ -256,11 +303,10 @@ def steady(
     rows: list[_DeviceRow] = []
     for key, (_, row) in plan.rows.items():
         series = state.all_series[key]
-        layout, place_of = series.history.layout, dict(zip(row.spellings, row.places, strict=True))
-        if len(place_of) != layout.width or place_of.keys() != set(layout.columns):
+        places = _places(row, series.history.layout)
+        if places is None:
             return None
-        places = tuple(place_of[column] for column in layout.columns)
-        rows.append(_DeviceRow(key, layout, places, lasts(series.verdict, layout)))
+        rows.append(_DeviceRow(key, places, lasts(series.verdict, places.layout)))
     return SteadyPages(plan, node, named, rows, catalog, options)
 
 
@@ -281,7 +327,6 @@ def _named(state: ExporterState) -> Mapping[PodRef, Pod | None] | None:
     return named
 
 
-@lru_cache(maxsize=8192)
 def _picker(places: tuple[int, ...]) -> Callable[[Sequence[float]], tuple[float, ...]]:
     if not places:
         return lambda _: ()

@@ -183,6 +183,8 @@ class _Reader:
         self._pause = limits.work - _WORK
         """The remaining work at which the step ends."""
         self._seconds = seconds
+        self._texts: dict[str, str] = {}
+        """Values of new label sets: those of a page's devices have most values in common."""
         self._names: dict[bytes, str] = {}
         """Name as written -> name, or "" for a name that is not wanted."""
 
@@ -268,7 +270,9 @@ class _Reader:
         self._spend(2)
         found = label_set(text)
         self._spend(len(found.labels) >> 2)
-        return found
+        first = self._texts.setdefault
+        shared = {name: first(value, value) for name, value in found.labels.items()}
+        return Labels(shared, found.duplicates)
 
     def _remember(self, text: bytes, labels: Labels) -> bool:
         """Cache a label set for later lines and the next page; return False if there is no room."""

@@ -33,6 +33,12 @@ class StaleError(Exception):
 class PageConnection(asyncio.Protocol):
     """A connection that carries one request at a time."""
 
+    __slots__ = (
+        *("__weakref__", "_ahead", "_asked", "_body", "_busy", "_bytes", "_done", "_error"),
+        *("_headed", "_heard", "_informational", "_most", "_parser", "_paused", "_reusable"),
+        *("_transport", "_waiter", "headers", "status"),
+    )
+
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpResponseParser
