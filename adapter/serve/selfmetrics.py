@@ -234,10 +234,11 @@ def _values(pipelines: PipelineSwitcher, now: float) -> Iterator[Metric]:
     exporters, devices, pods, all_series = store.size
     yield EXPORTERS.one(exporters)
     yield SILENT.one(store.silent(now))
-    ages = store.snapshot.ages(now).values()
-    if ages:
-        yield YOUNGEST.one(max(0.0, min(ages)))
-        yield OLDEST.one(max(0.0, *ages))
+    ages = store.ages(now)
+    if ages is not None:
+        youngest, oldest = ages
+        yield YOUNGEST.one(youngest)
+        yield OLDEST.one(oldest)
     yield DEVICES.one(devices)
     yield NAMED.one(pods)
     yield SERIES.one(all_series)

@@ -274,10 +274,6 @@ class Snapshot:
         """As ``idle_devices``, of this snapshot."""
         return idle_devices(self._exporters.values(), now - self._options.oldest)
 
-    def ages(self, now: float) -> Mapping[str, float]:
-        """Return exporter -> seconds since its last scrape result."""
-        return {origin: now - e.received for origin, e in self._exporters.items()}
-
     def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
         """Return the cache for answers about a pod: that of its only exporter, if there is one."""
         if len(origins) != 1:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 import structlog
@@ -91,6 +92,8 @@ class Store:
         )
         self._server_budget = ServerBudget(options.server_bytes)
         self._deferral = Deferral(catalog, options, self._cluster, self._devices)
+        self._series = 0
+        """Device series of all exporters."""
         self._version = 0
         self._snapshot: Snapshot | None = None
 
@@ -149,13 +152,23 @@ class Store:
     @property
     def size(self) -> Size:
         """Return how much the store holds."""
-        series = sum(len(exporter.outline.all_series) for exporter in self._exporters.values())
-        return Size(len(self._exporters), len(self._devices), len(self._holders), series)
+        return Size(len(self._exporters), len(self._devices), len(self._holders), self._series)
 
     def silent(self, now: float) -> int:
         """Return the number of exporters whose last samples are past the age limit."""
         last = now - self._options.oldest
-        return sum(1 for exporter in self._exporters.values() if exporter.received < last)
+        return sum(1 for _ in takewhile(lambda e: e.received < last, self._exporters.values()))
+
+    def ages(self, now: float) -> tuple[float, float] | None:
+        """Return the seconds since the youngest and since the oldest scrape result of an exporter.
+
+        None before the first.
+        """
+        if not self._exporters:
+            return None
+        oldest = next(iter(self._exporters.values()))
+        youngest = self._exporters[next(reversed(self._exporters))]
+        return max(0.0, now - youngest.received), max(0.0, now - oldest.received)
 
     @property
     def sharing_nodes(self) -> Mapping[str, int]:
@@ -204,6 +217,9 @@ class Store:
         self._keep(after)
 
     def _keep(self, after: ExporterState) -> None:
+        before = self._exporters.get(after.origin)
+        self._series += len(after.outline.all_series)
+        self._series -= len(before.outline.all_series) if before else 0
         self._exporters[after.origin] = after
         self._exporters.move_to_end(after.origin)
 
@@ -221,6 +237,7 @@ class Store:
 
     def _drop(self, origin: str, now: float) -> None:
         exporter = self._exporters.pop(origin)
+        self._series -= len(exporter.outline.all_series)
         self._server_budget.drop(origin)
         self._deferral.drop(origin)
         self._forgotten.discard(origin)

@@ -36,6 +36,9 @@ _HEAD: Final = 1 << 16
 _SHORT: Final = 1 << 17
 """Bytes of a page up to which it is read in one piece, if its length is known before."""
 
+_DROPPED: Final = 2
+"""Connections without a use that are closed for each one that is kept."""
+
 
 class _Address(NamedTuple):
     host: str
@@ -130,7 +133,10 @@ class PageClient:
         now = asyncio.get_running_loop().time()
         self.drop(url)
         self._kept[url] = connection, now + self._idle
-        while self._kept[oldest := next(iter(self._kept))][1] <= now:
+        for _ in range(_DROPPED):  # a few at a time: closing takes longer than keeping
+            oldest = next(iter(self._kept))
+            if self._kept[oldest][1] > now:
+                break
             self.drop(oldest)
 
     def drop(self, url: str) -> None:

@@ -29,7 +29,6 @@ from adapter.sources.scrape.discovery import ScrapeTargets
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.scrapelimits import ScrapeLimits
 from adapter.sources.scrape.target import ScrapeTarget, TargetState, due, phase_of
-from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
@@ -41,6 +40,8 @@ _SERVER_PAGE_BYTES = 16 << 20
 """Bytes of server pages in progress; above it, pages are read one after another."""
 _NAMESPACE_SHARE = 8
 """Pods of one namespace get this fraction (1/8) of the places."""
+_BEGUN = 16
+"""Targets that are begun, or pods that are compared with the rules, without a pause."""
 _LATE = 10.0
 """Seconds (or two intervals, if longer) after which a due scrape counts as overdue."""
 
@@ -189,11 +190,17 @@ class ScrapeSource:
     async def _begin(self) -> None:
         for target, state in self.states.items():  # if it runs again after a failure
             self._tasks[target] = asyncio.create_task(self._follow(target, state))
-        for target in self._options.targets:
+        for number, target in enumerate(self._options.targets, 1):
             self._targets.add(target)
+            if not number % _BEGUN:
+                await asyncio.sleep(0)
         if self._pods is not None:
-            for pod in self._pods.select(None, EVERYTHING):
-                self._targets.pod_changed(None, pod)
+            for number, pod in enumerate(self._pods.each(), 1):
+                # A change during a pause has been heard.
+                if self._pods.get(*pod.ref) is pod:
+                    self._targets.pod_changed(None, pod)
+                if not number % _BEGUN:
+                    await asyncio.sleep(0)
             await self._pods.listed.wait()  # labels alone do not show which pods are exporters
         self._targets.decide()
         self._begun, self._began = True, self._clock()

@@ -47,8 +47,9 @@ CLIENTS: Final = {
 """Tools of users, which end with 2 if they could not look."""
 PAGE: Final = {"ui": ("ui", "--no-browser")}
 """The tool that keeps running, and shows on its page what it could not read."""
-RECORDER: Final = {"replay record": ("replay", "record", "/nonexistent/day.gma", "--for", "1s")}
-"""The tool that keeps running for a while, and ends with what kept it from its work."""
+RECORDER: Final = {"replay record": ("replay", "record", "day.gma", "--for", "1s")}
+"""The tool that keeps running for a while, and ends with what kept it from its work. Its file is in
+the folder of the test."""
 RUNNING: Final = {
     "serve": (("serve", "--port", "0", "--log-level", "debug"), 4),
     "nodepool": (("nodepool", "--log-level", "debug"), 2),
@@ -122,6 +123,7 @@ def run(
 ) -> Ended:
     """Run a command against an API server; the demo takes its kubeconfig from the environment."""
     folder = found.kubeconfig.parent
+    arguments = tuple(str(folder / a) if a.endswith(".gma") else a for a in arguments)
     environ = {
         "HOME": str(folder),
         "GMA_SERVER__CERT_DIR": str(folder / "certificates"),

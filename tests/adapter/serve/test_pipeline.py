@@ -82,7 +82,7 @@ async def test_the_newest_of_several_settings_before_the_start_are_used(
     async with running(scraping()) as telemetry:
         telemetry.use(scraping(exporter))
         await until(lambda: telemetry.current.store.version > 0)
-        assert telemetry.snapshot.ages(time.time()).keys() == {exporter.url}
+        assert telemetry.snapshot.states.keys() == {exporter.url}
 
 
 async def test_a_new_source_is_used_after_every_exporter_was_scraped(
@@ -95,7 +95,7 @@ async def test_a_new_source_is_used_after_every_exporter_was_scraped(
             more = scraping(exporter, *others, window=10)
             telemetry.use(more)
             await until(lambda: telemetry.current.settings == more)
-            assert len(telemetry.snapshot.ages(time.time())) == 6
+            assert len(telemetry.snapshot.states) == 6
         finally:
             for other in others:
                 other.close()

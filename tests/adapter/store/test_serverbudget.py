@@ -87,7 +87,7 @@ def test_two_namespaces_share_the_budget_equally() -> None:
             store.ingest(page(number, range(3), namespace="a"))
         for number in range(40, 80):
             store.ingest(page(number, range(3), namespace="b"))
-    held = [int(origin.removeprefix("http://")) for origin in store.snapshot.ages(NOW)]
+    held = [int(origin.removeprefix("http://")) for origin in store.snapshot.states]
     first = sum(1 for number in held if number < 40)
     assert abs(2 * first - len(held)) <= 2
 

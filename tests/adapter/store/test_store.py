@@ -56,7 +56,27 @@ def test_a_silent_exporter_is_dropped_eventually() -> None:
     assert world.value("p", UTIL, 600.0) == "stale"
     world.scrape(row(UTIL, 50, uuid="GPU-9"), 701.0, origin="http://other")
     assert world.value("p", UTIL, 701.0) == "pod_not_named"
-    assert list(world.store.snapshot.ages(701.0)) == ["http://other"]
+    assert list(world.store.snapshot.states) == ["http://other"]
+
+
+def test_ages_are_those_of_the_youngest_and_the_oldest_scrape_result() -> None:
+    world = World(make_pod("p"))
+    for origin, time in (("http://a", 100.0), ("http://b", 103.0), ("http://a", 110.0)):
+        world.scrape(row(UTIL, 50, "p"), time, origin=origin)
+    assert world.store.ages(111.0) == (1.0, 8.0)
+    assert (world.store.silent(111.0), world.store.silent(169.0)) == (0, 1)
+
+
+def test_device_series_are_counted_while_exporters_come_and_go() -> None:
+    world = World(make_pod("p"))
+    devices = [row(UTIL, 50, uuid=f"GPU-{number}") for number in range(3)]
+    world.scrape("".join(devices), 100.0)
+    world.scrape(devices[0], 101.0, origin="http://other")
+    assert world.store.size.all_series == 4
+    world.scrape(devices[0], 800.0)
+    assert world.store.size.all_series == len(
+        world.store.snapshot.states["http://exporter"].devices
+    )
 
 
 def test_a_dropped_exporter_expires_at_the_age_limit_beside_another() -> None:
@@ -65,7 +85,7 @@ def test_a_dropped_exporter_expires_at_the_age_limit_beside_another() -> None:
     world.scrape(row(UTIL, 50, "p"), 101.0, origin="http://gone")
     world.store.forget("http://gone")
     world.scrape(row(UTIL, 50, uuid="GPU-9"), 167.0, origin="http://other")
-    assert list(world.store.snapshot.ages(167.0)) == ["http://silent", "http://other"]
+    assert list(world.store.snapshot.states) == ["http://silent", "http://other"]
 
 
 def test_changing_labels_do_not_remove_a_value() -> None:
@@ -424,7 +444,7 @@ def test_samples_with_and_without_a_uid_describe_one_device() -> None:
 def test_an_empty_store_gives_absences() -> None:
     store = World().store
     assert store.snapshot.nodes() == []
-    assert store.snapshot.ages(1.0) == {}
+    assert store.ages(1.0) is None
     assert said(store.snapshot.pod(make_pod("p"), UTIL, EVERYTHING, 1.0)) == "pod_not_named"
 
 
