@@ -70,7 +70,7 @@ PAGES = st.lists(
 
 def page_of(devices: Sequence[str], drawn: int, fields: int) -> bytes:
     lines = [
-        row(field, NUMBERS[does][drawn % len(NUMBERS[does])][at], pod, uuid=f"GPU-{number}")  # type: ignore[arg-type]  # also text
+        row(field, NUMBERS[does][drawn % len(NUMBERS[does])][at], pod, uuid=f"GPU-{number}")
         for at, field in enumerate(FIELDS[:fields])
         for number, (pod, does) in enumerate(zip("abc", devices, strict=True))
     ]
