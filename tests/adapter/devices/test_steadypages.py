@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.attribution.values import CONFLICT
+from adapter.catalog import Catalog
+from adapter.catalog.layout import Layout, layout
+from adapter.devices import pageplan, steadypages
+from adapter.devices.plausibility import resting_bounds, working_bounds
 from adapter.devices.state import ExporterState
-from adapter.devices.steadypages import MOST_PAGES
+from adapter.devices.steadypages import _MOST_DEVICES, MOST_PAGES
 from tests.adapter.devices.test_pageplan import EPOCH, NODE, ORIGIN, Both, _series
 from tests.adapter.world import make_pod, row
 from tests.examples import bounded
@@ -130,6 +135,43 @@ def test_pages_of_devices_at_work_and_at_rest_wait() -> None:
     assert waited[-10:].count(0) == 2
     assert both.states()[0] == both.states()[1]
     assert waiting(both) == 0
+
+
+@pytest.mark.parametrize(("devices", "wait"), [(_MOST_DEVICES, True), (_MOST_DEVICES + 1, False)])
+def test_pages_of_many_devices_do_not_wait(devices: int, wait: bool) -> None:
+    both, waited = Both(), 0
+    lines = [
+        row(field, number, uuid=f"GPU-{device}")
+        for field, number in zip(FIELDS, NUMBERS["works"][0], strict=True)
+        for device in range(devices)
+    ]
+    for scrape in range(12):
+        both.take("".join(f"{line}\n" for line in lines).encode(), EPOCH + 5 * scrape)
+        waited += waiting(both)
+    assert (waited > 0) is wait
+    assert both.states()[0] == both.states()[1]
+
+
+def test_few_places_checks_and_bounds_are_kept() -> None:
+    columns = tuple(Catalog().spellings.values())
+    shown, fields = layout(columns[:1]), layout(columns[:2])
+    places = steadypages._places(pageplan.Row((0,), columns[:1]), shown)
+    assert places is not None
+    for cached, arguments in (
+        (steadypages._places, lambda n: (pageplan.Row((n,), columns[:1]), shown)),
+        (steadypages._check, lambda n: ((float(n),), ((places, False),))),
+        (working_bounds, lambda n: (Layout(fields.columns),)),
+        (resting_bounds, lambda n: (Layout(fields.columns),)),
+    ):
+        most = cached.cache_parameters()["maxsize"]
+        first = arguments(0)
+        cached(*first)
+        for number in range(1, most + 1):
+            cached(*arguments(number))
+        assert cached.cache_info().currsize == most
+        misses = cached.cache_info().misses
+        cached(*first)
+        assert cached.cache_info().misses == misses + 1
 
 
 def test_a_page_with_other_labels_is_taken_in_at_once() -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog import labelvalue
-from adapter.devices import accounting, assignment, idlepower, options, pageplan, reader, rejects
+from adapter.devices import (
+    accounting,
+    assignment,
+    idlepower,
+    options,
+    pageplan,
+    plausibility,
+    reader,
+    rejects,
+    steadypages,
+)
 from adapter.exposition import line, page, pagelayout
 from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.serve import build, garbage
@@ -23,6 +33,7 @@ _SCRAPE_LIMITS = "adapter/sources/scrape/test_scrapelimits.py::"
 _SELECTION = "adapter/sources/scrape/test_selection.py::"
 _GARBAGE = "adapter/serve/test_garbage.py::"
 _LAYOUTS = "adapter/exposition/test_pagelayout.py::"
+_STEADY = "adapter/devices/test_steadypages.py::"
 _STEPS = "adapter/store/test_intake_steps.py::"
 _TURNS = "apiservice/runtime/test_turns.py::"
 _TIMES = "adapter/devices/test_many_times.py::"
@@ -143,6 +154,27 @@ PAGES: Final[Rows] = {
             "adapter/sources/scrape/test_target.py::test_the_oldest_address_is_parsed_again",
             "adapter/devices/test_pageplan.py::test_few_fields_and_rows_of_plans_are_kept",
         ),
+    ),
+    "Places of a device's numbers": row(
+        most(steadypages._places),
+        most(steadypages._check),
+        most(plausibility.working_bounds),
+        most(plausibility.resting_bounds),
+        by=_STEADY + "test_few_places_checks_and_bounds_are_kept",
+    ),
+    "Pages of one exporter that wait": row(
+        steadypages.MOST_PAGES - 1,
+        steadypages._MOST_DEVICES,
+        by=(
+            _STEADY + "test_pages_of_devices_at_work_and_at_rest_wait",
+            _STEADY + "test_pages_of_many_devices_do_not_wait",
+        ),
+    ),
+    "Pages that are read in one piece": row(
+        client._SHORT, by=_HOSTILE + "test_a_page_of_any_length_is_read"
+    ),
+    "Idle connections that are closed": row(
+        client._DROPPED, by=_HOSTILE + "test_idle_connections_are_closed_a_few_at_a_time"
     ),
     "Length of a line": row(page._MAX_LINE, by=_PAGE + "test_a_bad_line_costs_one_line"),
     "Labels of a line": row(line.MAX_LABELS, by=_LIMITS + "test_lengths_of_labels_are_bounded"),

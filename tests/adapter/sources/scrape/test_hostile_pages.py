@@ -13,7 +13,7 @@ import pytest
 
 from adapter.cluster.pod import PodRef
 from adapter.sources.errors import SourceError
-from adapter.sources.scrape.client import PageClient
+from adapter.sources.scrape.client import _DROPPED, _SHORT, PageClient
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import ScrapeTarget
@@ -148,6 +148,60 @@ async def test_unsolicited_bytes_only_end_the_connection(
             sent.clear()
             await asyncio.sleep(0.05)
     assert web.connections == 3
+
+
+@pytest.mark.parametrize("size", [_SHORT - 1, _SHORT, _SHORT + 1])
+@pytest.mark.parametrize("pause", [False, True])
+async def test_a_page_of_any_length_is_read(web: Web, size: int, pause: bool) -> None:
+    """Also one that arrives in pieces."""
+    page = PAGE * (size // len(PAGE)) + b"\n" * (size % len(PAGE))
+
+    async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
+        text = whole(page)
+        for first in range(0, len(text), len(text) // 3):
+            writer.write(text[first : first + len(text) // 3])
+            await writer.drain()
+            await asyncio.sleep(0.01 if pause else 0)
+
+    web.replies["/metrics"] = reply
+    assert await fetch(web, limit=1 << 20) == page
+
+
+async def test_a_short_page_that_ends_early_is_an_error(web: Web) -> None:
+    web.replies["/metrics"] = raw(whole(PAGE)[:-1], close=True)
+    with pytest.raises(SourceError) as caught:
+        await fetch(web)
+    assert caught.value.reason == "truncated"
+
+
+async def test_a_short_page_in_thousands_of_pieces_is_read(web: Web) -> None:
+    """The reader keeps up although each piece takes more memory than its content."""
+    page = b"x" * 9_000
+
+    async def reply(_: Request, writer: asyncio.StreamWriter) -> None:
+        for byte in whole(page):
+            writer.write(bytes((byte,)))
+            await writer.drain()
+
+    web.replies["/metrics"] = reply
+    with memory_below(16 << 20):
+        assert await fetch(web, limit=1 << 20) == page
+
+
+async def test_idle_connections_are_closed_a_few_at_a_time(web: Web) -> None:
+    targets = [ScrapeTarget(web.url(f"/{number}")) for number in range(8)]
+    for number in range(8):
+        web.replies[f"/{number}"] = answer(PAGE)
+    client = PageClient(idle=0.1)
+    async with client.connected(), asyncio.timeout(30):
+        for target in targets:
+            await client.fetch(target, LIMIT)
+        before = len(client._kept)
+        await asyncio.sleep(0.2)
+        await client.fetch(targets[-1], LIMIT)
+        assert len(client._kept) == before - _DROPPED
+        client.drop(targets[-1].url)
+        assert len(client._kept) == before - _DROPPED - 1
 
 
 async def test_a_kept_connection_that_the_server_closed_is_replaced(web: Web) -> None:
