@@ -74,7 +74,7 @@ def phase_of(url: str, interval: float) -> float:
 
     It is a hash of the URL, so targets are spread evenly, and replicas and restarts agree. It is a
     multiple of a tenth of a second, or of a tenth of an interval below a second: pages that are
-    read one after another cost a third less than pages with pauses between them.
+    read one after another cost up to a third less than pages with pauses between them.
     """
     digest = blake2b(url.encode(), digest_size=8).digest()
     together = min(_TOGETHER, interval / _LEAST_PHASES)
