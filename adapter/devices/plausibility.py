@@ -176,12 +176,11 @@ class Bound(NamedTuple):
 def lasts(verdict: Verdict, layout: Layout) -> bool:
     """Return whether the verdict stays the same while no field shows work.
 
-    It does for a device that was idle over the whole window. Its power alone could show work if
-    nothing else of it did.
+    It does for a device that was idle over the whole window. Without GPU_UTIL it does not: power,
+    or counters slightly above 0, may end the verdict although no field shows work.
     """
     kinds = verdict.since.keys() - {(POWER, IDLE)}
-    alone = UTIL not in layout.of_field and POWER in layout.of_field
-    return kinds == {(DEVICE, IDLE)} and not verdict.doubts and not alone
+    return kinds == {(DEVICE, IDLE)} and not verdict.doubts and UTIL in layout.of_field
 
 
 @lru_cache(maxsize=512)

@@ -69,7 +69,7 @@ class Contents:
     reported: Mapping[str, float]
     """Field -> epoch seconds of the last sample of a whole device."""
     idle: IdlePower
-    """The power that its devices draw when idle. Each object has its own."""
+    """The power that its devices draw when idle; never changed."""
     pods: Mapping[PodRef, tuple[DeviceSeries, ...]] = field(init=False)
     devices: Mapping[str, tuple[DeviceSeries, ...]] = field(init=False)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from functools import partial
-from itertools import takewhile
 from typing import Final, NamedTuple
 
 import structlog
@@ -157,7 +156,7 @@ class Store:
     def silent(self, now: float) -> int:
         """Return the number of exporters whose last samples are past the age limit."""
         last = now - self._options.oldest
-        return sum(1 for _ in takewhile(lambda e: e.received < last, self._exporters.values()))
+        return sum(1 for exporter in self._exporters.values() if exporter.received < last)
 
     def ages(self, now: float) -> tuple[float, float] | None:
         """Return the seconds since the youngest and since the oldest scrape result of an exporter.
@@ -166,9 +165,8 @@ class Store:
         """
         if not self._exporters:
             return None
-        oldest = next(iter(self._exporters.values()))
-        youngest = self._exporters[next(reversed(self._exporters))]
-        return max(0.0, now - youngest.received), max(0.0, now - oldest.received)
+        received = [exporter.received for exporter in self._exporters.values()]
+        return max(0.0, now - max(received)), max(0.0, now - min(received))
 
     @property
     def sharing_nodes(self) -> Mapping[str, int]:
@@ -253,11 +251,11 @@ class Store:
         nodes: frozenset[str],
     ) -> None:
         """Update every index with the nodes, devices and pods that an exporter reports now."""
-        pods, devices = (before.pods, before.devices) if before else ({}, {})
-        still = after.devices if after else {}
-        gone = pods.keys() - after.pods.keys() if after else pods.keys()
+        pods, devices = (before.outline.pods, before.outline.devices) if before else ({}, {})
+        now_pods, still = (after.outline.pods, after.outline.devices) if after else ({}, {})
+        gone = pods.keys() - now_pods.keys()
         self._servers.note(ref for ref in gone if any(series.serves for series in pods[ref]))
-        self._holders.move(origin, pods, after.pods if after else ())
+        self._holders.move(origin, pods, now_pods)
         self._devices.move(origin, devices, still)
         for device in devices.keys() - still.keys():
             if not self._devices.of(device):

@@ -52,7 +52,7 @@ class PageClient:
     """Fetches pages from targets while it is connected.
 
     Args:
-        idle: seconds for which an unused connection is kept.
+        idle: seconds for which an unused connection is kept, at least.
         ca_file: CA of HTTPS targets; None trusts the system's CAs.
         token_file: file with the bearer token for exporters.
 

@@ -130,7 +130,8 @@ class PageConnection(asyncio.Protocol):
                 self._resume(len(self._body[0]) + _PIECE)
             await self._wait()
         self._busy = False
-        parts, self._body, self._ahead = self._body, [], 0
+        parts, self._body = self._body, []
+        self._resume(0)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _resume(self, ahead: int) -> None:

@@ -195,7 +195,7 @@ class ScrapeSource:
             if not number % _BEGUN:
                 await asyncio.sleep(0)
         if self._pods is not None:
-            for number, pod in enumerate(self._pods.each(), 1):
+            for number, pod in enumerate(tuple(self._pods.each()), 1):
                 # A change during a pause has been heard.
                 if self._pods.get(*pod.ref) is pod:
                     self._targets.pod_changed(None, pod)

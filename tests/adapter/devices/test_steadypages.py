@@ -41,8 +41,15 @@ NUMBERS = {
     "invalid": ((200, 0, 60, 9000, 0, 0, 0), (50, 0, "NaN", 9000, 0.5, 0.5, 0)),
 }
 """What a device does -> numbers of the fields that show it."""
-WITHOUT_COUNTERS = 4
-"""The fields of an exporter without profiling counters."""
+EXPORTERS = (
+    tuple(range(len(FIELDS))),
+    (0, 1, 2, 3),  # without profiling counters
+    (3, 4, 5),  # without GPU_UTIL and power
+    (2, 3, 4, 5, 6),
+    (0, 3),
+)
+"""Which of the fields an exporter writes."""
+MIG = 'GPU_I_PROFILE="1g.10gb",GPU_I_ID="7"'
 
 
 class Page(NamedTuple):
@@ -73,10 +80,18 @@ PAGES = st.lists(
 )
 
 
-def page_of(devices: Sequence[str], drawn: int, fields: int) -> bytes:
+def page_of(
+    devices: Sequence[str], drawn: int, fields: Sequence[int] = EXPORTERS[0], more: str = ""
+) -> bytes:
     lines = [
-        row(field, NUMBERS[does][drawn % len(NUMBERS[does])][at], pod, uuid=f"GPU-{number}")
-        for at, field in enumerate(FIELDS[:fields])
+        row(
+            FIELDS[at],
+            NUMBERS[does][drawn % len(NUMBERS[does])][at],
+            pod,
+            uuid=f"GPU-{number}",
+            more=more,
+        )
+        for at in fields
         for number, (pod, does) in enumerate(zip("abc", devices, strict=True))
     ]
     return "".join(f"{line}\n" for line in lines).encode()
@@ -94,11 +109,12 @@ def kept(both: Both) -> tuple[ExporterState | None, ExporterState | None]:
 
 
 @settings(bounded(150), derandomize=True)
-@given(pages=PAGES, counters=st.booleans())
-def test_states_are_those_of_pages_taken_in_at_once(pages: list[Page], counters: bool) -> None:
+@given(pages=PAGES, fields=st.sampled_from(EXPORTERS), more=st.sampled_from(("", MIG)))
+def test_states_are_those_of_pages_taken_in_at_once(
+    pages: list[Page], fields: Sequence[int], more: str
+) -> None:
     """Also the states that a reader kept, and reads after later pages."""
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
-    fields = len(FIELDS) if counters else WITHOUT_COUNTERS
     devices = ["works", "rests", "works"]
     earlier = []
     now = EPOCH
@@ -109,7 +125,7 @@ def test_states_are_those_of_pages_taken_in_at_once(pages: list[Page], counters:
         if page.pod:
             for world in (both.fast, both.full):
                 world.put(make_pod(page.pod, node=NODE, uid=str(now)))
-        both.take(page_of(devices, page.drawn, fields), now)
+        both.take(page_of(devices, page.drawn, fields, more), now)
         earlier.append(kept(both))
         if page.looked:
             fast, full = both.states()
@@ -118,6 +134,17 @@ def test_states_are_those_of_pages_taken_in_at_once(pages: list[Page], counters:
     assert fast == full
     for before, expected in earlier:
         assert seen(before) == seen(expected)
+
+
+@pytest.mark.parametrize("more", ["", MIG])
+def test_counters_slightly_above_0_end_the_rest_of_a_device_without_gpu_util(more: str) -> None:
+    """DCGM's own measurement causes such numbers."""
+    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
+    for scrape in range(20):
+        text = page_of(("rests",) * 3, 0, (3, 4, 5), more)
+        text = text if scrape < 14 else text.replace(b"} 0\n", b"} 0.005\n")
+        both.take(text, EPOCH + 5 * scrape)
+    assert both.states()[0] == both.states()[1]
 
 
 def waiting(both: Both) -> int:
@@ -129,7 +156,7 @@ def test_pages_of_devices_at_work_and_at_rest_wait() -> None:
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
     waited = []
     for scrape in range(30):
-        both.take(page_of(("works", "rests", "works"), scrape, len(FIELDS)), EPOCH + 5 * scrape)
+        both.take(page_of(("works", "rests", "works"), scrape), EPOCH + 5 * scrape)
         waited.append(waiting(both))
     assert max(waited) == MOST_PAGES - 1
     assert waited[-10:].count(0) == 2
@@ -177,8 +204,8 @@ def test_few_places_checks_and_bounds_are_kept() -> None:
 def test_a_page_with_other_labels_is_taken_in_at_once() -> None:
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
     for scrape in range(12):
-        both.take(page_of(("works",) * 3, scrape, len(FIELDS)), EPOCH + 5 * scrape)
-    both.take(page_of(("works",) * 3, 0, len(FIELDS) - 1), EPOCH + 60)
+        both.take(page_of(("works",) * 3, scrape), EPOCH + 5 * scrape)
+    both.take(page_of(("works",) * 3, 0, EXPORTERS[1]), EPOCH + 60)
     assert waiting(both) == 0
     assert both.states()[0] == both.states()[1]
 
@@ -187,13 +214,13 @@ def test_a_page_after_a_change_of_the_nodes_pods_is_taken_in_at_once() -> None:
     """A pod that may share the devices came: later pages are evidence of sharing."""
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
     for scrape in range(40):
-        both.take(page_of(("works",) * 3, scrape, len(FIELDS)), EPOCH + 5 * scrape)
+        both.take(page_of(("works",) * 3, scrape), EPOCH + 5 * scrape)
         if waiting(both) and scrape > 8:
             break
     assert waiting(both)
     for world in (both.fast, both.full):
         world.put(make_pod("d", node=NODE))
-    both.take(page_of(("works",) * 3, 0, len(FIELDS)), EPOCH + 300)
+    both.take(page_of(("works",) * 3, 0), EPOCH + 300)
     assert waiting(both) == 0
     assert both.states()[0] == both.states()[1]
 
@@ -201,11 +228,11 @@ def test_a_page_after_a_change_of_the_nodes_pods_is_taken_in_at_once() -> None:
 def test_a_device_that_another_exporter_reports_too_is_compared_at_once() -> None:
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
     for scrape in range(12):
-        both.take(page_of(("works",) * 3, scrape, len(FIELDS)), EPOCH + 5 * scrape)
+        both.take(page_of(("works",) * 3, scrape), EPOCH + 5 * scrape)
     for world in (both.fast, both.full):
-        text = page_of(("rests",) * 3, 0, len(FIELDS)).decode()
+        text = page_of(("rests",) * 3, 0).decode()
         world.scrape(text, EPOCH + 60, origin="http://other", node=NODE)
-    both.take(page_of(("works",) * 3, 0, len(FIELDS)), EPOCH + 61)
+    both.take(page_of(("works",) * 3, 0), EPOCH + 61)
     assert waiting(both) == 0
     assert both.fast.store.rejects.totals == both.full.store.rejects.totals
     assert both.fast.store.rejects.totals[CONFLICT] > 0

@@ -13,7 +13,8 @@ import pytest
 
 from adapter.cluster.pod import PodRef
 from adapter.sources.errors import SourceError
-from adapter.sources.scrape.client import _DROPPED, _SHORT, PageClient
+from adapter.sources.scrape.client import _DROPPED, _SHORT, PageClient, _address
+from adapter.sources.scrape.connection import _MAX_AHEAD, _PIECE, PageConnection
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import ScrapeTarget
@@ -186,6 +187,27 @@ async def test_a_short_page_in_thousands_of_pieces_is_read(web: Web) -> None:
     web.replies["/metrics"] = reply
     with memory_below(16 << 20):
         assert await fetch(web, limit=1 << 20) == page
+
+
+async def test_a_connection_is_read_again_after_a_page_that_stopped_its_reading(web: Web) -> None:
+    """The last piece of the page is the one at which reading pauses."""
+    web.replies["/metrics"] = hang
+    size = -(-_MAX_AHEAD // (_PIECE + 1))
+    address = _address(web.url())
+    transport, connection = await asyncio.get_running_loop().create_connection(
+        PageConnection, address.host, address.port
+    )
+    asked = asyncio.create_task(connection.ask(b"GET /metrics HTTP/1.1\r\n\r\n", LIMIT))
+    await asyncio.sleep(0)
+    connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+    await asked
+    for _ in range(size):
+        connection.data_received(b"x")
+    assert not transport.is_reading()
+    assert await connection.whole() == b"x" * size
+    assert transport.is_reading()
+    assert connection.spent
+    transport.abort()
 
 
 async def test_idle_connections_are_closed_a_few_at_a_time(web: Web) -> None:
