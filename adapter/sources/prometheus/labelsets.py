@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from sys import intern
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from adapter.devices.device import cluster
+
+if TYPE_CHECKING:
+    from adapter.sources.prometheus.answer import QueryAnswer
 
 _ORIGIN_LABELS = ("instance", "Hostname", "hostname", "node")
 """Labels that distinguish exporters, best first. ``instance`` is the scrape target's address."""
@@ -29,30 +32,18 @@ class LabelSet:
     """The text of the labels."""
     labels: Mapping[str, str]
     origin: str
-    seen: dict[str, float] = field(default_factory=dict)
-    """Series name -> epoch seconds, by the engine's clock, of the newest sample handed over."""
     round: int = -1
-    """The round in which these were handed over."""
-    time: float = -math.inf
-    """The time of the last sample that was read, by the local clock.
-
-    The samples of one scrape share the object, which saves memory.
-    """
-
-    def accept(self, name: str, time: float, of: int) -> None:
-        """Note that a series was handed over in a round."""
-        if self.round != of:
-            self.seen, self.round = {}, of
-        self.seen[name] = time
+    """The last round that contained them."""
 
 
 class SeriesMemo:
-    """The label sets of this round and of the last one."""
+    """The label sets of this round and of the last one, and the last answers."""
 
     def __init__(self) -> None:
         self._old: dict[bytes, LabelSet] = {}
         self._new: dict[bytes, LabelSet] = {}
         self._names: dict[bytes, str] = {}
+        self._answers: dict[str, QueryAnswer] = {}
         self.round = 0
         """Number of the round."""
 
@@ -64,6 +55,22 @@ class SeriesMemo:
         self._old, self._new = self._new, {}
         self._names = {}
         self.round += 1
+
+    def accepted(self, group: str) -> QueryAnswer | None:
+        """Return the last answer to a group that was handed over."""
+        return self._answers.get(group)
+
+    def accept(self, group: str, answer: QueryAnswer) -> None:
+        """Note that an answer is handed over."""
+        self._answers[group] = answer
+
+    def keep(self, sets: Iterable[LabelSet]) -> None:
+        """Note that the round contains known label sets."""
+        new, now = self._new, self.round
+        for labels in sets:
+            if labels.round != now:
+                labels.round = now
+                new[labels.key] = labels
 
     def series(self, raw: bytes) -> tuple[LabelSet, str]:
         """Return the label set and the name of a ``metric`` object; raises msgspec.DecodeError.
@@ -99,7 +106,10 @@ class SeriesMemo:
             if known is None:
                 labels = _labels.decode(raw)
                 labels.pop("__name__", None)
+                # Most values are those of other label sets too, which saves half of the memory.
+                labels = dict(zip(labels, map(intern, labels.values()), strict=True))
                 known = LabelSet(rest, labels, _origin(labels))
+            known.round = self.round
             self._new[known.key] = known
         return known
 

@@ -2,6 +2,11 @@
 
 An answer for 40,000 GPUs is more than 100 MB of text. Only the part that is not read yet is held:
 the samples are what remains. The work is in steps, so that it does not block the event loop.
+
+From round to round, the series of an answer and their order seldom change. So the text of each
+series' labels is compared with that of the same place in the answer before, by its hash (see
+:mod:`adapter.exposition.pagelayout`), and an equal text is not decoded. The series of a block in
+which each is the same, and has one new sample, are added together.
 """
 
 from __future__ import annotations
@@ -10,12 +15,14 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import repeat
+from operator import le
+from typing import Final, NamedTuple
 
 import msgspec
 
-from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import Earlier, QueryAnswer, not_json, result_of
 from adapter.sources.prometheus.labelsets import LabelSet, SeriesMemo
@@ -36,6 +43,13 @@ _PART: Final = 1 << 16
 """Bytes of a part: about 150 series, which take less than a millisecond."""
 _STEP: Final = 128
 """Series of a step."""
+_AHEAD: Final = 256
+"""Series of the answer before that may be missing in succession, so that the next is found."""
+_BEGIN: Final = b'{"metric":'
+_CUT: Final = b'},{"metric":'
+"""Between two series: see ``_NEXT``."""
+_VALUES: Final = b',"values":'
+"""Between the labels and the samples of a series. No text contains it, for the same reason."""
 
 
 class _Value(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -52,8 +66,10 @@ class _Series(msgspec.Struct, gc=False):
     value: _Value | None = None
 
 
-_new: Final = tuple.__new__
-"""Makes a named tuple in half the time."""
+_Pairs = list[list[tuple[float, str]]]
+"""Of each series: (epoch seconds, text of the number), oldest first."""
+
+_pairs = msgspec.json.Decoder(_Pairs)
 _several = msgspec.json.Decoder(list[_Series])
 _raw_results = msgspec.json.Decoder(list[msgspec.Raw])
 _result = msgspec.json.Decoder(_Series)
@@ -74,7 +90,13 @@ class AnswerReader:
         self._memo = memo
         self._name = group.series[0] if len(group.series) == 1 else ""
         self._ahead = ahead
-        self._found = QueryAnswer(round=memo.round)
+        self._found = QueryAnswer(
+            self._name, ahead, round=memo.round, accepted=partial(memo.accept, group.name)
+        )
+        self._before = memo.accepted(group.name)
+        """The last answer that was handed over."""
+        self._place = 0
+        """Where the next series was in it, if nothing has changed."""
         self._head: bytes | None = None
         """The text before the first series; empty if the form is another one."""
         self._text = bytearray()
@@ -125,6 +147,8 @@ class AnswerReader:
         found = self._found
         found.warnings, found.partial = said.warnings, said.partial
         yield from self._add_all(_each(said.result, found.rejects))
+        if self._before is not None:
+            found.like(self._before)
         return found
 
     def _open(self) -> None:
@@ -142,8 +166,103 @@ class AnswerReader:
         start = 0
         while start < len(ready):
             cut = ready.find(_NEXT, start + _PART) + 1 or len(ready)
-            yield from self._add_all(self._decoded(b"[%b]" % ready[start:cut]))
+            yield from self._read(ready[start:cut])
             start = cut + 1
+
+    def _read(self, text: bytes) -> Steps[None]:
+        """Read a block of series."""
+        found = None
+        if self._before is not None and text.startswith(_BEGIN):
+            found = _taken_apart(text)
+        if found is None:
+            yield from self._add_all(self._decoded(b"[%b]" % text))
+            return
+        if not self._add_block(found):
+            for number, (labels, digest, values) in enumerate(zip(*found, strict=True), 1):
+                self._add_part(labels, digest, values)
+                if number % _STEP == 0:
+                    yield
+        yield
+
+    def _add_block(self, block: _Block) -> bool:
+        """Add series that are those of the answer before, each with one new sample.
+
+        Returns:
+            False if they are not, and nothing is added.
+        """
+        before, found, start = self._before, self._found, self._place
+        assert before is not None  # noqa: S101 - see _read
+        end = start + len(block.digests)
+        if before.digests[start:end] != block.digests:
+            return False
+        if before.round == found.round - 1:
+            seen: Iterable[float] = before.times[start:end]
+        else:
+            seen = repeat(-math.inf)
+        try:
+            newest = [values[-1] for values in block.values]
+            numbers = array("d", [float(text) for _, text in newest])
+        except (ValueError, IndexError):
+            return False
+        if any("_" in text for _, text in newest):  # which Python accepts in a number
+            return False
+        second = [values[-2][0] if len(values) > 1 else -math.inf for values in block.values]
+        if not all(map(le, second, seen)):
+            return False
+        self._place = end
+        sets = before.sets[start:end]
+        self._memo.keep(sets)
+        found.sets += sets
+        found.names += before.names[start:end]
+        found.digests += block.digests
+        found.times.extend([time for time, _ in newest])
+        found.numbers += numbers
+        found.count += len(numbers)
+        return True
+
+    def _add_part(self, text: bytes, digest: int, values: list[tuple[float, str]]) -> None:
+        """Add a series of a block.
+
+        Args:
+            text: its labels.
+            digest: their hash.
+            values: see ``_Pairs``.
+        """
+        place = self._found_at(digest)
+        if place is not None:
+            self._add_same(place, digest, values)
+            return
+        for series in self._decoded(b'[{"metric":%b}]' % text):
+            self._add_new(bytes(series.metric), digest, values)
+
+    def _add_same(self, place: int, digest: int, values: list[tuple[float, str]]) -> None:
+        """Add a series that has a place in the answer before."""
+        before = self._before
+        assert before is not None  # noqa: S101 - it has the place
+        labels, own = before.sets[place], before.names[place]
+        self._memo.keep((labels,))
+        self._add_values(labels, own, digest, values, place)
+
+    def _add_new(self, text: bytes, digest: int, values: list[tuple[float, str]]) -> None:
+        """Add a series with other labels than those in the answer before."""
+        try:
+            labels, own = self._memo.series(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._found.rejects["bad_series"] += 1
+            return
+        self._add_values(labels, own, digest, values, None)
+
+    def _found_at(self, digest: int) -> int | None:
+        """Return where a series was in the answer before; None if it is not near."""
+        before, place = self._before, self._place
+        if before is None:
+            return None
+        try:
+            place = before.digests.index(digest, place, place + _AHEAD)
+        except ValueError:
+            return None
+        self._place = place + 1
+        return place
 
     def _decoded(self, text: bytes) -> Iterator[_Series]:
         try:
@@ -162,68 +281,112 @@ class AnswerReader:
         yield
 
     def _add(self, result: _Series) -> None:
-        """Add a series. An answer may have a million, so this makes few calls."""
-        found = self._found
-        try:
-            labels, own = self._memo.series(bytes(result.metric))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            found.rejects["bad_series"] += 1
-            return
+        """Add a series that was decoded."""
+        text = bytes(result.metric)
+        digest = hash(text)
+        some = result.values or ([result.value] if result.value else [])
+        values = [(value.time, value.text) for value in some]
+        place = self._found_at(digest)
+        if place is None:
+            self._add_new(text, digest, values)
+        else:
+            self._add_same(place, digest, values)
+
+    def _add_values(
+        self,
+        labels: LabelSet,
+        own: str,
+        digest: int,
+        values: list[tuple[float, str]],
+        place: int | None,
+    ) -> None:
+        """Add the samples of a series.
+
+        Args:
+            own: the series' name in the answer.
+            values: see ``_Pairs``.
+            place: where the series was in the answer before, if that is known.
+        """
+        found, before = self._found, self._before
         name = self._name or own  # a query for one series says which it is
         if not name:
             found.rejects["unnamed_series"] += 1
             return
-        values = result.values or ([result.value] if result.value else [])
-        if len(values) > 1 and labels.round == found.round - 1:
-            values = _since(values, labels.seen.get(own, -math.inf))
-        while values and (number := _number(values[-1])) is None:
+        if len(values) > 1 and before is not None and before.round == found.round - 1:
+            seen = before.seen(labels, own) if place is None else before.times[place]
+            values = _since(values, seen)
+        number = None
+        while values and (number := _number(*values[-1])) is None:
             found.rejects["bad_value"] += 1
             values.pop()
-        if not values:
+        if number is None:
             return
-        time = values[-1].time
         if len(values) > 1:
             self._add_earlier(labels, name, values)
-        when = time - self._ahead
-        if when != labels.time:
-            labels.time = when
-        if when == time:
-            time = labels.time
-        sample = _new(Sample, (name, labels.labels, number, labels.time))
-        found.add(labels, own, time, sample)
+        found.sets.append(labels)
+        found.names.append(own)
+        found.digests.append(digest)
+        found.times.append(values[-1][0])
+        found.numbers.append(number)
+        found.count += 1
 
-    def _add_earlier(self, labels: LabelSet, name: str, values: list[_Value]) -> None:
+    def _add_earlier(
+        self, labels: LabelSet, name: str, values: Sequence[tuple[float, str]]
+    ) -> None:
         """Add all but the newest of a series' values."""
         numbers = array("d")
-        for value in values[:-1]:
-            number = _number(value)
+        for time, text in values[:-1]:
+            number = _number(time, text)
             if number is None:
                 self._found.rejects["bad_value"] += 1
             else:
-                numbers.extend((value.time - self._ahead, number))
+                numbers.extend((time - self._ahead, number))
         if numbers:
             earlier = Earlier(name, labels.labels, numbers)
             self._found.earlier.setdefault(labels.origin, []).append(earlier)
             self._found.count += len(numbers) // 2
 
 
-def _since(values: list[_Value], seen: float) -> list[_Value]:
+class _Block(NamedTuple):
+    """Some series, taken apart: a list of each part, in their order."""
+
+    texts: list[bytes]
+    """Their labels."""
+    digests: array[int]
+    """Hashes of these."""
+    values: _Pairs
+
+
+def _taken_apart(text: bytes) -> _Block | None:
+    """Take series apart; None if they are not written as usual, or are not a matrix."""
+    cut = [part.rpartition(_VALUES) for part in text[len(_BEGIN) : -1].split(_CUT)]
+    try:
+        values = _pairs.decode(b"[%b]" % b",".join([samples for _, _, samples in cut]))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    texts = [labels for labels, _, _ in cut]
+    if len(values) != len(texts):
+        return None
+    return _Block(texts, array("q", map(hash, texts)), values)
+
+
+def _since(values: list[tuple[float, str]], seen: float) -> list[tuple[float, str]]:
     """Return the values that are newer than ``seen``, and at least the last one."""
-    if values[-2].time <= seen:  # most series have one new sample in a round
+    if values[-2][0] <= seen:  # most series have one new sample in a round
         return values[-1:]
     first = len(values) - 1
-    while first > 0 and values[first - 1].time > seen:
+    while first > 0 and values[first - 1][0] > seen:
         first -= 1
     return values[first:]
 
 
-def _number(value: _Value) -> float | None:
+def _number(time: float, text: str) -> float | None:
     """Return the number of a value; None if it is not one, or has no time."""
     try:
-        number = float(value.text)
+        number = float(text)
     except ValueError:
         return None
-    return None if "_" in value.text or not math.isfinite(value.time) else number
+    return None if "_" in text or not math.isfinite(time) else number
 
 
 def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> QueryAnswer:
