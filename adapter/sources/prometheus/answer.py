@@ -29,21 +29,12 @@ _ORIGINS: Final = 8
 """Exporters of a step."""
 
 
-class Earlier(NamedTuple):
-    """Samples of a series before its newest one.
-
-    The first answers have several samples of each series, so these take little memory.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    numbers: array[float]
-    """Time by the local clock and value of each sample in turn, oldest first."""
-
-
 @dataclass(slots=True)
 class QueryAnswer:
-    """A decoded answer. Its newest samples are columns, in the order of the answer's series."""
+    """A decoded answer. Its samples are columns, in the order of the answer's series.
+
+    The first answers have several samples of each series, which take 16 bytes each this way.
+    """
 
     name: str = ""
     """The series' name, if the query is for one series; empty if each sample has its own."""
@@ -61,10 +52,15 @@ class QueryAnswer:
     """The values of the newest samples."""
     standing: dict[str, list[Sample]] = field(default_factory=dict)
     """Origin -> samples of an earlier answer, for origins that a partial answer lacks."""
-    earlier: dict[str, list[Earlier]] = field(default_factory=dict)
-    """Origin -> earlier samples that the last round did not have."""
+    earlier_times: array[float] = field(default_factory=lambda: array("d"))
+    """The times of earlier samples that the last round did not have, series after series, the
+    oldest first."""
+    earlier_numbers: array[float] = field(default_factory=lambda: array("d"))
+    """The values of these."""
+    earlier_ends: array[int] = field(default_factory=lambda: array("I"))
+    """Where in these columns the samples of each series end."""
     count: int = 0
-    """Samples in the columns and in ``earlier``."""
+    """Samples, newest and earlier ones."""
     rejects: Counter[str] = field(default_factory=Counter)
     """Series and samples that could not be read, by reason."""
     warnings: tuple[str, ...] = ()
@@ -88,7 +84,7 @@ class QueryAnswer:
             for place, labels in enumerate(self.sets[start : self._placed], start):
                 found = places.get(labels.origin)
                 if found is None:
-                    places[labels.origin] = array("L", (place,))
+                    places[labels.origin] = array("I", (place,))
                 else:
                     found.append(place)
             yield
@@ -138,11 +134,23 @@ class QueryAnswer:
     def samples_of(self, origin: str) -> list[Sample]:
         """Return an exporter's samples, oldest first within a series."""
         expanded = [
-            Sample(name, labels, value, time)
-            for name, labels, numbers in self.earlier.get(origin, ())
-            for time, value in zip(numbers[::2], numbers[1::2], strict=True)
+            Sample(self.name or self.names[place], self.sets[place].labels, value, time)
+            for place in self.places.get(origin, ())
+            for time, value in self.earlier_of(place)
         ]
         return expanded + self.newest_of(origin)
+
+    def earlier_of(self, place: int) -> list[tuple[float, float]]:
+        """Return the earlier samples of a series: time by the local clock, and value."""
+        if not self.earlier_times:
+            return []
+        start, end = self.earlier_ends[place - 1] if place else 0, self.earlier_ends[place]
+        times = [time - self.ahead for time in self.earlier_times[start:end]]
+        return list(zip(times, self.earlier_numbers[start:end], strict=True))
+
+    def forget_earlier(self) -> None:
+        """Free the earlier samples, after they were handed over."""
+        self.earlier_times, self.earlier_numbers = array("d"), array("d")
 
     def accept(self) -> Steps[None]:
         """Note that the samples are handed over, so that later answers leave them out.

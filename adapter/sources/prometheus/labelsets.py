@@ -28,8 +28,8 @@ _labels = msgspec.json.Decoder(dict[str, str])
 class LabelSet:
     """The labels of the series of one device, without their names."""
 
-    key: bytes
-    """The text of the labels."""
+    key: int
+    """Hash of the text of the labels."""
     labels: Mapping[str, str]
     origin: str
     round: int = -1
@@ -40,8 +40,8 @@ class SeriesMemo:
     """The label sets of this round and of the last one, and the last answers."""
 
     def __init__(self) -> None:
-        self._old: dict[bytes, LabelSet] = {}
-        self._new: dict[bytes, LabelSet] = {}
+        self._old: dict[int, LabelSet] = {}
+        self._new: dict[int, LabelSet] = {}
         self._names: dict[bytes, str] = {}
         self._answers: dict[str, QueryAnswer] = {}
         self.round = 0
@@ -82,7 +82,8 @@ class SeriesMemo:
         end = raw.find(b'"', start + len(_NAMED))
         text = raw[start + len(_NAMED) : end]
         rest = raw[:start] + raw[end + 1 :]
-        name, known = self._names.get(text), self._new.get(rest)
+        key = hash(rest)  # of SipHash with a secret of the process: nobody can write another text
+        name, known = self._names.get(text), self._new.get(key)
         if name is not None and known is not None and start >= 0:
             return known, name  # most series: both texts were checked when they were kept
         # A text cannot contain the bytes of _NAMED, because its quotes are escaped.
@@ -90,25 +91,25 @@ class SeriesMemo:
             return self._spelled(raw)
         if name is None:
             name = self._names[text] = text.decode()
-        return self._find(rest, raw), name
+        return self._find(key, raw), name
 
     def _spelled(self, raw: bytes) -> tuple[LabelSet, str]:
         """Find a series whose text is not written as engines usually do."""
         labels = _labels.decode(raw)
         name = labels.pop("__name__", "")
         rest = msgspec.json.encode(labels, order="sorted")
-        return self._find(rest, rest), name
+        return self._find(hash(rest), rest), name
 
-    def _find(self, rest: bytes, raw: bytes) -> LabelSet:
-        known = self._new.get(rest)
+    def _find(self, key: int, raw: bytes) -> LabelSet:
+        known = self._new.get(key)
         if known is None:
-            known = self._old.get(rest)
+            known = self._old.get(key)
             if known is None:
                 labels = _labels.decode(raw)
                 labels.pop("__name__", None)
                 # Most values are those of other label sets too, which saves half of the memory.
                 labels = dict(zip(labels, map(intern, labels.values()), strict=True))
-                known = LabelSet(rest, labels, _origin(labels))
+                known = LabelSet(key, labels, _origin(labels))
             known.round = self.round
             self._new[known.key] = known
         return known

@@ -15,7 +15,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import repeat
 from operator import le
@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import Earlier, QueryAnswer, not_json, result_of
+from adapter.sources.prometheus.answer import QueryAnswer, not_json, result_of
 from adapter.sources.prometheus.labelsets import LabelSet, SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
 from apiservice.runtime.steps import Steps, at_once
@@ -89,7 +89,6 @@ class AnswerReader:
     def __init__(self, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> None:
         self._memo = memo
         self._name = group.series[0] if len(group.series) == 1 else ""
-        self._ahead = ahead
         self._found = QueryAnswer(
             self._name, ahead, round=memo.round, accepted=partial(memo.accept, group.name)
         )
@@ -217,6 +216,7 @@ class AnswerReader:
         found.digests += block.digests
         found.times.extend([time for time, _ in newest])
         found.numbers += numbers
+        found.earlier_ends.extend(repeat(len(found.earlier_times), len(numbers)))
         found.count += len(numbers)
         return True
 
@@ -321,30 +321,22 @@ class AnswerReader:
             values.pop()
         if number is None:
             return
-        if len(values) > 1:
-            self._add_earlier(labels, name, values)
+        for time, text in values[:-1]:
+            earlier = _number(time, text)
+            if earlier is None:
+                found.rejects["bad_value"] += 1
+            else:
+                found.earlier_times.append(time)
+                found.earlier_numbers.append(earlier)
+        found.count += (
+            1 + len(found.earlier_times) - (found.earlier_ends[-1] if found.earlier_ends else 0)
+        )
+        found.earlier_ends.append(len(found.earlier_times))
         found.sets.append(labels)
         found.names.append(own)
         found.digests.append(digest)
         found.times.append(values[-1][0])
         found.numbers.append(number)
-        found.count += 1
-
-    def _add_earlier(
-        self, labels: LabelSet, name: str, values: Sequence[tuple[float, str]]
-    ) -> None:
-        """Add all but the newest of a series' values."""
-        numbers = array("d")
-        for time, text in values[:-1]:
-            number = _number(time, text)
-            if number is None:
-                self._found.rejects["bad_value"] += 1
-            else:
-                numbers.extend((time - self._ahead, number))
-        if numbers:
-            earlier = Earlier(name, labels.labels, numbers)
-            self._found.earlier.setdefault(labels.origin, []).append(earlier)
-            self._found.count += len(numbers) // 2
 
 
 class _Block(NamedTuple):

@@ -27,6 +27,7 @@ from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import AnswerReader
 from adapter.sources.prometheus.retries import attempts
 from adapter.sources.prometheus.storedpages import StoredPages
+from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -157,11 +158,18 @@ class PrometheusSource:
             self._pages.forget(origin)
         self._origins = set(origins)
         for origin in origins:
-            result = ScrapeResult(origin, None, self._pages.of(origin, answers), now, rejects)
+            await self._turns.run(self._handed_over(origin, answers, now, rejects))
             # Series that could not be read have no origin: count them once, with the first result.
             rejects = Counter()
-            await self._turns.run(self._sink.steps(result))
+        for answer in answers:
+            answer.forget_earlier()
         self.settled = True
+
+    def _handed_over(
+        self, origin: str, answers: Sequence[QueryAnswer], now: float, rejects: Counter[str]
+    ) -> Steps[None]:
+        samples = self._pages.of(origin, answers)
+        yield from self._sink.steps(ScrapeResult(origin, None, samples, now, rejects))
 
     async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
         loop = asyncio.get_running_loop()

@@ -43,7 +43,7 @@ class StoredPages:
         digests, numbers = array("q"), array("d")
         times: set[float] = set()
         for answer in answers:
-            if origin in answer.standing or origin in answer.earlier:
+            if origin in answer.standing or _has_earlier(answer, origin):
                 return _several(origin, answers)
             places = answer.places.get(origin, ())
             digests.append(len(places))
@@ -57,6 +57,12 @@ class StoredPages:
         if known is None or known.digest != digest:
             known = self._known[origin] = _Known(digest, _layout(origin, answers))
         return LayoutSamples(known.layout, numbers, times.pop())
+
+
+def _has_earlier(answer: QueryAnswer, origin: str) -> bool:
+    return bool(answer.earlier_times) and any(
+        answer.earlier_of(place) for place in answer.places.get(origin, ())
+    )
 
 
 def _layout(origin: str, answers: Sequence[QueryAnswer]) -> SampleLayout:
