@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Final, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ import msgspec
 from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.labelsets import LabelSet
-from apiservice.runtime.steps import Steps, at_once
+from apiservice.runtime.steps import Steps, at_once, parts
 
 _STEP: Final = 1024
 """Series of a step."""
@@ -89,6 +90,32 @@ class QueryAnswer:
                     found.append(place)
             yield
 
+    def reordered(self, order: Sequence[int]) -> Steps[None]:
+        """Put the series in another order, in steps.
+
+        Args:
+            order: the present place of each series.
+        """
+        old = replace(self)
+        self.sets, self.names, self.digests = [], [], array("q")
+        self.times, self.numbers = array("d"), array("d")
+        self.earlier_times, self.earlier_numbers = array("d"), array("d")
+        self.earlier_ends = array("I")
+        for some in parts(order, _STEP):
+            self.sets += map(old.sets.__getitem__, some)
+            self.names += map(old.names.__getitem__, some)
+            self.digests.extend(map(old.digests.__getitem__, some))
+            self.times.extend(map(old.times.__getitem__, some))
+            self.numbers.extend(map(old.numbers.__getitem__, some))
+            for place in some if old.earlier_times else ():
+                start, end = old.earlier_span(place)
+                self.earlier_times += old.earlier_times[start:end]
+                self.earlier_numbers += old.earlier_numbers[start:end]
+                self.earlier_ends.append(len(self.earlier_times))
+            if not old.earlier_times:
+                self.earlier_ends.extend(repeat(0, len(some)))
+            yield
+
     def like(self, before: QueryAnswer) -> None:
         """Share the columns that are equal to those of an earlier answer, which saves memory."""
         if self.sets == before.sets and self.digests == before.digests:
@@ -102,9 +129,9 @@ class QueryAnswer:
         return self._places
 
     @property
-    def origins(self) -> Mapping[str, object]:
-        """Return the exporters that have samples; the mapping's values mean nothing."""
-        return {**self.standing, **self.places} if self.standing else self.places
+    def origins(self) -> list[str]:
+        """Return the exporters that have samples."""
+        return [*self.standing, *self.places]
 
     @property
     def newest(self) -> dict[str, list[Sample]]:
@@ -144,9 +171,13 @@ class QueryAnswer:
         """Return the earlier samples of a series: time by the local clock, and value."""
         if not self.earlier_times:
             return []
-        start, end = self.earlier_ends[place - 1] if place else 0, self.earlier_ends[place]
+        start, end = self.earlier_span(place)
         times = [time - self.ahead for time in self.earlier_times[start:end]]
         return list(zip(times, self.earlier_numbers[start:end], strict=True))
+
+    def earlier_span(self, place: int) -> tuple[int, int]:
+        """Return where the earlier samples of a series begin and end."""
+        return self.earlier_ends[place - 1] if place else 0, self.earlier_ends[place]
 
     def forget_earlier(self) -> None:
         """Free the earlier samples, after they were handed over."""

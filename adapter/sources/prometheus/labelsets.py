@@ -55,10 +55,13 @@ class SeriesMemo:
         self._old, self._new = self._new, {}
         self._names = {}
         self.round += 1
+        last = self.round - 1
+        self._answers = {group: its for group, its in self._answers.items() if its.round == last}
 
     def accepted(self, group: str) -> QueryAnswer | None:
-        """Return the last answer to a group that was handed over."""
-        return self._answers.get(group)
+        """Return the answer to a group that was handed over in the last round, if there is one."""
+        answer = self._answers.get(group)
+        return answer if answer is not None and answer.round == self.round - 1 else None
 
     def accept(self, group: str, answer: QueryAnswer) -> None:
         """Note that an answer is handed over."""

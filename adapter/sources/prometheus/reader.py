@@ -15,10 +15,10 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import repeat
-from operator import le
+from itertools import islice, repeat
+from operator import itemgetter, le
 from typing import Final, NamedTuple
 
 import msgspec
@@ -44,7 +44,9 @@ _PART: Final = 1 << 16
 _STEP: Final = 128
 """Series of a step."""
 _AHEAD: Final = 256
-"""Series of the answer before that may be missing in succession, so that the next is found."""
+"""Series of the answer before among which a series is searched that is not at its place."""
+_INDEXED: Final = 4096
+"""Series that a step looks up, or sorts."""
 _BEGIN: Final = b'{"metric":'
 _CUT: Final = b'},{"metric":'
 """Between two series: see ``_NEXT``."""
@@ -93,9 +95,13 @@ class AnswerReader:
             self._name, ahead, round=memo.round, accepted=partial(memo.accept, group.name)
         )
         self._before = memo.accepted(group.name)
-        """The last answer that was handed over."""
+        """The answer of the last round."""
         self._place = 0
         """Where the next series was in it, if nothing has changed."""
+        self._index: dict[int, int] | None = None
+        """Hash -> its place in the answer before, if the order is another one."""
+        self._at = array("i")
+        """Where each series of the answer was in the answer before; -1 for a new one."""
         self._head: bytes | None = None
         """The text before the first series; empty if the form is another one."""
         self._text = bytearray()
@@ -147,6 +153,8 @@ class AnswerReader:
         found.warnings, found.partial = said.warnings, said.partial
         yield from self._add_all(_each(said.result, found.rejects))
         if self._before is not None:
+            if self._index is not None:
+                yield from self._restore_order(self._before)
             found.like(self._before)
         return found
 
@@ -170,34 +178,72 @@ class AnswerReader:
 
     def _read(self, text: bytes) -> Steps[None]:
         """Read a block of series."""
-        found = None
-        if self._before is not None and text.startswith(_BEGIN):
-            found = _taken_apart(text)
-        if found is None:
+        before = self._before
+        found = _taken_apart(text) if before is not None and text.startswith(_BEGIN) else None
+        if before is None or found is None:
             yield from self._add_all(self._decoded(b"[%b]" % text))
             return
-        if not self._add_block(found):
-            for number, (labels, digest, values) in enumerate(zip(*found, strict=True), 1):
-                self._add_part(labels, digest, values)
+        start = self._place
+        places: Sequence[int | None] = range(start, start + len(found.digests))
+        if before.digests[start : start + len(found.digests)] != found.digests:
+            places = yield from self._located(before, found.digests)
+        if not self._add_block(before, found, places):
+            parts = zip(places, *found, strict=True)
+            for number, (place, labels, digest, values) in enumerate(parts, 1):
+                self._add_part(place, labels, digest, values)
                 if number % _STEP == 0:
                     yield
         yield
 
-    def _add_block(self, block: _Block) -> bool:
-        """Add series that are those of the answer before, each with one new sample.
+    def _located(self, before: QueryAnswer, digests: array[int]) -> Steps[list[int | None]]:
+        """Return where series were in the answer before: where they are expected, or nearby.
+
+        If most of them are not, the order is another one: VictoriaMetrics answers range selectors
+        in any order. Then all places are looked up.
+        """
+        if self._index is None:
+            places = [self._found_at(digest) for digest in digests]
+            if 2 * places.count(None) <= len(places):
+                return places
+            self._index = {}
+            numbered = enumerate(before.digests)
+            while some := list(islice(numbered, _INDEXED)):
+                self._index.update((digest, place) for place, digest in some)
+                yield
+        return list(map(self._index.get, digests))
+
+    def _restore_order(self, before: QueryAnswer) -> Steps[None]:
+        """Put the series in the order of the answer before, and new ones at the end.
+
+        So each exporter has its series in one order.
+        """
+        now = array("i", [-1]) * len(before.digests)
+        rest, moved, last = array("i"), False, -1
+        for number, place in enumerate(self._at):
+            if place < 0 or now[place] >= 0:
+                rest.append(number)
+            else:
+                now[place] = number
+                moved, last = moved or place < last, place
+            if number % _INDEXED == 0:
+                yield
+        if moved:
+            order = array("i", [number for number in now if number >= 0]) + rest
+            yield from self._found.reordered(order)
+
+    def _add_block(self, before: QueryAnswer, block: _Block, places: Sequence[int | None]) -> bool:
+        """Add series that were in the answer before, each with one new sample.
+
+        Args:
+            places: where they were; None for one that was not.
 
         Returns:
-            False if they are not, and nothing is added.
+            False if they are not such series, and nothing is added.
         """
-        before, found, start = self._before, self._found, self._place
-        assert before is not None  # noqa: S101 - see _read
-        end = start + len(block.digests)
-        if before.digests[start:end] != block.digests:
+        found = self._found
+        known = [place for place in places if place is not None]
+        if len(known) < max(2, len(places)):
             return False
-        if before.round == found.round - 1:
-            seen: Iterable[float] = before.times[start:end]
-        else:
-            seen = repeat(-math.inf)
         try:
             newest = [values[-1] for values in block.values]
             numbers = array("d", [float(text) for _, text in newest])
@@ -205,30 +251,34 @@ class AnswerReader:
             return False
         if any("_" in text for _, text in newest):  # which Python accepts in a number
             return False
+        pick = itemgetter(*known)
         second = [values[-2][0] if len(values) > 1 else -math.inf for values in block.values]
-        if not all(map(le, second, seen)):
+        if not all(map(le, second, pick(before.times))):
             return False
-        self._place = end
-        sets = before.sets[start:end]
+        sets = pick(before.sets)
         self._memo.keep(sets)
         found.sets += sets
-        found.names += before.names[start:end]
+        found.names += pick(before.names)
         found.digests += block.digests
         found.times.extend([time for time, _ in newest])
         found.numbers += numbers
         found.earlier_ends.extend(repeat(len(found.earlier_times), len(numbers)))
         found.count += len(numbers)
+        self._at.extend(known)
+        self._place = known[-1] + 1
         return True
 
-    def _add_part(self, text: bytes, digest: int, values: list[tuple[float, str]]) -> None:
+    def _add_part(
+        self, place: int | None, text: bytes, digest: int, values: list[tuple[float, str]]
+    ) -> None:
         """Add a series of a block.
 
         Args:
+            place: where it was in the answer before.
             text: its labels.
             digest: their hash.
             values: see ``_Pairs``.
         """
-        place = self._found_at(digest)
         if place is not None:
             self._add_same(place, digest, values)
             return
@@ -258,7 +308,7 @@ class AnswerReader:
         if before is None:
             return None
         try:
-            place = before.digests.index(digest, place, place + _AHEAD)
+            place = before.digests.index(digest, place, place + _AHEAD + 1)
         except ValueError:
             return None
         self._place = place + 1
@@ -284,9 +334,10 @@ class AnswerReader:
         """Add a series that was decoded."""
         text = bytes(result.metric)
         digest = hash(text)
+        index = self._index
+        place = self._found_at(digest) if index is None else index.get(digest)
         some = result.values or ([result.value] if result.value else [])
         values = [(value.time, value.text) for value in some]
-        place = self._found_at(digest)
         if place is None:
             self._add_new(text, digest, values)
         else:
@@ -312,7 +363,7 @@ class AnswerReader:
         if not name:
             found.rejects["unnamed_series"] += 1
             return
-        if len(values) > 1 and before is not None and before.round == found.round - 1:
+        if len(values) > 1 and before is not None:
             seen = before.seen(labels, own) if place is None else before.times[place]
             values = _since(values, seen)
         number = None
@@ -332,6 +383,7 @@ class AnswerReader:
             1 + len(found.earlier_times) - (found.earlier_ends[-1] if found.earlier_ends else 0)
         )
         found.earlier_ends.append(len(found.earlier_times))
+        self._at.append(-1 if place is None else place)
         found.sets.append(labels)
         found.names.append(own)
         found.digests.append(digest)

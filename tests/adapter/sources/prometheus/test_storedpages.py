@@ -106,7 +106,7 @@ class Engine:
         self._memo = SeriesMemo()
         self._pages = StoredPages()
         self._seen: dict[str, float] = {}
-        self._turned = False
+        self._turned = self._moved = False
         self._last: list[QueryAnswer] = [QueryAnswer() for _ in GROUPS]
         self._sets: dict[str, Mapping[str, str]] = {}
         self._new_sets: dict[str, Mapping[str, str]] = {}
@@ -151,6 +151,7 @@ class Engine:
                 elif any(ref.name == name for ref in world.pods):
                     world.remove(name)
         self._turned ^= change.turned
+        self._moved |= change.turned
         answers = [
             None if at == change.failed else self._answer(group) for at, group in enumerate(GROUPS)
         ]
@@ -234,8 +235,20 @@ class Engine:
 
     def states(self) -> list[Any]:
         return [
-            [_state(world, origin) for origin in ("e0", "e1")] for world in (self.fast, self.full)
+            [comparable(_state(world, origin), moved=self._moved) for origin in ("e0", "e1")]
+            for world in (self.fast, self.full)
         ]
+
+
+def comparable(state: Any, *, moved: bool) -> Any:
+    """The state without the order of its device series.
+
+    If the store has answered in another order, which the first adapter restores, the rejects that
+    are kept in detail are those of other samples: the last ones.
+    """
+    totals, counted, *rest = state
+    rest = [sorted(part, key=repr) if isinstance(part, list) else part for part in rest]
+    return [totals, None if moved else counted, *rest]
 
 
 def number_of(text: str) -> float | None:
