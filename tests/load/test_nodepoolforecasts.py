@@ -6,21 +6,23 @@ import math
 
 import pytest
 
+from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.quantiles import distribution, table
 from adapter.nodepool.learn.record import record
-from adapter.nodepool.learn.situation import LEVEL, Series
-from adapter.nodepool.model.history import DemandPoint
+from adapter.nodepool.learn.situation import LEVEL, Series, earlier_days
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from load.nodepoolablation import holding
 from load.nodepoolforecasts import AHEAD, LEAD, Minutes, minutes, quantiles
 from load.nodepooltraces import STEP, Trace
 
-WORK = tuple(70.0 * (2 + minute // 7 % 3 + (minute % 50 == 0) * 4) for minute in range(150))
+MINUTES = 24 * 60 + 150
+WORK = tuple(70.0 * (2 + minute // 7 % 3 + (minute % 50 == 0) * 4) for minute in range(MINUTES))
 ASKED = (0.01, 0.5, 0.8, 0.99)
 
 
 @pytest.fixture(scope="module")
 def own() -> Minutes:
-    """A trace of two and a half hours that rises, falls and has bursts."""
+    """A trace of a day and two and a half hours that rises, falls and has bursts."""
     return minutes(Trace("a", WORK, False, 0.0))
 
 
@@ -28,11 +30,18 @@ def points(own: Minutes) -> list[DemandPoint]:
     return [DemandPoint(float(STEP * at), float(pods)) for at, pods in enumerate(own.pods)]
 
 
-@pytest.mark.parametrize("minute", [LEVEL, 40, 100, 149])
+def learned(own: Minutes, minute: int) -> DemandHistory:
+    history = EMPTY
+    for point in points(own)[: minute + 1]:
+        history = learn(history, point)
+    return history
+
+
+@pytest.mark.parametrize("minute", [LEVEL, 40, 100, MINUTES - 1])
 def test_unbounded_quantiles_are_those_of_the_controller(own: Minutes, minute: int) -> None:
     row = minute - LEVEL
-    ratio = float(own.usual[row] * own.unit[row] / own.level[row])
-    found = distribution(Series(points(own)).situation(minute), LEAD, ratio)
+    days = earlier_days(learned(own, minute).days, LEAD, float(STEP * minute))
+    found = distribution(Series(points(own)).situation(minute).after(days.usual), LEAD)
     most = quantiles(table(), own, ASKED, bounded=False)[:, row]
     assert list(most) == pytest.approx([found.quantile(each) for each in ASKED])
 

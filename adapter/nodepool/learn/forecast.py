@@ -93,7 +93,7 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     if asked.queue:
         below = _own(level, own)
     else:
-        below = _capped(distribution(own.situation, lead, days.ratio), own)
+        below = _capped(distribution(own.situation.after(days.usual), lead), own)
     peaks = [level + rise for rise in rises]
     found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
     most = _mixed(below, peaks, keep_quantile(asked.quantile))

@@ -35,8 +35,7 @@ class QuantileTable(msgspec.Struct, frozen=True):
     minutes: tuple[float, ...]
     """Lead times plus the minute until the next decision, rising."""
     rows: tuple[tuple[tuple[float, ...], ...], ...]
-    """By minutes, then by quantile: for each input a coefficient at each knot, and last the
-    coefficient of what earlier days did."""
+    """By minutes, then by quantile: for each input a coefficient at each knot."""
 
 
 @cache
@@ -68,18 +67,16 @@ class Distribution:
         return max(0.0, self._level + self._unit * change)
 
 
-def distribution(situation: Situation, lead: float, ratio: float = 0.0) -> Distribution:
+def distribution(situation: Situation, lead: float) -> Distribution:
     """Return the distribution for a situation.
 
     Args:
         lead: seconds from the order of a node until it is usable.
-        ratio: of :class:`~adapter.nodepool.learn.situation.EarlierDays`.
     """
     after, share = _weights(situation.level)
-    usual = ratio * situation.level / situation.unit
     low = [each * (1 - share) for each in situation.inputs]
     high = [each * share for each in situation.inputs]
-    inputs = (*low, *high, usual)
+    inputs = (*low, *high)
     changes = [sum(map(mul, row, inputs)) for row in _rows(lead)[after - 1]]
     return Distribution(situation.level, situation.unit, changes)
 
@@ -106,7 +103,7 @@ def _knots() -> tuple[float, ...]:
 
 @lru_cache(maxsize=256)
 def _rows(lead: float) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    """Return the rows for a lead time, for each pair of knots: low, high, earlier days."""
+    """Return the rows for a lead time, for each pair of knots: low, high."""
     fitted = table()
     minutes = min(max(lead / MINUTE + 1, fitted.minutes[0]), fitted.minutes[-1])
     after = min(max(1, bisect_left(fitted.minutes, minutes)), len(fitted.minutes) - 1)
@@ -118,6 +115,6 @@ def _rows(lead: float) -> tuple[tuple[tuple[float, ...], ...], ...]:
     ]
     count = len(fitted.knots)
     return tuple(
-        tuple((*row[knot - 1 : -1 : count], *row[knot:-1:count], row[-1]) for row in rows)
+        tuple((*row[knot - 1 :: count], *row[knot::count]) for row in rows)
         for knot in range(1, count)
     )
