@@ -35,6 +35,10 @@ _KEEP_ODDS: Final = 2 / 3
 """Odds that a GPU is used at which a free node is kept, relative to those at which a node is
 ordered. A free node costs its scale-down delay (10 minutes by default), a new one its boot time
 (5 minutes) too."""
+PROMPT: Final = 5
+"""Pending pods without a node for which one more pod of headroom always pays. A buffer that does
+not fit makes the Cluster Autoscaler order at once instead of after 30 s. A node that is ordered
+before its pod saves about half a boot time, 150 s. Chosen on the days and traces of the fit."""
 _FEWEST_RISES: Final = 15
 """Minimum number of observed rises of a queue for their quantile."""
 
@@ -52,6 +56,9 @@ class Forecast(NamedTuple):
     """What is expected if it is not more than the need."""
     kept: int = 0
     """Pods whose capacity is kept where it exists already; not less than :attr:`pods`."""
+    prompt: int = 0
+    """Fewest pods waiting for a node that nobody has ordered with which one more pod of headroom
+    pays; 0 if it never does."""
 
 
 class ForecastRequest(NamedTuple):
@@ -69,6 +76,8 @@ class ForecastRequest(NamedTuple):
     """Pods that exist or will soon: a load within the tolerance of them adds none."""
     tolerance: float = 0.0
     """Fraction of the pods."""
+    pending: int = 0
+    """Pods that wait for a node."""
 
 
 def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
@@ -103,7 +112,10 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         found = max(found, _shared(bare, asked, why), key=lambda each: each.pods)
     elif found.pods <= need:
         found = bare._replace(expects=found.text)
-    return found._replace(kept=max(found.pods, pods_of(most, asked.present, asked.tolerance)))
+    return found._replace(
+        kept=max(found.pods, pods_of(most, asked.present, asked.tolerance)),
+        prompt=0 if asked.queue else _prompt(below, peaks, need, asked),
+    )
 
 
 def keep_quantile(quantile: float) -> float:
@@ -112,8 +124,27 @@ def keep_quantile(quantile: float) -> float:
     return 1 / (1 + odds)
 
 
+def prompt_quantile(quantile: float, pending: int) -> float:
+    """Return the probability up to which one pod of headroom is ordered beside pending pods.
+
+    Args:
+        pending: pods without a node that has been ordered.
+    """
+    return 1 - (1 - quantile) * max(0.0, 1 - pending / PROMPT)
+
+
 _Quantiles = Callable[[float], float]
 """Probability -> pods."""
+
+
+def _prompt(below: _Quantiles, peaks: Sequence[float], need: int, asked: ForecastRequest) -> int:
+    """Return :attr:`Forecast.prompt`."""
+    enough = max(need, asked.present)
+    for pending in range(1, min(asked.pending, PROMPT - 1) + 1):
+        most = _mixed(below, peaks, prompt_quantile(asked.quantile, pending))
+        if pods_of(most, asked.present, asked.tolerance) > enough:
+            return pending
+    return PROMPT
 
 
 def _own(level: float, own: Record) -> _Quantiles:

@@ -39,6 +39,7 @@ CODES: Final[Mapping[str, str]] = {
     "held": "the headroom was needed recently and is kept for the hold time",
     "decayed": "the hold time is over: the headroom is halved",
     "free": "free nodes exist, and the load may need them",
+    "prompt": "pods wait for a node that has not been ordered, and headroom makes it urgent",
     "frozen": "demand has been unknown for a short time: the headroom is kept",
     "stale": "demand has been unknown for a long time: the headroom is halved",
     "gone": "no workload has this shape any more",
