@@ -1,4 +1,4 @@
-"""What an observer of the requests knows of their rate."""
+"""The rate that an observer infers from requests, and headroom for pods without a node."""
 
 from __future__ import annotations
 

@@ -139,7 +139,8 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     wish = ForecastRequest(lead, quantile, limits.share)
     draft.asked = ask(draft.members, draft.held, wish, limits, now)
     draft.replicas, draft.kept = draft.asked.replicas, draft.asked.kept
-    draft.prompt = draft.asked.prompt if pool is not None and pool.waits else 0
+    urgent = limits.buffers and pool is not None and pool.waits
+    draft.prompt = draft.asked.prompt if urgent else 0
     draft.reasons.extend(draft.asked.reasons)
     if not draft.members:
         draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]

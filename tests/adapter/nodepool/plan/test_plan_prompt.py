@@ -97,6 +97,10 @@ def test_karpenter_orders_at_once_without_headroom() -> None:
     assert order(waiting(PROMPT), at=at(waits=False), limits=LIMITS).replicas == 0
 
 
+def test_placeholders_would_be_new_pods_themselves() -> None:
+    assert made(PROMPT, buffers=False).replicas == 0
+
+
 def test_a_queue_of_jobs_gets_none() -> None:
     jobs = waiting(PROMPT)
     jobs = replace(jobs, workload=jobs.workload._replace(kind=JOB_QUEUE), max_replicas=None)
