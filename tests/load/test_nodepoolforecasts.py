@@ -49,7 +49,7 @@ def test_unbounded_quantiles_are_those_of_the_controller(own: Minutes, minute: i
 @pytest.mark.parametrize("minute", [LEVEL, 60, 90, 149])
 def test_the_bound_is_that_of_the_controller(own: Minutes, minute: int) -> None:
     row = minute - LEVEL
-    seen = record(tuple(points(own)[: minute + 1]), LEAD, 0.8)
+    seen = record(tuple(points(own)[: minute + 1]), LEAD, 0.8, 0.2)
     bound = math.inf if seen.largest is None else own.level[row] + own.unit[row] * seen.largest
     assert math.isfinite(bound) is (minute >= 90)
     assert own.most[row] == pytest.approx(bound)
@@ -63,3 +63,14 @@ def test_surer_forecasts_hold_more_often(own: Minutes) -> None:
     held = holding(own, own.trace.parts[0])
     assert held == sorted(held)
     assert 0 <= held[0] < held[-1] <= 1
+
+
+def test_hours_without_load_do_not_count_as_load() -> None:
+    """Half of the minutes are empty, and of none there is more than a forecast."""
+    busy, idle = WORK[:400], (0.0,) * 400
+    both = minutes(Trace("a", idle + busy, False, 0.0))
+    part = both.trace.parts[0]
+    held, loaded = holding(both, part), holding(both, part, loaded=True)
+    assert held[0] > loaded[0] + 0.1
+    alone = minutes(Trace("a", busy, False, 0.0))
+    assert holding(alone, alone.trace.parts[0], loaded=True) == holding(alone, alone.trace.parts[0])

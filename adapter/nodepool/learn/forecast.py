@@ -8,9 +8,10 @@ distribution mixes two sources:
   shown in the last hours, so a workload that does not change gets no headroom;
 - the rises of earlier days at this time, so that a burst that returns each day is expected whole.
 
-Until ten minutes are known, and while past forecasts of the workload held too seldom, at least a
-fixed share of its pods is added, and the text gives the reason. The table describes services.
-Queues of Jobs are filled by their submitters, so only their own past counts.
+Until ten minutes are known, at least a fixed share of the pods is added. Later, a share that grows
+with the quantile replaces the forecast while it would have cost less in the workload's own last
+hours. The text gives the reason. The table describes services. Queues of Jobs are filled by their
+submitters, so only their own past counts.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from adapter.nodepool.learn.quantiles import Distribution, distribution
-from adapter.nodepool.learn.record import Record, pods_of, record
+from adapter.nodepool.learn.quantiles import MOST, Distribution, distribution
+from adapter.nodepool.learn.record import Record, pods_of, record, with_share
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
 from adapter.nodepool.model.history import MINUTE, DemandHistory
 from adapter.nodepool.model.reason import count_pods
@@ -39,6 +40,8 @@ PROMPT: Final = 5
 """Pending pods without a node for which one more pod of headroom always pays. A buffer that does
 not fit makes the Cluster Autoscaler order at once instead of after 30 s. A node that is ordered
 before its pod saves about half a boot time, 150 s. Chosen on the days and traces of the fit."""
+_SHARE_QUANTILE: Final = 0.8
+"""Quantile at which a share is taken as it is set."""
 _FEWEST_RISES: Final = 15
 """Minimum number of observed rises of a queue for their quantile."""
 
@@ -69,7 +72,8 @@ class ForecastRequest(NamedTuple):
     quantile: float
     """0 to 1: the probability that the capacity suffices."""
     share: float
-    """Share of the pods that is added without a calibrated forecast."""
+    """Share of the pods that is added without a forecast; 0 for the forecast in any case. Instead
+    of a forecast that costs more, :func:`share_at` of it is added."""
     queue: bool = False
     """Whether the workload is a queue of Jobs."""
     present: int = 0
@@ -90,7 +94,9 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     """
     bare = Forecast(need, "need", f"its metrics ask for {count_pods(need)}", kept=need)
     lead = max(asked.lead, float(MINUTE))
-    own = record(history.recent, lead, asked.quantile) if history.recent else None
+    own = None
+    if history.recent:
+        own = record(history.recent, lead, asked.quantile, share_at(asked.quantile, asked.share))
     if own is None or own.newest <= now - LEVEL * MINUTE:
         return _shared(bare, asked, "the last minutes of its demand are unknown")
     new = f"only {own.minutes} min of its demand are known" if own.minutes < LEVEL else ""
@@ -101,21 +107,29 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     level = own.situation.level
     if asked.queue:
         below = _own(level, own)
+    elif _takes_share(own, asked):
+        below = _share_of(own, asked.share)
     else:
         below = _capped(distribution(own.situation.after(days.usual), lead), own)
     peaks = [level + rise for rise in rises]
     found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
     most = _mixed(below, peaks, keep_quantile(asked.quantile))
-    failed = not own.calibrated(asked.quantile) and not asked.queue
-    if new or failed:
-        why = new or f"forecasts of it held in only {own.held} of {own.checks} checks"
-        found = max(found, _shared(bare, asked, why), key=lambda each: each.pods)
+    if new:
+        found = max(found, _shared(bare, asked, new), key=lambda each: each.pods)
     elif found.pods <= need:
         found = bare._replace(expects=found.text)
     return found._replace(
         kept=max(found.pods, pods_of(most, asked.present, asked.tolerance)),
         prompt=0 if asked.queue else _prompt(below, peaks, need, asked),
     )
+
+
+def share_at(quantile: float, share: float) -> float:
+    """Return the share that replaces a forecast: the surer the forecast, the larger.
+
+    An exponential tail reaches so far beyond the need with the probability of the quantile.
+    """
+    return share * math.log1p(-min(quantile, MOST)) / math.log1p(-_SHARE_QUANTILE)
 
 
 def keep_quantile(quantile: float) -> float:
@@ -157,12 +171,19 @@ def _own(level: float, own: Record) -> _Quantiles:
     )
 
 
+def _takes_share(own: Record, asked: ForecastRequest) -> bool:
+    """Return whether a share replaces the fitted distribution."""
+    return own.share_is_better and asked.share > 0 and not asked.queue
+
+
+def _share_of(own: Record, share: float) -> _Quantiles:
+    """Return a share of the pods as a distribution, up to the largest rise as a forecast is."""
+    return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
+
+
 def _capped(fitted: Distribution, own: Record) -> _Quantiles:
     """Return the fitted distribution, up to the largest rise that the workload has shown."""
-    if own.largest is None:
-        return fitted.quantile
-    most = own.situation.level + own.situation.unit * own.largest
-    return lambda asked: min(most, fitted.quantile(asked))
+    return lambda asked: min(own.most, fitted.quantile(asked))
 
 
 def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
@@ -197,6 +218,11 @@ def _worded(
 ) -> Forecast:
     """Return the forecast with a text that says how sure it is, and on what it is based."""
     based = [f"level {level:.1f}"]
+    shared = _takes_share(own, asked)
+    if shared:
+        share = share_at(asked.quantile, asked.share)
+        less = 1 - own.share_cost / own.cost
+        based = [f"a share of {share:.0%}, which would have cost {less:.0%} less than forecasts"]
     if rises:
         usual = rises[len(rises) // 2]
         based.append(f"{usual:+.0f} at this time on most of {len(rises)} earlier days")
@@ -211,4 +237,4 @@ def _worded(
         f"load for at most {most:.1f} pods is expected within {minutes} min "
         f"with {asked.quantile:.0%} ({'; '.join(based)}){within}"
     )
-    return Forecast(pods, "forecast", text)
+    return Forecast(pods, "share" if shared else "forecast", text)

@@ -66,16 +66,19 @@ class Series:
 
     def known(self, index: int, minutes: int) -> int:
         """Return how many of the last minutes have an observation."""
-        return index + 1 - bisect_right(self.times, self.times[index] - minutes * MINUTE)
+        end = index + 1
+        return end - bisect_right(self.times, self.times[index] - minutes * MINUTE, 0, end)
 
     def situation(self, index: int) -> Situation:
         """Return the situation at a point, as if no earlier day were known."""
         level = self.levels[index]
         unit = unit_of(level)
-        mean = self._mean(self._sums, index, _SPREAD)
-        variance = self._mean(self._squares, index, _SPREAD) - mean * mean
-        means = (self._mean(self._sums, index, minutes) for minutes in _MEANS)
-        relative = ((each - level) / unit for each in (self.pods[index], *means))
+        first = index + 1 - self.known(index, _SPREAD)
+        count = index + 1 - first
+        mean = (self._sums[index + 1] - self._sums[first]) / count
+        variance = (self._squares[index + 1] - self._squares[first]) / count - mean * mean
+        means = [self._mean(index, minutes) for minutes in _MEANS]
+        relative = [(each - level) / unit for each in (self.pods[index], *means)]
         spread = math.sqrt(max(0.0, variance)) / unit
         return Situation(level, unit, (1.0, *relative, spread, 0.0))
 
@@ -89,9 +92,10 @@ class Series:
             levels.append((sums[index + 1] - sums[first]) / (index + 1 - first))
         return levels
 
-    def _mean(self, sums: list[float], index: int, minutes: int) -> float:
-        count = self.known(index, minutes)
-        return (sums[index + 1] - sums[index + 1 - count]) / count
+    def _mean(self, index: int, minutes: int) -> float:
+        times, end = self.times, index + 1
+        first = bisect_right(times, times[index] - minutes * MINUTE, 0, end)
+        return (self._sums[end] - self._sums[first]) / (end - first)
 
 
 def unit_of(level: float) -> float:
