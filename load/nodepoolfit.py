@@ -69,8 +69,7 @@ def fit(found: Sequence[Rows], without: Sequence[int] = ()) -> list[list[list[fl
     """Return the rows of the table, by minutes and quantile.
 
     Args:
-        without: inputs that are left out: the index in a situation, or its length for what
-            earlier days did.
+        without: indexes in a situation of inputs that are left out.
     """
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         count = len(MINUTES)
@@ -95,21 +94,20 @@ def _rows(trace: Trace, weight: float) -> Rows:
     points = [DemandPoint(trace.begin + STEP * index, each) for index, each in enumerate(pods)]
     series = Series(points)
     history = EMPTY
-    inputs: dict[int, list[tuple[tuple[float, ...], float, float]]] = {
-        minutes: [] for minutes in MINUTES
-    }
+    inputs: dict[int, list[tuple[tuple[float, ...], float]]] = {minutes: [] for minutes in MINUTES}
     changes: dict[int, list[float]] = {minutes: [] for minutes in MINUTES}
     for index, point in enumerate(points):
         history = learn(history, point)
         if index < max(part.first, LEVEL) or index % _EVERY:
             continue
-        level, unit, own = series.situation(index)
+        situation = series.situation(index)
+        level, unit, _ = situation
         for minutes in MINUTES:
             if index + minutes >= len(points):
                 continue
             lead = float((minutes - 1) * MINUTE)
-            ratio = earlier_days(history.days, lead, point.time).ratio
-            inputs[minutes].append((own, level, ratio * level / unit))
+            usual = earlier_days(history.days, lead, point.time).usual
+            inputs[minutes].append((situation.after(usual).inputs, level))
             highest = max(pods[index + 1 : index + 1 + minutes])
             changes[minutes].append((highest - level) / unit)
     return Rows(

@@ -37,8 +37,6 @@ class Minutes(NamedTuple):
     unit: Array
     inputs: Array
     """One column for each input of a situation."""
-    usual: Array
-    """The input of earlier days."""
     most: Array
     """The bound by the largest rise that the workload has shown; infinity without one."""
     highest: Array
@@ -61,12 +59,11 @@ def minutes(trace: Trace) -> Minutes:
     series = Series(points)
     history = EMPTY
     situations: list[Situation] = []
-    ratios = []
     for index, point in enumerate(points):
         history = learn(history, point)
         if index >= LEVEL:
-            situations.append(series.situation(index))
-            ratios.append(earlier_days(history.days, LEAD, point.time).ratio)
+            usual = earlier_days(history.days, LEAD, point.time).usual
+            situations.append(series.situation(index).after(usual))
     level = np.array([each.level for each in situations])
     unit = np.array([each.unit for each in situations])
     highest = np.array(
@@ -81,7 +78,6 @@ def minutes(trace: Trace) -> Minutes:
         level,
         unit,
         np.array([each.inputs for each in situations]),
-        np.array(ratios) * level / unit,
         level + unit * _largest((highest - level) / unit),
         highest,
     )
@@ -101,7 +97,7 @@ def quantiles(
     table: QuantileTable, own: Minutes, asked: Sequence[float], *, bounded: bool = True
 ) -> Array:
     """Return pods that are not exceeded: one row for each quantile, not rounded."""
-    changes = np.sort(features(table.knots, own.inputs, own.level, own.usual) @ _rows(table).T)
+    changes = np.sort(features(table.knots, own.inputs, own.level) @ _rows(table).T)
     places = -np.log1p(-np.array(table.quantiles))
     found = []
     for quantile in asked:
@@ -115,12 +111,12 @@ def quantiles(
     return np.array(found)
 
 
-def features(knots: Sequence[float], inputs: Array, level: Array, usual: Array) -> Array:
+def features(knots: Sequence[float], inputs: Array, level: Array) -> Array:
     """Return what a row of the table is multiplied with: for each input one column a knot."""
     places = np.log1p(np.array(knots))
     hats = np.array([np.interp(np.log1p(level), places, row) for row in np.eye(len(places))]).T
     product = inputs[:, :, None] * hats[:, None, :]
-    return np.column_stack([product.reshape(len(level), -1), usual])
+    return np.asarray(product.reshape(len(level), -1), dtype=np.float64)
 
 
 def _rows(table: QuantileTable) -> Array:

@@ -6,21 +6,23 @@ import math
 
 import pytest
 
+from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.quantiles import distribution, table
 from adapter.nodepool.learn.record import record
-from adapter.nodepool.learn.situation import LEVEL, Series
-from adapter.nodepool.model.history import DemandPoint
+from adapter.nodepool.learn.situation import LEVEL, Series, earlier_days
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from load.nodepoolablation import holding
 from load.nodepoolforecasts import AHEAD, LEAD, Minutes, minutes, quantiles
 from load.nodepooltraces import STEP, Trace
 
-WORK = tuple(70.0 * (2 + minute // 7 % 3 + (minute % 50 == 0) * 4) for minute in range(150))
+MINUTES = 24 * 60 + 150
+WORK = tuple(70.0 * (2 + minute // 7 % 3 + (minute % 50 == 0) * 4) for minute in range(MINUTES))
 ASKED = (0.01, 0.5, 0.8, 0.99)
 
 
 @pytest.fixture(scope="module")
 def own() -> Minutes:
-    """A trace of two and a half hours that rises, falls and has bursts."""
+    """A trace of a day and two and a half hours that rises, falls and has bursts."""
     return minutes(Trace("a", WORK, False, 0.0))
 
 
@@ -28,11 +30,18 @@ def points(own: Minutes) -> list[DemandPoint]:
     return [DemandPoint(float(STEP * at), float(pods)) for at, pods in enumerate(own.pods)]
 
 
-@pytest.mark.parametrize("minute", [LEVEL, 40, 100, 149])
+def learned(own: Minutes, minute: int) -> DemandHistory:
+    history = EMPTY
+    for point in points(own)[: minute + 1]:
+        history = learn(history, point)
+    return history
+
+
+@pytest.mark.parametrize("minute", [LEVEL, 40, 100, MINUTES - 1])
 def test_unbounded_quantiles_are_those_of_the_controller(own: Minutes, minute: int) -> None:
     row = minute - LEVEL
-    ratio = float(own.usual[row] * own.unit[row] / own.level[row])
-    found = distribution(Series(points(own)).situation(minute), LEAD, ratio)
+    days = earlier_days(learned(own, minute).days, LEAD, float(STEP * minute))
+    found = distribution(Series(points(own)).situation(minute).after(days.usual), LEAD)
     most = quantiles(table(), own, ASKED, bounded=False)[:, row]
     assert list(most) == pytest.approx([found.quantile(each) for each in ASKED])
 
@@ -40,7 +49,7 @@ def test_unbounded_quantiles_are_those_of_the_controller(own: Minutes, minute: i
 @pytest.mark.parametrize("minute", [LEVEL, 60, 90, 149])
 def test_the_bound_is_that_of_the_controller(own: Minutes, minute: int) -> None:
     row = minute - LEVEL
-    seen = record(tuple(points(own)[: minute + 1]), LEAD, 0.8)
+    seen = record(tuple(points(own)[: minute + 1]), LEAD, 0.8, 0.2)
     bound = math.inf if seen.largest is None else own.level[row] + own.unit[row] * seen.largest
     assert math.isfinite(bound) is (minute >= 90)
     assert own.most[row] == pytest.approx(bound)
@@ -54,3 +63,14 @@ def test_surer_forecasts_hold_more_often(own: Minutes) -> None:
     held = holding(own, own.trace.parts[0])
     assert held == sorted(held)
     assert 0 <= held[0] < held[-1] <= 1
+
+
+def test_hours_without_load_do_not_count_as_load() -> None:
+    """Half of the minutes are empty, and of none there is more than a forecast."""
+    busy, idle = WORK[:400], (0.0,) * 400
+    both = minutes(Trace("a", idle + busy, False, 0.0))
+    part = both.trace.parts[0]
+    held, loaded = holding(both, part), holding(both, part, loaded=True)
+    assert held[0] > loaded[0] + 0.1
+    alone = minutes(Trace("a", busy, False, 0.0))
+    assert holding(alone, alone.trace.parts[0], loaded=True) == holding(alone, alone.trace.parts[0])

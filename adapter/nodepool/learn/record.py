@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from adapter.nodepool.learn.quantiles import distribution
+from adapter.nodepool.learn.quantiles import one_quantile
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, unit_of
 from adapter.nodepool.model.history import MINUTE, DemandPoint
 
@@ -15,10 +17,11 @@ FULL: Final = 60
 """Observed rises after which the largest of them bounds the forecast."""
 _NOISE: Final = 0.02
 """Fraction of a pod that is not rounded up. Chosen on the days and traces of the fit."""
+_ROUNDING: Final = 1e-9
+"""Fraction of a pod below which a share is whole."""
 _FEWEST_CHECKS: Final = 3
-_MOST_CHECKS: Final = 30
-_DEVIATIONS: Final = 2.6
-"""Standard deviations below the expected hits: chance exceeds it once in 200 times."""
+"""Checks after which a share may replace the forecast."""
+_MOST_CHECKS: Final = 60
 
 
 class Record(NamedTuple):
@@ -26,6 +29,8 @@ class Record(NamedTuple):
 
     newest: float
     """Epoch seconds of the newest minute."""
+    pods: int
+    """Pods of the newest minute."""
     minutes: int
     """Observed minutes of the last hour."""
     situation: Situation
@@ -38,52 +43,124 @@ class Record(NamedTuple):
     """Earlier forecasts whose lead time is over. Their lead times do not overlap."""
     held: int
     """Those that demand did not exceed."""
+    cost: float
+    """What these forecasts would have cost: each pod that was missing counts as the quantile, each
+    that was not used as the rest to 1."""
+    share_cost: float
+    """The same for the share."""
 
-    def calibrated(self, quantile: float) -> bool:
-        """Return whether its forecasts hold often enough, or too few are known."""
-        if self.checks < _FEWEST_CHECKS:
-            return True
-        spread = math.sqrt(self.checks * quantile * (1 - quantile))
-        return self.held >= self.checks * quantile - _DEVIATIONS * spread
+    @property
+    def most(self) -> float:
+        """Load that the largest rise from the newest level would bring; infinity if unknown."""
+        if self.largest is None:
+            return math.inf
+        return self.situation.level + self.situation.unit * self.largest
+
+    @property
+    def share_is_better(self) -> bool:
+        """Whether a share of the pods would have cost less than the forecasts."""
+        return self.checks >= _FEWEST_CHECKS and self.share_cost < self.cost
 
 
 @lru_cache(maxsize=1024)
-def record(points: tuple[DemandPoint, ...], lead: float, quantile: float) -> Record:
+def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share: float) -> Record:
     """Return the record of a history with at least one minute. Minutes may be in any order.
 
     The same history gives the same record, so the rounds of a minute share one calculation.
+
+    Args:
+        lead: seconds from the order of a node until it is usable.
+        quantile: of the forecasts that are checked.
+        share: of the pods, which the forecasts are compared with.
     """
     series = Series(points)
     times, pods, levels = series.times, series.pods, series.levels
     ahead = lead + MINUTE
+    peaks = _peaks(times, pods, ahead)
     rises: list[float] = []
-    largest, checks, held, checked = 0.0, 0, 0, math.inf
+    largest, checked = 0.0, math.inf
+    checks: list[_Check] = []
     # Newest first, so that the newest forecasts are checked.
     for index in range(bisect_right(times, times[-1] - ahead) - 1, -1, -1):
-        after = bisect_right(times, times[index] + ahead, index)
-        if after == index + 1:
+        highest = peaks[index]
+        if highest is None:
             continue
-        highest = max(pods[index + 1 : after])
         rise = highest - levels[index]
         rises.append(rise)
-        if rise > 0:
-            largest = max(largest, rise / unit_of(levels[index]))
-        due = checks < _MOST_CHECKS and checked - times[index] >= ahead
+        if rise > 0 and rise * rise > largest * (levels[index] + 1):
+            largest = rise * rise / (levels[index] + 1)
+        due = len(checks) < _MOST_CHECKS and checked - times[index] >= ahead
         if due and series.known(index, FULL) >= LEVEL:
             checked = times[index]
-            checks += 1
-            most = distribution(series.situation(index), lead).quantile(quantile)
-            held += highest <= pods_of(most)
+            most = one_quantile(series.situation(index), lead, quantile)
+            checks.append(_Check(most, pods_of(pods[index]), levels[index], highest))
+    largest = math.sqrt(largest)
     known = len(rises) >= FULL or (len(pods) >= LEVEL and min(pods) == max(pods))
+    cost, share_cost = _costs(checks, quantile, share, largest if known else math.inf)
     return Record(
         newest=times[-1],
+        pods=pods_of(pods[-1]),
         minutes=series.known(len(times) - 1, FULL),
         situation=series.situation(len(times) - 1),
         rises=tuple(sorted(rises)),
         largest=largest if known else None,
-        checks=checks,
-        held=held,
+        checks=len(checks),
+        held=sum(each.highest <= pods_of(each.most) for each in checks),
+        cost=cost,
+        share_cost=share_cost,
     )
+
+
+def with_share(pods: int, share: float) -> int:
+    """Return pods and a share of them, rounded up."""
+    return pods + math.ceil(share * pods - _ROUNDING)
+
+
+class _Check(NamedTuple):
+    """An earlier forecast, and what followed."""
+
+    most: float
+    """Forecast load."""
+    need: int
+    """Pods at the time."""
+    level: float
+    highest: float
+    """Load that followed."""
+
+
+def _costs(
+    checks: Sequence[_Check], quantile: float, share: float, largest: float
+) -> tuple[float, float]:
+    """Return what the forecasts would have cost, and what a share would have.
+
+    Args:
+        largest: rise in units that bounds both; infinity without a bound.
+    """
+    cost = share_cost = 0.0
+    for most, need, level, highest in checks:
+        used = pods_of(highest)
+        bound = level + unit_of(level) * largest
+        more = used - max(need, pods_of(min(most, bound)))
+        cost += max(quantile * more, (quantile - 1) * more)
+        more = used - max(need, pods_of(min(with_share(need, share), bound)))
+        share_cost += max(quantile * more, (quantile - 1) * more)
+    return cost, share_cost
+
+
+def _peaks(times: Sequence[float], pods: Sequence[float], ahead: float) -> list[float | None]:
+    """Return the highest load within so many seconds after each time; None if none is known."""
+    found: list[float | None] = [None] * len(times)
+    # Later minutes with more load than all between, nearest first, so the last has most.
+    later: deque[int] = deque()
+    for index in range(len(times) - 2, -1, -1):
+        while later and pods[later[0]] <= pods[index + 1]:
+            later.popleft()
+        later.appendleft(index + 1)
+        while later and times[later[-1]] > times[index] + ahead:
+            later.pop()
+        if later:
+            found[index] = pods[later[-1]]
+    return found
 
 
 def pods_of(most: float, present: int = 0, tolerance: float = 0.0) -> int:

@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
-from statistics import fmean
+from operator import mul
 from typing import Final, NamedTuple
 
 from adapter.nodepool.model.history import DAY, DAYS, MINUTE, SLOT, SLOTS, DemandDay, DemandPoint
@@ -23,8 +23,10 @@ _MEANS: Final = (3, 30, 60)
 """Minutes of the means beside the level."""
 USUAL: Final = 1800
 """Seconds over which the demand of earlier days is averaged."""
-_FEW: Final = 0.3
-"""Pods added to both sides of a ratio, so that a ratio of small numbers is near 1."""
+_OLDER: Final = 0.6
+"""Weight of a day relative to the next day."""
+_FARTHEST: Final = 8.0
+"""Units by which the demand of earlier days may differ from the level as an input."""
 
 
 class Situation(NamedTuple):
@@ -34,7 +36,19 @@ class Situation(NamedTuple):
     """Mean of the last :data:`LEVEL` minutes in pods."""
     unit: float
     inputs: tuple[float, ...]
-    """1, the newest minute, the means of :data:`_MEANS`, and the standard deviation."""
+    """1, the newest minute, the means of :data:`_MEANS`, the standard deviation, and what earlier
+    days did at this time."""
+
+    def after(self, usual: float | None) -> Situation:
+        """Return the same with what earlier days did at this time.
+
+        Args:
+            usual: of :class:`EarlierDays`.
+        """
+        if usual is None:
+            return self
+        farther = (usual - self.level) / self.unit
+        return self._replace(inputs=(*self.inputs[:-1], min(_FARTHEST, max(-_FARTHEST, farther))))
 
 
 class Series:
@@ -52,17 +66,21 @@ class Series:
 
     def known(self, index: int, minutes: int) -> int:
         """Return how many of the last minutes have an observation."""
-        return index + 1 - bisect_right(self.times, self.times[index] - minutes * MINUTE)
+        end = index + 1
+        return end - bisect_right(self.times, self.times[index] - minutes * MINUTE, 0, end)
 
     def situation(self, index: int) -> Situation:
-        """Return the situation at a point."""
+        """Return the situation at a point, as if no earlier day were known."""
         level = self.levels[index]
         unit = unit_of(level)
-        mean = self._mean(self._sums, index, _SPREAD)
-        variance = self._mean(self._squares, index, _SPREAD) - mean * mean
-        means = (self._mean(self._sums, index, minutes) for minutes in _MEANS)
-        relative = ((each - level) / unit for each in (self.pods[index], *means))
-        return Situation(level, unit, (1.0, *relative, math.sqrt(max(0.0, variance)) / unit))
+        first = index + 1 - self.known(index, _SPREAD)
+        count = index + 1 - first
+        mean = (self._sums[index + 1] - self._sums[first]) / count
+        variance = (self._squares[index + 1] - self._squares[first]) / count - mean * mean
+        means = [self._mean(index, minutes) for minutes in _MEANS]
+        relative = [(each - level) / unit for each in (self.pods[index], *means)]
+        spread = math.sqrt(max(0.0, variance)) / unit
+        return Situation(level, unit, (1.0, *relative, spread, 0.0))
 
     def _levels(self) -> list[float]:
         times, sums = self.times, self._sums
@@ -74,9 +92,10 @@ class Series:
             levels.append((sums[index + 1] - sums[first]) / (index + 1 - first))
         return levels
 
-    def _mean(self, sums: list[float], index: int, minutes: int) -> float:
-        count = self.known(index, minutes)
-        return (sums[index + 1] - sums[index + 1 - count]) / count
+    def _mean(self, index: int, minutes: int) -> float:
+        times, end = self.times, index + 1
+        first = bisect_right(times, times[index] - minutes * MINUTE, 0, end)
+        return (self._sums[end] - self._sums[first]) / (end - first)
 
 
 def unit_of(level: float) -> float:
@@ -87,33 +106,31 @@ def unit_of(level: float) -> float:
 class EarlierDays(NamedTuple):
     """What earlier days did at this time."""
 
-    ratio: float
-    """Logarithm of the demand ahead, relative to the demand just before; between -1 and 1."""
+    usual: float | None
+    """Mean demand ahead in pods, where a day counts more the later it was; None without a day."""
     rises: tuple[float, ...]
     """Rise of each day's peak within the lead time, smallest first."""
 
 
 def earlier_days(days: Iterable[DemandDay], lead: float, now: float) -> EarlierDays:
-    """Compare the time ahead with the time before on each earlier day that has both."""
+    """Return what each earlier day did at this time, as far as it is known."""
     peaks = {day.number: day.peaks for day in days}
     ahead: list[float] = []
-    before: list[float] = []
     rises: list[float] = []
     for back in range(1, DAYS + 1):
         then = now - back * DAY
         after = _usual(peaks, then + lead / 2)
-        past = _usual(peaks, then - USUAL)
-        if after is not None and past is not None:
+        if after is not None:
             ahead.append(after)
-            before.append(past)
         start, end = int(then) // SLOT, int(then + lead) // SLOT
         # As many slots before as ahead: the peak of more slots is higher without any change.
         base = _highest(peaks, 2 * start - end - 1, start)
         top = _highest(peaks, start, end + 1)
         if base is not None and top is not None:
             rises.append(float(top - base))
-    ratio = math.log((fmean(ahead) + _FEW) / (fmean(before) + _FEW)) if ahead else 0.0
-    return EarlierDays(min(1.0, max(-1.0, ratio)), tuple(sorted(rises)))
+    weights = [_OLDER**back for back in range(len(ahead))]
+    usual = sum(map(mul, weights, ahead)) / sum(weights) if ahead else None
+    return EarlierDays(usual, tuple(sorted(rises)))
 
 
 def _usual(peaks: dict[int, tuple[float | None, ...]], begin: float) -> float | None:

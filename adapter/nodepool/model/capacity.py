@@ -65,6 +65,9 @@ class Pool:
     limits: Amounts = field(default_factory=dict)
     """Resource -> maximum over all its nodes in thousandths (``spec.limits`` of a Karpenter
     NodePool)."""
+    waits: bool = True
+    """Whether its autoscaler lets a new GPU pod wait before it orders a node. The Cluster
+    Autoscaler does (30 s), Karpenter does not."""
 
 
 class ProvisioningMethod(StrEnum):

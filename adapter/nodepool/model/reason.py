@@ -29,7 +29,7 @@ def count_gpus(count: float) -> str:
 CODES: Final[Mapping[str, str]] = {
     "need": "the workload wants more pods than exist",
     "forecast": "the workload may want more pods within a boot time",
-    "share": "the workload has no calibrated forecast: a share of its pods",
+    "share": "the workload has no forecast, or one that would have cost more: a share of its pods",
     "floor": "the minimum headroom of the workload",
     "min_pods": "the minimum headroom of every shape",
     "enough": "no headroom is needed",
@@ -39,6 +39,7 @@ CODES: Final[Mapping[str, str]] = {
     "held": "the headroom was needed recently and is kept for the hold time",
     "decayed": "the hold time is over: the headroom is halved",
     "free": "free nodes exist, and the load may need them",
+    "prompt": "pods wait for a node that has not been ordered, and headroom makes it urgent",
     "frozen": "demand has been unknown for a short time: the headroom is kept",
     "stale": "demand has been unknown for a long time: the headroom is halved",
     "gone": "no workload has this shape any more",

@@ -24,6 +24,9 @@ class Limits(LimitSettings):
     this time in advance, so that they include the headroom left by a stopped controller."""
     claim_namespaces: frozenset[str] = frozenset()
     """Namespaces that may have headroom with ResourceClaims."""
+    buffers: bool = True
+    """Whether headroom is ordered as CapacityBuffers. A buffer that does not fit ends the Cluster
+    Autoscaler's wait for new GPU pods; a placeholder is itself a new pod."""
     enabled: bool = True
     """False, the kill switch, removes all headroom immediately."""
 
@@ -64,11 +67,16 @@ class Limits(LimitSettings):
         return max(0, math.floor(left)) if math.isfinite(left) else math.inf
 
 
-def limits_of(settings: NodepoolSettings) -> Limits:
-    """Return the limits from the settings."""
+def limits_of(settings: NodepoolSettings, *, buffers: bool = True) -> Limits:
+    """Return the limits from the settings.
+
+    Args:
+        buffers: of :class:`Limits`.
+    """
     return Limits(
         **settings.limits.model_dump(),
         lifeline_seconds=settings.lifeline,
         claim_namespaces=frozenset(settings.claim_namespaces),
+        buffers=buffers,
         enabled=not settings.stop,
     )

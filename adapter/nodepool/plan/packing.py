@@ -132,8 +132,11 @@ def ever(shape: Shape, example: PoolNode) -> bool:
     return times(shape, new.allocatable) > 0 and admits(shape, new.labels, new.taints)
 
 
-def pack(lots: Sequence[Lot], space: PoolRoom) -> dict[str, Placement]:
+def pack(lots: Sequence[Lot], space: PoolRoom, *, grow: bool = True) -> dict[str, Placement]:
     """Place lots in a pool, larger shapes first.
+
+    Args:
+        grow: False to place pods only on nodes that exist.
 
     Returns:
         Shape key -> placement; lots of one shape are added up.
@@ -144,7 +147,7 @@ def pack(lots: Sequence[Lot], space: PoolRoom) -> dict[str, Placement]:
         known = wanted.get(name)
         wanted[name] = Lot(lot.shape, lot.pods + (known.pods if known else 0))
     order = sorted(wanted, key=lambda name: (*largest_first(wanted[name].shape), name))
-    return {name: space.put(*wanted[name]) for name in order}
+    return {name: space.put(*wanted[name], grow=grow) for name in order}
 
 
 def largest_first(shape: Shape) -> tuple[int, int, int]:

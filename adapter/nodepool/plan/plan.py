@@ -37,6 +37,8 @@ class _OrderDraft:
     asked: HeadroomRequest = NOTHING
     kept: int = 0
     """The order as far as free nodes exist for it."""
+    prompt: int = 0
+    """Fewest pending pods without a node with which it is one pod at least; 0 if never."""
     reasons: list[Reason] = field(default_factory=list)
     given: int = 0
     """Pods that got GPUs and room of the pool."""
@@ -55,6 +57,7 @@ class _OrderDraft:
     def cut(self, most: int, code: str, text: str) -> None:
         """Lower the order. Keep the reason only if it changed the order."""
         self.kept = min(self.kept, most)
+        self.prompt = self.prompt if most > 0 else 0
         if self.replicas > most:
             self.replicas = most
             self.reasons.append(Reason(code, text))
@@ -136,6 +139,8 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     wish = ForecastRequest(lead, quantile, limits.share)
     draft.asked = ask(draft.members, draft.held, wish, limits, now)
     draft.replicas, draft.kept = draft.asked.replicas, draft.asked.kept
+    urgent = limits.buffers and pool is not None and pool.waits
+    draft.prompt = draft.asked.prompt if urgent else 0
     draft.reasons.extend(draft.asked.reasons)
     if not draft.members:
         draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]
@@ -167,7 +172,8 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     again with the resulting orders gives the same orders.
     """
     keeping = sorted(
-        (draft for draft in drafts if draft.kept), key=lambda draft: largest_first(draft.shape)
+        (draft for draft in drafts if draft.kept or draft.prompt),
+        key=lambda draft: largest_first(draft.shape),
     )
     if not keeping:
         return
@@ -175,7 +181,13 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     left = min(limits.max_gpus_per_pool, limits.gpus_within_budget(name, spent))
     space = PoolRoom(pool, (node for node in capacity.nodes if node.pool == name))
     # Pending pods come before headroom.
-    pack([Lot(each.shape, member.pending) for each in drafts for member in each.members], space)
+    pending = [Lot(each.shape, member.pending) for each in drafts for member in each.members]
+    without = {name: put.left for name, put in pack(pending, space, grow=False).items()}
+    shapes = {draft.key: draft.shape for draft in drafts}
+    pack([Lot(shapes[name], left) for name, left in without.items()], space)
+    for draft in keeping:
+        waiting = sum(member.pending for member in draft.members)
+        _hasten(draft, min(waiting, without[draft.key]))
     asking = [draft for draft in keeping if draft.replicas]
     while asking:
         served = []
@@ -195,6 +207,23 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
                 served.append(draft)
         asking = served
     _keep([draft for draft in keeping if draft.kept > draft.replicas], left, space)
+
+
+def _hasten(draft: _OrderDraft, pending: int) -> None:
+    """Order one pod of headroom if that gives enough pending pods a node sooner.
+
+    The Cluster Autoscaler lets a pending GPU pod wait for 30 s before it orders a node, but orders
+    at once for all if headroom does not fit either.
+
+    Args:
+        pending: pods of the shape without a node that is ready or boots.
+    """
+    if draft.replicas or not 0 < draft.prompt <= pending:
+        return
+    draft.replicas = 1
+    draft.kept = max(draft.kept, 1)
+    text = f"{count_pods(pending)} without a node: with headroom, the autoscaler orders at once"
+    draft.reasons.append(Reason("prompt", text))
 
 
 def _keep(drafts: Sequence[_OrderDraft], left: float, space: PoolRoom) -> None:

@@ -145,6 +145,7 @@ def pools(
             traps=frozenset(odd.get(name, ())),
             example=_example(name, nodes),
             limits=limits.get(name, {}),
+            waits=name not in rows,
         )
     return found
 

@@ -35,6 +35,8 @@ class HeadroomRequest(NamedTuple):
     """The part of ``replicas`` that expected pods will take as soon as they are created."""
     kept: int = 0
     """The headroom as far as free nodes exist for it; at least ``replicas``."""
+    prompt: int = 0
+    """Fewest pending pods without a node with which one pod of headroom pays; 0 if never."""
 
 
 NOTHING: Final = HeadroomRequest(0, 0, 0.0, (), consumed=False)
@@ -91,6 +93,7 @@ def ask(
         expected,
         awaited,
         max(most, awaited + kept_free),
+        need.prompt if room is None or room > 0 else 0,
     )
 
 
@@ -106,16 +109,19 @@ class _Need(NamedTuple):
     reasons: tuple[Reason, ...]
     expects: str
     """The forecast of the only workload, if nothing more is needed."""
+    prompt: int
+    """Of the workload with the fewest; 0 without one."""
 
 
 def _need(members: Sequence[Demand], asked: ForecastRequest, limits: Limits, now: float) -> _Need:
-    beyond = least = kept = 0
+    beyond = least = kept = prompt = 0
     reasons: list[Reason] = []
     expects = ""
     for each in members:
         if each.wanted is None:
             continue
-        more, free, why, expects = _growth(each, each.wanted, asked, now)
+        more, free, why, expects, soonest = _growth(each, each.wanted, asked, now)
+        prompt = min(filter(None, (prompt, soonest)), default=0)
         floor = each.floor if each.spare is None else min(each.floor, each.spare)
         if more < floor:
             why = [Reason("floor", f"the minimum headroom for {each.name} is {count_pods(floor)}")]
@@ -130,20 +136,32 @@ def _need(members: Sequence[Demand], asked: ForecastRequest, limits: Limits, now
     if scaled and least < limits.min_pods:
         least = limits.min_pods
         reasons.append(Reason("min_pods", f"the minimum headroom is {count_pods(least)}"))
-    return _Need(beyond, least, kept, tuple(reasons), expects if len(members) == 1 else "")
+    only = expects if len(members) == 1 else ""
+    return _Need(beyond, least, kept, tuple(reasons), only, prompt)
 
 
-def _growth(
-    each: Demand, wanted: int, asked: ForecastRequest, now: float
-) -> tuple[int, int, list[Reason], str]:
-    """Return the pods that a workload will want beyond those expected, and what is forecast.
+class _Growth(NamedTuple):
+    """What a workload will want beyond the pods expected. Forecasts only raise it."""
 
-    Forecasts only raise the number. The second number is for capacity that exists.
-    """
+    beyond: int
+    """Pods."""
+    kept: int
+    """Pods whose capacity is kept where it exists."""
+    reasons: list[Reason]
+    expects: str
+    """What is forecast."""
+    prompt: int
+    """Of its forecast."""
+
+
+def _growth(each: Demand, wanted: int, asked: ForecastRequest, now: float) -> _Growth:
     if each.parked:
-        return 0, 0, [], ""
+        return _Growth(0, 0, [], "", 0)
     question = asked._replace(
-        queue=each.workload.kind == JOB_QUEUE, present=each.expected, tolerance=each.tolerance
+        queue=each.workload.kind == JOB_QUEUE,
+        present=each.expected,
+        tolerance=each.tolerance,
+        pending=each.pending,
     )
     found = forecast(each.history, wanted, question, now)
     most, reasons = max(found.pods, wanted), []
@@ -156,10 +174,11 @@ def _growth(
         reasons.append(Reason("max_replicas", f"{each.name} may have at most {count_pods(most)}"))
     expects = found.expects or (found.text if found.code != "need" else "")
     if most <= each.expected:
-        return 0, kept, reasons, expects
+        full = each.max_replicas is not None and each.expected >= each.max_replicas
+        return _Growth(0, kept, reasons, expects, 0 if full else found.prompt)
     soon = f", soon {each.expected}," if each.expected > each.real else ""
     text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {found.text}"
-    return most - each.expected, kept, [Reason(found.code, text), *reasons], expects
+    return _Growth(most - each.expected, kept, [Reason(found.code, text), *reasons], expects, 0)
 
 
 def _nothing(members: Sequence[Demand], expects: str) -> Reason:

@@ -29,6 +29,7 @@ from adapter.nodepool.learn import boots
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.learn.utilization import Utilization
 from adapter.nodepool.model.apicall import ApiCall
+from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.plan.limits import limits_of
@@ -214,7 +215,9 @@ class NodepoolController:
         ordered = self.state.plan.orders if self.state.plan else ()
         most = self._settings.limits.max_gpus_per_pool
         self.ledger.spend(seen.capacity.headroom, pools_of(ordered, there), most, now)
-        decided = plan(seen.demand, seen.capacity, limits_of(self._settings), now)
+        buffers = self._choice.method is not ProvisioningMethod.PLACEHOLDER
+        limits = limits_of(self._settings, buffers=buffers)
+        decided = plan(seen.demand, seen.capacity, limits, now)
         self._reports.note(decided, seen, self._choice, self.cluster, self.state, now)
         if self._settings.apply:
             await self._act(decided, there, self._choice, now)

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.forecast import Forecast, ForecastRequest, forecast, keep_quantile
+from adapter.nodepool.learn.forecast import (
+    Forecast,
+    ForecastRequest,
+    forecast,
+    keep_quantile,
+    share_at,
+)
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.reason import CODES
@@ -114,7 +120,7 @@ def test_a_workload_above_its_level_gets_more() -> None:
 
 def test_a_longer_boot_time_gives_a_higher_forecast() -> None:
     history = past(noisy(12, 360))
-    pods = [said(history, 1, lead=lead).pods for lead in (60, 300, 900, 2400)]
+    pods = [said(history, 1, lead=lead, share=0).pods for lead in (60, 300, 900, 2400)]
     assert pods == sorted(pods)
     assert pods[0] < pods[-1]
 
@@ -153,10 +159,15 @@ def test_a_load_within_the_tolerance_adds_no_pods(load: float, pods: int) -> Non
 
 
 def test_existing_capacity_is_kept_for_less_probable_loads() -> None:
-    history = past(noisy(20, 360))
-    ordered = [said(history, 1, quantile) for quantile in (0.2, 0.5, 0.8, 0.95)]
-    assert all(each.kept >= each.pods for each in ordered)
-    assert ordered[0].kept > ordered[0].pods
+    """A large workload: with few pods, both may be the same whole number."""
+    history = past(noisy(40, 360))
+    ordered = [said(history, 1, quantile) for quantile in (0.2, 0.5, 0.8)]
+    assert all(each.kept > each.pods for each in ordered)
+
+
+def test_no_more_is_kept_than_the_largest_rise() -> None:
+    surest = said(past(noisy(40, 360)), 1, 0.95)
+    assert surest.kept == surest.pods
 
 
 @bounded(60)
@@ -172,13 +183,45 @@ def test_a_rise_during_a_gap_is_not_learned() -> None:
     assert said(history, 9)[:2] == (9, "need")
 
 
-def test_forecasts_that_held_too_seldom_give_a_share_and_say_so() -> None:
-    """Each step doubles the demand within a boot time, which no service of the fit has done."""
-    steps = [count for step in range(3) for count in ([1] * 14 + [60] * 2)] * 8
-    history = past(steps[:-2])
-    found = said(history, 100, 0.95)
-    assert found[:2] == (120, "share")
-    assert "held in only" in found.text
+STEPS = [20] * 12 + [24] * 6
+"""Steps of a fifth, which a share covers whole."""
+
+
+def test_a_share_that_would_have_cost_less_replaces_the_forecast_and_says_so() -> None:
+    history = past(STEPS * 19 + STEPS[:10])
+    found = said(history, 20)
+    assert found[:2] == (24, "share")
+    assert re.search(
+        r"a share of 20%, which would have cost \d+% less than forecasts; such forecasts held in ",
+        found.text,
+    )
+    assert said(history, 20, share=0).code == "forecast"
+
+
+def test_a_share_replaces_no_forecast_before_three_are_checked() -> None:
+    """The third was made 12 minutes after the first forecast, and its time is over 6 later."""
+    codes = [said(past((STEPS * 3)[:minutes]), 20).code for minutes in range(17, 29)]
+    assert codes == [*["forecast"] * 11, "share"]
+
+
+def test_a_share_grows_with_the_quantile() -> None:
+    """One distribution, whose tail is exponential."""
+    assert math.isclose(share_at(0.8, 0.2), 0.2)
+    assert math.isclose(share_at(0.96, 0.2), 0.4)
+    assert math.isfinite(share_at(1.0, 0.2))
+
+
+def test_a_share_that_costs_more_replaces_no_forecast() -> None:
+    """Noise of a seventh: the forecast needs less than a share."""
+    history = past(noisy(50, 360))
+    assert said(history, 1, share=2).code == "forecast"
+
+
+def test_a_burst_of_each_day_is_expected_beyond_a_share() -> None:
+    history = past((STEPS * 60)[: 8 * 60 + 56], MIDNIGHT + 3 * DAY, ramps(3, low=20, high=60))
+    found = said(history, 20)
+    assert found[:2] == (61, "share")
+    assert "+40 at this time on most of 3 earlier days" in found.text
 
 
 def ramps(days: int, at: int = 9 * 60, low: int = 2, high: int = 10) -> DemandHistory:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.quantiles import distribution, table
+from adapter.nodepool.learn.quantiles import distribution, one_quantile, table
 from adapter.nodepool.learn.record import pods_of, record
-from adapter.nodepool.learn.situation import Series, Situation
-from adapter.nodepool.model.history import RECENT, DemandPoint
+from adapter.nodepool.learn.situation import Series, Situation, earlier_days
+from adapter.nodepool.model.history import DAY, RECENT, SLOTS, DemandDay, DemandPoint
 from tests.examples import bounded
 
 LEVELS = (0.0, 0.5, 2.0, 7.0, 30.0, 1000.0)
@@ -25,14 +25,14 @@ def test_the_table_has_a_row_for_each_lead_time_and_quantile() -> None:
     assert len(fitted.rows) == len(fitted.minutes)
     for group in fitted.rows:
         assert len(group) == len(fitted.quantiles)
-        assert {len(row) for row in group} == {inputs * len(fitted.knots) + 1}
+        assert {len(row) for row in group} == {inputs * len(fitted.knots)}
         assert all(math.isfinite(each) for row in group for each in row)
     for rising in (fitted.knots, fitted.quantiles, fitted.minutes):
         assert all(low < high for low, high in pairwise(rising))
 
 
 def flat(level: float) -> Situation:
-    return Situation(level, math.sqrt(level + 1), (1.0, 0.0, 0.0, 0.0, 0.0, 0.5))
+    return Situation(level, math.sqrt(level + 1), (1.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -46,7 +46,11 @@ def test_lead_times_between_two_rows_lie_between_them(level: float) -> None:
     short, between, long = (
         distribution(flat(level), lead).quantile(0.8) for lead in (300, 420, 600)
     )
-    assert short <= between <= long
+    # Rows are fitted one by one: without a level, they cross by less than a hundredth of a pod.
+    assert (short <= long) is (level > 0)
+    assert abs(short - long) < 0.01 or level
+    low, high = sorted((short, long))
+    assert low <= between <= high
 
 
 def test_a_lead_time_beyond_the_table_counts_as_its_longest() -> None:
@@ -56,35 +60,61 @@ def test_a_lead_time_beyond_the_table_counts_as_its_longest() -> None:
     ] * 2
 
 
+@pytest.mark.parametrize("probability", [0.001, 0.05, 0.3, 0.8, 0.97, 0.99, 1.0])
+@pytest.mark.parametrize("level", LEVELS)
+def test_one_quantile_is_that_of_the_distribution(level: float, probability: float) -> None:
+    whole = distribution(flat(level), 300.0).quantile(probability)
+    assert one_quantile(flat(level), 300.0, probability) == pytest.approx(whole)
+
+
 @bounded(200)
 @given(
     st.floats(0, 1e5),
     st.lists(st.floats(-30, 30), min_size=5, max_size=5),
     st.floats(1, 1e5),
-    st.floats(-1, 1),
+    st.none() | st.floats(0, 1e6),
 )
 def test_quantiles_are_finite_and_rise(
-    level: float, inputs: list[float], lead: float, ratio: float
+    level: float, inputs: list[float], lead: float, usual: float | None
 ) -> None:
-    situation = Situation(level, math.sqrt(level + 1), (1.0, *inputs))
-    found = distribution(situation, lead, ratio)
+    situation = Situation(level, math.sqrt(level + 1), (1.0, *inputs, 0.0))
+    found = distribution(situation.after(usual), lead)
     pods = [found.quantile(step / 100) for step in range(1, 101)]
     assert all(math.isfinite(each) and each >= 0 for each in pods)
-    assert pods == sorted(pods)
+    # Except for rounding: near 0, pods are the difference of two numbers that are almost equal.
+    assert all(high >= low or math.isclose(high, low, abs_tol=1e-9) for low, high in pairwise(pods))
+
+
+def test_more_demand_on_earlier_days_raises_a_high_quantile() -> None:
+    pods = [
+        distribution(flat(4).after(usual), 300.0).quantile(0.95) for usual in (None, 8.0, 16.0, 1e6)
+    ]
+    assert pods == sorted(set(pods))
+    # A day of another size counts as one of eight units more.
+    assert distribution(flat(4).after(1e9), 300.0).quantile(0.95) == pods[-1]
+
+
+def test_later_days_count_more_for_the_usual_demand() -> None:
+    now = 20_000.0 * DAY + 12 * 3600
+    days = [DemandDay(19_998, (2.0,) * SLOTS), DemandDay(19_999, (6.0,) * SLOTS)]
+    assert earlier_days(days, 300.0, now).usual == pytest.approx((6 + 0.6 * 2) / 1.6)
+    assert earlier_days(days[:1], 300.0, now).usual == 2
+    assert earlier_days((), 300.0, now).usual is None
 
 
 def test_a_longer_history_takes_no_more_checks_than_their_bound() -> None:
     """The work of a round does not grow with the age of a workload."""
     draw = random.Random(5)
     points = tuple(DemandPoint(60.0 * minute, draw.randint(0, 9)) for minute in range(RECENT))
-    assert record(points, 300.0, 0.8).checks == 30
-    assert record(points[:30], 300.0, 0.8).checks == 3
+    assert record(points, 300.0, 0.8, 0.2).checks == 58
+    assert record(points, 60.0, 0.8, 0.2).checks == 60
+    assert record(points[:30], 300.0, 0.8, 0.2).checks == 3
 
 
 def test_the_rounds_of_a_minute_share_one_record() -> None:
     points = tuple(DemandPoint(60.0 * minute, minute % 7) for minute in range(100))
-    first = record(points, 300.0, 0.8)
-    assert record(tuple(points), 300.0, 0.8) is first
+    first = record(points, 300.0, 0.8, 0.2)
+    assert record(tuple(points), 300.0, 0.8, 0.2) is first
     assert record.cache_info().maxsize == 1024
 
 
