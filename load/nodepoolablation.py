@@ -40,7 +40,7 @@ from load.nodepoolsweep import (
     pending_at,
     planned,
 )
-from load.nodepooltraces import DAYS, Part, Trace, folder, load_traces
+from load.nodepooltraces import DAYS, STEP, Part, Trace, folder, load_traces
 from load.nodepoolworld import simulate
 from load.table import Goal, Run, Table
 
@@ -89,6 +89,7 @@ class Targets:
 
     def __init__(
         self,
+        begin: float,
         loads: Sequence[float],
         kept: Sequence[float],
         tolerance: float,
@@ -97,19 +98,22 @@ class Targets:
         """Take the loads that nodes are ordered for, and those that free nodes are kept for.
 
         Args:
+            begin: epoch seconds of the first minute.
             prompt: loads for which one pod of headroom is ordered beside one, two and more pods
                 without a node, up to one less than :data:`PROMPT`; empty for never.
         """
-        self._loads = zip(loads, kept, strict=True)
-        self._prompt = zip(*prompt, strict=True) if prompt else None
+        self._begin = begin
+        self._loads = list(zip(loads, kept, strict=True))
+        self._prompt = list(zip(*prompt, strict=True))
         self._tolerance = tolerance
 
     def headroom(self, seen: NodeMoment) -> int:
+        minute = int(seen.now - self._begin) // STEP
         present = seen.bound + seen.pending
-        ordered, kept = (self._beyond(load, present) for load in next(self._loads))
+        ordered, kept = (self._beyond(load, present) for load in self._loads[minute])
         free = seen.nodes + seen.booting - present
-        if self._prompt is not None:
-            ordered = max(ordered, self._prompted(next(self._prompt), seen))
+        if self._prompt:
+            ordered = max(ordered, self._prompted(self._prompt[minute], seen))
         return max(ordered, min(kept, free))
 
     def _prompted(self, loads: Sequence[float], seen: NodeMoment) -> int:
@@ -233,7 +237,7 @@ def _best(known: Known, what: str) -> str:
         ordered, kept, *prompt = (
             not_exceeded(drawn, each) for each in (asked, keep_quantile(asked), *_prompts(asked))
         )
-        policy = Targets(ordered, kept, TOLERANCES.up, prompt)
+        policy = Targets(trace.begin, ordered, kept, TOLERANCES.up, prompt)
         found[asked] = costs(simulate(trace.work, trace.begin, policy), trace)
     figures = (
         f"{_figures(part, {asked: one[index] for asked, one in found.items()})} on {part.trace}"
@@ -302,7 +306,7 @@ def _swept(own: Minutes, variant: Variant) -> dict[float, list[Cost]]:
             [*first, *map(float, most)]
             for most in quantiles(variant.table, own, asked, bounded=variant.bounded)
         )
-        policy = Targets(ordered, kept, variant.tolerance, prompt)
+        policy = Targets(own.trace.begin, ordered, kept, variant.tolerance, prompt)
         found[quantile] = costs(simulate(own.trace.work, own.trace.begin, policy), own.trace)
     return found
 

@@ -27,7 +27,7 @@ class Outcome:
     replicas: tuple[int, ...]
     """By tick: what the HPA asked for."""
     headroom: tuple[int, ...]
-    """By minute: what the policy asked for."""
+    """By minute: what the policy asked for first."""
 
     @property
     def pending_pod_seconds(self) -> float:
@@ -52,7 +52,7 @@ def simulate(
     physics: NodePhysics = NodePhysics(),  # noqa: B008 (immutable)
     hpa: Callable[[int], ServiceHpa] = FastHpa,
 ) -> Outcome:
-    """Let a trace run. The policy decides once a minute.
+    """Let a trace run. The policy decides once a minute, and when the number of pods changes.
 
     Args:
         work: percent of one GPU, one entry a minute.
@@ -65,11 +65,12 @@ def simulate(
         pending = nodes = 0
         for tick in range(0, STEP, TICK):
             now = begin + minute * STEP + tick
-            world.step(load, now, None if tick else policy)
+            world.step(load, now, policy, due=not tick)
+            if not tick:
+                kept.append(world.headroom)
             pending += len(world.waiting)
             nodes += world.nodes
             asked.append(world.replicas)
         waits.append(float(pending * TICK))
         bills.append(float(nodes * TICK))
-        kept.append(world.headroom)
     return Outcome(tuple(waits), tuple(bills), tuple(asked), tuple(kept))

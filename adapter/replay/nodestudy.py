@@ -178,8 +178,8 @@ def _run(
         if demand.first:
             hpa.forget()
         load = None if demand.total is None else float(demand.total)
-        decides = last is None or demand.time // _MINUTE > last // _MINUTE
-        nodes.step(load, demand.time, policy if decides else None)
+        due = last is None or demand.time // _MINUTE > last // _MINUTE
+        nodes.step(load, demand.time, policy, due=due)
         last = demand.time
         sizes.append(nodes.nodes)
         if span is None:

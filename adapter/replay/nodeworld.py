@@ -82,6 +82,10 @@ class NodeWorld:
         self.waiting: deque[float] = deque()
         """Since when each pending pod waits, oldest first."""
         self.headroom = 0
+        self._load: float | None = None
+        """As the last full round of the policy saw it."""
+        self._planned = -1
+        """Replicas when the policy decided last."""
         self.waits: list[float] = []
         """How long each pod waited that waits no more."""
         self._unneeded: list[float] = []
@@ -97,12 +101,22 @@ class NodeWorld:
         """Nodes that exist or boot."""
         return self.ready + len(self.booting)
 
-    def step(self, load: float | None, now: float, policy: HeadroomPolicy | None) -> None:
-        """Let one sync pass. The policy decides if it is given."""
+    def step(self, load: float | None, now: float, policy: HeadroomPolicy, *, due: bool) -> None:
+        """Let one sync pass.
+
+        Args:
+            policy: decides when it is due, and when the number of pods has changed since, as
+                ``nodepool`` and the Cluster Autoscaler's buffers do. In between, it sees the load
+                of the time when it was due.
+            due: whether the policy decides in any case.
+        """
         self._arrive(now)
         self._scale(load, now)
-        if policy is not None:
-            self.headroom = policy.headroom(self._moment(load, now))
+        if due:
+            self._load = load
+        if due or self.replicas != self._planned:
+            self._planned = self.replicas
+            self.headroom = policy.headroom(self._moment(now))
         self._autoscale(now)
 
     def settle(self, now: float) -> None:
@@ -112,14 +126,15 @@ class NodeWorld:
         self.ready = max(self.nodes, math.ceil(self.replicas / self._physics.slots))
         self.booting.clear()
 
-    def _moment(self, load: float | None, now: float) -> NodeMoment:
-        wanted, exact = self._hpa.wanted(self.bound, len(self.waiting), load) or (None, None)
+    def _moment(self, now: float) -> NodeMoment:
+        waiting = len(self.waiting)
+        wanted, exact = self._hpa.wanted(self.bound, waiting, self._load) or (None, None)
         return NodeMoment(
             now,
             wanted,
             exact,
             self.bound,
-            len(self.waiting),
+            waiting,
             self.headroom,
             self.ready,
             len(self.booting),

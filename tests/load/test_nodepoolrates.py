@@ -46,11 +46,11 @@ def test_the_next_quarter_follows_from_the_assumed_one(prior: Prior) -> None:
 @pytest.mark.parametrize(("pending", "booting", "headroom"), [(1, 0, 0), (2, 0, 1), (2, 1, 0)])
 def test_pods_without_a_node_get_headroom(pending: int, booting: int, headroom: int) -> None:
     """Beside one such pod the forecast is of 9 pods, beside two of 13."""
-    policy = Targets([9.0], [9.0], 0.0, [[9.0], [13.0]])
+    policy = Targets(0.0, [9.0], [9.0], 0.0, [[9.0], [13.0]])
     seen = NodeMoment(0.0, None, None, 10, pending, 0, 10, booting)
     assert policy.headroom(seen) == headroom
 
 
 def test_more_pods_without_a_node_than_there_are_forecasts_get_headroom() -> None:
-    policy = Targets([9.0], [9.0], 0.0, [[9.0], [9.0]])
+    policy = Targets(0.0, [9.0], [9.0], 0.0, [[9.0], [9.0]])
     assert policy.headroom(NodeMoment(0.0, None, None, 10, 3, 0, 10, 0)) == 1

@@ -74,6 +74,14 @@ def test_a_node_that_is_needed_again_stays() -> None:
     assert run(work, NoHeadroom()).pending_pod_seconds == 0
 
 
+def test_headroom_for_pods_that_the_hpa_creates_in_steps_is_ordered_once() -> None:
+    """The HPA doubles the pods each 15 s. The plan asks for all, and for less with each step."""
+    work = [5 * ONE] * 5 + [40 * ONE] * 20
+    outcome = run(work, planned(work, quantile=0.1))
+    assert max(outcome.bills) / 60 <= 40 + 5
+    assert outcome.pending_pod_seconds < run(work, NoHeadroom()).pending_pod_seconds
+
+
 def test_a_share_of_the_pods_is_rounded_up() -> None:
     assert run([4 * ONE] * 3, ShareOfPods(0.3)).headroom == (2, 2, 2)
 

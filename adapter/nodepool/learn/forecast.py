@@ -8,10 +8,10 @@ distribution mixes two sources:
   shown in the last hours, so a workload that does not change gets no headroom;
 - the rises of earlier days at this time, so that a burst that returns each day is expected whole.
 
-Until ten minutes are known, at least a fixed share of the pods is added. Later, a share that grows
-with the quantile replaces the forecast while it would have cost less in the workload's own last
-hours. The text gives the reason. The table describes services. Queues of Jobs are filled by their
-submitters, so only their own past counts.
+A share that grows with the quantile replaces the forecast until enough forecasts have been checked,
+and later while it would have cost less in the workload's own last hours. The text gives the reason.
+The table describes services. Queues of Jobs are filled by their submitters, so only their own past
+counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.quantiles import MOST, Distribution, distribution
-from adapter.nodepool.learn.record import Record, pods_of, record, with_share
+from adapter.nodepool.learn.record import FEWEST_CHECKS, Record, pods_of, record, with_share
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
 from adapter.nodepool.model.history import MINUTE, DemandHistory
 from adapter.nodepool.model.reason import count_pods
@@ -72,8 +72,8 @@ class ForecastRequest(NamedTuple):
     quantile: float
     """0 to 1: the probability that the capacity suffices."""
     share: float
-    """Share of the pods that is added without a forecast; 0 for the forecast in any case. Instead
-    of a forecast that costs more, :func:`share_at` of it is added."""
+    """Share of the pods at a quantile of 0.8. :func:`share_at` of it is added instead of a forecast
+    that has not been checked or that costs more; 0 for the forecast in any case."""
     queue: bool = False
     """Whether the workload is a queue of Jobs."""
     present: int = 0
@@ -99,24 +99,21 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         own = record(history.recent, lead, asked.quantile, share_at(asked.quantile, asked.share))
     if own is None or own.newest <= now - LEVEL * MINUTE:
         return _shared(bare, asked, "the last minutes of its demand are unknown")
-    new = f"only {own.minutes} min of its demand are known" if own.minutes < LEVEL else ""
     if own.minutes < _FEWEST_MINUTES:
-        return _shared(bare, asked, new)
+        return _shared(bare, asked, f"only {own.minutes} min of its demand are known")
     days = earlier_days(history.days, lead, now)
     rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
     level = own.situation.level
     if asked.queue:
         below = _own(level, own)
     elif _takes_share(own, asked):
-        below = _share_of(own, asked.share)
+        below = _share_of(max(need, own.pods), own.most, asked.share)
     else:
         below = _capped(distribution(own.situation.after(days.usual), lead), own)
     peaks = [level + rise for rise in rises]
     found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
     most = _mixed(below, peaks, keep_quantile(asked.quantile))
-    if new:
-        found = max(found, _shared(bare, asked, new), key=lambda each: each.pods)
-    elif found.pods <= need:
+    if found.pods <= need:
         found = bare._replace(expects=found.text)
     return found._replace(
         kept=max(found.pods, pods_of(most, asked.present, asked.tolerance)),
@@ -173,12 +170,12 @@ def _own(level: float, own: Record) -> _Quantiles:
 
 def _takes_share(own: Record, asked: ForecastRequest) -> bool:
     """Return whether a share replaces the fitted distribution."""
-    return own.share_is_better and asked.share > 0 and not asked.queue
+    return (own.unchecked or own.share_is_better) and asked.share > 0 and not asked.queue
 
 
-def _share_of(own: Record, share: float) -> _Quantiles:
+def _share_of(pods: int, most: float, share: float) -> _Quantiles:
     """Return a share of the pods as a distribution, up to the largest rise as a forecast is."""
-    return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
+    return lambda asked: min(most, with_share(pods, share_at(asked, share)))
 
 
 def _capped(fitted: Distribution, own: Record) -> _Quantiles:
@@ -205,12 +202,18 @@ def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
 
 def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
     """Return the need and a share of it."""
-    more = 0 if asked.queue else math.floor(asked.share * bare.pods + 0.5)
-    if not more:
+    share = 0.0 if asked.queue else share_at(asked.quantile, asked.share)
+    pods = with_share(bare.pods, share)
+    if pods == bare.pods:
         return bare
-    text = f"{why}: {asked.share:.0%} more than the {count_pods(bare.pods)} of its metrics"
-    pods = bare.pods + more
+    text = f"{why}: {share:.0%} more than the {count_pods(bare.pods)} of its metrics"
     return Forecast(pods, "share", text, kept=pods)
+
+
+def _why_share(own: Record) -> str:
+    if own.unchecked:
+        return f"until {FEWEST_CHECKS} forecasts have been checked"
+    return f"which would have cost {1 - own.share_cost / own.cost:.0%} less than forecasts"
 
 
 def _worded(
@@ -220,9 +223,7 @@ def _worded(
     based = [f"level {level:.1f}"]
     shared = _takes_share(own, asked)
     if shared:
-        share = share_at(asked.quantile, asked.share)
-        less = 1 - own.share_cost / own.cost
-        based = [f"a share of {share:.0%}, which would have cost {less:.0%} less than forecasts"]
+        based = [f"a share of {share_at(asked.quantile, asked.share):.0%}, {_why_share(own)}"]
     if rises:
         usual = rises[len(rises) // 2]
         based.append(f"{usual:+.0f} at this time on most of {len(rises)} earlier days")
@@ -233,8 +234,8 @@ def _worded(
     within = ""
     if pods < pods_of(most):
         within = f"; {count_pods(pods)} carry it within the HPA's tolerance"
-    text = (
-        f"load for at most {most:.1f} pods is expected within {minutes} min "
-        f"with {asked.quantile:.0%} ({'; '.join(based)}){within}"
-    )
+    how = f"assumed within {minutes} min"
+    if not shared:
+        how = f"expected within {minutes} min with {asked.quantile:.0%}"
+    text = f"load for at most {most:.1f} pods is {how} ({'; '.join(based)}){within}"
     return Forecast(pods, "share" if shared else "forecast", text)

@@ -19,8 +19,8 @@ _NOISE: Final = 0.02
 """Fraction of a pod that is not rounded up. Chosen on the days and traces of the fit."""
 _ROUNDING: Final = 1e-9
 """Fraction of a pod below which a share is whole."""
-_FEWEST_CHECKS: Final = 3
-"""Checks after which a share may replace the forecast."""
+FEWEST_CHECKS: Final = 5
+"""Checks before which a share replaces the forecast. Chosen on the traces of the fit."""
 _MOST_CHECKS: Final = 60
 
 
@@ -57,9 +57,14 @@ class Record(NamedTuple):
         return self.situation.level + self.situation.unit * self.largest
 
     @property
+    def unchecked(self) -> bool:
+        """Whether too few forecasts have been checked to rely on them."""
+        return self.checks < FEWEST_CHECKS
+
+    @property
     def share_is_better(self) -> bool:
         """Whether a share of the pods would have cost less than the forecasts."""
-        return self.checks >= _FEWEST_CHECKS and self.share_cost < self.cost
+        return not self.unchecked and self.share_cost < self.cost
 
 
 @lru_cache(maxsize=1024)
