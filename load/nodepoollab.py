@@ -37,7 +37,7 @@ EMPTY_NODE: Final = 30
 """Seconds after which Karpenter removes an empty node."""
 SYNC: Final = 5
 """Seconds between two syncs of the HPA, two settings of the load, and two reads of nodepool."""
-PEAK_PODS: Final = 8
+PEAK_PODS: Final = 24
 TARGET: Final = 50
 LEAST: Final = 2
 """minReplicas."""
@@ -177,6 +177,7 @@ def _start(stage: LabStage, load: float) -> None:
         stage.workload(
             name,
             wanted(load),
+            most=2 * PEAK_PODS,
             pool=name,
             scaleDown={"stabilizationWindowSeconds": BOOT},
         )

@@ -47,7 +47,7 @@ def node_basis(study: NodeStudy) -> Iterator[str]:
     if forecast:
         yield (
             "forecast is the plan of nodepool without its limits on pods, GPUs and cost; it begins "
-            "without a history, so its first 10 minutes add at least a share of the pods"
+            "without a history, so a share of the pods applies until five forecasts were checked"
         )
     if study.unknown and forecast:
         yield "forecast orders nothing new while the demand is unknown"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode, Taint
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, DemandHistory
+from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order, Plan
@@ -27,6 +28,14 @@ NODE: Mapping[str, int] = {
 """Allocatable of a 1-GPU node."""
 LIMITS = Limits(share=0, hold_seconds=600, decay_seconds=300)
 """The hold of most tests."""
+
+
+def past(loads: Sequence[float], apart: float = 60) -> DemandHistory:
+    """Observations that end so many seconds before :data:`NOW` as they are apart."""
+    history = EMPTY
+    for number, load in enumerate(loads):
+        history = learn(history, DemandPoint(NOW - (len(loads) - number) * apart, load))
+    return history
 
 
 def pod(gpus: int = 1, cpu: str = "3", pool: str = "gpu", **spec: Any) -> Shape:

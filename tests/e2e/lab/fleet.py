@@ -19,7 +19,7 @@ PORT = 9400
 
 
 class Fleet:
-    """Follows the lab's pods. Each exporter has its own address, 127.0.1.N."""
+    """Follows the lab's pods. Each exporter has its own address, from 127.0.1.1 on."""
 
     def __init__(self, admin: Cluster, load: Load) -> None:
         self._admin = admin
@@ -27,7 +27,8 @@ class Fleet:
         self._lock = threading.Lock()
         self._running: dict[str, RunningPod] = {}
         self._exporters: dict[str, Exporter] = {}
-        self._addresses = (f"127.0.1.{number}" for number in itertools.count(1))
+        numbers = itertools.count(256 + 1)
+        self._addresses = (f"127.0.{each // 256}.{each % 256}" for each in numbers)
 
     def start(self) -> None:
         """Create the DaemonSet and follow."""

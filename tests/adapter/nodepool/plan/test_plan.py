@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.history import EMPTY, DemandPoint
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.plan import plan
 from tests.adapter.nodepool.planning import (
@@ -16,6 +14,7 @@ from tests.adapter.nodepool.planning import (
     demand,
     headroom,
     order,
+    past,
     pod,
     pool,
 )
@@ -70,18 +69,13 @@ def test_each_namespace_and_shape_has_its_own_order() -> None:
 
 
 def test_growth_that_was_observed_before_is_ordered_ahead() -> None:
-    history = EMPTY
-    for minute in range(360):
-        pods = 2 if minute // 5 % 2 else 6
-        history = learn(history, DemandPoint(NOW - (360 - minute) * 60, pods))
+    history = past([6, 6, 6, 6, 6, 2, 2, 2, 2, 2] * 36)
     made = order(demand(2, bound=2, history=history), limits=Limits(share=0, quantile=0.9))
     assert made.replicas > 0
 
 
 def test_the_lead_is_the_boot_time_of_the_pool() -> None:
-    history = EMPTY
-    for minute in range(360):
-        history = learn(history, DemandPoint(NOW - (360 - minute) * 60, 2 + minute // 30))
+    history = past([2 + minute // 30 for minute in range(360)])
     row = demand(14, bound=14, history=history)
     limits = Limits(share=0, boot_seconds=60, quantile=0.9)
     slow = order(row, at=capacity(pools=(pool(boot_seconds=3600),)), limits=limits)
@@ -180,10 +174,7 @@ def test_a_floor_does_not_exceed_max_replicas() -> None:
 
 
 def test_a_target_scaled_to_0_has_its_floor_and_no_forecast() -> None:
-    history = EMPTY
-    for minute in range(60):
-        history = learn(history, DemandPoint(NOW - (60 - minute) * 60, minute))
-    parked = demand(0, history=history, parked=True)
+    parked = demand(0, history=past(range(60)), parked=True)
     assert order(parked).replicas == 0
     assert order(replace(parked, floor=2)).replicas == 2
     assert order(parked, limits=Limits(share=0, min_pods=2)).replicas == 0, "no HPA scales it now"

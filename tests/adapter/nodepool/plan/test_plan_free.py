@@ -7,9 +7,8 @@ import random
 
 import pytest
 
-from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.demand import Demand
-from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
+from adapter.nodepool.model.history import DemandHistory
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.plan.plan import plan
@@ -22,6 +21,7 @@ from tests.adapter.nodepool.planning import (
     headroom,
     node,
     order,
+    past,
     pool,
 )
 
@@ -30,11 +30,7 @@ LIMITS = Limits(share=0, quantile=0.5, max_pods=100, max_gpus_per_pool=100)
 
 def noisy(mean: float = 20, minutes: int = 360) -> DemandHistory:
     draw = random.Random(1)
-    history = EMPTY
-    for minute in range(minutes):
-        load = max(0.0, draw.gauss(mean, math.sqrt(mean)))
-        history = learn(history, DemandPoint(NOW - (minutes - minute) * 60, load))
-    return history
+    return past([max(0.0, draw.gauss(mean, math.sqrt(mean))) for _ in range(minutes)])
 
 
 ROW = demand(20, bound=20, history=noisy())

@@ -12,16 +12,15 @@ from typing import TypeVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode, Trap
 from adapter.nodepool.model.demand import Demand, WorkloadRef
-from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
+from adapter.nodepool.model.history import EMPTY
 from adapter.nodepool.model.reason import CODES
 from adapter.nodepool.model.shape import gpus, key
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order, Plan
 from adapter.nodepool.plan.plan import plan
-from tests.adapter.nodepool.planning import GPU, NOW, applied, node, pod, pool
+from tests.adapter.nodepool.planning import GPU, NOW, applied, node, past, pod, pool
 
 T = TypeVar("T")
 
@@ -37,15 +36,14 @@ SHAPES = (
 )
 
 
-def past(*pods: int) -> DemandHistory:
-    """Observations every ten minutes until now."""
-    history = EMPTY
-    for number, count in enumerate(reversed(pods)):
-        history = learn(history, DemandPoint(NOW - 600 * (len(pods) - number), count))
-    return history
-
-
-PASTS = (EMPTY, past(3), past(*range(1, 25)), past(*[2, 9] * 12), past(*[0] * 20, 30))
+SLOT = 600
+PASTS = (
+    EMPTY,
+    past([3], SLOT),
+    past(range(24, 0, -1), SLOT),
+    past([9, 2] * 12, SLOT),
+    past([30, *[0] * 20], SLOT),
+)
 ages = st.floats(-1000, 5000).map(lambda age: NOW - age)
 """Some times are from a clock that was ahead."""
 

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.learn.forecast import PROMPT, prompt_quantile
-from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.capacity import Capacity
 from adapter.nodepool.model.demand import JOB_QUEUE, Demand
-from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order
 from tests.adapter.nodepool.planning import (
@@ -25,6 +23,7 @@ from tests.adapter.nodepool.planning import (
     headroom,
     node,
     order,
+    past,
     pool,
 )
 from tests.examples import bounded
@@ -33,17 +32,9 @@ LIMITS = Limits(share=0, max_pods=100, max_gpus_per_pool=100)
 BOUND = 10
 
 
-def calm(pods: float = BOUND) -> DemandHistory:
-    """An hour without any rise."""
-    history = EMPTY
-    for minute in range(60):
-        history = learn(history, DemandPoint(NOW - (60 - minute) * 60, pods))
-    return history
-
-
 def waiting(pending: int) -> Demand:
     """A calm workload of which more pods than usual were created just now."""
-    return demand(BOUND + pending, bound=BOUND, pending=pending, history=calm())
+    return demand(BOUND + pending, bound=BOUND, pending=pending, history=past([BOUND] * 60))
 
 
 def at(booting: int = 0, **fields: Any) -> Capacity:
