@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 import yaml
 
-from adapter.client.access import Json, cluster
+from adapter.client.access import Api, Json, cluster
 from adapter.client.errors import ClientError, odd_answers
 from adapter.client.naming import named
 from adapter.explain.hpafacts import HPAS
@@ -87,15 +88,30 @@ def _named(given: Mapping[str, Any]) -> tuple[str, str]:
     return namespace or given["namespace"], name
 
 
+@asynccontextmanager
+async def _cluster(given: Mapping[str, Any], namespace: str) -> AsyncIterator[Api]:
+    """Return the cluster; an error says that a manifest does instead."""
+    try:
+        async with cluster(given["kubeconfig"], given["context"], namespace) as api:
+            yield api
+    except ClientError as error:
+        raise ClientError(
+            f"{error}; or give the HPA's manifest with --filename",
+            error.status,
+            error.reason,
+            error.answer,
+        ) from None
+
+
 async def _one(given: Mapping[str, Any], namespace: str, name: str) -> Json:
-    async with cluster(given["kubeconfig"], given["context"], namespace) as api:
+    async with _cluster(given, namespace) as api:
         with odd_answers():
             found = await named(api, "HPA", HPAS, _PLURAL, name)
     return {"apiVersion": "autoscaling/v2", "kind": _KIND, **found}
 
 
 async def _all(given: Mapping[str, Any], namespace: str) -> tuple[list[Json], str]:
-    async with cluster(given["kubeconfig"], given["context"], namespace) as api:
+    async with _cluster(given, namespace) as api:
         with odd_answers():
             path = f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/{_PLURAL}"
             found = await api.list(path)

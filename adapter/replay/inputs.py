@@ -38,27 +38,45 @@ _OF_PAGES: Final = frozenset({"config", "scrape_interval"})
 """Options that saved pages have too. A recording has its own settings."""
 
 
-def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
-    """Return what the options of :func:`input_options` name.
+def check_inputs(given: Mapping[str, Any]) -> None:
+    """Check the options of :func:`input_options` before the cluster is asked for the HPA.
 
     Raises:
-        ClientError: they contradict each other, or the configuration cannot be used.
-        RecordingError: a login's file cannot be used.
+        ClientError: they contradict each other, or name what does not exist or cannot be used.
     """
     if (given["source"] is None) == (given["store"] is None):
         raise ClientError("name what to read, with either --from PATH or --from-prometheus URL")
     source = given["source"]
     if source is None:
-        return StoreRecording(_range(given, spec), spec)
-    folder = source.is_dir()
-    for key in ("since", "until") if folder else _FLAGS:
+        _store_settings(given)
+        return
+    for key in ("since", "until") if source.is_dir() else _FLAGS:
         if given[key] is not None:
             others = " or saved pages" if key in _OF_PAGES else ""
             raise ClientError(
                 f"{_FLAGS[key]} is about a store{others}: use it with --from-prometheus"
                 f"{', or name a folder with --from' if others else ''}"
             )
-    return _saved(given) if folder else RecordingReader(source)
+    if not source.exists():
+        raise ClientError(
+            f"{source} does not exist: name a recording or a folder of saved pages with --from"
+        )
+
+
+def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
+    """Return what the options of :func:`input_options` name.
+
+    Args:
+        given: checked by :func:`check_inputs`.
+
+    Raises:
+        ClientError: the configuration cannot be used.
+        RecordingError: a login's file cannot be used.
+    """
+    source = given["source"]
+    if source is None:
+        return StoreRecording(_range(given, spec), spec)
+    return _saved(given) if source.is_dir() else RecordingReader(source)
 
 
 def _saved(given: Mapping[str, Any]) -> SavedPages:
@@ -85,14 +103,7 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
     end = now if given["until"] is None else given["until"]
     if end > now:
         raise ClientError("--until is in the future: a store has samples of the past only")
-    settings = _loaded(
-        given,
-        {
-            "source.kind": "prometheus",
-            "source.prometheus.url": given["store"],
-            "source.prometheus.scrape_interval": given["scrape_interval"],
-        },
-    )
+    settings = _store_settings(given)
     catalog = _catalog(settings)
     names = device_series(catalog, spec, cross_checks=settings.values.cross_checks)
     if not names.own:
@@ -117,6 +128,15 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
         resources=ResourceNames(settings.cluster.gpu_resources),
         exact=exact,
     )
+
+
+def _store_settings(given: Mapping[str, Any]) -> Settings:
+    flags = {
+        "source.kind": "prometheus",
+        "source.prometheus.url": given["store"],
+        "source.prometheus.scrape_interval": given["scrape_interval"],
+    }
+    return _loaded(given, flags)
 
 
 def _loaded(given: Mapping[str, Any], flags: Mapping[str, object]) -> Settings:

@@ -15,7 +15,7 @@ from adapter.hpa import ControllerOptions
 from adapter.process.logs import silent
 from adapter.recording.events import RecordingError
 from adapter.replay.hpasource import read_hpas, spec_of
-from adapter.replay.inputs import recording_of
+from adapter.replay.inputs import check_inputs, recording_of
 from adapter.replay.recommendation import recommend
 from adapter.replay.recommendreport import AdvisedHpa, RecommendReport
 from adapter.replay.study import StudyOptions
@@ -32,6 +32,7 @@ def run(given: Mapping[str, Any]) -> int:
         controller=ControllerOptions(sync_period=given["sync_period"]),
     )
     try:
+        check_inputs(given)
         found = [_recommended(given, manifest, options) for manifest in read_hpas(given)]
         if all(each.found is None for each in found):
             raise ClientError(found[0].problem)

@@ -18,7 +18,7 @@ from adapter.recording.copied import CopiedRecording
 from adapter.recording.events import Recording, RecordingError
 from adapter.recording.writer import RecordingFile
 from adapter.replay.hpasource import read_hpa, spec_of
-from adapter.replay.inputs import recording_of
+from adapter.replay.inputs import check_inputs, recording_of
 from adapter.replay.judgement import judge
 from adapter.replay.nodestudy import NodeOptions
 from adapter.replay.nodeworld import NodePhysics
@@ -83,6 +83,7 @@ def _nodes(given: Mapping[str, Any]) -> NodeOptions | None:
 
 
 def _report(given: Mapping[str, Any]) -> ReplayReport:
+    check_inputs(given)
     manifest = read_hpa(given)
     spec = spec_of(manifest)
     options = StudyOptions(

@@ -160,7 +160,7 @@ def test_all_hpas_of_the_namespace_are_read_from_the_cluster(folder: Path, tmp_p
         ("ml/llm", ("-n", "chat"), "ml/llm and -n chat name two namespaces: remove one"),
         ("", ("-n", "chat"), "there is no HPA in namespace chat"),
         ("ml/embed", (), "the recording has no sync of HPA ml/embed: check the name"),
-        ("ml/llm", ("--from", "none.gma"), "none.gma cannot be read: No such file"),
+        ("ml/llm", ("--from", "none.gma"), "none.gma does not exist: name a recording or"),
         ("ml/llm", ("--limit", "0"), "'0': give a number from 0.001"),
     ],
 )

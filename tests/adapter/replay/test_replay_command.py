@@ -88,7 +88,7 @@ def changed(**spec: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "arguments", "content", "said"),
     [
-        ("ml/llm", ("--from", "none.gma"), "", "none.gma cannot be read: No such file"),
+        ("ml/llm", ("--from", "none.gma"), "", "none.gma does not exist: name a recording or"),
         ("ml/llm", ("--from", "hpa.yaml"), "", "hpa.yaml is not a recording: give a file that"),
         ("ml/llm", ("-n", "chat"), "", "ml/llm and -n chat name two namespaces: remove one"),
         ("ml/other", (), "", "hpa.yaml has no HPA ml/other: it has ml/llm"),
@@ -108,6 +108,25 @@ def test_a_failure_is_one_line_with_the_thing_and_the_fix(
     done = replay(folder, *files, name=name)
     assert done.code == 2
     assert said in done.output
+    assert done.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name what to read, with either --from PATH or --from-prometheus URL"),
+        (("--from-prometheus", "notaurl"), "--from-prometheus: Input should be a valid URL"),
+        (("--from", "none.gma"), "none.gma does not exist"),
+        (("--from", "."), "; or give the HPA's manifest with --filename"),
+    ],
+)
+def test_the_cluster_is_asked_last_and_a_manifest_replaces_it(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = invoke("replay", "hpa", "ml/llm", "--kubeconfig", str(tmp_path / "none"), *arguments)
+    assert done.code == 2
+    assert said in done.output
+    assert ("kubeconfig" in done.output) == ("--filename" in said)
     assert done.output.count("\n") == 1
 
 
