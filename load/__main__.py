@@ -21,7 +21,7 @@ from load.keda import keda
 from load.memory import memory
 from load.nodepool import nodepool
 from load.nodepoolablation import forecast
-from load.nodepoollab import lab
+from load.nodepoollab import lab, lab_day
 from load.nodepoolround import rounds
 from load.parsing import parsing
 from load.peer import peer
@@ -68,7 +68,8 @@ SCENARIOS: dict[str, Scenario] = {
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
     "forecast": Scenario("calibration of the forecast, its first hours, its inputs", forecast),
     "round": Scenario("CPU of a round of nodepool for 500 workloads", rounds),
-    "lab": Scenario("headroom policies before Karpenter, 20 minutes", lab, named_only=True),
+    "lab": Scenario("headroom policies before Karpenter, 40 minutes", lab, named_only=True),
+    "labday": Scenario("the same with a day in 20 minutes", lab_day, named_only=True),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
     "top": Scenario("pictures of top at 10,000 GPUs, with new values", top),
     "uitimes": Scenario("the page at 10,000 GPUs: paint, keys, clicks", uitimes, named_only=True),

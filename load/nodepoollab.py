@@ -1,59 +1,56 @@
-"""Three policies before a real control plane and Karpenter: one recorded day in twenty minutes.
+"""Three policies before a real control plane and Karpenter, on recorded load.
 
-Each policy has a namespace, a node pool and a service of its own in one cluster, and all services
-have the same load at the same time. Karpenter orders nodes of the provider that it is tested with,
-and kwok acts as the kubelet, so a node has no hardware and boots in a set time.
+Each policy has a namespace, a node pool and a service of its own for each recorded load, all in one
+cluster, and all policies have the same loads at the same time. Karpenter orders nodes of the
+provider that it is tested with, and kwok acts as the kubelet, so a node has no hardware and boots
+in a set time.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from adapter.nodepool.act.ledgerstore import NAME, dump
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.model.history import EMPTY, MINUTE, DemandPoint
-from load.nodepooltraces import DAY, LORA, STEP, folder, many_days
+from adapter.nodepool.model.history import EMPTY, MINUTE, DemandHistory, DemandPoint
+from load.nodepoolexpected import Expected, expected
+from load.nodepoolplays import (
+    BEFORE,
+    BUSIER,
+    JUDGED,
+    LEARNED,
+    MOST,
+    PEAK_PODS,
+    PERCENT,
+    PLAYED,
+    TARGET,
+    WIDE,
+    LabLoad,
+    LabPlay,
+    one_day,
+    rises,
+    wanted,
+)
+from load.nodepooltraces import JUDGE_DAYS
 from load.table import Run, Table
 from tests.e2e.apiservice import NAMESPACE
 from tests.e2e.cluster import Object, Watch
 from tests.e2e.lab.lab import NODECLAIMS
 from tests.e2e.lab.stage import LabStage
 
-PLAYED: Final = 1200
-"""Seconds in which a day is played."""
-_QUICK: Final = 60
-BOOT: Final = 60
-"""Seconds from the order of a node to its registration."""
-EMPTY_NODE: Final = 30
-"""Seconds after which Karpenter removes an empty node."""
-SYNC: Final = 5
-"""Seconds between two syncs of the HPA, two settings of the load, and two reads of nodepool."""
-PEAK_PODS: Final = 24
-TARGET: Final = 50
-LEAST: Final = 2
-"""minReplicas."""
-PERCENT: Final = 20
-"""The fixed share: Karpenter adds so many percent of the replicas, rounded up."""
-JUDGED: Final = 9
-"""The day that is played, counted from the first of the record."""
-LEARNED: Final = (5, 6, 7, 8)
-"""Days that the history of the controller holds when it starts, as if played before."""
 REACTIVE, SHARE, OURS = "reactive", "share", "ours"
 POLICIES: Final = {
     REACTIVE: "reactive: no headroom",
     SHARE: f"CapacityBuffer of {PERCENT} % of the replicas",
     OURS: "nodepool with its default quantile",
 }
-_SCRAPE: Final = {"kind": "scrape", "scrape": {"interval": "1s", "timeout": "900ms"}}
 _BUFFERS: Final = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{ns}/capacitybuffers"
 
 
@@ -97,70 +94,105 @@ class _Outcome(NamedTuple):
     policy: str
     waits: list[float]
     node_minutes: float
-    pod_minutes: float
     nodes: int
 
 
 def lab(run: Run) -> Table:
-    """Play a day on all three policies at once.
+    """Play the steepest rise of each judged day at its own speed, on all three policies at once.
 
     Raises:
         TracesMissingError: the recorded traces are not on this machine.
     """
-    seconds = _QUICK if run.quick else PLAYED
-    loads = demand(JUDGED, seconds)
+    play = rises(quick=run.quick)
+    found = _play(run, play)
+    days = ", ".join(str(day + 1) for day in JUDGE_DAYS)
+    return _table(
+        found,
+        expected(play),
+        (
+            f"The {WIDE} minutes in which the load rises most, of each of the days {days} of lora "
+            f"at {BUSIER} times the recorded rate, at their own speed, target {TARGET} %. A node "
+            "boots in 120 s, and Karpenter removes it when it has been empty for 300 s. HPAs sync "
+            f"every 15 s. The {BEFORE} minutes before are played too and do not count. Waits are "
+            "from the creation of a pod until it has a node. Node-minutes count NodeClaims from "
+            "their creation. In brackets: percent of reactive's."
+        ),
+        "nodepool has its defaults, and started with the history of all days until then.",
+    )
+
+
+def lab_day(run: Run) -> Table:
+    """Play a day in twenty minutes, on all three policies at once.
+
+    Raises:
+        TracesMissingError: the recorded traces are not on this machine.
+    """
+    seconds = 60 if run.quick else PLAYED
+    play = one_day(seconds)
+    found = _play(run, play)
+    return _table(
+        found,
+        expected(play),
+        (
+            f"Day {JUDGED + 1} of lora in {seconds} s, at most {PEAK_PODS} pods, target "
+            f"{TARGET} %. A node boots in 60 s, and Karpenter removes it when it has been empty "
+            "for 30 s. HPAs sync every 5 s. Waits are from the creation of a pod until it has a "
+            "node. Node-minutes count NodeClaims from their creation. In brackets: percent of "
+            "reactive's."
+        ),
+        (
+            f"nodepool started with the history of days {LEARNED[0] + 1} to {LEARNED[-1] + 1}, as "
+            "if played before at the same speed. Its hold is a boot time, its decay half of one; "
+            "other settings are the defaults."
+        ),
+    )
+
+
+def _play(run: Run, play: LabPlay) -> tuple[list[_Outcome], float]:
+    """Return what each policy came to, and the CPU seconds of all processes."""
     waits = Waits()
     begun = os.times()
+    names = [_named(policy, load) for policy in POLICIES for load in play.loads]
+    scrape = {"kind": "scrape", "scrape": {"interval": f"{play.scrape}s", "timeout": "900ms"}}
     with LabStage(
-        run.folder, BOOT, SYNC, source=_SCRAPE, pools=tuple(POLICIES), empty=EMPTY_NODE
+        run.folder, play.boot, play.tick, source=scrape, pools=names, empty=play.empty
     ) as stage:
         watch = Watch(stage.admin, "/api/v1/pods", waits.changed)
-        _seed(stage, [demand(day, PLAYED) for day in LEARNED])
+        _seed(stage, play)
         controller = stage.controller(
             OURS,
-            namespaces=[OURS],
-            interval=SYNC,
-            limits={"share": 0.2, "hold_seconds": BOOT, "decay_seconds": BOOT // 2},
+            namespaces=[_named(OURS, load) for load in play.loads],
+            interval=play.tick,
+            limits={"hold_seconds": 120, "decay_seconds": 120, **dict(play.limits)},
         )
         controller.start()
         try:
-            _start(stage, loads[0])
-            waits.reset()
-            outcomes = _play(stage, waits, loads)
+            _start(stage, play)
+            outcomes = _follow(stage, waits, play)
         finally:
             controller.stop()
             watch.stop()
     ended = os.times()
     cpu = ended.children_user + ended.children_system - begun.children_user - begun.children_system
-    return _table(outcomes, seconds, cpu)
+    return outcomes, cpu
 
 
-def demand(day: int, seconds: int) -> list[float]:
-    """Return a recorded day as percent of one GPU, one entry for each :data:`SYNC` seconds."""
-    trace = many_days(folder() / LORA)
-    first = int((trace.begin // DAY + day) * DAY - trace.begin) // STEP
-    work = trace.work[max(0, first) : first + DAY // STEP]
-    count = seconds // SYNC
-    edges = [round(index * len(work) / count) for index in range(count + 1)]
-    steps = [sum(work[low:high]) / max(1, high - low) for low, high in pairwise(edges)]
-    return [each * PEAK_PODS * TARGET / max(steps) for each in steps]
+def _named(policy: str, load: LabLoad) -> str:
+    return f"{policy}-{load.name}"
 
 
-def wanted(load: float) -> int:
-    """Return the replicas for a load."""
-    return max(LEAST, math.ceil(load / TARGET))
-
-
-def _seed(stage: LabStage, days: Sequence[Sequence[float]]) -> None:
-    """Store the history that the controller would have of earlier days, played as fast."""
-    loads = [load for day in days for load in day]
-    begin = time.time() // MINUTE * MINUTE - len(loads) * SYNC
-    history = EMPTY
-    for index, load in enumerate(loads):
-        history = learn(history, DemandPoint(begin + index * SYNC, wanted(load)))
+def _seed(stage: LabStage, play: LabPlay) -> None:
+    """Store the history that the controller would have."""
     ledger = Ledger()
-    ledger.histories[WorkloadRef(OURS, "Deployment", "inference")] = history
-    ledger.known_at[WorkloadRef(OURS, "Deployment", "inference")] = history.recent[-1].time
+    begin = time.time() // MINUTE * MINUTE
+    for load in play.loads:
+        history: DemandHistory = EMPTY
+        for index, each in enumerate(load.past):
+            at = begin - (len(load.past) - index) * play.apart
+            history = learn(history, DemandPoint(at, each / TARGET))
+        workload = WorkloadRef(_named(OURS, load), "Deployment", "inference")
+        ledger.histories[workload] = history
+        ledger.known_at[workload] = history.recent[-1].time
     stage.admin.create(
         {
             "apiVersion": "v1",
@@ -171,63 +203,74 @@ def _seed(stage: LabStage, days: Sequence[Sequence[float]]) -> None:
     )
 
 
-def _start(stage: LabStage, load: float) -> None:
+def _start(stage: LabStage, play: LabPlay) -> None:
     """Create the services with the pods for the first load, and wait for their nodes."""
-    for name in POLICIES:
+    begun = [(name, load.ticks[0]) for load in play.loads for name in _names(load)]
+    for name, load in begun:
         stage.workload(
             name,
             wanted(load),
-            most=2 * PEAK_PODS,
+            most=MOST,
             pool=name,
-            scaleDown={"stabilizationWindowSeconds": BOOT},
+            scaleDown={"stabilizationWindowSeconds": play.stabilization},
         )
         stage.load.set(name, load, expected=wanted(load))
-    stage.admin.request("POST", _BUFFERS.format(ns=SHARE), _buffer())
-    for name in POLICIES:
-        stage.wait_running(name, wanted(load), 300)
-    # The headroom of both policies boots.
-    time.sleep(1.5 * BOOT)
+        if name.startswith(SHARE):
+            stage.admin.request("POST", _BUFFERS.format(ns=name), _buffer(name))
+    for name, load in begun:
+        stage.wait_running(name, wanted(load), 600)
+    if not play.uncounted:
+        # The headroom of both policies boots.
+        time.sleep(1.5 * play.boot)
 
 
-def _play(stage: LabStage, waits: Waits, loads: Sequence[float]) -> list[_Outcome]:
+def _names(load: LabLoad) -> list[str]:
+    return [_named(policy, load) for policy in POLICIES]
+
+
+def _follow(stage: LabStage, waits: Waits, play: LabPlay) -> list[_Outcome]:
     held: Counter[str] = Counter()
-    pods: Counter[str] = Counter()
     most: Counter[str] = Counter()
-    for load in _ticks(loads):
-        for name in POLICIES:
-            stage.load.set(name, load)
+    for index in _ticks(len(play.loads[0].ticks), play.tick):
+        if index == play.uncounted:
+            waits.reset()
+        for load in play.loads:
+            for name in _names(load):
+                stage.load.set(name, load.ticks[index])
         claims = stage.admin.get(NODECLAIMS)["items"]
-        now = Counter(claim["metadata"]["labels"]["karpenter.sh/nodepool"] for claim in claims)
-        for name in POLICIES:
-            held[name] += now[name]
-            pods[name] += len(stage.running(name))
-            most[name] = max(most[name], now[name])
+        now = Counter(
+            claim["metadata"]["labels"]["karpenter.sh/nodepool"].partition("-")[0]
+            for claim in claims
+        )
+        if index >= play.uncounted:
+            for policy in POLICIES:
+                held[policy] += now[policy]
+                most[policy] = max(most[policy], now[policy])
     return [
         _Outcome(
             text,
-            waits.of(name),
-            held[name] * SYNC / 60,
-            pods[name] * SYNC / 60,
-            most[name],
+            [wait for load in play.loads for wait in waits.of(_named(policy, load))],
+            held[policy] * play.tick / 60,
+            most[policy],
         )
-        for name, text in POLICIES.items()
+        for policy, text in POLICIES.items()
     ]
 
 
-def _ticks(loads: Sequence[float]) -> Iterator[float]:
-    """Yield each load at its time, however long the work in between takes."""
+def _ticks(count: int, seconds: int) -> Iterator[int]:
+    """Yield each tick at its time, however long the work in between takes."""
     begin = time.monotonic()
-    for index, load in enumerate(loads):
-        time.sleep(max(0.0, begin + index * SYNC - time.monotonic()))
-        yield load
-    time.sleep(max(0.0, begin + len(loads) * SYNC - time.monotonic()))
+    for index in range(count):
+        time.sleep(max(0.0, begin + index * seconds - time.monotonic()))
+        yield index
+    time.sleep(max(0.0, begin + count * seconds - time.monotonic()))
 
 
-def _buffer() -> Object:
+def _buffer(namespace: str) -> Object:
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
-        "metadata": {"name": SHARE, "namespace": SHARE},
+        "metadata": {"name": SHARE, "namespace": namespace},
         "spec": {
             "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "inference"},
             "percentage": PERCENT,
@@ -235,42 +278,39 @@ def _buffer() -> Object:
     }
 
 
-def _table(outcomes: Sequence[_Outcome], seconds: int, cpu: float) -> Table:
-    reactive = outcomes[0]
+def _table(found: tuple[list[_Outcome], float], replayed: Sequence[Expected], *notes: str) -> Table:
+    outcomes, cpu = found
+    reactive, first = outcomes[0], replayed[0]
     return Table(
-        ("policy", "pods waited", "longest wait s", "all waits s", "node-minutes", "most nodes"),
+        (
+            *("policy", "pods waited", "longest wait s", "all waits s", "node-minutes"),
+            *("most nodes", "all waits s, replayed", "node-minutes, replayed"),
+        ),
         tuple(
             (
                 each.policy,
                 str(sum(wait > 2 for wait in each.waits)),
                 f"{max(each.waits, default=0.0):.0f}",
-                f"{sum(each.waits):.0f} ({_percent(sum(each.waits), sum(reactive.waits))})",
-                f"{each.node_minutes:.0f} ({_percent(each.node_minutes, reactive.node_minutes)})",
+                _beside(sum(each.waits), sum(reactive.waits)),
+                _beside(each.node_minutes, reactive.node_minutes),
                 str(each.nodes),
+                _beside(other.wait_seconds, first.wait_seconds),
+                _beside(other.node_minutes, first.node_minutes),
             )
-            for each in outcomes
+            for each, other in zip(outcomes, replayed, strict=True)
         ),
         notes=(
-            (
-                f"Day {JUDGED + 1} of lora in {seconds} s, at most {PEAK_PODS} pods, target "
-                f"{TARGET} %. A node boots in {BOOT} s, and Karpenter removes it when it has been "
-                f"empty for {EMPTY_NODE} s. HPAs sync every {SYNC} s. Waits are from the creation "
-                "of a pod until it has a node. Node-minutes count NodeClaims from their creation. "
-                "In brackets: percent of reactive's."
-            ),
-            (
-                f"nodepool started with the history of days {LEARNED[0] + 1} to "
-                f"{LEARNED[-1] + 1}, as if played before at the same speed. Its hold is a boot "
-                "time, its decay half of one; other settings are the defaults."
-            ),
+            *notes,
             (
                 f"All processes used {cpu:.0f} s of CPU. The load average was "
                 f"{os.getloadavg()[2]:.1f} in the last 15 minutes, on {os.cpu_count()} cores that "
-                "other work shared."
+                "other work shared. *Replayed* is what `replay hpa --headroom` says of the same "
+                "load, with these times and with everything before it."
             ),
         ),
     )
 
 
-def _percent(value: float, base: float) -> str:
-    return f"{100 * value / base:.0f} %" if base else "-"
+def _beside(value: float, base: float) -> str:
+    """Return a figure with its percent of reactive's."""
+    return f"{value:.0f} ({100 * value / base:.0f} %)" if base else f"{value:.0f}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from load.nodepoollab import LEAST, TARGET, Waits, wanted
+from load.nodepoollab import Waits
+from load.nodepoolplays import BEFORE, LEAST, TARGET, WIDE, steepest, wanted
 from tests.e2e.cluster import Object
 
 
@@ -58,3 +59,15 @@ def test_waits_before_the_day_are_forgotten(clock: list[float]) -> None:
 )
 def test_a_load_asks_for_the_pods_that_keep_the_target(load: float, pods: int) -> None:
     assert wanted(load) == pods
+
+
+def test_the_rise_that_is_played_begins_low_and_ends_high() -> None:
+    loads = [1.0] * 100 + [5.0] * 30 + [3.0] * 70
+    first = steepest(loads, range(len(loads)))
+    assert loads[first : first + 10] == [1.0] * 10
+    assert loads[first + WIDE - 10 : first + WIDE] == [5.0] * 10
+
+
+def test_the_rise_leaves_room_for_what_is_played_before_it() -> None:
+    falling = [float(load) for load in range(200, 0, -1)]
+    assert steepest(falling, range(60, 200)) >= 60 + BEFORE

@@ -107,7 +107,7 @@ class LabStage:
         """A Deployment of GPU pods, and its HPA at 50 percent."""
         ensure_namespace(self.admin, namespace)
         self.admin.create(_deployment(namespace, replicas, pool))
-        self.admin.create(_autoscaler(namespace, headroom, most, behavior))
+        self.admin.create(autoscaler(namespace, headroom, most, behavior))
 
     def clear(self, namespace: str) -> None:
         """Delete a workload."""
@@ -170,7 +170,8 @@ def _deployment(namespace: str, replicas: int, pool: str) -> Object:
     }
 
 
-def _autoscaler(namespace: str, headroom: int, most: int, behavior: Object) -> Object:
+def autoscaler(namespace: str, headroom: int, most: int, behavior: Object) -> Object:
+    """Return an HPA at 50 percent."""
     target = {"type": "AverageValue", "averageValue": "50"}
     metric = {"name": "gpu_utilization"}
     return {
