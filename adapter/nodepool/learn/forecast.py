@@ -107,7 +107,7 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     if asked.queue:
         below = _own(level, own)
     elif _takes_share(own, asked):
-        below = _share_of(max(need, own.pods), own.most, asked.share)
+        below = _share_of(own, asked.share)
     else:
         below = _capped(distribution(own.situation.after(days.usual), lead), own)
     peaks = [level + rise for rise in rises]
@@ -173,9 +173,9 @@ def _takes_share(own: Record, asked: ForecastRequest) -> bool:
     return (own.unchecked or own.share_is_better) and asked.share > 0 and not asked.queue
 
 
-def _share_of(pods: int, most: float, share: float) -> _Quantiles:
+def _share_of(own: Record, share: float) -> _Quantiles:
     """Return a share of the pods as a distribution, up to the largest rise as a forecast is."""
-    return lambda asked: min(most, with_share(pods, share_at(asked, share)))
+    return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
 
 
 def _capped(fitted: Distribution, own: Record) -> _Quantiles:
