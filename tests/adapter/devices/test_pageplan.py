@@ -121,8 +121,8 @@ class Both:
         return [_state(world) for world in (self.fast, self.full)]
 
 
-def _state(world: World) -> Any:
-    state = world.store._exporters.get(ORIGIN)
+def _state(world: World, origin: str = ORIGIN) -> Any:
+    state = world.store._exporters.get(origin)
     rejects = world.store.rejects
     counted = {key: repr(seen) for key, seen in rejects.recent.items()}
     if state is None:
