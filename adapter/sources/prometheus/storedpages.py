@@ -40,6 +40,9 @@ class StoredPages:
         Args:
             answers: the answers of the round, always in the same order of groups.
         """
+        # The layout has the label sets of the last round. After another result, those of now may be
+        # other objects, which are identified again.
+        known = self._known.pop(origin, None)
         digests, numbers = array("q"), array("d")
         times: set[float] = set()
         for answer in answers:
@@ -53,9 +56,10 @@ class StoredPages:
             times.update(when - answer.ahead for when in whens)
         if len(times) != 1:
             return _several(origin, answers)
-        digest, known = hash(digests.tobytes()), self._known.get(origin)
+        digest = hash(digests.tobytes())
         if known is None or known.digest != digest:
-            known = self._known[origin] = _Known(digest, _layout(origin, answers))
+            known = _Known(digest, _layout(origin, answers))
+        self._known[origin] = known
         return LayoutSamples(known.layout, numbers, times.pop())
 
 

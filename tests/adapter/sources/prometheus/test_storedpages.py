@@ -277,6 +277,31 @@ def test_states_are_those_of_samples_that_are_all_read(rounds: list[Round], *, h
         assert fast == full
 
 
+def test_a_page_after_a_lost_answer_has_the_label_sets_of_now() -> None:
+    memo, pages = SeriesMemo(), StoredPages()
+    group, labels = GROUPS[2], {"__name__": GROUPS[2].series[0], "instance": ORIGIN}
+
+    def read(time: float) -> QueryAnswer:
+        reader = AnswerReader(memo, group)
+        at_once(reader.feed(body([Stored(labels, [(time, "1")])])))
+        return at_once(reader.finish())
+
+    def handed_over(answer: QueryAnswer) -> Sequence[Sample]:
+        memo.turn()
+        at_once(answer.accept())
+        return pages.of(ORIGIN, [answer])
+
+    first = read(1.0)
+    page = handed_over(first)
+    assert isinstance(page, LayoutSamples)
+    lost = QueryAnswer(partial=True)
+    at_once(lost.complete(first, 0.0))
+    assert handed_over(lost) == list(page)
+    later = read(2.0)
+    (sample,) = handed_over(later)
+    assert sample.labels is later.sets[0].labels
+
+
 def test_an_exporter_with_one_new_scrape_is_a_page() -> None:
     engine = Engine(honor=False)
     for _ in range(4):
