@@ -17,7 +17,7 @@ from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import AnswerReader
 from adapter.sources.prometheus.storedpages import StoredPages
 from apiservice.runtime.steps import at_once
-from tests.adapter.devices.test_pageplan import _state
+from tests.adapter.exporterstate import state_of
 from tests.adapter.world import World, make_pod
 from tests.examples import bounded
 
@@ -235,7 +235,7 @@ class Engine:
 
     def states(self) -> list[Any]:
         return [
-            [comparable(_state(world, origin), moved=self._moved) for origin in ("e0", "e1")]
+            [comparable(state_of(world, origin), moved=self._moved) for origin in ("e0", "e1")]
             for world in (self.fast, self.full)
         ]
 
