@@ -20,6 +20,8 @@ NO_ORIGIN = "prometheus"
 """The origin of samples that name none."""
 _NAME: Final = b'"__name__"'
 _NAMED: Final = _NAME + b':"'
+_BEFORE_NAME: Final = (b"{", b",")
+"""What precedes the name. Behind another byte, ``_NAMED`` is the end of another label's name."""
 
 _labels = msgspec.json.Decoder(dict[str, str])
 
@@ -89,8 +91,8 @@ class SeriesMemo:
         name, known = self._names.get(text), self._new.get(key)
         if name is not None and known is not None and start >= 0:
             return known, name  # most series: both texts were checked when they were kept
-        # A text cannot contain the bytes of _NAMED, because its quotes are escaped.
-        if start < 0 or b"\\" in text or _NAME in rest:
+        usual = start > 0 and raw[start - 1 : start] in _BEFORE_NAME
+        if not usual or b"\\" in text or _NAME in rest:
             return self._spelled(raw)
         if name is None:
             name = self._names[text] = text.decode()

@@ -128,6 +128,15 @@ def test_a_series_before_a_result_in_another_form_keeps_its_samples(between: Any
     assert "a MEM [('instance', 'a')] 3.0 2.0" in shown(answer.samples)
 
 
+def test_samples_without_labels_between_two_series_are_not_those_of_the_next() -> None:
+    """A text that is cut into three pieces has four results."""
+    rows = [series("UTIL", [1, "1"], instance=name) for name in "abc"]
+    more = [rows[0], {"values": [[2, "2"]]}, *rows[1:]]
+    answer = same([text_of(rows), text_of(more)])
+    assert answer.rejects == {"bad_series": 1}
+    assert {row.time for (row,) in answer.newest.values()} == {1.0}
+
+
 def test_a_malformed_member_beside_the_samples_costs_the_series() -> None:
     rows = [series("UTIL", [1, "1"], instance=name) for name in "abc"]
     answer = same([text_of(rows), text_of([rows[0] | {"value": 5}, *rows[1:]])])
@@ -146,6 +155,13 @@ def test_samples_that_are_json_only_together_give_no_answer() -> None:
     with pytest.raises(SourceError) as error:
         decode(wrong, memo, GROUP)
     assert error.value.reason == "not_json"
+
+
+def test_a_label_whose_name_ends_like_that_of_the_name_is_another_label() -> None:
+    answer = taken(
+        text_of([{"metric": {'x"__name__': "UTIL"}, "values": [[1, "1"]]}]), SeriesMemo()
+    )
+    assert answer.rejects == {"unnamed_series": 1}
 
 
 def repeated(*samples: list[list[Any]]) -> list[Any]:
