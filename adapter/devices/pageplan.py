@@ -148,7 +148,7 @@ def plan_of(reader: PageReader, result: ScrapeResult, catalog: Catalog) -> PageP
     if (
         not isinstance(samples, LayoutSamples)
         or not reader.plain
-        or _several_targets(reader.beliefs)
+        or _name_several_targets(reader.beliefs)
     ):
         return None
     layout = samples.layout
@@ -188,11 +188,12 @@ def plan_of(reader: PageReader, result: ScrapeResult, catalog: Catalog) -> PageP
     )
 
 
-def _several_targets(beliefs: Mapping[int, Belief]) -> bool:
-    """Return whether samples name several scrape targets.
+def _name_several_targets(beliefs: Mapping[int, Belief]) -> bool:
+    """Return whether the labels name the pods of several scrape targets.
 
-    Otherwise, while none of them names a target as the pod of a device, that and the exporter's own
-    pod depend only on the labels and on the pods that these could name.
+    Then the exporter's pod is the only one of them that exists, which can change without a change
+    of the page. :meth:`PagePlan.fits` compares only the pods that samples could be about. If the
+    labels name one target, it is the exporter's pod whether it exists or not.
     """
     return len({belief.identity.target for belief in beliefs.values()} - {None}) > 1
 

@@ -131,9 +131,9 @@ def parsing(
     memo = LabelMemo() if memo is None else memo
     repeats = limits.layouts and len(page) < limits.large
     known = memo.layouts.read(page, time, limits.held) if repeats else None
-    layout = memo.layouts.layout
-    if known is not None and layout is not None:
-        return Page(known, dict(layout.rejects), layout.held)
+    if known is not None:
+        layout, same = known
+        return Page(same, dict(layout.rejects), layout.held)
     reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
     left = limits.lines
     try:

@@ -177,15 +177,17 @@ class LayoutMemo:
         self._digest: int | None = None
         self.layout: PageLayout | None = None
 
-    def read(self, page: bytes, time: float, room: int) -> LayoutSamples | None:
-        """Return the samples of a page with the last page's layout, else None.
+    def read(self, page: bytes, time: float, room: int) -> tuple[PageLayout, LayoutSamples] | None:
+        """Return the last page's layout and the samples of a page that has it, else None.
 
         Args:
             room: bytes of label sets that may be kept.
         """
-        if self.layout is None or self.layout.held > room:
+        layout = self.layout
+        if layout is None or layout.held > room:
             return None
-        return self.layout.samples(page, time)
+        samples = layout.samples(page, time)
+        return None if samples is None else (layout, samples)
 
     def learn(
         self,
