@@ -124,7 +124,7 @@ class StoreQueries:
 def _series(answer: QueryAnswer, start: float, end: float) -> Iterator[StoredSeries]:
     """Yield the series of an answer, within the span: engines differ in whether it is closed."""
     for origin, places in answer.places.items():
-        for place, sample in zip(places, answer.newest_of(origin), strict=True):
+        for place, sample in zip(places, at_once(answer.newest_of(origin)), strict=True):
             points = [*answer.earlier_of(place), (sample.time, sample.value)]
             within = [point for point in points if start < point[0] <= end]
             if within:

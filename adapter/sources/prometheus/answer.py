@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Final, NamedTuple
@@ -74,23 +74,24 @@ class QueryAnswer:
     """Whether it contains a series twice; None until that was looked for."""
     accepted: Callable[[QueryAnswer], None] | None = None
     """Takes the answer when it is handed over."""
-    _places: dict[str, array[int]] = field(default_factory=dict)
-    _placed: int = 0
+    places: dict[str, array[int]] = field(default_factory=dict)
+    """Origin -> the places of its series in the columns. A complete answer has them."""
     _of_origin: dict[str, dict[tuple[int, str], float]] = field(default_factory=dict)
 
-    def grouped(self) -> Steps[None]:
-        """Find the series of each exporter, in steps."""
-        places = self._places
-        while self._placed < len(self.sets):
-            start = self._placed
-            self._placed = min(len(self.sets), start + _STEP)
-            for place, labels in enumerate(self.sets[start : self._placed], start):
+    def group(self) -> Steps[None]:
+        """Find the places of each exporter's series if they are not known, in steps."""
+        if self.places:
+            return
+        places: dict[str, array[int]] = {}
+        for start in range(0, len(self.sets), _STEP):
+            for place, labels in enumerate(self.sets[start : start + _STEP], start):
                 found = places.get(labels.origin)
                 if found is None:
                     places[labels.origin] = array("I", (place,))
                 else:
                     found.append(place)
             yield
+        self.places = places
 
     def reordered(self, order: Sequence[int]) -> Steps[None]:
         """Put the series in another order, in steps.
@@ -103,7 +104,7 @@ class QueryAnswer:
         self.times, self.numbers = array("d"), array("d")
         self.earlier_times, self.earlier_numbers = array("d"), array("d")
         self.earlier_ends = array("I")
-        self._places, self._placed = {}, 0
+        self.places = {}
         for some in parts(order, _STEP):
             self.sets += map(old.sets.__getitem__, some)
             self.names += map(old.names.__getitem__, some)
@@ -123,14 +124,7 @@ class QueryAnswer:
         """Share the columns that are equal to those of an earlier answer, which saves memory."""
         if self.sets == before.sets and self.digests == before.digests:
             self.sets, self.names, self.digests = before.sets, before.names, before.digests
-            self._places, self._placed = before._places, before._placed
-            self.repeats = before.repeats
-
-    @property
-    def places(self) -> Mapping[str, array[int]]:
-        """Return origin -> the places of its series in the columns."""
-        at_once(self.grouped())
-        return self._places
+            self.places, self.repeats = before.places, before.repeats
 
     @property
     def origins(self) -> list[str]:
@@ -140,36 +134,44 @@ class QueryAnswer:
     @property
     def newest(self) -> dict[str, list[Sample]]:
         """Return origin -> the newest sample of each series."""
-        return {origin: self.newest_of(origin) for origin in self.origins}
+        return {origin: at_once(self.newest_of(origin)) for origin in self.origins}
 
     @property
     def samples(self) -> dict[str, list[Sample]]:
         """Return origin -> its samples."""
-        return {origin: self.samples_of(origin) for origin in self.origins}
+        return {origin: at_once(self.samples_of(origin)) for origin in self.origins}
 
-    def newest_of(self, origin: str) -> list[Sample]:
-        """Return the newest samples of an exporter."""
+    def newest_of(self, origin: str) -> Steps[list[Sample]]:
+        """Return the newest samples of an exporter, in steps."""
         places = self.places.get(origin)
         if places is None:
             return self.standing.get(origin, [])
-        return [
-            Sample(
-                self.name or self.names[place],
-                self.sets[place].labels,
-                self.numbers[place],
-                self.times[place] - self.ahead,
-            )
-            for place in places
-        ]
+        found: list[Sample] = []
+        for some in parts(places, _STEP):
+            found += [
+                Sample(
+                    self.name or self.names[place],
+                    self.sets[place].labels,
+                    self.numbers[place],
+                    self.times[place] - self.ahead,
+                )
+                for place in some
+            ]
+            yield
+        return found
 
-    def samples_of(self, origin: str) -> list[Sample]:
-        """Return an exporter's samples, oldest first within a series."""
-        expanded = [
-            Sample(self.name or self.names[place], self.sets[place].labels, value, time)
-            for place in self.places.get(origin, ())
-            for time, value in self.earlier_of(place)
-        ]
-        return expanded + self.newest_of(origin)
+    def samples_of(self, origin: str) -> Steps[list[Sample]]:
+        """Return an exporter's samples, oldest first within a series, in steps."""
+        found: list[Sample] = []
+        for some in parts(self.places.get(origin, ()) if self.earlier_times else (), _STEP):
+            found += [
+                Sample(self.name or self.names[place], self.sets[place].labels, value, time)
+                for place in some
+                for time, value in self.earlier_of(place)
+            ]
+            yield
+        found += yield from self.newest_of(origin)
+        return found
 
     def earlier_of(self, place: int) -> list[tuple[float, float]]:
         """Return the earlier samples of a series: time by the local clock, and value."""
@@ -193,34 +195,36 @@ class QueryAnswer:
         This is not called for an answer that is rejected or late, so that the next answer
         contains its samples again.
         """
-        yield from self.grouped()
         if self.accepted is not None:
             yield from self.has_repeats()
             self.accepted(self)
 
     def has_repeats(self) -> Steps[bool]:
-        """Return whether the answer contains a series twice."""
+        """Return whether the answer contains a series twice, or two with the same hash."""
         if self.repeats is None:
-            yield from self.grouped()
+            yield from self.group()
             self.repeats = False
-            for places in self._places.values():
-                series: set[tuple[int, str]] = set()
+            for places in self.places.values():
+                series: set[int] = set()  # many tuples take long to free
                 for some in parts(places, _STEP):
-                    series.update((id(self.sets[place]), self.names[place]) for place in some)
+                    series.update(hash((id(self.sets[place]), self.names[place])) for place in some)
                     yield
                 if len(series) < len(places):
                     self.repeats = True
                     break
         return self.repeats
 
-    def seen(self, labels: LabelSet, name: str) -> float:
+    def seen(self, labels: LabelSet, name: str) -> Steps[float]:
         """Return the time of a series' newest sample, by the engine's clock; else -infinity."""
         its = self._of_origin.get(labels.origin)
         if its is None:
-            its = self._of_origin[labels.origin] = {
-                (id(self.sets[place]), self.names[place]): self.times[place]
-                for place in self.places.get(labels.origin, ())
-            }
+            its = {}
+            for some in parts(self.places.get(labels.origin, ()), _STEP):
+                its.update(
+                    ((id(self.sets[place]), self.names[place]), self.times[place]) for place in some
+                )
+                yield
+            self._of_origin[labels.origin] = its
         return its.get((id(labels), name), -math.inf)
 
     def complete(self, before: QueryAnswer, since: float) -> Steps[None]:
@@ -231,9 +235,12 @@ class QueryAnswer:
         """
         for number, origin in enumerate(before.origins, 1):
             if origin not in self.places:
-                samples = before.newest_of(origin)
-                if any(sample.time > since for sample in samples):
-                    self.standing[origin] = samples
+                samples = yield from before.newest_of(origin)
+                for some in parts(samples, _STEP):
+                    if any(sample.time > since for sample in some):
+                        self.standing[origin] = samples
+                        break
+                    yield
             if number % _ORIGINS == 0:
                 yield
 

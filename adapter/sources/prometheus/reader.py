@@ -35,10 +35,18 @@ _HEAD: Final = re.compile(
 )
 """How Prometheus, Thanos, Mimir and VictoriaMetrics begin an answer with series."""
 _LONGEST_HEAD: Final = 128
+
+# Engines write {"metric":{LABELS},"values":[SAMPLES]},{"metric":{LABELS},"values":[SAMPLES]}, and
+# so on. At _NEXT, complete series are cut off from the text that has arrived. These are cut again
+# at _CUT, between two series, and at _VALUES, between the labels and the samples of one. What
+# remains without the labels is {"values":[SAMPLES]},{"values":[SAMPLES]}, and so on. See _Block for
+# how it is checked that the text was cut rightly.
 _NEXT: Final = b'},{"metric":{'
-"""Between two series. No text contains it, because its quotes would be escaped; and a label has a
-text as its value, so it is not within a series either.
-"""
+_BEGIN: Final = b'{"metric":'
+_CUT: Final = b"}," + _BEGIN
+_VALUES: Final = b',"values":'
+_REST_BEGIN: Final = b'{"values":'
+_REST_CUT: Final = b"}," + _REST_BEGIN
 _PART: Final = 1 << 16
 """Bytes of a part: about 150 series, which take less than a millisecond."""
 _STEP: Final = 128
@@ -47,14 +55,6 @@ _AHEAD: Final = 256
 """Series of the answer before among which a series is searched that is not at its place."""
 _INDEXED: Final = 4096
 """Series that a step looks up, or sorts."""
-_BEGIN: Final = b'{"metric":'
-_CUT: Final = b'},{"metric":'
-"""Between two series: see ``_NEXT``."""
-_VALUES: Final = b',"values":'
-"""Between the labels and the samples of a series. No text contains it, for the same reason."""
-_REST_BEGIN: Final = b'{"values":'
-_REST: Final = b'},{"values":'
-"""Between two series without labels."""
 
 
 class _Value(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -83,7 +83,7 @@ class _Unlabelled(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 _unlabelled = msgspec.json.Decoder(list[_Unlabelled])
 _one = msgspec.json.Decoder(msgspec.Raw)
-_several = msgspec.json.Decoder(list[_Series])
+_labelled = msgspec.json.Decoder(list[_Series])
 _raw_results = msgspec.json.Decoder(list[msgspec.Raw])
 _result = msgspec.json.Decoder(_Series)
 
@@ -171,6 +171,7 @@ class AnswerReader:
             if self._index is not None and not (yield from found.has_repeats()):
                 yield from self._restore_order(self._ordered)
             found.like(self._ordered)
+        yield from found.group()
         return found
 
     def _open(self) -> None:
@@ -211,7 +212,7 @@ class AnswerReader:
             rows = zip(places, block.texts, digests, block.values, strict=True)
             for number, (place, labels, digest, values) in enumerate(rows, 1):
                 if place is None:
-                    self._add_new(labels, digest, values)
+                    yield from self._add_new(labels, digest, values)
                 else:
                     self._add_same(before, place, digest, values)
                 if number % _STEP == 0:
@@ -294,16 +295,20 @@ class AnswerReader:
         """Add a series that has a place in the answer before."""
         labels, own = before.sets[place], before.names[place]
         self._memo.keep((labels,))
+        if len(values) > 1:
+            values = _since(values, before.times[place])
         self._add_values(labels, own, digest, values, place)
 
-    def _add_new(self, text: bytes, digest: int, values: _Values) -> None:
+    def _add_new(self, text: bytes, digest: int, values: _Values) -> Steps[None]:
         """Add a series with other labels than those in the answer before."""
         try:
             labels, own = self._memo.series(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             self._found.rejects["bad_series"] += 1
             return
-        self._add_values(labels, own, digest, values, None)
+        if len(values) > 1 and self._before is not None:
+            values = _since(values, (yield from self._before.seen(labels, own)))
+        self._add_values(labels, own, digest, values, -1)
 
     def _found_at(self, digest: int) -> int | None:
         """Return where a series was in the answer before; None if it is not near."""
@@ -319,7 +324,7 @@ class AnswerReader:
 
     def _decoded(self, text: bytes) -> Iterator[_Series]:
         try:
-            yield from _several.decode(text)
+            yield from _labelled.decode(text)
         except (msgspec.ValidationError, UnicodeDecodeError):
             # One of them is malformed. It costs only itself.
             yield from _each(msgspec.Raw(text), self._found.rejects)
@@ -328,12 +333,12 @@ class AnswerReader:
 
     def _add_all(self, results: Iterator[_Series]) -> Steps[None]:
         for number, result in enumerate(results, 1):
-            self._add(result)
+            yield from self._add(result)
             if number % _STEP == 0:
                 yield
         yield
 
-    def _add(self, result: _Series) -> None:
+    def _add(self, result: _Series) -> Steps[None]:
         """Add a series that was decoded."""
         text = bytes(result.metric)
         digest = hash(text)
@@ -342,7 +347,7 @@ class AnswerReader:
         some = result.values or ([result.value] if result.value else [])
         values = [(value.time, value.text) for value in some]
         if place is None or self._ordered is None:
-            self._add_new(text, digest, values)
+            yield from self._add_new(text, digest, values)
         else:
             self._add_same(self._ordered, place, digest, values)
 
@@ -352,22 +357,20 @@ class AnswerReader:
         own: str,
         digest: int,
         values: _Values,
-        place: int | None,
+        place: int,
     ) -> None:
         """Add the samples of a series.
 
         Args:
             own: the series' name in the answer.
-            place: where the series was in the answer before, if that is known.
+            values: those that the last round did not have, and at least the last one.
+            place: where the series was in the answer before; -1 if that is not known.
         """
-        found, before = self._found, self._before
+        found = self._found
         name = self._name or own  # a query for one series says which it is
         if not name:
             found.rejects["unnamed_series"] += 1
             return
-        if len(values) > 1 and before is not None:
-            seen = before.seen(labels, own) if place is None else before.times[place]
-            values = _since(values, seen)
         number = None
         while values and (number := _number(*values[-1])) is None:
             found.rejects["bad_value"] += 1
@@ -385,7 +388,7 @@ class AnswerReader:
             1 + len(found.earlier_times) - (found.earlier_ends[-1] if found.earlier_ends else 0)
         )
         found.earlier_ends.append(len(found.earlier_times))
-        self._at.append(-1 if place is None else place)
+        self._at.append(place)
         found.sets.append(labels)
         found.names.append(own)
         found.digests.append(digest)
@@ -394,7 +397,18 @@ class AnswerReader:
 
 
 class _Block(NamedTuple):
-    """Some series, taken apart: a list of each part, in their order."""
+    """Some series, taken apart: a list of each part, in their order.
+
+    The text was cut rightly if it is the text of these series. That is so under three conditions:
+
+    1. What remains without the labels is a JSON list of objects that have samples and nothing else.
+       Samples are lists, without an object in them. No JSON string contains ``_REST_CUT``, because
+       its quotes would be escaped. So each ``_REST_CUT`` is between two of these objects.
+    2. There are as many objects as pieces. So each piece has the samples of one object.
+    3. The labels of each piece are one JSON value. So the piece with its labels is one object too.
+
+    :func:`_taken_apart` checks the first two, and :meth:`sound` the third.
+    """
 
     texts: list[bytes]
     """Their labels."""
@@ -403,10 +417,9 @@ class _Block(NamedTuple):
     values: list[_Values]
 
     def sound(self, places: Sequence[int | None]) -> bool:
-        """Return whether the text between the series' labels and samples was cut rightly.
+        """Return whether the text of each series' labels is one JSON value.
 
-        It was if the text of each series' labels is one JSON value. That is certain of those in the
-        answer before.
+        That is certain of those in the answer before.
         """
         try:
             for place, text in zip(places, self.texts, strict=True):
@@ -418,12 +431,9 @@ class _Block(NamedTuple):
 
 
 def _taken_apart(text: bytes) -> _Block | None:
-    """Take series apart; None if they are not written as usual, or are not a matrix.
-
-    The text without the labels is decoded as a whole. So if the labels are JSON, the text is.
-    """
+    """Take series apart; None if they are not written as usual, or are not a matrix."""
     cut = [part.rpartition(_VALUES) for part in text[len(_BEGIN) : -1].split(_CUT)]
-    rest = _REST.join([samples for _, _, samples in cut])
+    rest = _REST_CUT.join([samples for _, _, samples in cut])
     try:
         series = _unlabelled.decode(b"[%b%b}]" % (_REST_BEGIN, rest))
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -168,7 +168,7 @@ class PrometheusSource:
     def _handed_over(
         self, origin: str, answers: Sequence[QueryAnswer], now: float, rejects: Counter[str]
     ) -> Steps[None]:
-        samples = self._pages.of(origin, answers)
+        samples = yield from self._pages.of(origin, answers)
         yield from self._sink.steps(ScrapeResult(origin, None, samples, now, rejects))
 
     async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:

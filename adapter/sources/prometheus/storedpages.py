@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from adapter.exposition.pagelayout import LayoutSamples, SampleLayout
 from adapter.exposition.samples import Sample
 from adapter.sources.prometheus.answer import QueryAnswer
+from apiservice.runtime.steps import Steps
+
+MOST_SAMPLES: Final = 4096
+"""Samples of a page with a layout: 16 GPUs with 7 instances each, and 32 fields, have as many.
+
+A query that drops the exporters' labels gives one page for the whole store. It changes with each
+pod that comes or goes, and a layout of it is long work.
+"""
 
 
 class _Known(NamedTuple):
@@ -34,8 +42,8 @@ class StoredPages:
         """Forget an exporter."""
         self._known.pop(origin, None)
 
-    def of(self, origin: str, answers: Sequence[QueryAnswer]) -> Sequence[Sample]:
-        """Return an exporter's samples, oldest first within a series.
+    def of(self, origin: str, answers: Sequence[QueryAnswer]) -> Steps[Sequence[Sample]]:
+        """Return an exporter's samples, oldest first within a series, in steps.
 
         Args:
             answers: the answers of the round, always in the same order of groups.
@@ -43,24 +51,42 @@ class StoredPages:
         # The layout has the label sets of the last round. After another result, those of now may be
         # other objects, which are identified again.
         known = self._known.pop(origin, None)
-        digests, numbers = array("q"), array("d")
-        times: set[float] = set()
-        for answer in answers:
-            if origin in answer.standing or _has_earlier(answer, origin):
-                return _several(origin, answers)
-            places = answer.places.get(origin, ())
-            digests.append(len(places))
-            digests.extend(map(answer.digests.__getitem__, places))
-            numbers.extend(map(answer.numbers.__getitem__, places))
-            whens = set(map(answer.times.__getitem__, places))
-            times.update(when - answer.ahead for when in whens)
-        if len(times) != 1:
-            return _several(origin, answers)
-        digest = hash(digests.tobytes())
-        if known is None or known.digest != digest:
-            known = _Known(digest, _layout(origin, answers))
+        page = _page(origin, answers)
+        if page is None:
+            return (yield from _joined(origin, answers))
+        if known is None or known.digest != page.digest:
+            samples = yield from _joined(origin, answers)
+            layout = SampleLayout((row.name for row in samples), [row.labels for row in samples])
+            known = _Known(page.digest, layout)
         self._known[origin] = known
-        return LayoutSamples(known.layout, numbers, times.pop())
+        return LayoutSamples(known.layout, page.numbers, page.time)
+
+
+class _Page(NamedTuple):
+    """An exporter's samples of one scrape."""
+
+    digest: int
+    """That of :class:`_Known`."""
+    numbers: array[float]
+    time: float
+
+
+def _page(origin: str, answers: Sequence[QueryAnswer]) -> _Page | None:
+    """Return an exporter's samples; None if there are many, or if they are of several scrapes."""
+    if sum(len(answer.places.get(origin, ())) for answer in answers) > MOST_SAMPLES:
+        return None
+    digests, numbers = array("q"), array("d")
+    times: set[float] = set()
+    for answer in answers:
+        if origin in answer.standing or _has_earlier(answer, origin):
+            return None
+        places = answer.places.get(origin, ())
+        digests.append(len(places))
+        digests.extend(map(answer.digests.__getitem__, places))
+        numbers.extend(map(answer.numbers.__getitem__, places))
+        whens = set(map(answer.times.__getitem__, places))
+        times.update(when - answer.ahead for when in whens)
+    return _Page(hash(digests.tobytes()), numbers, times.pop()) if len(times) == 1 else None
 
 
 def _has_earlier(answer: QueryAnswer, origin: str) -> bool:
@@ -69,11 +95,9 @@ def _has_earlier(answer: QueryAnswer, origin: str) -> bool:
     )
 
 
-def _layout(origin: str, answers: Sequence[QueryAnswer]) -> SampleLayout:
-    samples = _several(origin, answers)
-    return SampleLayout((row.name for row in samples), [row.labels for row in samples])
-
-
-def _several(origin: str, answers: Sequence[QueryAnswer]) -> list[Sample]:
-    """Return samples of several times."""
-    return [sample for answer in answers for sample in answer.samples_of(origin)]
+def _joined(origin: str, answers: Sequence[QueryAnswer]) -> Steps[list[Sample]]:
+    """Return an exporter's samples of any times, in steps."""
+    samples: list[Sample] = []
+    for answer in answers:
+        samples += yield from answer.samples_of(origin)
+    return samples
