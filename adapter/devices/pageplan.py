@@ -26,12 +26,11 @@ from adapter.devices.location import KnownCluster, Location
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.reader import DEVICES, PageReader
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.scrapetarget import may_name_target
 from adapter.devices.series import DeviceSeries, SeriesKey
-from adapter.devices.state import Contents, ExporterState, Identity, still_reported
+from adapter.devices.state import Belief, Contents, ExporterState, Identity, still_reported
 from adapter.devices.tenantlabels import stands
 from adapter.devices.validity import LEAST_SENTINEL, SENTINELS, Invalid, complaint
-from adapter.exposition.pagelayout import LayoutSamples, PageLayout
+from adapter.exposition.pagelayout import LayoutSamples, SampleLayout
 from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
 
@@ -105,7 +104,7 @@ def columns_of(row: Row, layout: Layout) -> Callable[[Sequence[float]], tuple[fl
 class PagePlan:
     """Where the numbers of an exporter's page go."""
 
-    layout: PageLayout
+    layout: SampleLayout
     numbers: _Numbers
     rows: Mapping[SeriesKey, tuple[Identity, Row]]
     reported: frozenset[str]
@@ -124,20 +123,33 @@ class PagePlan:
             isinstance(samples, LayoutSamples)
             and samples.layout is self.layout
             and (result.pod is None or result.pod == before.pod)
-            and max(before.received, result.received - oldest) < samples.time <= result.received
+            and before.received <= result.received
+            and result.received - oldest < samples.time <= result.received
+            and _newer(samples.time, before)
             and before.all_series.keys() == self.rows.keys()
             and all(stands(belief, find) for belief in before.beliefs.values())
         )
 
 
+def _newer(time: float, before: ExporterState) -> bool:
+    """Return whether a time is after all samples. Those of a store are older than its answer."""
+    if before.received < time:
+        return True
+    return all(series.history.newest < time for series in before.all_series.values())
+
+
 def plan_of(reader: PageReader, result: ScrapeResult, catalog: Catalog) -> PagePlan | None:
     """Return the plan of a page that was read, or None if a number alone does not say enough.
 
-    That is so if its meaning depends on other samples of the page, on the time, or on a pod that
-    the samples name besides their own.
+    That is so if its meaning depends on other samples of the page, on the time, or on a scrape
+    target that the samples name as a pod.
     """
     samples = result.samples
-    if not isinstance(samples, LayoutSamples) or not reader.plain or may_name_target(reader.by_key):
+    if (
+        not isinstance(samples, LayoutSamples)
+        or not reader.plain
+        or _name_several_targets(reader.beliefs)
+    ):
         return None
     layout = samples.layout
     spellings: list[Spelling | None] = []
@@ -174,6 +186,16 @@ def plan_of(reader: PageReader, result: ScrapeResult, catalog: Catalog) -> PageP
         ),
         left_out,
     )
+
+
+def _name_several_targets(beliefs: Mapping[int, Belief]) -> bool:
+    """Return whether the labels name the pods of several scrape targets.
+
+    Then the exporter's pod is the only one of them that exists, which can change without a change
+    of the page. :meth:`PagePlan.fits` compares only the pods that samples could be about. If the
+    labels name one target, it is the exporter's pod whether it exists or not.
+    """
+    return len({belief.identity.target for belief in beliefs.values()} - {None}) > 1
 
 
 def _single(

@@ -302,7 +302,11 @@ class PageReader:
         scraped = frozenset(i.target for i in identities if i.target is not None)
         own = unassigned(self.by_key, scraped, self._find)
         self.by_key = released(self.by_key, own, self._rejects, self._result.received)
-        disowned = {key.pod: reason for key, reason in own.items() if key.pod is not None}
+        disowned: dict[PodRef, Mismatch] = {}
+        for key, reason in own.items():
+            # Samples may differ in whether they look like the target's: then one that does decides.
+            if key.pod and disowned.get(key.pod) is not Mismatch.SELF_ATTRIBUTION:
+                disowned[key.pod] = reason
         if self._result.pod is None:
             # A range of samples may name an exporter's pod and its successor.
             known = {ref for ref in scraped or disowned if self._find(ref) is not None}

@@ -50,19 +50,6 @@ def unassigned(
     return found
 
 
-def may_name_target(builders: Mapping[SeriesKey, SeriesBuilder]) -> bool:
-    """Return whether :func:`unassigned` depends on more than labels for one of the builders."""
-    for builder in builders.values():
-        assigned = builder.identity.assignment
-        if builder.identity.target is not None:
-            return True
-        if assigned is None or assigned.serves:
-            continue
-        if not _is_assigned(assigned, builder.identity.labels):
-            return True
-    return False
-
-
 def _is_assigned(assignment: Assignment, labels: Mapping[str, str]) -> bool:
     """Return whether the labels alone show that the exporter named the pod."""
     if labels.get("exported_pod"):

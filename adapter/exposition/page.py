@@ -132,7 +132,8 @@ def parsing(
     repeats = limits.layouts and len(page) < limits.large
     known = memo.layouts.read(page, time, limits.held) if repeats else None
     if known is not None:
-        return Page(known, dict(known.layout.rejects), known.layout.held)
+        layout, same = known
+        return Page(same, dict(layout.rejects), layout.held)
     reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
     left = limits.lines
     try:

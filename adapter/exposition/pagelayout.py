@@ -11,7 +11,7 @@ second text with the same hash, because the key is random for each process.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, overload
 
@@ -48,13 +48,36 @@ class _Lines(NamedTuple):
 _TakenApart = Callable[[bytes], "_Lines | None"]
 
 
-class PageLayout:
+class SampleLayout:
+    """Samples without their numbers. Immutable.
+
+    Args:
+        names: the series name of each sample.
+        labels: the label set of each sample; equal ones are one object.
+    """
+
+    __slots__ = ("names", "set_of", "sets")
+
+    def __init__(self, names: Iterable[str], labels: Sequence[Mapping[str, str]]) -> None:
+        numbers: dict[int, int] = {}
+        for its in labels:
+            numbers.setdefault(id(its), len(numbers))
+        sets = {id(its): its for its in labels}
+        self.sets: tuple[Mapping[str, str], ...] = tuple(sets[address] for address in numbers)
+        """The distinct label sets."""
+        self.set_of: tuple[int, ...] = _shared(tuple(numbers[id(its)] for its in labels))
+        """The label set of each sample, as an index."""
+        self.names: tuple[str, ...] = _shared(tuple(names))
+        """The series name of each sample."""
+
+
+class PageLayout(SampleLayout):
     """The samples of a page without their numbers. Immutable.
 
     ``held`` and ``rejects`` are those of :class:`adapter.exposition.page.Page`.
     """
 
-    __slots__ = ("_at", "_digest", "_take_apart", "held", "names", "rejects", "set_of", "sets")
+    __slots__ = ("_at", "_digest", "_take_apart", "held", "rejects")
 
     def __init__(
         self,
@@ -65,20 +88,11 @@ class PageLayout:
         held: int,
         take_apart: _TakenApart,
     ) -> None:
+        super().__init__((sample.name for sample in samples), [sample.labels for sample in samples])
         self._digest = digest
         self._take_apart = take_apart
         self._at = _shared(at)
         """The number of each sample."""
-        numbers: dict[int, int] = {}
-        for sample in samples:
-            numbers.setdefault(id(sample.labels), len(numbers))
-        sets = {id(sample.labels): sample.labels for sample in samples}
-        self.sets: tuple[Mapping[str, str], ...] = tuple(sets[address] for address in numbers)
-        """The distinct label sets."""
-        self.set_of: tuple[int, ...] = _shared(tuple(numbers[id(s.labels)] for s in samples))
-        """The label set of each sample, as an index."""
-        self.names: tuple[str, ...] = _shared(tuple(sample.name for sample in samples))
-        """The series name of each sample."""
         self.rejects = rejects
         self.held = held
 
@@ -107,7 +121,7 @@ class LayoutSamples(Sequence[Sample]):
 
     def __init__(
         self,
-        layout: PageLayout,
+        layout: SampleLayout,
         values: Sequence[float],
         time: float,
         made: list[Sample] | None = None,
@@ -163,15 +177,17 @@ class LayoutMemo:
         self._digest: int | None = None
         self.layout: PageLayout | None = None
 
-    def read(self, page: bytes, time: float, room: int) -> LayoutSamples | None:
-        """Return the samples of a page with the last page's layout, else None.
+    def read(self, page: bytes, time: float, room: int) -> tuple[PageLayout, LayoutSamples] | None:
+        """Return the last page's layout and the samples of a page that has it, else None.
 
         Args:
             room: bytes of label sets that may be kept.
         """
-        if self.layout is None or self.layout.held > room:
+        layout = self.layout
+        if layout is None or layout.held > room:
             return None
-        return self.layout.samples(page, time)
+        samples = layout.samples(page, time)
+        return None if samples is None else (layout, samples)
 
     def learn(
         self,

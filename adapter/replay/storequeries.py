@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
-from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.prometheus.answer import QueryAnswer
 from adapter.sources.prometheus.labelsets import SeriesMemo
@@ -124,18 +123,9 @@ class StoreQueries:
 
 def _series(answer: QueryAnswer, start: float, end: float) -> Iterator[StoredSeries]:
     """Yield the series of an answer, within the span: engines differ in whether it is closed."""
-    earlier: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    for some in answer.earlier.values():
-        for name, labels, numbers in some:
-            points = list(zip(numbers[::2], numbers[1::2], strict=True))
-            earlier.setdefault((name, id(labels)), []).extend(points)
-    for origin, samples in answer.newest.items():
-        for sample in samples:
-            points = [*earlier.get(_key(sample), ()), (sample.time, sample.value)]
+    for origin, places in answer.places.items():
+        for place, sample in zip(places, at_once(answer.newest_of(origin)), strict=True):
+            points = [*answer.earlier_of(place), (sample.time, sample.value)]
             within = [point for point in points if start < point[0] <= end]
             if within:
                 yield StoredSeries(sample.name, sample.labels, origin, within)
-
-
-def _key(sample: Sample) -> tuple[str, int]:
-    return sample.name, id(sample.labels)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
-from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import QueryAnswer
 from adapter.sources.prometheus.querygroup import QueryGroup
@@ -48,8 +47,8 @@ class GroupState:
     """Whether the last good answer lacked existing series."""
     unnamed: int = 0
     """Series in the last good answer without a metric name."""
-    newest: dict[str, list[Sample]] = field(default_factory=dict)
-    """Origin -> newest samples of the last good answer."""
+    last: QueryAnswer | None = None
+    """The answer of the last round; it contains the newest samples of the last good one."""
 
     @property
     def complaint(self) -> str:

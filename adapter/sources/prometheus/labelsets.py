@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from sys import intern
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from adapter.devices.device import cluster
+
+if TYPE_CHECKING:
+    from adapter.sources.prometheus.answer import QueryAnswer
 
 _ORIGIN_LABELS = ("instance", "Hostname", "hostname", "node")
 """Labels that distinguish exporters, best first. ``instance`` is the scrape target's address."""
@@ -17,6 +20,8 @@ NO_ORIGIN = "prometheus"
 """The origin of samples that name none."""
 _NAME: Final = b'"__name__"'
 _NAMED: Final = _NAME + b':"'
+_BEFORE_NAME: Final = (b"{", b",")
+"""What precedes the name. Behind another byte, ``_NAMED`` is the end of another label's name."""
 
 _labels = msgspec.json.Decoder(dict[str, str])
 
@@ -25,34 +30,22 @@ _labels = msgspec.json.Decoder(dict[str, str])
 class LabelSet:
     """The labels of the series of one device, without their names."""
 
-    key: bytes
-    """The text of the labels."""
+    key: int
+    """Hash of the text of the labels."""
     labels: Mapping[str, str]
     origin: str
-    seen: dict[str, float] = field(default_factory=dict)
-    """Series name -> epoch seconds, by the engine's clock, of the newest sample handed over."""
     round: int = -1
-    """The round in which these were handed over."""
-    time: float = -math.inf
-    """The time of the last sample that was read, by the local clock.
-
-    The samples of one scrape share the object, which saves memory.
-    """
-
-    def accept(self, name: str, time: float, of: int) -> None:
-        """Note that a series was handed over in a round."""
-        if self.round != of:
-            self.seen, self.round = {}, of
-        self.seen[name] = time
+    """The last round that contained them."""
 
 
 class SeriesMemo:
-    """The label sets of this round and of the last one."""
+    """The label sets of this round and of the last one, and the last answers."""
 
     def __init__(self) -> None:
-        self._old: dict[bytes, LabelSet] = {}
-        self._new: dict[bytes, LabelSet] = {}
+        self._old: dict[int, LabelSet] = {}
+        self._new: dict[int, LabelSet] = {}
         self._names: dict[bytes, str] = {}
+        self._answers: dict[str, QueryAnswer] = {}
         self.round = 0
         """Number of the round."""
 
@@ -64,6 +57,25 @@ class SeriesMemo:
         self._old, self._new = self._new, {}
         self._names = {}
         self.round += 1
+        last = self.round - 1
+        self._answers = {group: its for group, its in self._answers.items() if its.round == last}
+
+    def accepted(self, group: str) -> QueryAnswer | None:
+        """Return the answer to a group that was handed over in the last round, if there is one."""
+        answer = self._answers.get(group)
+        return answer if answer is not None and answer.round == self.round - 1 else None
+
+    def accept(self, group: str, answer: QueryAnswer) -> None:
+        """Note that an answer is handed over."""
+        self._answers[group] = answer
+
+    def keep(self, sets: Iterable[LabelSet]) -> None:
+        """Note that the round contains known label sets."""
+        new, now = self._new, self.round
+        for labels in sets:
+            if labels.round != now:
+                labels.round = now
+                new[labels.key] = labels
 
     def series(self, raw: bytes) -> tuple[LabelSet, str]:
         """Return the label set and the name of a ``metric`` object; raises msgspec.DecodeError.
@@ -75,31 +87,35 @@ class SeriesMemo:
         end = raw.find(b'"', start + len(_NAMED))
         text = raw[start + len(_NAMED) : end]
         rest = raw[:start] + raw[end + 1 :]
-        name, known = self._names.get(text), self._new.get(rest)
+        key = hash(rest)  # of SipHash with a secret of the process: nobody can write another text
+        name, known = self._names.get(text), self._new.get(key)
         if name is not None and known is not None and start >= 0:
             return known, name  # most series: both texts were checked when they were kept
-        # A text cannot contain the bytes of _NAMED, because its quotes are escaped.
-        if start < 0 or b"\\" in text or _NAME in rest:
+        usual = start > 0 and raw[start - 1 : start] in _BEFORE_NAME
+        if not usual or b"\\" in text or _NAME in rest:
             return self._spelled(raw)
         if name is None:
             name = self._names[text] = text.decode()
-        return self._find(rest, raw), name
+        return self._find(key, raw), name
 
     def _spelled(self, raw: bytes) -> tuple[LabelSet, str]:
         """Find a series whose text is not written as engines usually do."""
         labels = _labels.decode(raw)
         name = labels.pop("__name__", "")
         rest = msgspec.json.encode(labels, order="sorted")
-        return self._find(rest, rest), name
+        return self._find(hash(rest), rest), name
 
-    def _find(self, rest: bytes, raw: bytes) -> LabelSet:
-        known = self._new.get(rest)
+    def _find(self, key: int, raw: bytes) -> LabelSet:
+        known = self._new.get(key)
         if known is None:
-            known = self._old.get(rest)
+            known = self._old.get(key)
             if known is None:
                 labels = _labels.decode(raw)
                 labels.pop("__name__", None)
-                known = LabelSet(rest, labels, _origin(labels))
+                # Most values are those of other label sets too, which saves half of the memory.
+                labels = dict(zip(labels, map(intern, labels.values()), strict=True))
+                known = LabelSet(key, labels, _origin(labels))
+            known.round = self.round
             self._new[known.key] = known
         return known
 

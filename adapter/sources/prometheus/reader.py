@@ -2,6 +2,11 @@
 
 An answer for 40,000 GPUs is more than 100 MB of text. Only the part that is not read yet is held:
 the samples are what remains. The work is in steps, so that it does not block the event loop.
+
+From round to round, the series of an answer and their order seldom change. So the text of each
+series' labels is compared with that of the same place in the answer before, by its hash (see
+:mod:`adapter.exposition.pagelayout`), and an equal text is not decoded. The series of a block in
+which each is the same, and has one new sample, are added together.
 """
 
 from __future__ import annotations
@@ -10,14 +15,16 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice, repeat
+from operator import itemgetter, le
+from typing import Final, NamedTuple
 
 import msgspec
 
-from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import Earlier, QueryAnswer, not_json, result_of
+from adapter.sources.prometheus.answer import QueryAnswer, not_json, result_of
 from adapter.sources.prometheus.labelsets import LabelSet, SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
 from apiservice.runtime.steps import Steps, at_once
@@ -28,14 +35,26 @@ _HEAD: Final = re.compile(
 )
 """How Prometheus, Thanos, Mimir and VictoriaMetrics begin an answer with series."""
 _LONGEST_HEAD: Final = 128
+
+# Engines write {"metric":{LABELS},"values":[SAMPLES]},{"metric":{LABELS},"values":[SAMPLES]}, and
+# so on. At _NEXT, complete series are cut off from the text that has arrived. These are cut again
+# at _CUT, between two series, and at _VALUES, between the labels and the samples of one. What
+# remains without the labels is {"values":[SAMPLES]},{"values":[SAMPLES]}, and so on. See _Block for
+# how it is checked that the text was cut rightly.
 _NEXT: Final = b'},{"metric":{'
-"""Between two series. No text contains it, because its quotes would be escaped; and a label has a
-text as its value, so it is not within a series either.
-"""
+_BEGIN: Final = b'{"metric":'
+_CUT: Final = b"}," + _BEGIN
+_VALUES: Final = b',"values":'
+_REST_BEGIN: Final = b'{"values":'
+_REST_CUT: Final = b"}," + _REST_BEGIN
 _PART: Final = 1 << 16
 """Bytes of a part: about 150 series, which take less than a millisecond."""
 _STEP: Final = 128
 """Series of a step."""
+_AHEAD: Final = 256
+"""Series of the answer before among which a series is searched that is not at its place."""
+_INDEXED: Final = 4096
+"""Series that a step looks up, or sorts."""
 
 
 class _Value(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -52,9 +71,19 @@ class _Series(msgspec.Struct, gc=False):
     value: _Value | None = None
 
 
-_new: Final = tuple.__new__
-"""Makes a named tuple in half the time."""
-_several = msgspec.json.Decoder(list[_Series])
+_Values = list[tuple[float, str]]
+"""Of a series: (epoch seconds, text of the number), oldest first."""
+
+
+class _Unlabelled(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A series of a matrix without its labels. One with other members is read the full way."""
+
+    values: _Values
+
+
+_unlabelled = msgspec.json.Decoder(list[_Unlabelled])
+_one = msgspec.json.Decoder(msgspec.Raw)
+_labelled = msgspec.json.Decoder(list[_Series])
 _raw_results = msgspec.json.Decoder(list[msgspec.Raw])
 _result = msgspec.json.Decoder(_Series)
 
@@ -73,8 +102,20 @@ class AnswerReader:
     def __init__(self, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> None:
         self._memo = memo
         self._name = group.series[0] if len(group.series) == 1 else ""
-        self._ahead = ahead
-        self._found = QueryAnswer(round=memo.round)
+        self._found = QueryAnswer(
+            self._name, ahead, round=memo.round, accepted=partial(memo.accept, group.name)
+        )
+        before = memo.accepted(group.name)
+        self._before = before
+        """The answer of the last round."""
+        self._ordered = before if before is not None and not before.repeats else None
+        """The same, if each place in it is one series."""
+        self._place = 0
+        """Where the next series was in it, if nothing has changed."""
+        self._index: dict[int, int] | None = None
+        """Hash -> its place in the answer before, if the order is another one."""
+        self._at = array("i")
+        """Where each series of the answer was in the answer before; -1 for a new one."""
         self._head: bytes | None = None
         """The text before the first series; empty if the form is another one."""
         self._text = bytearray()
@@ -125,6 +166,12 @@ class AnswerReader:
         found = self._found
         found.warnings, found.partial = said.warnings, said.partial
         yield from self._add_all(_each(said.result, found.rejects))
+        if self._ordered is not None:
+            # Of a series that occurs twice, the last one says which samples are old.
+            if self._index is not None and not (yield from found.has_repeats()):
+                yield from self._restore_order(self._ordered)
+            found.like(self._ordered)
+        yield from found.group()
         return found
 
     def _open(self) -> None:
@@ -142,12 +189,142 @@ class AnswerReader:
         start = 0
         while start < len(ready):
             cut = ready.find(_NEXT, start + _PART) + 1 or len(ready)
-            yield from self._add_all(self._decoded(b"[%b]" % ready[start:cut]))
+            yield from self._read(ready[start:cut])
             start = cut + 1
+
+    def _read(self, text: bytes) -> Steps[None]:
+        """Read a block of series."""
+        before = self._ordered
+        block = _taken_apart(text) if before is not None and text.startswith(_BEGIN) else None
+        if before is None or block is None:
+            yield from self._add_all(self._decoded(b"[%b]" % text))
+            return
+        start, digests = self._place, block.digests
+        places: Sequence[int | None] = range(start, start + len(digests))
+        if before.digests[start : start + len(digests)] != digests:
+            places = yield from self._located(before, digests)
+            if not block.sound(places):
+                yield from self._add_all(self._decoded(b"[%b]" % text))
+                return
+        if places[-1] is not None:
+            self._place = places[-1] + 1
+        if not self._add_block(before, block, places):
+            rows = zip(places, block.texts, digests, block.values, strict=True)
+            for number, (place, labels, digest, values) in enumerate(rows, 1):
+                if place is None:
+                    yield from self._add_new(labels, digest, values)
+                else:
+                    self._add_same(before, place, digest, values)
+                if number % _STEP == 0:
+                    yield
+        yield
+
+    def _located(self, before: QueryAnswer, digests: array[int]) -> Steps[list[int | None]]:
+        """Return where series were in the answer before: where they are expected, or nearby.
+
+        If most of them are not, the order is another one: VictoriaMetrics answers range selectors
+        in any order. Then all places are looked up.
+        """
+        if self._index is None:
+            places = [self._found_at(digest) for digest in digests]
+            if 2 * places.count(None) <= len(places):
+                return places
+            self._index = {}
+            numbered = enumerate(before.digests)
+            while some := list(islice(numbered, _INDEXED)):
+                self._index.update((digest, place) for place, digest in some)
+                yield
+        return list(map(self._index.get, digests))
+
+    def _restore_order(self, before: QueryAnswer) -> Steps[None]:
+        """Put the series in the order of the answer before, and new ones at the end.
+
+        So each exporter has its series in one order.
+        """
+        now = array("i", [-1]) * len(before.digests)
+        rest, moved, last = array("i"), False, -1
+        for number, place in enumerate(self._at):
+            if place < 0 or now[place] >= 0:
+                rest.append(number)
+            else:
+                now[place] = number
+                moved, last = moved or place < last, place
+            if number % _INDEXED == 0:
+                yield
+        if moved:
+            order = array("i", [number for number in now if number >= 0]) + rest
+            yield from self._found.reordered(order)
+
+    def _add_block(self, before: QueryAnswer, block: _Block, places: Sequence[int | None]) -> bool:
+        """Add series that were in the answer before, each with one new sample.
+
+        Args:
+            places: where they were; None for one that was not.
+
+        Returns:
+            False if they are not such series, and nothing is added.
+        """
+        found = self._found
+        known = [place for place in places if place is not None]
+        if len(known) < max(2, len(places)):
+            return False
+        try:
+            newest = [values[-1] for values in block.values]
+            numbers = array("d", [float(text) for _, text in newest])
+        except (ValueError, IndexError):
+            return False
+        if any("_" in text for _, text in newest):  # which Python accepts in a number
+            return False
+        pick = itemgetter(*known)
+        second = [values[-2][0] if len(values) > 1 else -math.inf for values in block.values]
+        if not all(map(le, second, pick(before.times))):
+            return False
+        sets = pick(before.sets)
+        self._memo.keep(sets)
+        found.sets += sets
+        found.names += pick(before.names)
+        found.digests += block.digests
+        found.times.extend([time for time, _ in newest])
+        found.numbers += numbers
+        found.earlier_ends.extend(repeat(len(found.earlier_times), len(numbers)))
+        found.count += len(numbers)
+        self._at.extend(known)
+        return True
+
+    def _add_same(self, before: QueryAnswer, place: int, digest: int, values: _Values) -> None:
+        """Add a series that has a place in the answer before."""
+        labels, own = before.sets[place], before.names[place]
+        self._memo.keep((labels,))
+        if len(values) > 1:
+            values = _since(values, before.times[place])
+        self._add_values(labels, own, digest, values, place)
+
+    def _add_new(self, text: bytes, digest: int, values: _Values) -> Steps[None]:
+        """Add a series with other labels than those in the answer before."""
+        try:
+            labels, own = self._memo.series(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            self._found.rejects["bad_series"] += 1
+            return
+        if len(values) > 1 and self._before is not None:
+            values = _since(values, (yield from self._before.seen(labels, own)))
+        self._add_values(labels, own, digest, values, -1)
+
+    def _found_at(self, digest: int) -> int | None:
+        """Return where a series was in the answer before; None if it is not near."""
+        before, place = self._ordered, self._place
+        if before is None:
+            return None
+        try:
+            place = before.digests.index(digest, place, place + _AHEAD + 1)
+        except ValueError:
+            return None
+        self._place = place + 1
+        return place
 
     def _decoded(self, text: bytes) -> Iterator[_Series]:
         try:
-            yield from _several.decode(text)
+            yield from _labelled.decode(text)
         except (msgspec.ValidationError, UnicodeDecodeError):
             # One of them is malformed. It costs only itself.
             yield from _each(msgspec.Raw(text), self._found.rejects)
@@ -156,74 +333,134 @@ class AnswerReader:
 
     def _add_all(self, results: Iterator[_Series]) -> Steps[None]:
         for number, result in enumerate(results, 1):
-            self._add(result)
+            yield from self._add(result)
             if number % _STEP == 0:
                 yield
         yield
 
-    def _add(self, result: _Series) -> None:
-        """Add a series. An answer may have a million, so this makes few calls."""
+    def _add(self, result: _Series) -> Steps[None]:
+        """Add a series that was decoded."""
+        text = bytes(result.metric)
+        digest = hash(text)
+        index = self._index
+        place = self._found_at(digest) if index is None else index.get(digest)
+        some = result.values or ([result.value] if result.value else [])
+        values = [(value.time, value.text) for value in some]
+        if place is None or self._ordered is None:
+            yield from self._add_new(text, digest, values)
+        else:
+            self._add_same(self._ordered, place, digest, values)
+
+    def _add_values(
+        self,
+        labels: LabelSet,
+        own: str,
+        digest: int,
+        values: _Values,
+        place: int,
+    ) -> None:
+        """Add the samples of a series.
+
+        Args:
+            own: the series' name in the answer.
+            values: those that the last round did not have, and at least the last one.
+            place: where the series was in the answer before; -1 if that is not known.
+        """
         found = self._found
-        try:
-            labels, own = self._memo.series(bytes(result.metric))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            found.rejects["bad_series"] += 1
-            return
         name = self._name or own  # a query for one series says which it is
         if not name:
             found.rejects["unnamed_series"] += 1
             return
-        values = result.values or ([result.value] if result.value else [])
-        if len(values) > 1 and labels.round == found.round - 1:
-            values = _since(values, labels.seen.get(own, -math.inf))
-        while values and (number := _number(values[-1])) is None:
+        number = None
+        while values and (number := _number(*values[-1])) is None:
             found.rejects["bad_value"] += 1
             values.pop()
-        if not values:
+        if number is None:
             return
-        time = values[-1].time
-        if len(values) > 1:
-            self._add_earlier(labels, name, values)
-        when = time - self._ahead
-        if when != labels.time:
-            labels.time = when
-        if when == time:
-            time = labels.time
-        sample = _new(Sample, (name, labels.labels, number, labels.time))
-        found.add(labels, own, time, sample)
-
-    def _add_earlier(self, labels: LabelSet, name: str, values: list[_Value]) -> None:
-        """Add all but the newest of a series' values."""
-        numbers = array("d")
-        for value in values[:-1]:
-            number = _number(value)
-            if number is None:
-                self._found.rejects["bad_value"] += 1
+        for time, text in values[:-1]:
+            earlier = _number(time, text)
+            if earlier is None:
+                found.rejects["bad_value"] += 1
             else:
-                numbers.extend((value.time - self._ahead, number))
-        if numbers:
-            earlier = Earlier(name, labels.labels, numbers)
-            self._found.earlier.setdefault(labels.origin, []).append(earlier)
-            self._found.count += len(numbers) // 2
+                found.earlier_times.append(time)
+                found.earlier_numbers.append(earlier)
+        found.count += (
+            1 + len(found.earlier_times) - (found.earlier_ends[-1] if found.earlier_ends else 0)
+        )
+        found.earlier_ends.append(len(found.earlier_times))
+        self._at.append(place)
+        found.sets.append(labels)
+        found.names.append(own)
+        found.digests.append(digest)
+        found.times.append(values[-1][0])
+        found.numbers.append(number)
 
 
-def _since(values: list[_Value], seen: float) -> list[_Value]:
+class _Block(NamedTuple):
+    """Some series, taken apart: a list of each part, in their order.
+
+    The text was cut rightly if it is the text of these series. That is so under three conditions:
+
+    1. What remains without the labels is a JSON list of objects that have samples and nothing else.
+       Samples are lists, without an object in them. No JSON string contains ``_REST_CUT``, because
+       its quotes would be escaped. So each ``_REST_CUT`` is between two of these objects.
+    2. There are as many objects as pieces. So each piece has the samples of one object.
+    3. The labels of each piece are one JSON value. So the piece with its labels is one object too.
+
+    :func:`_taken_apart` checks the first two, and :meth:`sound` the third.
+    """
+
+    texts: list[bytes]
+    """Their labels."""
+    digests: array[int]
+    """Hashes of these."""
+    values: list[_Values]
+
+    def sound(self, places: Sequence[int | None]) -> bool:
+        """Return whether the text of each series' labels is one JSON value.
+
+        That is certain of those in the answer before.
+        """
+        try:
+            for place, text in zip(places, self.texts, strict=True):
+                if place is None and bytes(_one.decode(text)) != text:
+                    return False
+        except msgspec.DecodeError:
+            return False
+        return True
+
+
+def _taken_apart(text: bytes) -> _Block | None:
+    """Take series apart; None if they are not written as usual, or are not a matrix."""
+    cut = [part.rpartition(_VALUES) for part in text[len(_BEGIN) : -1].split(_CUT)]
+    rest = _REST_CUT.join([samples for _, _, samples in cut])
+    try:
+        series = _unlabelled.decode(b"[%b%b}]" % (_REST_BEGIN, rest))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    texts = [labels for labels, _, _ in cut]
+    if len(series) != len(texts):
+        return None
+    return _Block(texts, array("q", map(hash, texts)), [one.values for one in series])
+
+
+def _since(values: _Values, seen: float) -> _Values:
     """Return the values that are newer than ``seen``, and at least the last one."""
-    if values[-2].time <= seen:  # most series have one new sample in a round
+    if values[-2][0] <= seen:  # most series have one new sample in a round
         return values[-1:]
     first = len(values) - 1
-    while first > 0 and values[first - 1].time > seen:
+    while first > 0 and values[first - 1][0] > seen:
         first -= 1
     return values[first:]
 
 
-def _number(value: _Value) -> float | None:
+def _number(time: float, text: str) -> float | None:
     """Return the number of a value; None if it is not one, or has no time."""
     try:
-        number = float(value.text)
+        number = float(text)
     except ValueError:
         return None
-    return None if "_" in value.text or not math.isfinite(value.time) else number
+    return None if "_" in text or not math.isfinite(time) else number
 
 
 def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> QueryAnswer:

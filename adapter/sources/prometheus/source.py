@@ -16,7 +16,7 @@ from typing import Final
 import aiohttp
 import structlog
 
-from adapter.exposition.samples import Sample, ScrapeResult, Sink
+from adapter.exposition.samples import ScrapeResult, Sink
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.prometheus.answer import QueryAnswer
 from adapter.sources.prometheus.groupstate import GroupState, log_changes
@@ -26,6 +26,7 @@ from adapter.sources.prometheus.queryapi import QueryApi, pausing
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import AnswerReader
 from adapter.sources.prometheus.retries import attempts
+from adapter.sources.prometheus.storedpages import StoredPages
 from apiservice.runtime.steps import Steps
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
@@ -60,6 +61,7 @@ class PrometheusSource:
         self._clock = clock
         self._api = QueryApi(options, clock)
         self._memo = SeriesMemo()
+        self._pages = StoredPages()
         self._turns = Turns()
         self._parallel = asyncio.Semaphore(_PARALLEL)
         self._origins: set[str] = set()
@@ -125,14 +127,14 @@ class PrometheusSource:
         if now < self._looked:
             # The clock was set back: kept samples would count as new until it catches up.
             for state in order:
-                state.newest = {}
+                state.last = None
         self._looked, since = now, now - self._options.lookback
         for state, answer in zip(order, answers, strict=True):
-            if answer.partial:
-                standing = _younger(state.newest, since)
-                answer.newest = {**standing, **answer.newest}
+            if answer.partial and state.last is not None:
+                await self._turns.run(answer.complete(state.last, since))
+            state.last = answer
             await self._turns.run(answer.accept())
-        await self._deliver(list(zip(order, answers, strict=True)))
+        await self._deliver([state.last for state in self.groups if state.last is not None])
 
     def _log_empty(self) -> None:
         """Log an answer without series. GPU nodes may be scaled to zero, so this is not a
@@ -142,25 +144,32 @@ class PrometheusSource:
             log.warning("no series at all", url=self._api.url, hint=_EMPTY)
         self._empty = empty
 
-    async def _deliver(self, rounds: Sequence[tuple[GroupState, QueryAnswer]]) -> None:
-        """Hand over the samples, one exporter after another, and free what they replace."""
+    async def _deliver(self, answers: Sequence[QueryAnswer]) -> None:
+        """Hand over the samples, one exporter after another."""
         now = self._clock()
         rejects: Counter[str] = Counter()
-        for _, answer in rounds:
+        for answer in answers:
             rejects += answer.rejects
-        origins = dict.fromkeys(origin for _, answer in rounds for origin in answer.newest)
+        origins = dict.fromkeys(origin for answer in answers for origin in answer.origins)
         if rejects and not origins:
             origins = {NO_ORIGIN: None}  # so that rejects are counted without samples
         for origin in self._origins - origins.keys():
             self._sink.forget(origin)
-            _keep(rounds, origin)
+            self._pages.forget(origin)
         self._origins = set(origins)
         for origin in origins:
-            result = ScrapeResult(origin, None, _keep(rounds, origin), now, rejects)
+            await self._turns.run(self._handed_over(origin, answers, now, rejects))
             # Series that could not be read have no origin: count them once, with the first result.
             rejects = Counter()
-            await self._turns.run(self._sink.steps(result))
+        for answer in answers:
+            answer.forget_earlier()
         self.settled = True
+
+    def _handed_over(
+        self, origin: str, answers: Sequence[QueryAnswer], now: float, rejects: Counter[str]
+    ) -> Steps[None]:
+        samples = yield from self._pages.of(origin, answers)
+        yield from self._sink.steps(ScrapeResult(origin, None, samples, now, rejects))
 
     async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
         loop = asyncio.get_running_loop()
@@ -178,8 +187,6 @@ class PrometheusSource:
             return QueryAnswer(partial=True)
         finally:
             self.durations.observe(loop.time() - began)
-        if not answer.partial:
-            await self._turns.run(_emptied(state.newest))
         self.last_success = self._clock()
         self.warnings += bool(answer.warnings)
         state.succeeded(answer, self.last_success)
@@ -226,32 +233,3 @@ def _whole_or_separate(answer: QueryAnswer, group: QueryGroup) -> QueryAnswer:
             "store",
         )
     return answer
-
-
-def _keep(rounds: Sequence[tuple[GroupState, QueryAnswer]], origin: str) -> list[Sample]:
-    """Move an exporter's newest samples to the states of the groups, and return its new ones."""
-    samples: list[Sample] = []
-    for state, answer in rounds:
-        samples += answer.samples_of(origin)
-        answer.earlier.pop(origin, None)
-        newest = answer.newest.pop(origin, None)
-        if newest is None:
-            state.newest.pop(origin, None)
-        else:
-            state.newest[origin] = newest
-    return samples
-
-
-def _emptied(newest: dict[str, list[Sample]]) -> Steps[None]:
-    """Free the samples that a whole answer replaces, before the other groups' answers are read."""
-    while newest:
-        newest.popitem()
-        yield
-
-
-def _younger(newest: Mapping[str, list[Sample]], since: float) -> dict[str, list[Sample]]:
-    return {
-        origin: samples
-        for origin, samples in newest.items()
-        if any(sample.time > since for sample in samples)
-    }

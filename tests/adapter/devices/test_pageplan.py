@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,11 +12,10 @@ from hypothesis import strategies as st
 
 from adapter.cluster.pod import PodRef
 from adapter.devices import pageplan
-from adapter.devices.history import history
-from adapter.devices.series import DeviceSeries
 from adapter.exposition.page import LabelMemo, parse
 from adapter.exposition.pagelayout import LayoutSamples
 from adapter.exposition.samples import ScrapeResult
+from tests.adapter.exporterstate import state_of
 from tests.adapter.promise import pods_named
 from tests.adapter.world import CATALOG, World, make_pod, row, shared_folder
 from tests.examples import bounded
@@ -51,10 +49,6 @@ NUMBERS = (
     *("0", "1", "1.000000", "37", "99.5", "0.25", "5e4"),
     *("NaN", "+Inf", "-4", "250", "9223372036854775794", "1_0", "x", "5 1700000000000"),
 )
-
-
-HISTORY = history({}, 30.0, 300.0)
-"""An empty one."""
 
 
 class Change(NamedTuple):
@@ -118,32 +112,7 @@ class Both:
             world.store.ingest(result)
 
     def states(self) -> list[Any]:
-        return [_state(world) for world in (self.fast, self.full)]
-
-
-def _state(world: World) -> Any:
-    state = world.store._exporters.get(ORIGIN)
-    rejects = world.store.rejects
-    counted = {key: repr(seen) for key, seen in rejects.recent.items()}
-    if state is None:
-        return dict(rejects.totals), counted
-    return (
-        dict(rejects.totals),
-        counted,
-        [(key, _series(series)) for key, series in state.all_series.items()],
-        *(state.received, state.pod, dict(state.reported), state.scale, state.idle._models),
-        dict(state.disowned),
-        sorted({repr((belief.key, belief.aside)) for belief in state.beliefs.values()}),
-        {ref: len(its) for ref, its in state.pods.items()},
-        dict(world.store.sharing_nodes),
-    )
-
-
-def _series(series: DeviceSeries) -> Any:
-    history = series.history
-    columns = [column.name for column in history.layout.columns]
-    kept = columns, list(history.times), repr(list(history.values))
-    return kept, replace(series, history=HISTORY)
+        return [state_of(world, ORIGIN) for world in (self.fast, self.full)]
 
 
 def page_of(lines: Sequence[str], numbers: Sequence[str]) -> bytes:

@@ -16,7 +16,8 @@ from adapter.devices import pageplan, steadypages
 from adapter.devices.plausibility import resting_bounds, working_bounds
 from adapter.devices.state import ExporterState
 from adapter.devices.steadypages import _MOST_DEVICES, MOST_PAGES
-from tests.adapter.devices.test_pageplan import EPOCH, NODE, ORIGIN, Both, _series
+from tests.adapter.devices.test_pageplan import EPOCH, NODE, ORIGIN, Both
+from tests.adapter.exporterstate import series_of
 from tests.adapter.world import make_pod, row
 from tests.examples import bounded
 
@@ -99,7 +100,7 @@ def page_of(
 
 def seen(state: ExporterState | None) -> Any:
     assert state is not None
-    its = [(key, _series(series)) for key, series in state.all_series.items()]
+    its = [(key, series_of(series)) for key, series in state.all_series.items()]
     return its, dict(state.reported), state.idle._models, state.received
 
 

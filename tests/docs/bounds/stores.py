@@ -22,6 +22,7 @@ from adapter.rules.gotemplate import parser, template
 from adapter.rules.options import RuleOptions
 from adapter.serve import rules as serving
 from adapter.sources import body
+from adapter.sources.prometheus import reader, storedpages
 from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.kube import reflector
 from apiservice.kube.listwatch import ListWatchOptions
@@ -53,6 +54,16 @@ STORES: Final[Rows] = {
     ),
     "Text of an answer": row(
         body._CHUNK, by=_ANSWER + "test_only_the_text_that_is_not_read_yet_is_held"
+    ),
+    "Series of the answer before": row(
+        reader._AHEAD,
+        by="adapter/sources/prometheus/test_knownanswers.py::"
+        "test_the_places_of_series_after_many_missing_ones_are_looked_up",
+    ),
+    "Samples of an exporter": row(
+        storedpages.MOST_SAMPLES,
+        by="adapter/sources/prometheus/test_storedpages.py::"
+        "test_the_samples_of_a_page_with_a_layout_are_bounded",
     ),
     "Duration of a query": row(_TIMEOUT, by=_SOURCE + "test_a_hanging_server_times_out"),
     "Tries of a query": row(
