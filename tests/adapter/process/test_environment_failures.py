@@ -40,8 +40,8 @@ CLIENTS: Final = {
     "migrate prometheus-adapter": ("migrate", "prometheus-adapter"),
     "migrate -o values": ("migrate", "prometheus-adapter", "-o", "values"),
     "explain pod": ("explain", "pod", "llm-0"),
-    "replay hpa": ("replay", "hpa", "llm", "--from", "none.gma"),
-    "replay recommend": ("replay", "recommend", "--from", "none.gma"),
+    "replay hpa": ("replay", "hpa", "llm", "--from", "."),
+    "replay recommend": ("replay", "recommend", "--from", "."),
     "explain node": ("explain", "node", "n1", "-o", "json"),
 }
 """Tools of users, which end with 2 if they could not look."""
