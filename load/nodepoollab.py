@@ -22,7 +22,6 @@ from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.history import EMPTY, MINUTE, DemandHistory, DemandPoint
 from load.nodepoolexpected import Expected, expected
 from load.nodepoolplays import (
-    BEFORE,
     BUSIER,
     JUDGED,
     LEARNED,
@@ -31,7 +30,6 @@ from load.nodepoolplays import (
     PERCENT,
     PLAYED,
     TARGET,
-    WIDE,
     LabLoad,
     LabPlay,
     one_day,
@@ -51,6 +49,7 @@ POLICIES: Final = {
     SHARE: f"CapacityBuffer of {PERCENT} % of the replicas",
     OURS: "nodepool with its default quantile",
 }
+_UNLIMITED: Final = "The replay does not limit headroom; the default is 8 pods a service."
 _BUFFERS: Final = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/{ns}/capacitybuffers"
 
 
@@ -105,19 +104,24 @@ def lab(run: Run) -> Table:
     """
     play = rises(quick=run.quick)
     found = _play(run, play)
+    before = play.uncounted * play.tick // 60
+    wide = len(play.loads[0].ticks) * play.tick // 60 - before
     days = ", ".join(str(day + 1) for day in JUDGE_DAYS)
     return _table(
         found,
         expected(play),
         (
-            f"The {WIDE} minutes in which the load rises most, of each of the days {days} of lora "
+            f"The {wide} minutes in which the load rises most, of each of the days {days} of lora "
             f"at {BUSIER} times the recorded rate, at their own speed, target {TARGET} %. A node "
             "boots in 120 s, and Karpenter removes it when it has been empty for 300 s. HPAs sync "
-            f"every 15 s. The {BEFORE} minutes before are played too and do not count. Waits are "
+            f"every 15 s. The {before} minutes before are played too and do not count. Waits are "
             "from the creation of a pod until it has a node. Node-minutes count NodeClaims from "
             "their creation. In brackets: percent of reactive's."
         ),
-        "nodepool has its defaults, and started with the history of all days until then.",
+        (
+            "nodepool knows the boot time, may order 64 GPUs a pool, has its defaults otherwise, "
+            f"and started with the history of all days until then. {_UNLIMITED}"
+        ),
     )
 
 
@@ -142,8 +146,9 @@ def lab_day(run: Run) -> Table:
         ),
         (
             f"nodepool started with the history of days {LEARNED[0] + 1} to {LEARNED[-1] + 1}, as "
-            "if played before at the same speed. Its hold is a boot time, its decay half of one; "
-            "other settings are the defaults."
+            "if played before at the same speed. It knows the boot time, may order 64 GPUs a pool, "
+            "and reads every 5 s. Its hold is a boot time, its decay half of one; other settings "
+            f"are the defaults. {_UNLIMITED}"
         ),
     )
 

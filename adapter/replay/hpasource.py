@@ -20,6 +20,7 @@ from adapter.hpa import HpaSpec, ManifestError, from_manifest
 
 _KIND: Final = "HorizontalPodAutoscaler"
 _PLURAL: Final = "horizontalpodautoscalers"
+_NOT_FOUND: Final = 404
 _SHOWN: Final = 200
 """Letters of a message about other HPAs."""
 
@@ -90,11 +91,13 @@ def _named(given: Mapping[str, Any]) -> tuple[str, str]:
 
 @asynccontextmanager
 async def _cluster(given: Mapping[str, Any], namespace: str) -> AsyncIterator[Api]:
-    """Return the cluster; an error says that a manifest does instead."""
+    """Yield the cluster. An error of access says that a manifest does instead."""
     try:
         async with cluster(given["kubeconfig"], given["context"], namespace) as api:
             yield api
     except ClientError as error:
+        if error.status == _NOT_FOUND:
+            raise
         raise ClientError(
             f"{error}; or give the HPA's manifest with --filename",
             error.status,

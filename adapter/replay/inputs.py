@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,6 +35,7 @@ _FLAGS: Final = {
     "until": "--until",
     "scrape_interval": "--scrape-interval",
 }
+_SCRAPED: Final = {"source.kind": "scrape"}
 _OF_PAGES: Final = frozenset({"config", "scrape_interval"})
 """Options that saved pages have too. A recording has its own settings."""
 
@@ -48,19 +50,26 @@ def check_inputs(given: Mapping[str, Any]) -> None:
         raise ClientError("name what to read, with either --from PATH or --from-prometheus URL")
     source = given["source"]
     if source is None:
+        _interval(given, time.time())
         _store_settings(given)
         return
-    for key in ("since", "until") if source.is_dir() else _FLAGS:
+    try:
+        folder = stat.S_ISDIR(source.stat().st_mode)
+    except FileNotFoundError:
+        raise ClientError(
+            f"{source} does not exist: name a recording or a folder of saved pages with --from"
+        ) from None
+    except OSError as error:
+        raise ClientError(f"{str(source)[:200]} cannot be read: {error.strerror}") from None
+    for key in ("since", "until") if folder else _FLAGS:
         if given[key] is not None:
             others = " or saved pages" if key in _OF_PAGES else ""
             raise ClientError(
                 f"{_FLAGS[key]} is about a store{others}: use it with --from-prometheus"
                 f"{', or name a folder with --from' if others else ''}"
             )
-    if not source.exists():
-        raise ClientError(
-            f"{source} does not exist: name a recording or a folder of saved pages with --from"
-        )
+    if folder:
+        _loaded(given, _SCRAPED)
 
 
 def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
@@ -82,10 +91,9 @@ def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
 def _saved(given: Mapping[str, Any]) -> SavedPages:
     def settings(interval: float) -> Mapping[str, Any]:
         apart = given["scrape_interval"] or max(1.0, interval)
-        return recorded(_loaded(given, {**scraped, "source.scrape.interval": apart}))
+        return recorded(_loaded(given, {**_SCRAPED, "source.scrape.interval": apart}))
 
-    scraped = {"source.kind": "scrape"}
-    first = _loaded(given, scraped)
+    first = _loaded(given, _SCRAPED)
     decoder = PodDecoder(first.cluster.gpu_resources)
     return SavedPages(given["source"], settings, _catalog(first), decoder)
 
@@ -96,13 +104,7 @@ def _catalog(settings: Settings) -> Catalog:
 
 
 def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
-    since = 7 * 86_400.0 if given["since"] is None else given["since"]
-    if not 0 < since <= LONGEST:
-        raise ClientError(f"--since has to be above 0, and at most {LONGEST / 86_400:g}d")
-    now = time.time()
-    end = now if given["until"] is None else given["until"]
-    if end > now:
-        raise ClientError("--until is in the future: a store has samples of the past only")
+    start, end = _interval(given, time.time())
     settings = _store_settings(given)
     catalog = _catalog(settings)
     names = device_series(catalog, spec, cross_checks=settings.values.cross_checks)
@@ -120,7 +122,7 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
     _reject_queries(options.query, catalog, {*names.own, *names.others}, exact=exact)
     return StoreRange(
         options=replace(options, timeout=max(options.timeout, _TIMEOUT), retries=1),
-        start=end - since,
+        start=start,
         end=end,
         names=names,
         settings=recorded(settings),
@@ -128,6 +130,17 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
         resources=ResourceNames(settings.cluster.gpu_resources),
         exact=exact,
     )
+
+
+def _interval(given: Mapping[str, Any], now: float) -> tuple[float, float]:
+    """Return the epoch seconds of what is read from a store; raises ClientError."""
+    since = 7 * 86_400.0 if given["since"] is None else given["since"]
+    if not 0 < since <= LONGEST:
+        raise ClientError(f"--since has to be above 0, and at most {LONGEST / 86_400:g}d")
+    end = now if given["until"] is None else given["until"]
+    if end > now:
+        raise ClientError("--until is in the future: a store has samples of the past only")
+    return end - since, end
 
 
 def _store_settings(given: Mapping[str, Any]) -> Settings:

@@ -47,7 +47,8 @@ def node_basis(study: NodeStudy) -> Iterator[str]:
     if forecast:
         yield (
             "forecast is the plan of nodepool without its limits on pods, GPUs and cost; it begins "
-            "without a history, so a share of the pods applies until five forecasts were checked"
+            "without a history, so a share of the pods applies until five forecasts have been "
+            "checked"
         )
     if study.unknown and forecast:
         yield "forecast orders nothing new while the demand is unknown"

@@ -23,8 +23,9 @@ class LimitSettings(Section):
     ``gpu_hour_prices``. It takes the place of ``quantile``: headroom grows while a GPU that may
     not be used costs less than a pod that waits."""
     share: Annotated[Annotated[float, Field(ge=0, le=10)], ADVANCED] = 0.2
-    """Headroom as a share of a workload's pods, instead of a forecast that has not been checked, or
-    that would have cost more in its last 6 hours. If 0, the forecast always applies."""
+    """Headroom as a share of a workload's pods at a probability of 0.8, until five forecasts have
+    been checked, and while forecasts would have cost more in its last 6 hours. If 0, the forecast
+    applies from the third known minute on."""
     boot_seconds: Annotated[Interval, ADVANCED] = 300
     """Boot time of a node pool until nodepool has measured it: from the order to allocatable
     GPUs."""

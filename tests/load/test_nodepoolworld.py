@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapter.nodepool.plan.limits import Limits
 from adapter.replay.headroompolicies import FixedHeadroom, NoHeadroom, PlannedHeadroom, ShareOfPods
-from adapter.replay.nodeworld import HeadroomPolicy, NodePhysics
+from adapter.replay.nodeworld import HeadroomPolicy, NodeMoment, NodePhysics
 from load.nodepoolhpa import TOLERANCES
 from load.nodepoolpolicies import Oracle
 from load.nodepoolworld import Outcome, ceiling, simulate
@@ -80,6 +80,24 @@ def test_headroom_for_pods_that_the_hpa_creates_in_steps_is_ordered_once() -> No
     outcome = run(work, planned(work, quantile=0.1))
     assert max(outcome.bills) / 60 <= 40 + 5
     assert outcome.pending_pod_seconds < run(work, NoHeadroom()).pending_pod_seconds
+
+
+class _Noted(NoHeadroom):
+    """Notes when it decides."""
+
+    def __init__(self) -> None:
+        self.at: list[float] = []
+
+    def headroom(self, seen: NodeMoment) -> int:
+        self.at.append(seen.now - BEGIN)
+        return super().headroom(seen)
+
+
+def test_a_policy_decides_each_minute_and_when_the_number_of_pods_changes() -> None:
+    noted = _Noted()
+    run([ONE, ONE, 9 * ONE, 9 * ONE], noted)
+    # The HPA goes from one pod to nine in three syncs.
+    assert noted.at == [0, 60, 120, 135, 150, 180]
 
 
 def test_a_share_of_the_pods_is_rounded_up() -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.quantiles import MOST, Distribution, distribution
-from adapter.nodepool.learn.record import FEWEST_CHECKS, Record, pods_of, record, with_share
+from adapter.nodepool.learn.record import Record, pods_of, record, with_share
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
 from adapter.nodepool.model.history import MINUTE, DemandHistory
 from adapter.nodepool.model.reason import count_pods
@@ -170,7 +170,7 @@ def _own(level: float, own: Record) -> _Quantiles:
 
 def _takes_share(own: Record, asked: ForecastRequest) -> bool:
     """Return whether a share replaces the fitted distribution."""
-    return (own.unchecked or own.share_is_better) and asked.share > 0 and not asked.queue
+    return own.takes_share and asked.share > 0 and not asked.queue
 
 
 def _share_of(own: Record, share: float) -> _Quantiles:
@@ -212,7 +212,7 @@ def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
 
 def _why_share(own: Record) -> str:
     if own.unchecked:
-        return f"until {FEWEST_CHECKS} forecasts have been checked"
+        return f"until {own.fewest} past forecasts have been checked"
     return f"which would have cost {1 - own.share_cost / own.cost:.0%} less than forecasts"
 
 
@@ -228,7 +228,8 @@ def _worded(
         usual = rises[len(rises) // 2]
         based.append(f"{usual:+.0f} at this time on most of {len(rises)} earlier days")
     if own.checks and not asked.queue:
-        based.append(f"such forecasts held in {own.held} of {own.checks} checks")
+        such = "forecasts" if shared else "such forecasts"
+        based.append(f"{such} held in {own.held} of {own.checks} checks")
     minutes = max(1, round(asked.lead / MINUTE))
     pods = pods_of(most, asked.present, asked.tolerance)
     within = ""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.quantiles import one_quantile
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, unit_of
-from adapter.nodepool.model.history import MINUTE, DemandPoint
+from adapter.nodepool.model.history import MINUTE, RECENT, DemandPoint
 
 FULL: Final = 60
 """Observed rises after which the largest of them bounds the forecast."""
@@ -20,7 +20,8 @@ _NOISE: Final = 0.02
 _ROUNDING: Final = 1e-9
 """Fraction of a pod below which a share is whole."""
 FEWEST_CHECKS: Final = 5
-"""Checks before which a share replaces the forecast. Chosen on the traces of the fit."""
+"""Checks before which a share replaces the forecast, if the history is long enough for as many.
+Chosen on the traces of the fit."""
 _MOST_CHECKS: Final = 60
 
 
@@ -39,6 +40,8 @@ class Record(NamedTuple):
     """How far demand rose above its level within a lead time, smallest first."""
     largest: float | None
     """The largest rise in units of its level; None if too few are known."""
+    fewest: int
+    """Checks that are needed for a forecast."""
     checks: int
     """Earlier forecasts whose lead time is over. Their lead times do not overlap."""
     held: int
@@ -59,12 +62,12 @@ class Record(NamedTuple):
     @property
     def unchecked(self) -> bool:
         """Whether too few forecasts have been checked to rely on them."""
-        return self.checks < FEWEST_CHECKS
+        return self.checks < self.fewest
 
     @property
-    def share_is_better(self) -> bool:
-        """Whether a share of the pods would have cost less than the forecasts."""
-        return not self.unchecked and self.share_cost < self.cost
+    def takes_share(self) -> bool:
+        """Whether a share replaces the forecast: it is unchecked, or would have cost more."""
+        return self.unchecked or self.share_cost < self.cost
 
 
 @lru_cache(maxsize=1024)
@@ -109,6 +112,7 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         situation=series.situation(len(times) - 1),
         rises=tuple(sorted(rises)),
         largest=largest if known else None,
+        fewest=min(FEWEST_CHECKS, max(1, int((RECENT - LEVEL) * MINUTE // ahead))),
         checks=len(checks),
         held=sum(each.highest <= pods_of(each.most) for each in checks),
         cost=cost,

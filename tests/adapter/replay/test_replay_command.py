@@ -116,7 +116,11 @@ def test_a_failure_is_one_line_with_the_thing_and_the_fix(
     [
         ((), "name what to read, with either --from PATH or --from-prometheus URL"),
         (("--from-prometheus", "notaurl"), "--from-prometheus: Input should be a valid URL"),
+        (("--from-prometheus", "http://a", "--since", "0s"), "--since has to be above 0"),
         (("--from", "none.gma"), "none.gma does not exist"),
+        (("--from", "nofolder", "--config", "c.yaml"), "nofolder does not exist"),
+        (("--from", "x" * 300), "cannot be read: File name too long"),
+        (("--from", ".", "--config", "none.yaml"), "none.yaml"),
         (("--from", "."), "; or give the HPA's manifest with --filename"),
     ],
 )

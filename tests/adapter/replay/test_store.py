@@ -169,12 +169,12 @@ def test_an_unreachable_store_is_one_line(folder: Path) -> None:
     [
         ((), "name what to read, with either --from PATH or --from-prometheus URL"),
         (("--from", "x", "--from-prometheus", "y"), "either --from PATH or --from-prometheus"),
-        (("--from", "x", "--since", "1d"), "--since is about a store: use it with"),
+        (("--from", __file__, "--since", "1d"), "--since is about a store: use it with"),
         (
             ("--from-prometheus", "http://a", "--since", "93d"),
             "--since has to be above 0, and at",
         ),
-        (("--from", "x", "--config", "y"), "--config is about a store or saved pages: use it with"),
+        (("--from", __file__, "--config", "y"), "--config is about a store or saved pages: use"),
         (("--from-prometheus", "http://a", "--until", "2999-01-01"), "--until is in the future"),
         (("--from-prometheus", "a"), "--from-prometheus"),
         (("--from-prometheus", "http://a", "--until", "x"), "'x': write a time such as 2026-"),

@@ -76,12 +76,36 @@ def test_a_share_applies_until_five_forecasts_have_been_checked() -> None:
     load = noisy(50, 60)
     found = [said(past(load[:minutes]), 1) for minutes in range(36, 44)]
     texts = [each.text for each in found]
-    assert all("a share of 20%, until 5 forecasts have been checked;" in text for text in texts[:4])
+    assert all(
+        "a share of 20%, until 5 past forecasts have been checked;" in text for text in texts[:4]
+    )
     assert not any("have been checked" in text for text in texts[4:])
     assert {each.code for each in found[:4]} == {"share"}
     assert {each.code for each in found[5:]} == {"forecast"}
     assert re.match(r"load for at most \d+\.\d pods is assumed within 5 min \(", texts[0])
     assert said(past(load[:36]), 1, share=0).code == "forecast"
+
+
+@pytest.mark.parametrize(
+    ("lead", "code"), [(4140, "forecast"), (4200, "forecast"), (7200, "forecast")]
+)
+def test_a_long_boot_time_needs_no_more_checks_than_its_history_holds(
+    lead: float, code: str
+) -> None:
+    history = past(noisy(50, 360))
+    assert said(history, 1, lead=lead, share=5).code == code
+
+
+def test_a_queue_gets_no_share_before_its_forecasts_are_checked() -> None:
+    assert said(past([1, 5] * 10), 1, 0.9, queue=True).code != "share"
+
+
+def test_the_share_that_is_compared_is_that_of_the_quantile() -> None:
+    """At 0.96 it is twice the share, and covers steps of two fifths."""
+    steps = [20] * 12 + [28] * 6
+    history = past(steps * 19 + steps[:10])
+    assert said(history, 20, 0.96)[:2] == (28, "share")
+    assert said(history, 20, 0.8).code == "forecast"
 
 
 def test_a_share_is_rounded_up_and_grows_with_the_quantile() -> None:
@@ -195,7 +219,7 @@ def test_a_share_that_would_have_cost_less_replaces_the_forecast_and_says_so() -
     found = said(history, 20)
     assert found[:2] == (24, "share")
     assert re.search(
-        r"a share of 20%, which would have cost \d+% less than forecasts; such forecasts held in ",
+        r"a share of 20%, which would have cost \d+% less than forecasts; forecasts held in ",
         found.text,
     )
     assert said(history, 20, share=0).code == "forecast"
@@ -316,7 +340,7 @@ def test_the_order_of_minutes_and_days_does_not_matter(
 
 @bounded(60)
 @given(st.lists(st.integers(0, 60), max_size=9), st.integers(0, 100), st.floats(0, 2), quantiles)
-def test_a_cold_start_orders_at_least_a_share(
+def test_a_cold_start_orders_at_least_a_share_of_what_the_newest_load_needs(
     pods: list[int], first: int, share: float, quantile: float
 ) -> None:
     need = pods[-1] if pods else first
