@@ -20,6 +20,7 @@ from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.history import EMPTY, MINUTE, DemandHistory, DemandPoint
+from adapter.nodepool.plan.limits import Limits
 from load.nodepoolexpected import Expected, expected
 from load.nodepoolplays import (
     BUSIER,
@@ -77,9 +78,11 @@ class Waits:
                 self._ended.setdefault(namespace, []).append(now - since)
 
     def reset(self) -> None:
-        """Forget the waits that have ended."""
+        """Begin again: no wait until now counts."""
         with self._lock:
             self._ended.clear()
+            now = time.monotonic()
+            self._since = {uid: (namespace, now) for uid, (namespace, _) in self._since.items()}
 
     def of(self, namespace: str) -> list[float]:
         """Return seconds of each pod; those that wait still count until now."""
@@ -157,6 +160,7 @@ def _play(run: Run, play: LabPlay) -> tuple[list[_Outcome], float]:
     """Return what each policy came to, and the CPU seconds of all processes."""
     waits = Waits()
     begun = os.times()
+    defaults = Limits()
     names = [_named(policy, load) for policy in POLICIES for load in play.loads]
     scrape = {"kind": "scrape", "scrape": {"interval": f"{play.scrape}s", "timeout": "900ms"}}
     with LabStage(
@@ -168,7 +172,11 @@ def _play(run: Run, play: LabPlay) -> tuple[list[_Outcome], float]:
             OURS,
             namespaces=[_named(OURS, load) for load in play.loads],
             interval=play.tick,
-            limits={"hold_seconds": 120, "decay_seconds": 120, **dict(play.limits)},
+            limits={
+                "hold_seconds": defaults.hold_seconds,
+                "decay_seconds": defaults.decay_seconds,
+                **dict(play.limits),
+            },
         )
         controller.start()
         try:

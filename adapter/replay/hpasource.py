@@ -20,7 +20,6 @@ from adapter.hpa import HpaSpec, ManifestError, from_manifest
 
 _KIND: Final = "HorizontalPodAutoscaler"
 _PLURAL: Final = "horizontalpodautoscalers"
-_NOT_FOUND: Final = 404
 _SHOWN: Final = 200
 """Letters of a message about other HPAs."""
 
@@ -96,7 +95,7 @@ async def _cluster(given: Mapping[str, Any], namespace: str) -> AsyncIterator[Ap
         async with cluster(given["kubeconfig"], given["context"], namespace) as api:
             yield api
     except ClientError as error:
-        if error.status == _NOT_FOUND:
+        if error.status == 404:
             raise
         raise ClientError(
             f"{error}; or give the HPA's manifest with --filename",

@@ -45,13 +45,15 @@ def test_other_pods_and_namespaces_do_not_count(clock: list[float]) -> None:
     assert waits.of("share") == [30]
 
 
-def test_waits_before_the_day_are_forgotten(clock: list[float]) -> None:
+def test_waits_before_what_is_judged_do_not_count(clock: list[float]) -> None:
     waits = Waits()
-    waits.changed("ADDED", pod("a"))
+    for uid in ("ended", "waiting"):
+        waits.changed("ADDED", pod(uid))
     clock[0] = 160
-    waits.changed("MODIFIED", pod("a", "node"))
+    waits.changed("MODIFIED", pod("ended", "node"))
     waits.reset()
-    assert waits.of("ours") == []
+    clock[0] = 165
+    assert waits.of("ours") == [5]
 
 
 @pytest.mark.parametrize(

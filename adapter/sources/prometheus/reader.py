@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, repeat
 from operator import itemgetter, le
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -27,6 +27,7 @@ from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import QueryAnswer, not_json, result_of
 from adapter.sources.prometheus.labelsets import LabelSet, SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.seriesblock import NEXT, SeriesBlock, SeriesValues, taken_apart
 from apiservice.runtime.steps import Steps, at_once
 
 _HEAD: Final = re.compile(
@@ -35,18 +36,6 @@ _HEAD: Final = re.compile(
 )
 """How Prometheus, Thanos, Mimir and VictoriaMetrics begin an answer with series."""
 _LONGEST_HEAD: Final = 128
-
-# Engines write {"metric":{LABELS},"values":[SAMPLES]},{"metric":{LABELS},"values":[SAMPLES]}, and
-# so on. At _NEXT, complete series are cut off from the text that has arrived. These are cut again
-# at _CUT, between two series, and at _VALUES, between the labels and the samples of one. What
-# remains without the labels is {"values":[SAMPLES]},{"values":[SAMPLES]}, and so on. See _Block for
-# how it is checked that the text was cut rightly.
-_NEXT: Final = b'},{"metric":{'
-_BEGIN: Final = b'{"metric":'
-_CUT: Final = b"}," + _BEGIN
-_VALUES: Final = b',"values":'
-_REST_BEGIN: Final = b'{"values":'
-_REST_CUT: Final = b"}," + _REST_BEGIN
 _PART: Final = 1 << 16
 """Bytes of a part: about 150 series, which take less than a millisecond."""
 _STEP: Final = 128
@@ -71,18 +60,6 @@ class _Series(msgspec.Struct, gc=False):
     value: _Value | None = None
 
 
-_Values = list[tuple[float, str]]
-"""Of a series: (epoch seconds, text of the number), oldest first."""
-
-
-class _Unlabelled(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A series of a matrix without its labels. One with other members is read the full way."""
-
-    values: _Values
-
-
-_unlabelled = msgspec.json.Decoder(list[_Unlabelled])
-_one = msgspec.json.Decoder(msgspec.Raw)
 _labelled = msgspec.json.Decoder(list[_Series])
 _raw_results = msgspec.json.Decoder(list[msgspec.Raw])
 _result = msgspec.json.Decoder(_Series)
@@ -137,7 +114,7 @@ class AnswerReader:
         Raises:
             SourceError: ``not_json``.
         """
-        searched = max(0, len(self._text) - len(_NEXT))
+        searched = max(0, len(self._text) - len(NEXT))
         self._text += part
         if self._head is None:
             if len(self._text) < _LONGEST_HEAD:
@@ -181,21 +158,21 @@ class AnswerReader:
 
     def _take(self, searched: int) -> Steps[None]:
         """Read all series but the last, which may be incomplete."""
-        end = self._text.rfind(_NEXT, searched)
+        end = self._text.rfind(NEXT, searched)
         if end < 0:
             return
         ready = bytes(self._text[: end + 1])
         del self._text[: end + 2]
         start = 0
         while start < len(ready):
-            cut = ready.find(_NEXT, start + _PART) + 1 or len(ready)
+            cut = ready.find(NEXT, start + _PART) + 1 or len(ready)
             yield from self._read(ready[start:cut])
             start = cut + 1
 
     def _read(self, text: bytes) -> Steps[None]:
         """Read a block of series."""
         before = self._ordered
-        block = _taken_apart(text) if before is not None and text.startswith(_BEGIN) else None
+        block = taken_apart(text) if before is not None else None
         if before is None or block is None:
             yield from self._add_all(self._decoded(b"[%b]" % text))
             return
@@ -255,7 +232,9 @@ class AnswerReader:
             order = array("i", [number for number in now if number >= 0]) + rest
             yield from self._found.reordered(order)
 
-    def _add_block(self, before: QueryAnswer, block: _Block, places: Sequence[int | None]) -> bool:
+    def _add_block(
+        self, before: QueryAnswer, block: SeriesBlock, places: Sequence[int | None]
+    ) -> bool:
         """Add series that were in the answer before, each with one new sample.
 
         Args:
@@ -291,7 +270,7 @@ class AnswerReader:
         self._at.extend(known)
         return True
 
-    def _add_same(self, before: QueryAnswer, place: int, digest: int, values: _Values) -> None:
+    def _add_same(self, before: QueryAnswer, place: int, digest: int, values: SeriesValues) -> None:
         """Add a series that has a place in the answer before."""
         labels, own = before.sets[place], before.names[place]
         self._memo.keep((labels,))
@@ -299,7 +278,7 @@ class AnswerReader:
             values = _since(values, before.times[place])
         self._add_values(labels, own, digest, values, place)
 
-    def _add_new(self, text: bytes, digest: int, values: _Values) -> Steps[None]:
+    def _add_new(self, text: bytes, digest: int, values: SeriesValues) -> Steps[None]:
         """Add a series with other labels than those in the answer before."""
         try:
             labels, own = self._memo.series(text)
@@ -356,7 +335,7 @@ class AnswerReader:
         labels: LabelSet,
         own: str,
         digest: int,
-        values: _Values,
+        values: SeriesValues,
         place: int,
     ) -> None:
         """Add the samples of a series.
@@ -396,55 +375,7 @@ class AnswerReader:
         found.numbers.append(number)
 
 
-class _Block(NamedTuple):
-    """Some series, taken apart: a list of each part, in their order.
-
-    The text was cut rightly if it is the text of these series. That is so under three conditions:
-
-    1. What remains without the labels is a JSON list of objects that have samples and nothing else.
-       Samples are lists, without an object in them. No JSON string contains ``_REST_CUT``, because
-       its quotes would be escaped. So each ``_REST_CUT`` is between two of these objects.
-    2. There are as many objects as pieces. So each piece has the samples of one object.
-    3. The labels of each piece are one JSON value. So the piece with its labels is one object too.
-
-    :func:`_taken_apart` checks the first two, and :meth:`sound` the third.
-    """
-
-    texts: list[bytes]
-    """Their labels."""
-    digests: array[int]
-    """Hashes of these."""
-    values: list[_Values]
-
-    def sound(self, places: Sequence[int | None]) -> bool:
-        """Return whether the text of each series' labels is one JSON value.
-
-        That is certain of those in the answer before.
-        """
-        try:
-            for place, text in zip(places, self.texts, strict=True):
-                if place is None and bytes(_one.decode(text)) != text:
-                    return False
-        except msgspec.DecodeError:
-            return False
-        return True
-
-
-def _taken_apart(text: bytes) -> _Block | None:
-    """Take series apart; None if they are not written as usual, or are not a matrix."""
-    cut = [part.rpartition(_VALUES) for part in text[len(_BEGIN) : -1].split(_CUT)]
-    rest = _REST_CUT.join([samples for _, _, samples in cut])
-    try:
-        series = _unlabelled.decode(b"[%b%b}]" % (_REST_BEGIN, rest))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    texts = [labels for labels, _, _ in cut]
-    if len(series) != len(texts):
-        return None
-    return _Block(texts, array("q", map(hash, texts)), [one.values for one in series])
-
-
-def _since(values: _Values, seen: float) -> _Values:
+def _since(values: SeriesValues, seen: float) -> SeriesValues:
     """Return the values that are newer than ``seen``, and at least the last one."""
     if values[-2][0] <= seen:  # most series have one new sample in a round
         return values[-1:]

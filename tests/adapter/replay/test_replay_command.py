@@ -68,6 +68,20 @@ def test_the_json_has_the_figures(folder: Path) -> None:
     assert found["bootPods"] > 5
 
 
+def test_an_hpa_that_does_not_exist_needs_another_name_and_no_file(
+    folder: Path, tmp_path: Path
+) -> None:
+    with api_server(tmp_path) as (server, file):
+        server.answers[HPA] = {"items": [manifest("30")]}
+        done = invoke(
+            *("replay", "hpa", "lm", "-n", "ml", "--from", str(folder / "day.gma")),
+            *("--kubeconfig", str(file)),
+        )
+    assert done.code == 2
+    assert "no HPA 'lm' in namespace ml" in done.output
+    assert "--filename" not in done.output
+
+
 def test_the_hpa_is_read_from_the_cluster_without_a_file(folder: Path, tmp_path: Path) -> None:
     with api_server(tmp_path) as (server, file):
         server.answers[f"{HPA}/llm"] = manifest("30")
