@@ -15,6 +15,7 @@ from adapter.demo.fleet import Stage
 from adapter.demo.hardware import DemoDevice, DemoNode
 from adapter.demo.state import DemoState, clock
 from adapter.demo.world import World
+from adapter.nodepool.model.reason import count_pods
 
 _STAGE_STYLE = {
     Stage.READY: "green",
@@ -109,7 +110,7 @@ def node_line(state: DemoState, node: DemoNode, glyphs: Glyphs, width: int) -> T
 def nodepool_title(state: DemoState) -> str:
     """Headroom, its ready part and its reason, in one line."""
     orders = [
-        f"{order.replicas} pods of headroom, {order.ready} ready: {order.reasons[0].text}"
+        f"{count_pods(order.replicas)} of headroom, {order.ready} ready: {order.reasons[0].text}"
         for order in (state.shown.nodepool.orders if state.shown.nodepool else ())
         if order.replicas
     ]

@@ -16,6 +16,7 @@ from adapter.demo.state import DemoState, clock
 from adapter.demo.summary import summary
 from adapter.demo.view import View
 from adapter.demo.world import DemoEvent
+from adapter.nodepool.model.reason import count_pods
 
 STATUS_PERIOD = 60.0
 """Seconds of the simulation between two lines about each service."""
@@ -133,10 +134,10 @@ def nodepool_line(state: DemoState) -> str:
     orders = state.shown.nodepool.orders if state.shown.nodepool else ()
     names = [scaler.service for scaler in state.reactive.autoscalers]
     with_it, without = (sum(map(each.world.waited, names)) for each in state.clusters)
+    headroom = count_pods(sum(order.replicas for order in orders))
     return (
-        f"{clock(state.world.now)}  nodepool: {sum(order.replicas for order in orders)} pods of "
-        f"headroom; waited for a GPU so far: {with_it:.0f} pod-seconds with it, "
-        f"{without:.0f} without"
+        f"{clock(state.world.now)}  nodepool: {headroom} of headroom; waited for a GPU so far: "
+        f"{with_it:.0f} pod-seconds with it, {without:.0f} without"
     )
 
 
