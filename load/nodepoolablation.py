@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from adapter.nodepool.learn.forecast import PROMPT, keep_quantile, prompt_quantile
-from adapter.nodepool.learn.quantiles import QuantileTable, table
+from adapter.nodepool.learn.quantiles import FittedTables, fitted
 from adapter.nodepool.learn.record import pods_of
 from adapter.replay.headroompolicies import NoHeadroom, ShareOfPods
 from adapter.replay.nodeworld import HeadroomPolicy, NodeMoment
@@ -60,6 +60,8 @@ INPUTS: Final = {
 """What is left out -> its index in a situation; the level is the unit of all."""
 WHOLE_FORECAST: Final = "nothing"
 SLOPE: Final = "all means (the slope)"
+ALONE: Final = ("the table of short traces", "the table of several days")
+"""Which of the two tables is left out."""
 BOUND: Final = "the bound by the largest rise"
 _SLOPE: Final = (1, 2, 3, 4)
 _COLD: Final = 180
@@ -74,7 +76,7 @@ COLD_SHARE: Final = 0.2
 class Variant(NamedTuple):
     """A forecast, with or without a part."""
 
-    table: QuantileTable
+    fitted: FittedTables
     bounded: bool = True
     """By the largest rise."""
     tolerance: float = TOLERANCES.up
@@ -161,10 +163,10 @@ def forecast(run: Run) -> Table:
         tables = _tables(source, quick=run.quick)
         variants = {name: Variant(without) for name, without in tables.items()}
         variants |= {
-            BOUND: Variant(table(), bounded=False),
-            "the HPA's tolerance": Variant(table(), tolerance=0.0),
-            "keeping free nodes": Variant(table(), keeps=False),
-            "headroom for pods without a node": Variant(table(), prompts=False),
+            BOUND: Variant(fitted(), bounded=False),
+            "the HPA's tolerance": Variant(fitted(), tolerance=0.0),
+            "keeping free nodes": Variant(fitted(), keeps=False),
+            "headroom for pods without a node": Variant(fitted(), prompts=False),
         }
         jobs = [(name, each) for name in variants for each in known]
         swept = pool.map(
@@ -267,7 +269,7 @@ def holding(own: Minutes, part: Part, *, loaded: bool = False) -> list[float]:
         known &= own.level[rows] > 0
     return [
         float(np.mean(highest[known] <= most[rows][known]))
-        for most in quantiles(table(), own, NOMINAL)
+        for most in quantiles(fitted(), own, NOMINAL)
     ]
 
 
@@ -282,16 +284,19 @@ def _known(trace: Trace) -> Known:
     )
 
 
-def _tables(source: Path, *, quick: bool) -> dict[str, QuantileTable]:
-    """Return the fitted table without each of the inputs."""
-    found = {WHOLE_FORECAST: table()}
+def _tables(source: Path, *, quick: bool) -> dict[str, FittedTables]:
+    """Return the fitted tables, each of them alone, and both without each of the inputs."""
+    every = fitted()
+    found = {WHOLE_FORECAST: every}
+    for name, each in zip(ALONE, every.tables, strict=True):
+        found[name] = msgspec.structs.replace(every, tables=(each,))
     if quick:
         return found
-    rows = nodepoolfit.rows(source)
+    kinds = nodepoolfit.kinds(source)
     left_out = {name: (index,) for name, index in INPUTS.items()} | {SLOPE: _SLOPE}
     for name, without in left_out.items():
-        text = nodepoolfit.encode(nodepoolfit.fit(rows, without))
-        found[name] = msgspec.json.decode(text, type=QuantileTable)
+        text = nodepoolfit.encode(nodepoolfit.fit(kinds, without))
+        found[name] = msgspec.json.decode(text, type=FittedTables)
     return found
 
 
@@ -304,7 +309,7 @@ def _swept(own: Minutes, variant: Variant) -> dict[float, list[Cost]]:
         asked += _prompts(quantile) if variant.prompts else ()
         ordered, kept, *prompt = (
             [*first, *map(float, most)]
-            for most in quantiles(variant.table, own, asked, bounded=variant.bounded)
+            for most in quantiles(variant.fitted, own, asked, bounded=variant.bounded)
         )
         policy = Targets(own.trace.begin, ordered, kept, variant.tolerance, prompt)
         found[quantile] = costs(simulate(own.trace.work, own.trace.begin, policy), own.trace)

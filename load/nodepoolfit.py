@@ -1,8 +1,9 @@
-"""``python -m load.nodepoolfit``: fit the table of the forecast to recorded load, and write it.
+"""``python -m load.nodepoolfit``: fit the tables of the forecast to recorded load, and write them.
 
 For each quantile a linear regression minimizes the pinball loss of the highest load within the
 lead time. The inputs are those that the controller computes (:mod:`adapter.nodepool.learn`). Only
-the traces and days that nothing is judged on are used: see :data:`SCALES` and :data:`SHORT`.
+the traces and days that nothing is judged on are used: see :data:`SCALES` and :data:`SHORT`. Each
+has a table of its own, because one table for both fits neither.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from adapter.nodepool.learn import quantiles
 from adapter.nodepool.learn.history import learn
+from adapter.nodepool.learn.quantiles import QuantileTable
 from adapter.nodepool.learn.situation import LEVEL, Series, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, DemandPoint
 from load.nodepoolforecasts import Array, features, loads
@@ -25,19 +27,27 @@ from load.nodepooltraces import DAYS, LORA, STEP, Part, Trace, folder, load_trac
 
 SCALES: Final = (3, 5, 8, 10, 15, 20, 30)
 """How much busier than the record the services of several days are, each drawn on its own."""
-SHORT: Final = ("genai-1", "genai-2", "azure-conv")
-"""Traces of at most a day."""
-_SHORT_WEIGHT: Final = 4.0
+SHORT: Final = ("genai-1", "genai-2")
+"""Traces of a day."""
 _SEED: Final = 17
-KNOTS: Final = (0.0, 0.5, 1.5, 4.0, 10.0, 25.0)
+KNOTS: Final = ((0.0, 0.5, 1.5, 4.0, 10.0, 25.0), (0.0, 2.0, 5.0))
+"""Of the table of several days, and of that of :data:`SHORT`: a day has fewer minutes and less
+load, and the coefficients are constant beyond the last knot."""
 QUANTILES: Final = (0.05, 0.2, 0.35, 0.5, 0.62, 0.72, 0.8, 0.86, 0.91, 0.945, 0.97, 0.985)
 MINUTES: Final = (2, 4, 6, 11, 21, 41)
 _EVERY: Final = 4
 """One of so many minutes is used, because neighbours are alike."""
-_RIDGE: Final = 1.0
+_NEAR_SHORTER: Final = 0.0003
+"""How strongly coefficients stay near those of the next shorter lead time, or near 0 for the
+shortest: per minute that is used, and per minute ahead, because longer periods overlap more."""
+_NEAR_LOWER: Final = 0.001
+"""How strongly the slopes stay near those of the next lower quantile, so that quantiles seldom
+cross. Both were chosen on ``genai-1`` with a table of ``genai-2``, and the other way round."""
 _STEPS: Final = 12
 _NEAR: Final = 0.05
 """Distance below which the loss is quadratic."""
+_FIRST_SLOPE: Final = 1
+"""The first input whose coefficients are slopes; that before it is 1."""
 
 
 class Rows(NamedTuple):
@@ -46,48 +56,62 @@ class Rows(NamedTuple):
     inputs: dict[int, Array]
     changes: dict[int, Array]
     """From the level, in units."""
-    weight: float
+
+
+class Kind(NamedTuple):
+    """The traces that one table is fitted to."""
+
+    knots: tuple[float, ...]
+    traces: list[Rows]
 
 
 def main() -> None:
     """Fit, and write the file that the controller reads."""
     source = folder()
     path = Path(quantiles.__file__).with_name("quantiles.json")
-    path.write_text(encode(fit(rows(source))))
+    path.write_text(encode(fit(kinds(source))))
     print(f"{path.name}: {path.stat().st_size} bytes")
 
 
-def rows(source: Path) -> list[Rows]:
+def kinds(source: Path) -> list[Kind]:
     """Return the minutes that are used to fit, on as many cores as there are."""
-    jobs = [(many_days(source / LORA, scale, _SEED + scale), 1.0) for scale in SCALES]
-    jobs += [(each, _SHORT_WEIGHT) for each in load_traces(source) if each.name in SHORT]
+    days = [many_days(source / LORA, scale, _SEED + scale) for scale in SCALES]
+    short = [each for each in load_traces(source) if each.name in SHORT]
+    jobs = [(each, KNOTS[0]) for each in days] + [(each, KNOTS[1]) for each in short]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        return list(pool.map(_rows, *zip(*jobs, strict=True)))
+        found = list(pool.map(_rows, *zip(*jobs, strict=True)))
+    groups = (found[: len(days)], found[len(days) :])
+    return [Kind(knots, group) for knots, group in zip(KNOTS, groups, strict=True)]
 
 
-def fit(found: Sequence[Rows], without: Sequence[int] = ()) -> list[list[list[float]]]:
-    """Return the rows of the table, by minutes and quantile.
+def fit(found: Sequence[Kind], without: Sequence[int] = ()) -> list[QuantileTable]:
+    """Return a table for each kind.
 
     Args:
         without: indexes in a situation of inputs that are left out.
     """
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        count = len(MINUTES)
-        return list(pool.map(_fitted, [found] * count, MINUTES, [without] * count))
+        return list(pool.map(_fitted, found, [without] * len(found)))
 
 
-def encode(rows: Sequence[Sequence[Sequence[float]]]) -> str:
-    """Return the table as JSON, one row a line."""
-    text = ",\n".join(
-        "[\n" + ",\n".join(json.dumps([round(each, 3) for each in row]) for row in group) + "\n]"
-        for group in rows
-    )
-    head = {"knots": KNOTS, "quantiles": QUANTILES, "minutes": MINUTES}
+def encode(tables: Sequence[QuantileTable]) -> str:
+    """Return the tables as JSON, one row a line."""
+    head = {"quantiles": QUANTILES, "minutes": MINUTES}
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    return "{\n" + ",\n".join([*lines, f'"rows": [\n{text}\n]']) + "\n}\n"
+    text = ",\n".join(_encoded(each) for each in tables)
+    return "{\n" + ",\n".join([*lines, f'"tables": [\n{text}\n]']) + "\n}\n"
 
 
-def _rows(trace: Trace, weight: float) -> Rows:
+def _encoded(table: QuantileTable) -> str:
+    groups = (
+        "[\n" + ",\n".join(json.dumps([round(each, 3) for each in row]) for row in group) + "\n]"
+        for group in table.rows
+    )
+    text = ",\n".join(groups)
+    return f'{{\n"knots": {json.dumps(table.knots)},\n"rows": [\n{text}\n]\n}}'
+
+
+def _rows(trace: Trace, knots: Sequence[float]) -> Rows:
     part = _part(trace)
     trace = trace._replace(work=trace.work[: part.end])
     pods = loads(trace)
@@ -112,11 +136,10 @@ def _rows(trace: Trace, weight: float) -> Rows:
             changes[minutes].append((highest - level) / unit)
     return Rows(
         {
-            minutes: features(KNOTS, *(np.array(part) for part in zip(*each, strict=True)))
+            minutes: features(knots, *(np.array(part) for part in zip(*each, strict=True)))
             for minutes, each in inputs.items()
         },
         {minutes: np.array(each) for minutes, each in changes.items()},
-        weight,
     )
 
 
@@ -126,28 +149,58 @@ def _part(trace: Trace) -> Part:
     return part
 
 
-def _fitted(traces: Sequence[Rows], minutes: int, without: Sequence[int]) -> list[list[float]]:
-    inputs = np.concatenate([each.inputs[minutes] for each in traces])
-    for index in without:
-        # The ridge then keeps the coefficients at 0.
-        inputs[:, index * len(KNOTS) : (index + 1) * len(KNOTS)] = 0
-    changes = np.concatenate([each.changes[minutes] for each in traces])
-    weights = np.concatenate([np.full(len(each.changes[minutes]), each.weight) for each in traces])
-    row = _solved(inputs, changes, weights)
-    found = []
-    for quantile in QUANTILES:
+def _fitted(kind: Kind, without: Sequence[int]) -> QuantileTable:
+    shorter: list[Array] = []
+    groups = []
+    for minutes in MINUTES:
+        inputs = np.concatenate([each.inputs[minutes] for each in kind.traces])
+        for index in without:
+            # The ridge then keeps the coefficients at 0.
+            inputs[:, index * len(kind.knots) : (index + 1) * len(kind.knots)] = 0
+        changes = np.concatenate([each.changes[minutes] for each in kind.traces])
+        shorter = _quantile_rows(inputs, changes, minutes, shorter, len(kind.knots))
+        groups.append(tuple(tuple(float(each) for each in row) for row in shorter))
+    return QuantileTable(kind.knots, tuple(groups))
+
+
+def _quantile_rows(
+    inputs: Array, changes: Array, minutes: int, shorter: Sequence[Array], knots: int
+) -> list[Array]:
+    """Return the coefficients of each quantile.
+
+    Args:
+        shorter: those of the next shorter lead time; empty for the shortest.
+    """
+    count = inputs.shape[1]
+    overlap = len(changes) * minutes
+    slopes = np.ones(count)
+    slopes[: _FIRST_SLOPE * knots] = 0
+    rows: list[Array] = []
+    for index, quantile in enumerate(QUANTILES):
+        ridge = np.full(count, overlap * _NEAR_SHORTER)
+        near = ridge * (shorter[index] if shorter else 0)
+        if rows:
+            ridge = ridge + overlap * _NEAR_LOWER * slopes
+            near = near + overlap * _NEAR_LOWER * slopes * rows[-1]
+        row = _solved(inputs, changes, np.ones(len(changes)), ridge, near)
         for _ in range(_STEPS):
             left = changes - inputs @ row
             slope = np.where(left > 0, quantile, 1 - quantile)
-            row = _solved(inputs, changes, weights * slope / np.maximum(np.abs(left), _NEAR))
-        found.append([float(each) for each in row])
-    return found
+            weights = slope / np.maximum(np.abs(left), _NEAR)
+            row = _solved(inputs, changes, weights, ridge, near)
+        rows.append(row)
+    return rows
 
 
-def _solved(inputs: Array, changes: Array, weights: Array) -> Array:
+def _solved(inputs: Array, changes: Array, weights: Array, ridge: Array, near: Array) -> Array:
+    """Return the coefficients of least squares, each near a given one.
+
+    Args:
+        ridge: how strongly.
+        near: the given ones times ``ridge``.
+    """
     weighted = inputs * weights[:, None]
-    ridge = _RIDGE * np.eye(inputs.shape[1])
-    solved = np.linalg.solve(weighted.T @ inputs + ridge, weighted.T @ changes)
+    solved = np.linalg.solve(weighted.T @ inputs + np.diag(ridge), weighted.T @ changes + near)
     return np.asarray(solved, dtype=np.float64)
 
 

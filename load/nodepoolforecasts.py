@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.learn.quantiles import MOST, QuantileTable
-from adapter.nodepool.learn.record import FULL
+from adapter.nodepool.learn.quantiles import MOST, FittedTables, QuantileTable
+from adapter.nodepool.learn.record import FULL, MIXTURES, WEIGHED_AT, weights_of
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandPoint
 from adapter.replay.nodeworld import NodePhysics
@@ -24,11 +24,13 @@ from load.nodepooltraces import STEP, TARGET, Part, Trace
 LEAD: Final = NodePhysics().boot
 AHEAD: Final = int(LEAD // STEP) + 1
 """Minutes that a forecast is about."""
+FIRST: Final = LEVEL - 1
+"""Index of the first minute whose forecast the controller checks."""
 Array = NDArray[np.float64]
 
 
 class Minutes(NamedTuple):
-    """What each minute of a trace from the tenth on shows, as arrays of one row a minute."""
+    """What each minute of a trace from :data:`FIRST` on shows, as arrays of one row a minute."""
 
     trace: Trace
     pods: Array
@@ -44,7 +46,7 @@ class Minutes(NamedTuple):
 
     def within(self, part: Part) -> slice:
         """Return the rows of a part."""
-        return slice(max(0, part.first - LEVEL), max(0, part.end - LEVEL))
+        return slice(max(0, part.first - FIRST), max(0, part.end - FIRST))
 
 
 def loads(trace: Trace) -> list[float]:
@@ -61,7 +63,7 @@ def minutes(trace: Trace) -> Minutes:
     situations: list[Situation] = []
     for index, point in enumerate(points):
         history = learn(history, point)
-        if index >= LEVEL:
+        if index >= FIRST:
             usual = earlier_days(history.days, LEAD, point.time).usual
             situations.append(series.situation(index).after(usual))
     level = np.array([each.level for each in situations])
@@ -69,7 +71,7 @@ def minutes(trace: Trace) -> Minutes:
     highest = np.array(
         [
             max(pods[index + 1 : index + 1 + AHEAD]) if index + AHEAD < len(pods) else math.nan
-            for index in range(LEVEL, len(pods))
+            for index in range(FIRST, len(pods))
         ]
     )
     return Minutes(
@@ -94,21 +96,60 @@ def _largest(rises: Array) -> Array:
 
 
 def quantiles(
-    table: QuantileTable, own: Minutes, asked: Sequence[float], *, bounded: bool = True
+    fitted: FittedTables, own: Minutes, asked: Sequence[float], *, bounded: bool = True
 ) -> Array:
     """Return pods that are not exceeded: one row for each quantile, not rounded."""
-    changes = np.sort(features(table.knots, own.inputs, own.level) @ _rows(table).T)
-    places = -np.log1p(-np.array(table.quantiles))
-    found = []
-    for quantile in asked:
-        place = -math.log1p(-min(quantile, MOST))
-        pairs = list(pairwise(range(len(places))))
-        low, high = next((pair for pair in pairs if place < places[pair[1]]), pairs[-1])
-        share = max(0.0, float((place - places[low]) / (places[high] - places[low])))
-        change = changes[:, low] + share * (changes[:, high] - changes[:, low])
-        most = np.maximum(0.0, own.level + own.unit * change)
-        found.append(np.minimum(most, own.most) if bounded else most)
-    return np.array(found)
+    pods = np.maximum(0.0, _pods(own, np.sort(_changes(fitted, own))))
+    pods = (_weights(fitted, own)[:, :, None] * pods).sum(axis=0)
+    found = np.array([_between(fitted, pods, each) for each in asked])
+    return np.minimum(found, own.most) if bounded else found
+
+
+def _pods(own: Minutes, changes: Array) -> Array:
+    """Return pods from changes: by table, minute and quantile."""
+    return np.asarray(own.level[:, None] + own.unit[:, None] * changes)
+
+
+def _changes(fitted: FittedTables, own: Minutes) -> Array:
+    """Return the change from the level in units, not in order: by table, minute and quantile."""
+    return np.array(
+        [
+            features(each.knots, own.inputs, own.level) @ _rows(fitted, each).T
+            for each in fitted.tables
+        ]
+    )
+
+
+def _between(fitted: FittedTables, pods: Array, asked: float) -> Array:
+    """Return a quantile from those of the tables, the last axis."""
+    places = -np.log1p(-np.array(fitted.quantiles))
+    place = -math.log1p(-min(asked, MOST))
+    pairs = list(pairwise(range(len(places))))
+    low, high = next((pair for pair in pairs if place < places[pair[1]]), pairs[-1])
+    share = max(0.0, float((place - places[low]) / (places[high] - places[low])))
+    return np.asarray(pods[..., low] + share * (pods[..., high] - pods[..., low]))
+
+
+def _weights(fitted: FittedTables, own: Minutes) -> Array:
+    """Return what weighs each table in each minute: one row for each table.
+
+    A minute knows the checks of the last hours, one for each boot time. They are of forecasts
+    without earlier days, as those of the controller are.
+    """
+    count = len(own.level)
+    if len(fitted.tables) == 1:
+        return np.ones((1, count))
+    alone = own._replace(inputs=own.inputs.copy())
+    alone.inputs[:, -1] = 0
+    pods = _pods(own, _changes(fitted, alone))
+    first, second = np.maximum(0.0, _between(fitted, pods, WEIGHED_AT))
+    more = np.array([own.highest - first - each * (second - first) for each in MIXTURES])
+    losses = np.maximum(WEIGHED_AT * more, (WEIGHED_AT - 1) * more) / own.unit
+    weights = []
+    for minute in range(count):
+        checks = range(minute - AHEAD, max(0, minute + FIRST + 1 - RECENT) - 1, -AHEAD)
+        weights.append(weights_of(losses[:, list(checks)].sum(axis=1)))
+    return np.array(weights).T
 
 
 def features(knots: Sequence[float], inputs: Array, level: Array) -> Array:
@@ -119,10 +160,10 @@ def features(knots: Sequence[float], inputs: Array, level: Array) -> Array:
     return np.asarray(product.reshape(len(level), -1), dtype=np.float64)
 
 
-def _rows(table: QuantileTable) -> Array:
+def _rows(fitted: FittedTables, table: QuantileTable) -> Array:
     """Return the rows for the boot time. It lies on one of the table's lead times or between."""
     ahead = LEAD / MINUTE + 1
-    for index, (low, high) in enumerate(pairwise(table.minutes)):
+    for index, (low, high) in enumerate(pairwise(fitted.minutes)):
         if low <= ahead <= high:
             share = math.log(ahead / low) / math.log(high / low)
             first, second = np.array(table.rows[index]), np.array(table.rows[index + 1])

@@ -3,14 +3,15 @@
 The forecast is one quantile of one distribution of the highest demand within the lead time. The
 distribution mixes two sources:
 
-- the fitted table (:mod:`adapter.nodepool.learn.quantiles`), for the situation of the last hour
-  and for what earlier days did at this time. It ends at the largest rise that the workload has
-  shown in the last hours, so a workload that does not change gets no headroom;
+- the fitted tables (:mod:`adapter.nodepool.learn.quantiles`), for the situation of the last hour
+  and for what earlier days did at this time. The better a table would have forecast the workload's
+  last hours, the more it counts. Their weighted mean ends at the largest rise that the workload has
+  shown in these hours, so a workload that does not change gets no headroom;
 - the rises of earlier days at this time, so that a burst that returns each day is expected whole.
 
 A share that grows with the quantile replaces the forecast until enough forecasts have been checked,
 and later while it would have cost less in the workload's own last hours. The text gives the reason.
-The table describes services. Queues of Jobs are filled by their submitters, so only their own past
+The tables describe services. Queues of Jobs are filled by their submitters, so only their own past
 counts.
 """
 
@@ -20,7 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from adapter.nodepool.learn.quantiles import MOST, Distribution, distribution
+from adapter.nodepool.learn.quantiles import MOST, Distribution
 from adapter.nodepool.learn.record import Record, pods_of, record, with_share
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
 from adapter.nodepool.model.history import MINUTE, DemandHistory
@@ -109,7 +110,8 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     elif _takes_share(own, asked):
         below = _share_of(own, asked.share)
     else:
-        below = _capped(distribution(own.situation.after(days.usual), lead), own)
+        situation = own.situation.after(days.usual)
+        below = _capped(Distribution(situation, lead, own.weights), own)
     peaks = [level + rise for rise in rises]
     found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
     most = _mixed(below, peaks, keep_quantile(asked.quantile))

@@ -1,8 +1,10 @@
-"""The fitted table: quantiles of the highest demand within a lead time. Pure.
+"""The fitted tables: quantiles of the highest demand within a lead time. Pure.
 
-``quantiles.json`` has, for some lead times, one row of coefficients for each quantile. A row is
-linear in the inputs of a situation; each coefficient is piecewise linear in the logarithm of the
-level. ``python -m load.nodepoolfit`` writes the file from recorded load.
+``quantiles.json`` has one table for each kind of service. A table has, for some lead times, one row
+of coefficients for each quantile. A row is linear in the inputs of a situation; each coefficient
+is piecewise linear in the logarithm of the level. Which table describes a workload is learned from
+its own past (:mod:`adapter.nodepool.learn.record`). ``python -m load.nodepoolfit`` writes the file
+from recorded load.
 """
 
 from __future__ import annotations
@@ -21,93 +23,112 @@ from adapter.nodepool.learn.situation import Situation
 from adapter.nodepool.model.history import MINUTE
 
 _FILE: Final = "quantiles.json"
-_CROSSING: Final = 1
-"""Quantiles by which rows that are fitted one by one may be out of order."""
 MOST: Final = 0.999
-"""Largest quantile. Beyond the table, a tail is exponential."""
+"""Largest quantile. Beyond the tables, a tail is exponential."""
 
 
 class QuantileTable(msgspec.Struct, frozen=True):
-    """What was fitted."""
+    """What was fitted to one kind of service."""
 
     knots: tuple[float, ...]
     """Levels in pods, rising, between which coefficients are interpolated."""
-    quantiles: tuple[float, ...]
-    """Rising."""
-    minutes: tuple[float, ...]
-    """Lead times plus the minute until the next decision, rising."""
     rows: tuple[tuple[tuple[float, ...], ...], ...]
     """By minutes, then by quantile: for each input a coefficient at each knot."""
 
 
+class FittedTables(msgspec.Struct, frozen=True):
+    """What was fitted."""
+
+    quantiles: tuple[float, ...]
+    """Rising."""
+    minutes: tuple[float, ...]
+    """Lead times plus the minute until the next decision, rising."""
+    tables: tuple[QuantileTable, ...]
+    """Of a service whose load follows the day, and of small services that rise at any hour."""
+
+
 @cache
-def table() -> QuantileTable:
-    """Return the table of this version."""
+def fitted() -> FittedTables:
+    """Return the tables of this version."""
     text = files("adapter.nodepool.learn").joinpath(_FILE).read_bytes()
-    return msgspec.json.decode(text, type=QuantileTable)
+    return msgspec.json.decode(text, type=FittedTables)
 
 
 class Distribution:
-    """The distribution of the highest demand within a lead time, in pods."""
+    """The distribution of the highest demand within a lead time, in pods.
 
-    def __init__(self, level: float, unit: float, changes: Sequence[float]) -> None:
-        """Take the change from the level at each quantile of the table, in any order."""
+    Each of its quantiles is the weighted mean of those that the tables give.
+    """
+
+    def __init__(self, situation: Situation, lead: float, weights: Sequence[float]) -> None:
+        """Take what weighs each table, in their order.
+
+        Args:
+            lead: seconds from the order of a node until it is usable.
+            weights: their sum is 1.
+        """
+        level, unit, _ = situation
         # Quantiles are fitted one by one, so they may cross.
-        self._changes = sorted(changes)
-        self._level = level
-        self._unit = unit
+        tables = [
+            [max(0.0, level + unit * each) for each in sorted(_changes(situation, lead, table))]
+            for table in range(len(fitted().tables))
+        ]
+        self._pods: list[float] = [
+            sum(map(mul, weights, quantile)) for quantile in zip(*tables, strict=True)
+        ]
 
     def quantile(self, probability: float) -> float:
         """Return the number of pods that demand does not exceed with this probability."""
         after, share = _place(probability)
-        before = self._changes[after - 1]
-        change = before + share * (self._changes[after] - before)
-        return max(0.0, self._level + self._unit * change)
+        low, high = self._pods[after - 1 : after + 1]
+        return low + share * (high - low)
 
 
-def distribution(situation: Situation, lead: float) -> Distribution:
-    """Return the distribution for a situation.
+def quantile_of_each(situation: Situation, lead: float, probability: float) -> tuple[float, ...]:
+    """Return a quantile by each table alone, much faster than from a :class:`Distribution`.
+
+    Quantiles that cross are not put in order. They cross where a workload is far from those that
+    a table was fitted to, which then counts little.
 
     Args:
         lead: seconds from the order of a node until it is usable.
+
+    Returns:
+        Pods, in the order of the tables.
     """
-    return Distribution(situation.level, situation.unit, _changes(situation, lead, slice(None)))
+    level, unit, inputs = situation
+    found = []
+    for table in range(len(fitted().tables)):
+        after, share = _place_of_level(level, table)
+        row = _quantile_row(lead, probability, table)
+        low = sum(map(mul, row[after - 1], inputs))
+        high = sum(map(mul, row[after], inputs))
+        found.append(max(0.0, level + unit * (low + share * (high - low))))
+    return tuple(found)
 
 
-def one_quantile(situation: Situation, lead: float, probability: float) -> float:
-    """Return a quantile of :func:`distribution`, faster.
-
-    Only the rows of the next quantiles are read: those farther away seldom cross them.
-    """
-    after, share = _place(probability)
-    first = max(0, after - 1 - _CROSSING)
-    low, high = sorted(_changes(situation, lead, slice(first, after + 1 + _CROSSING)))[
-        after - 1 - first : after + 1 - first
-    ]
-    return max(0.0, situation.level + situation.unit * (low + share * (high - low)))
-
-
-def _changes(situation: Situation, lead: float, rows: slice) -> list[float]:
-    after, share = _weights(situation.level)
-    low = [each * (1 - share) for each in situation.inputs]
-    high = [each * share for each in situation.inputs]
-    inputs = (*low, *high)
-    return [sum(map(mul, row, inputs)) for row in _rows(lead)[after - 1][rows]]
+def _changes(situation: Situation, lead: float, table: int) -> list[float]:
+    """Return the change from the level, in units, at the quantiles of one table."""
+    after, share = _place_of_level(situation.level, table)
+    rows = _rows(lead, table)
+    pairs = zip(rows[after - 1], rows[after], strict=True)
+    dots = ([sum(map(mul, row, situation.inputs)) for row in pair] for pair in pairs)
+    return [low + share * (high - low) for low, high in dots]
 
 
 @lru_cache(maxsize=256)
 def _place(probability: float) -> tuple[int, float]:
-    """Return the quantile after a probability, and its share. More than 1 is beyond the table."""
-    places = [-math.log1p(-each) for each in table().quantiles]
+    """Return the quantile after a probability, and its share. More than 1 is beyond the tables."""
+    places = [-math.log1p(-each) for each in fitted().quantiles]
     place = -math.log1p(-min(probability, MOST))
     after = min(max(1, bisect_left(places, place)), len(places) - 1)
     low, high = places[after - 1], places[after]
     return after, max(0.0, (place - low) / (high - low))
 
 
-def _weights(level: float) -> tuple[int, float]:
-    """Return the knot after a level, and its share."""
-    knots = _knots()
+def _place_of_level(level: float, table: int) -> tuple[int, float]:
+    """Return the knot of a table after a level, and its share."""
+    knots = _knots(table)
     place = math.log1p(level)
     after = min(max(1, bisect_left(knots, place)), len(knots) - 1)
     low, high = knots[after - 1], knots[after]
@@ -115,24 +136,34 @@ def _weights(level: float) -> tuple[int, float]:
 
 
 @cache
-def _knots() -> tuple[float, ...]:
-    return tuple(math.log1p(each) for each in table().knots)
+def _knots(table: int) -> tuple[float, ...]:
+    return tuple(math.log1p(each) for each in fitted().tables[table].knots)
 
 
-@lru_cache(maxsize=256)
-def _rows(lead: float) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    """Return the rows for a lead time, for each pair of knots: low, high."""
-    fitted = table()
-    minutes = min(max(lead / MINUTE + 1, fitted.minutes[0]), fitted.minutes[-1])
-    after = min(max(1, bisect_left(fitted.minutes, minutes)), len(fitted.minutes) - 1)
-    low, high = fitted.minutes[after - 1], fitted.minutes[after]
+_Row = tuple[float, ...]
+"""One coefficient for each input."""
+
+
+@lru_cache(maxsize=512)
+def _rows(lead: float, table: int) -> tuple[tuple[_Row, ...], ...]:
+    """Return the rows of a table for a lead time: by knot, then by quantile."""
+    ahead, own = fitted().minutes, fitted().tables[table]
+    minutes = min(max(lead / MINUTE + 1, ahead[0]), ahead[-1])
+    after = min(max(1, bisect_left(ahead, minutes)), len(ahead) - 1)
+    low, high = ahead[after - 1], ahead[after]
     share = math.log(minutes / low) / math.log(high / low)
-    rows = [
-        [first + share * (second - first) for first, second in zip(*pair, strict=True)]
-        for pair in zip(fitted.rows[after - 1], fitted.rows[after], strict=True)
-    ]
-    count = len(fitted.knots)
-    return tuple(
-        tuple((*row[knot - 1 :: count], *row[knot::count]) for row in rows)
-        for knot in range(1, count)
-    )
+    shorter, longer = own.rows[after - 1 : after + 1]
+    rows = [_between(*pair, share) for pair in zip(shorter, longer, strict=True)]
+    count = len(own.knots)
+    return tuple(tuple(row[knot::count] for row in rows) for knot in range(count))
+
+
+@lru_cache(maxsize=512)
+def _quantile_row(lead: float, probability: float, table: int) -> tuple[_Row, ...]:
+    """Return the row of one quantile of a table for a lead time, by knot."""
+    after, share = _place(probability)
+    return tuple(_between(rows[after - 1], rows[after], share) for rows in _rows(lead, table))
+
+
+def _between(low: Sequence[float], high: Sequence[float], share: float) -> tuple[float, ...]:
+    return tuple(first + share * (second - first) for first, second in zip(low, high, strict=True))

@@ -7,9 +7,10 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import add, mul
 from typing import Final, NamedTuple
 
-from adapter.nodepool.learn.quantiles import one_quantile
+from adapter.nodepool.learn.quantiles import quantile_of_each
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, unit_of
 from adapter.nodepool.model.history import MINUTE, RECENT, DemandPoint
 
@@ -23,6 +24,14 @@ FEWEST_CHECKS: Final = 5
 """Checks before which a share replaces the forecast, if the history is long enough for as many.
 Chosen on the traces of the fit."""
 _MOST_CHECKS: Final = 60
+WEIGHED_AT: Final = 0.8
+"""Quantile at which past losses are compared. It does not depend on the quantile that is asked, so
+that a higher one never gives a lower forecast."""
+MIXTURES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Weights of the second table that are compared: a service may lie between the two kinds."""
+_WEIGHING: Final = 4.0
+"""How fast a mixture loses weight, per unit of loss. Chosen on the traces of the fit, with tables
+that were not fitted to them."""
 
 
 class Record(NamedTuple):
@@ -40,6 +49,9 @@ class Record(NamedTuple):
     """How far demand rose above its level within a lead time, smallest first."""
     largest: float | None
     """The largest rise in units of its level; None if too few are known."""
+    weights: tuple[float, float]
+    """Of the fitted tables: the less a mixture has lost in the checks, the more it counts. The
+    checks leave out earlier days, which keeps a round cheap."""
     fewest: int
     """Checks that are needed for a forecast."""
     checks: int
@@ -100,11 +112,11 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         due = len(checks) < _MOST_CHECKS and checked - times[index] >= ahead
         if due and series.known(index, FULL) >= LEVEL:
             checked = times[index]
-            most = one_quantile(series.situation(index), lead, quantile)
-            checks.append(_Check(most, pods_of(pods[index]), levels[index], highest))
+            checks.append(_check(series.situation(index), lead, quantile, pods[index], highest))
     largest = math.sqrt(largest)
     known = len(rises) >= FULL or (len(pods) >= LEVEL and min(pods) == max(pods))
-    cost, share_cost = _costs(checks, quantile, share, largest if known else math.inf)
+    forecasts, weights = _weighed(checks)
+    cost, share_cost = _costs(forecasts, quantile, share, largest if known else math.inf)
     return Record(
         newest=times[-1],
         pods=pods_of(pods[-1]),
@@ -112,9 +124,10 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         situation=series.situation(len(times) - 1),
         rises=tuple(sorted(rises)),
         largest=largest if known else None,
+        weights=weights,
         fewest=min(FEWEST_CHECKS, max(1, int((RECENT - LEVEL) * MINUTE // ahead))),
         checks=len(checks),
-        held=sum(each.highest <= pods_of(each.most) for each in checks),
+        held=sum(each.highest <= pods_of(most) for each, most in forecasts),
         cost=cost,
         share_cost=share_cost,
     )
@@ -128,8 +141,10 @@ def with_share(pods: int, share: float) -> int:
 class _Check(NamedTuple):
     """An earlier forecast, and what followed."""
 
-    most: float
-    """Forecast load."""
+    most: tuple[float, ...]
+    """Forecast load of each table."""
+    losses: tuple[float, ...]
+    """What each of the :data:`MIXTURES` lost, in units."""
     need: int
     """Pods at the time."""
     level: float
@@ -137,8 +152,49 @@ class _Check(NamedTuple):
     """Load that followed."""
 
 
+def _check(
+    situation: Situation, lead: float, quantile: float, pods: float, highest: float
+) -> _Check:
+    most = quantile_of_each(situation, lead, quantile)
+    first, second = most
+    if quantile != WEIGHED_AT:
+        first, second = quantile_of_each(situation, lead, WEIGHED_AT)
+    losses = tuple(
+        _loss(highest - first - each * (second - first), WEIGHED_AT) / situation.unit
+        for each in MIXTURES
+    )
+    return _Check(most, losses, pods_of(pods), situation.level, highest)
+
+
+def _weighed(checks: Sequence[_Check]) -> tuple[list[tuple[_Check, float]], tuple[float, float]]:
+    """Return what each check forecast with the weights that the checks before it give.
+
+    Args:
+        checks: newest first.
+
+    Returns:
+        The checks with their forecasts, and the weights of now.
+    """
+    losses = [0.0] * len(MIXTURES)
+    weights = weights_of(losses)
+    found = []
+    for check in reversed(checks):
+        found.append((check, sum(map(mul, weights, check.most))))
+        losses = list(map(add, losses, check.losses))
+        weights = weights_of(losses)
+    return found, weights
+
+
+def weights_of(losses: Sequence[float]) -> tuple[float, float]:
+    """Return what weighs each table after such losses of the :data:`MIXTURES`; the sum is 1."""
+    least = min(losses)
+    odds = [math.exp(_WEIGHING * (least - each)) for each in losses]
+    second = sum(map(mul, odds, MIXTURES)) / sum(odds)
+    return 1 - second, second
+
+
 def _costs(
-    checks: Sequence[_Check], quantile: float, share: float, largest: float
+    forecasts: Sequence[tuple[_Check, float]], quantile: float, share: float, largest: float
 ) -> tuple[float, float]:
     """Return what the forecasts would have cost, and what a share would have.
 
@@ -146,14 +202,18 @@ def _costs(
         largest: rise in units that bounds both; infinity without a bound.
     """
     cost = share_cost = 0.0
-    for most, need, level, highest in checks:
-        used = pods_of(highest)
-        bound = level + unit_of(level) * largest
-        more = used - max(need, pods_of(min(most, bound)))
-        cost += max(quantile * more, (quantile - 1) * more)
-        more = used - max(need, pods_of(min(with_share(need, share), bound)))
-        share_cost += max(quantile * more, (quantile - 1) * more)
+    for check, most in forecasts:
+        used = pods_of(check.highest)
+        bound = check.level + unit_of(check.level) * largest
+        cost += _loss(used - max(check.need, pods_of(min(most, bound))), quantile)
+        shared = min(with_share(check.need, share), bound)
+        share_cost += _loss(used - max(check.need, pods_of(shared)), quantile)
     return cost, share_cost
+
+
+def _loss(more: float, quantile: float) -> float:
+    """Return the pinball loss of a quantile that was exceeded by so much."""
+    return max(quantile * more, (quantile - 1) * more)
 
 
 def _peaks(times: Sequence[float], pods: Sequence[float], ahead: float) -> list[float | None]:
@@ -175,7 +235,7 @@ def _peaks(times: Sequence[float], pods: Sequence[float], ahead: float) -> list[
 def pods_of(most: float, present: int = 0, tolerance: float = 0.0) -> int:
     """Return the whole pods that an HPA will have for a load.
 
-    The table is not exact to a hundredth of a pod, and such a fraction would order a GPU in each
+    The tables are not exact to a hundredth of a pod, and such a fraction would order a GPU in each
     quiet hour.
 
     Args:

@@ -74,10 +74,10 @@ def test_less_than_three_minutes_give_a_share_and_say_so(minutes: int) -> None:
 def test_a_share_applies_until_five_forecasts_have_been_checked() -> None:
     """The first is of minute 10. Each lead time takes 6 minutes."""
     load = noisy(50, 60)
-    found = [said(past(load[:minutes]), 1) for minutes in range(36, 44)]
+    found = [said(past(load[:minutes]), 1, share=2) for minutes in range(36, 44)]
     texts = [each.text for each in found]
     assert all(
-        "a share of 20%, until 5 past forecasts have been checked;" in text for text in texts[:4]
+        "a share of 200%, until 5 past forecasts have been checked;" in text for text in texts[:4]
     )
     assert not any("have been checked" in text for text in texts[4:])
     assert {each.code for each in found[:4]} == {"share"}
@@ -88,8 +88,9 @@ def test_a_share_applies_until_five_forecasts_have_been_checked() -> None:
 
 @pytest.mark.parametrize("lead", [4140, 4200, 7200])
 def test_a_long_boot_time_needs_no_more_checks_than_its_history_holds(lead: float) -> None:
-    history = past(noisy(50, 360))
-    assert said(history, 1, lead=lead, share=5).code == "forecast"
+    found = said(past(noisy(50, 360)), 1, lead=lead)
+    assert "checks)" in found.text
+    assert "have been checked" not in found.text
 
 
 def test_a_queue_gets_no_share_before_its_forecasts_are_checked() -> None:

@@ -1,4 +1,4 @@
-"""The fitted table of the forecast."""
+"""The fitted tables of the forecast."""
 
 from __future__ import annotations
 
@@ -10,24 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.quantiles import distribution, one_quantile, table
+from adapter.nodepool.learn.quantiles import Distribution, fitted, quantile_of_each
 from adapter.nodepool.learn.record import pods_of, record
 from adapter.nodepool.learn.situation import Series, Situation, earlier_days
 from adapter.nodepool.model.history import DAY, RECENT, SLOTS, DemandDay, DemandPoint
 from tests.examples import bounded
 
 LEVELS = (0.0, 0.5, 2.0, 7.0, 30.0, 1000.0)
+EVEN = (0.5, 0.5)
+"""Weights before anything is known."""
 
 
-def test_the_table_has_a_row_for_each_lead_time_and_quantile() -> None:
-    fitted = table()
+TABLES = range(len(fitted().tables))
+
+
+@pytest.mark.parametrize("index", TABLES)
+def test_a_table_has_a_row_for_each_lead_time_and_quantile(index: int) -> None:
+    every, own = fitted(), fitted().tables[index]
     inputs = len(Series([DemandPoint(0.0, 1)]).situation(0).inputs)
-    assert len(fitted.rows) == len(fitted.minutes)
-    for group in fitted.rows:
-        assert len(group) == len(fitted.quantiles)
-        assert {len(row) for row in group} == {inputs * len(fitted.knots)}
+    assert len(own.rows) == len(every.minutes)
+    for group in own.rows:
+        assert len(group) == len(every.quantiles)
+        assert {len(row) for row in group} == {inputs * len(own.knots)}
         assert all(math.isfinite(each) for row in group for each in row)
-    for rising in (fitted.knots, fitted.quantiles, fitted.minutes):
+    for rising in (own.knots, every.quantiles, every.minutes):
         assert all(low < high for low, high in pairwise(rising))
 
 
@@ -35,36 +41,51 @@ def flat(level: float) -> Situation:
     return Situation(level, math.sqrt(level + 1), (1.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0))
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_longer_lead_time_never_lowers_a_high_quantile(level: float) -> None:
-    pods = [distribution(flat(level), 60.0 * lead).quantile(0.9) for lead in (1, 3, 5, 10, 20, 40)]
-    assert pods == sorted(pods)
+def only(index: int) -> list[float]:
+    return [float(index == each) for each in TABLES]
 
 
+@pytest.mark.parametrize("index", TABLES)
 @pytest.mark.parametrize("level", LEVELS)
-def test_lead_times_between_two_rows_lie_between_them(level: float) -> None:
+def test_a_longer_lead_time_never_lowers_a_high_quantile(level: float, index: int) -> None:
+    leads = [60.0 * lead for lead in (1, 3, 5, 10, 20, 40)]
+    pods = [Distribution(flat(level), lead, only(index)).quantile(0.9) for lead in leads]
+    # Rows are fitted one by one: at a small load, they cross by less than a hundredth of a pod.
+    assert all(later > earlier - 0.01 for earlier, later in pairwise(pods))
+    assert pods[0] < pods[-1]
+
+
+@pytest.mark.parametrize("index", TABLES)
+@pytest.mark.parametrize("level", LEVELS)
+def test_lead_times_between_two_rows_lie_between_them(level: float, index: int) -> None:
     short, between, long = (
-        distribution(flat(level), lead).quantile(0.8) for lead in (300, 420, 600)
+        Distribution(flat(level), lead, only(index)).quantile(0.8) for lead in (300, 420, 600)
     )
-    # Rows are fitted one by one: without a level, they cross by less than a hundredth of a pod.
-    assert (short <= long) is (level > 0)
-    assert abs(short - long) < 0.01 or level
+    # At a small load, quantiles cross by less than a hundredth of a pod and are put in order.
     low, high = sorted((short, long))
-    assert low <= between <= high
+    assert low - 0.01 <= between <= high + 0.01
 
 
 def test_a_lead_time_beyond_the_table_counts_as_its_longest() -> None:
-    longest = 60.0 * (table().minutes[-1] - 1)
-    assert [distribution(flat(8), lead).quantile(0.9) for lead in (longest, 1e6)] == [
-        distribution(flat(8), longest).quantile(0.9)
+    longest = 60.0 * (fitted().minutes[-1] - 1)
+    assert [Distribution(flat(8), lead, EVEN).quantile(0.9) for lead in (longest, 1e6)] == [
+        Distribution(flat(8), longest, EVEN).quantile(0.9)
     ] * 2
 
 
 @pytest.mark.parametrize("probability", [0.001, 0.05, 0.3, 0.8, 0.97, 0.99, 1.0])
 @pytest.mark.parametrize("level", LEVELS)
-def test_one_quantile_is_that_of_the_distribution(level: float, probability: float) -> None:
-    whole = distribution(flat(level), 300.0).quantile(probability)
-    assert one_quantile(flat(level), 300.0, probability) == pytest.approx(whole)
+def test_a_quantile_of_a_distribution_is_the_weighted_mean_of_the_tables(
+    level: float, probability: float
+) -> None:
+    each = quantile_of_each(flat(level), 300.0, probability)
+    alone = [
+        Distribution(flat(level), 300.0, only(index)).quantile(probability) for index in TABLES
+    ]
+    # Quantiles that cross are put in order in the distribution only. Here that is below 0.03 pods.
+    assert each == pytest.approx(alone, abs=0.03)
+    mixed = Distribution(flat(level), 300.0, (0.25, 0.75)).quantile(probability)
+    assert mixed == pytest.approx(0.25 * alone[0] + 0.75 * alone[1])
 
 
 @bounded(200)
@@ -78,7 +99,7 @@ def test_quantiles_are_finite_and_rise(
     level: float, inputs: list[float], lead: float, usual: float | None
 ) -> None:
     situation = Situation(level, math.sqrt(level + 1), (1.0, *inputs, 0.0))
-    found = distribution(situation.after(usual), lead)
+    found = Distribution(situation.after(usual), lead, EVEN)
     pods = [found.quantile(step / 100) for step in range(1, 101)]
     assert all(math.isfinite(each) and each >= 0 for each in pods)
     # Except for rounding: near 0, pods are the difference of two numbers that are almost equal.
@@ -87,11 +108,12 @@ def test_quantiles_are_finite_and_rise(
 
 def test_more_demand_on_earlier_days_raises_a_high_quantile() -> None:
     pods = [
-        distribution(flat(4).after(usual), 300.0).quantile(0.95) for usual in (None, 8.0, 16.0, 1e6)
+        Distribution(flat(4).after(usual), 300.0, only(0)).quantile(0.95)
+        for usual in (None, 8.0, 16.0, 1e6)
     ]
     assert pods == sorted(set(pods))
     # A day of another size counts as one of eight units more.
-    assert distribution(flat(4).after(1e9), 300.0).quantile(0.95) == pods[-1]
+    assert Distribution(flat(4).after(1e9), 300.0, only(0)).quantile(0.95) == pods[-1]
 
 
 def test_later_days_count_more_for_the_usual_demand() -> None:
