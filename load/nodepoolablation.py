@@ -211,9 +211,9 @@ def forecast(run: Run) -> Table:
         (
             (
                 "Pending pod-seconds in percent of reactive's, at 105, 110, 120 and 130 % of its "
-                "GPU-hours. Each row leaves out one part. Without an input, the table is fitted "
-                "without it. Headroom has no hold, and there is no share, so the first row differs "
-                "from the table of nodepool."
+                "GPU-hours, with - as in the table of nodepool. Each row leaves out one part. "
+                "Without an input, the tables are fitted without it. Headroom has no hold, and "
+                "there is no share, so the first row differs from the table of nodepool."
             ),
             (
                 "The last rows count whether the load within a boot time and a minute was at "
