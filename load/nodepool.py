@@ -146,7 +146,8 @@ def _notes() -> list[str]:
         (
             "Columns of a family have pending pod-seconds in percent of reactive's, at 105, 110, "
             "120 and 130 % of its GPU-hours: the line between two settings, and - where no setting "
-            "is so dear, or none so dear is better than a cheaper one. The other columns have pending pod-seconds / GPU-hours. GPU-hours count "
+            "is so dear, or none so dear is better than a cheaper one. "
+            "The other columns have pending pod-seconds / GPU-hours. GPU-hours count "
             f"from the order of a node to its removal. A node boots in {physics.boot:.0f} s. The "
             f"autoscaler considers a pending GPU pod after {physics.gpu_wait:.0f} s, or at once if "
             "headroom does not fit either. It removes a node that has been unneeded for "

@@ -1,7 +1,7 @@
 """What the forecast knows: calibration, the worth of each input, and its first hours.
 
 Every variant forecasts the demand as it is without waiting, and the headroom is what the forecast
-exceeds the pods by. A variant without an input has a table of its own, fitted without it.
+exceeds the pods by. A variant without an input has tables of its own, fitted without it.
 """
 
 from __future__ import annotations

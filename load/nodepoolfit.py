@@ -3,7 +3,7 @@
 For each quantile a linear regression minimizes the pinball loss of the highest load within the
 lead time. The inputs are those that the controller computes (:mod:`adapter.nodepool.learn`). Only
 the traces and days that nothing is judged on are used: see :data:`SCALES` and :data:`SHORT`. Each
-has a table of its own, because one table for both fits neither.
+has a table of its own, because one table for both fits the short ones worse.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ _NEAR_SHORTER: Final = 0.0003
 shortest: per minute that is used, and per minute ahead, because longer periods overlap more."""
 _NEAR_LOWER: Final = 0.001
 """How strongly the slopes stay near those of the next lower quantile, so that quantiles seldom
-cross. Both were chosen on ``genai-1`` with a table of ``genai-2``, and the other way round."""
+cross. This and :data:`_NEAR_SHORTER` were chosen on ``genai-1`` with a table of ``genai-2``, and
+the other way round."""
 _STEPS: Final = 12
 _NEAR: Final = 0.05
 """Distance below which the loss is quadratic."""
-_FIRST_SLOPE: Final = 1
-"""The first input whose coefficients are slopes; that before it is 1."""
 
 
 class Rows(NamedTuple):
@@ -155,7 +154,7 @@ def _fitted(kind: Kind, without: Sequence[int]) -> QuantileTable:
     for minutes in MINUTES:
         inputs = np.concatenate([each.inputs[minutes] for each in kind.traces])
         for index in without:
-            # The ridge then keeps the coefficients at 0.
+            # Its coefficients then stay at 0.
             inputs[:, index * len(kind.knots) : (index + 1) * len(kind.knots)] = 0
         changes = np.concatenate([each.changes[minutes] for each in kind.traces])
         shorter = _quantile_rows(inputs, changes, minutes, shorter, len(kind.knots))
@@ -174,7 +173,7 @@ def _quantile_rows(
     count = inputs.shape[1]
     overlap = len(changes) * minutes
     slopes = np.ones(count)
-    slopes[: _FIRST_SLOPE * knots] = 0
+    slopes[:knots] = 0  # The first input is always 1.
     rows: list[Array] = []
     for index, quantile in enumerate(QUANTILES):
         ridge = np.full(count, overlap * _NEAR_SHORTER)

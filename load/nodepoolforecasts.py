@@ -101,7 +101,7 @@ def quantiles(
     """Return pods that are not exceeded: one row for each quantile, not rounded."""
     pods = np.maximum(0.0, _pods(own, np.sort(_changes(fitted, own))))
     pods = (_weights(fitted, own)[:, :, None] * pods).sum(axis=0)
-    found = np.array([_between(fitted, pods, each) for each in asked])
+    found = np.array([_quantile_of(fitted, pods, each) for each in asked])
     return np.minimum(found, own.most) if bounded else found
 
 
@@ -120,7 +120,7 @@ def _changes(fitted: FittedTables, own: Minutes) -> Array:
     )
 
 
-def _between(fitted: FittedTables, pods: Array, asked: float) -> Array:
+def _quantile_of(fitted: FittedTables, pods: Array, asked: float) -> Array:
     """Return a quantile from those of the tables, the last axis."""
     places = -np.log1p(-np.array(fitted.quantiles))
     place = -math.log1p(-min(asked, MOST))
@@ -131,7 +131,7 @@ def _between(fitted: FittedTables, pods: Array, asked: float) -> Array:
 
 
 def _weights(fitted: FittedTables, own: Minutes) -> Array:
-    """Return what weighs each table in each minute: one row for each table.
+    """Return the weight of each table in each minute: one row for each table.
 
     A minute knows the checks of the last hours, one for each boot time. They are of forecasts
     without earlier days, as those of the controller are.
@@ -142,7 +142,7 @@ def _weights(fitted: FittedTables, own: Minutes) -> Array:
     alone = own._replace(inputs=own.inputs.copy())
     alone.inputs[:, -1] = 0
     pods = _pods(own, _changes(fitted, alone))
-    first, second = np.maximum(0.0, _between(fitted, pods, WEIGHED_AT))
+    first, second = np.maximum(0.0, _quantile_of(fitted, pods, WEIGHED_AT))
     more = np.array([own.highest - first - each * (second - first) for each in MIXTURES])
     losses = np.maximum(WEIGHED_AT * more, (WEIGHED_AT - 1) * more) / own.unit
     weights = []

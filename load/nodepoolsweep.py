@@ -124,7 +124,8 @@ def sweep(traces: Sequence[Trace], families: Iterable[str] = tuple(FAMILIES)) ->
 def pending_at(result: Result, family: str, gpu_percent: float) -> float | None:
     """Pending pod-seconds that a family reaches for so many GPU-hours, both in percent.
 
-    Between two settings the line between them; None where no setting is so dear.
+    Between two settings the line between them; None where no setting is so dear, or
+    none so dear is better than a cheaper one.
     """
     for low, high in pairwise(_best(result, family)):
         if low.gpu_hours <= gpu_percent <= high.gpu_hours:

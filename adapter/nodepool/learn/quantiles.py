@@ -61,7 +61,7 @@ class Distribution:
     """
 
     def __init__(self, situation: Situation, lead: float, weights: Sequence[float]) -> None:
-        """Take what weighs each table, in their order.
+        """Take the weight of each table, in their order.
 
         Args:
             lead: seconds from the order of a node until it is usable.
@@ -87,8 +87,7 @@ class Distribution:
 def quantile_of_each(situation: Situation, lead: float, probability: float) -> tuple[float, ...]:
     """Return a quantile by each table alone, much faster than from a :class:`Distribution`.
 
-    Quantiles that cross are not put in order. They cross where a workload is far from those that
-    a table was fitted to, which then counts little.
+    Quantiles that cross are not put in order: they do so in few minutes of the recorded traces.
 
     Args:
         lead: seconds from the order of a node until it is usable.

@@ -25,8 +25,8 @@ FEWEST_CHECKS: Final = 5
 Chosen on the traces of the fit."""
 _MOST_CHECKS: Final = 60
 WEIGHED_AT: Final = 0.8
-"""Quantile at which past losses are compared. It does not depend on the quantile that is asked, so
-that a higher one never gives a lower forecast."""
+"""Quantile at which past losses are compared. It does not depend on the quantile that is asked:
+otherwise a higher one could give other weights, and a lower forecast."""
 MIXTURES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Weights of the second table that are compared: a service may lie between the two kinds."""
 _WEIGHING: Final = 4.0
@@ -173,7 +173,7 @@ def _weighed(checks: Sequence[_Check]) -> tuple[list[tuple[_Check, float]], tupl
         checks: newest first.
 
     Returns:
-        The checks with their forecasts, and the weights of now.
+        The checks with their forecasts, and the present weights.
     """
     losses = [0.0] * len(MIXTURES)
     weights = weights_of(losses)
@@ -186,7 +186,7 @@ def _weighed(checks: Sequence[_Check]) -> tuple[list[tuple[_Check, float]], tupl
 
 
 def weights_of(losses: Sequence[float]) -> tuple[float, float]:
-    """Return what weighs each table after such losses of the :data:`MIXTURES`; the sum is 1."""
+    """Return the weight of each table after such losses of the :data:`MIXTURES`; the sum is 1."""
     least = min(losses)
     odds = [math.exp(_WEIGHING * (least - each)) for each in losses]
     second = sum(map(mul, odds, MIXTURES)) / sum(odds)

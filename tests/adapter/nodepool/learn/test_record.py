@@ -75,7 +75,7 @@ def test_a_workload_that_is_idle_for_hours_is_forecast_by_the_first_table() -> N
 
 @pytest.mark.parametrize("quantile", [0.05, 0.5, 0.95])
 def test_weights_do_not_depend_on_what_is_asked(quantile: float) -> None:
-    """Or a higher quantile could give a lower forecast."""
+    """Otherwise a higher quantile could give a lower forecast."""
     load = bursty(200)
     assert past(load, quantile, 0.7).weights == past(load).weights
 
