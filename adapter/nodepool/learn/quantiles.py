@@ -74,7 +74,8 @@ class Distribution:
             for table in range(len(fitted().tables))
         ]
         self._pods: list[float] = [
-            sum(map(mul, weights, quantile)) for quantile in zip(*tables, strict=True)
+            sum(weight * pods for weight, pods in zip(weights, quantile, strict=True))
+            for quantile in zip(*tables, strict=True)
         ]
 
     def quantile(self, probability: float) -> float:

@@ -19,8 +19,6 @@ from tests.examples import bounded
 LEVELS = (0.0, 0.5, 2.0, 7.0, 30.0, 1000.0)
 EVEN = (0.5, 0.5)
 """Weights before anything is known."""
-
-
 TABLES = range(len(fitted().tables))
 
 
@@ -85,6 +83,12 @@ def test_a_quantile_of_a_distribution_is_the_weighted_mean_of_the_tables(
     assert each == pytest.approx(alone, abs=1e-6)
     mixed = Distribution(flat(level), 300.0, (0.25, 0.75)).quantile(probability)
     assert mixed == pytest.approx(0.25 * alone[0] + 0.75 * alone[1])
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (0.5, 0.25, 0.25)])
+def test_each_table_has_a_weight(weights: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        Distribution(flat(4), 300.0, weights)
 
 
 @bounded(200)
