@@ -214,7 +214,7 @@ def _kept(
     due = since + limits.hold_seconds
     if now < due:
         reason = Reason("held", f"headroom is held for {due - now:.0f} s more")
-        return _KeptHeadroom(left, since, reason)
+        return _KeptHeadroom(left, since, reason if left else None)
     halvings = int((now - due) // limits.decay_seconds) + 1
     needed_at = since + halvings * limits.decay_seconds
     if needed_at + limits.hold_seconds <= now:

@@ -90,6 +90,7 @@ def test_headroom_grows_immediately() -> None:
 def test_headroom_taken_by_pods_is_not_ordered_again() -> None:
     made = order(demand(4, bound=4), at=capacity(headroom(2, pods=2)))
     assert (made.replicas, made.nudge) == (0, False)
+    assert codes(made) == ["consumed", "enough"]
 
 
 def test_a_partly_consumed_buffer_is_nudged() -> None:
