@@ -29,6 +29,7 @@ from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
 
 CATALOG = Catalog()
+OWN_PAGES = Path(__file__).parent / "pages/own"
 DEFAULT = Path(__file__).parents[2] / "../shared/data"
 ONE_GPU: Mapping[str, int] = {"nvidia.com/gpu": 1}
 
@@ -183,6 +184,11 @@ def row(
     if pod:
         labels += f',container="{container}",namespace="ml",pod="{pod}"'
     return f"{series}{{{labels}}} {value}\n"
+
+
+def own_page(name: str) -> str:
+    """One of the project's own pages; its table lies beside it."""
+    return (OWN_PAGES / name).read_text()
 
 
 def shared_folder() -> Path:

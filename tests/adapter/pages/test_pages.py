@@ -1,8 +1,9 @@
-"""Captured and constructed pages, and the values or absences that follow from them."""
+"""The project's own pages, and captured ones: the values or absences that follow from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,12 +17,15 @@ from tests.adapter.pages.scene import (
     listed,
     served,
 )
-from tests.adapter.world import World, shared_folder
+from tests.adapter.pages.tables import own_scenes
+from tests.adapter.world import OWN_PAGES, World, captured_folder
+from tests.needs import CAPTURED_PAGES, needs
 
-FOLDER = ("*.prom", "cases/*.prom", "*.json")
 Built = Callable[[Scene], World]
 TABLES = (boards, mig, sharing, cases, issues, answers, vendors, inference)
-SCENES = {name: scene for table in TABLES for name, scene in table.SCENES.items()}
+CAPTURED = {f"captured {name}": scene for table in TABLES for name, scene in table.SCENES.items()}
+OWN = own_scenes()
+SCENES = {**OWN, **(CAPTURED if CAPTURED_PAGES.missing() is None else {})}
 
 
 @pytest.mark.parametrize(("scene", "subject", "line"), every_line(SCENES))
@@ -45,7 +49,23 @@ def test_everything_that_was_left_out_is_counted_by_its_reason(scene: Scene, bui
     assert dict(built(scene).store.rejects.totals) == scene.rejects
 
 
-def test_every_page_of_the_folder_has_a_table() -> None:
-    folder = shared_folder()
-    pages = {str(path.relative_to(folder)) for kind in FOLDER for path in folder.glob(kind)}
-    assert {page for scene in SCENES.values() for page in scene.pages} == pages
+def _pages(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder))
+        for kind in ("*.prom", "*.json")
+        for path in folder.rglob(kind)
+    }
+
+
+def test_every_own_page_has_a_table() -> None:
+    assert {page for scene in OWN.values() for page in scene.pages} == _pages(OWN_PAGES)
+
+
+@pytest.mark.parametrize("path", sorted(OWN_PAGES.rglob("*.prom")), ids=lambda path: path.stem)
+def test_the_first_line_of_an_own_page_names_the_source_of_its_shape(path: Path) -> None:
+    assert path.read_text().startswith("# Shape: ")
+
+
+@needs(CAPTURED_PAGES)
+def test_every_captured_page_has_a_table() -> None:
+    assert {page for scene in CAPTURED.values() for page in scene.pages} == _pages(captured_folder())

@@ -1,0 +1,101 @@
+"""The project's own pages: their worlds and expected values, from the tables beside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from adapter.attribution.policy import SharingOptions, SharingPolicy
+from adapter.exposition.samples import ScrapeResult
+from adapter.sources.prometheus.labelsets import SeriesMemo
+from adapter.sources.prometheus.querygroup import QueryGroup
+from adapter.sources.prometheus.reader import decode
+from tests.adapter.pages.scene import Line, Scene
+from tests.adapter.world import OWN_PAGES, World, make_pod, own_page
+
+BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+KEYS = frozenset(("shape", "says", "name", "now", "sharing", "read", "nodes", "pods", "expect", "rejects"))
+TIME = 100.0
+
+
+class TableError(Exception):
+    """A table cannot be read; the message names the file and what is wrong."""
+
+
+def own_scenes() -> dict[str, Scene]:
+    """Every table of the project's own pages: ``folder/page`` or ``folder/page: name`` -> scene."""
+    scenes: dict[str, Scene] = {}
+    for path in sorted(OWN_PAGES.rglob("*.yaml")):
+        for name, document in _documents(path):
+            if name in scenes:
+                raise TableError(f"{path.name}: two documents are called {name!r}: give each a name")
+            scenes[name] = _scene(path, document)
+    return scenes
+
+
+def _documents(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for document in yaml.safe_load_all(path.read_text()):
+        if unknown := set(document) - KEYS:
+            raise TableError(f"{path.name}: unknown keys {sorted(unknown)}")
+        page = str(path.relative_to(OWN_PAGES).with_suffix(""))
+        yield (f"{page}: {document['name']}" if "name" in document else page), document
+
+
+def _scene(path: Path, document: Mapping[str, Any]) -> Scene:
+    folder = path.parent.relative_to(OWN_PAGES)
+    reads = document["read"]
+    files = tuple(str(folder / (read.get("page") or read["answer"])) for read in reads)
+    last = max(float(read.get("time", TIME)) for read in reads)
+    return Scene(
+        pages=files,
+        build=lambda: _build(document, files),
+        now=float(document.get("now", last)),
+        says={
+            subject: tuple(_line(path, subject, *row) for row in rows)
+            for subject, rows in document["expect"].items()
+        },
+        rejects=document.get("rejects", {}),
+    )
+
+
+def _line(path: Path, subject: str, metric: str, value: Any, why: str = "") -> Line:
+    parts = re.fullmatch(r"([^{]+)(?:\{(.*)\})?", metric)
+    if parts is None or not why:
+        raise TableError(f"{path.name}: {subject}: {metric}: needs a metric, a value and a why")
+    if isinstance(value, str) and (product := re.fullmatch(r"([\d.]+) ([KMG]iB)", value)):
+        value = float(product[1]) * BINARY[product[2]]
+    return Line(parts[1], value, why, parts[2] or "")
+
+
+def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
+    pods = []
+    for where, details in document.get("pods", {}).items():
+        namespace, _, name = where.partition("/")
+        pods.append(make_pod(name, namespace=namespace, **(details or {})))
+    sharing = SharingOptions(SharingPolicy(document["sharing"])) if "sharing" in document else None
+    world = World(*pods, nodes=document.get("nodes"), sharing=sharing)
+    for read, file in zip(document["read"], files, strict=True):
+        time = float(read.get("time", TIME))
+        if "answer" in read:
+            _ingest_answer(world, file, time)
+        else:
+            namespace, _, name = read.get("pod", "").partition("/")
+            world.scrape(
+                own_page(file),
+                time,
+                node=read.get("node"),
+                origin=read.get("origin", "http://exporter"),
+                pod=(namespace, name) if name else None,
+                serves=read.get("serves", False),
+            )
+    return world
+
+
+def _ingest_answer(world: World, file: str, time: float) -> None:
+    decoded = decode(own_page(file).encode(), SeriesMemo(), QueryGroup("own", ()))
+    for origin, samples in decoded.samples.items():
+        world.store.ingest(ScrapeResult(origin, None, samples, time, decoded.rejects))
