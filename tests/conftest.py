@@ -36,6 +36,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         threading.Thread(target=st.text().validate).start()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip each test whose needs are not met; the reason names the command that runs it."""
+    for item in items:
+        missing = [need.missing() for marker in item.iter_markers("needs") for need in marker.args]
+        if reasons := sorted(filter(None, missing)):
+            item.add_marker(pytest.mark.skip(reason="; ".join(reasons)))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Keep the thousands of collected tests out of every later garbage collection.

@@ -5,11 +5,8 @@ Everything is real but the exporters: a test writes their pages as text.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-
-import pytest
 
 from adapter.api.external import GpuExternalMetrics
 from adapter.api.provider import GpuMetricsProvider
@@ -27,10 +24,10 @@ from adapter.exposition.samples import ScrapeResult
 from adapter.store.store import Store
 from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
+from tests.needs import folder
 
 CATALOG = Catalog()
 OWN_PAGES = Path(__file__).parent / "pages/own"
-DEFAULT = Path(__file__).parents[2] / "../shared/data"
 ONE_GPU: Mapping[str, int] = {"nvidia.com/gpu": 1}
 
 
@@ -191,14 +188,13 @@ def own_page(name: str) -> str:
     return (OWN_PAGES / name).read_text()
 
 
-def shared_folder() -> Path:
-    """Where the captured pages lie; skips the test where they are absent."""
-    folder = Path(os.environ.get("GPU_METRICS_SHARED_DATA", DEFAULT)) / "exposition"
-    if not folder.is_dir():
-        pytest.skip(f"no captured pages at {folder}: set GPU_METRICS_SHARED_DATA to their folder")
-    return folder
+def captured_folder() -> Path:
+    """Where the captured pages lie, for a test that needs CAPTURED_PAGES."""
+    captured = folder("exposition")
+    assert captured is not None, "mark the test with needs(CAPTURED_PAGES)"
+    return captured
 
 
-def shared_page(name: str) -> str:
+def captured_page(name: str) -> str:
     """A captured page, read where it lies."""
-    return (shared_folder() / name).read_text()
+    return (captured_folder() / name).read_text()

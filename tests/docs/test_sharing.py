@@ -11,7 +11,7 @@ from adapter.attribution.census import LEFT_OUT
 from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Attribution, Reading
 from adapter.attribution.sharing import Evidence
-from tests.adapter.world import World, shared_page
+from tests.adapter.world import World, captured_page
 from tests.docs.sharingcases import CASES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sharing.md").read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_every_evidence_and_way_is_named() -> None:
 def of_captured(name: str) -> dict[str, bool]:
     """Which metrics the node of a captured page has a value of."""
     world = World()
-    world.scrape(shared_page(name), 100.0, node="n")
+    world.scrape(captured_page(name), 100.0, node="n")
     named = ("gpu_utilization", "DCGM_FI_DEV_GPU_UTIL", "gpu_memory_utilization")
     lacking = ("gpu_sm_activity", "gpu_tensor_activity", "gpu_power_watts")
     return {

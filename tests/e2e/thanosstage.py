@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.adapter.world import shared_page
+from tests.adapter.world import captured_page
 from tests.e2e import programs
 from tests.e2e.adapterprocess import Adapter
 from tests.e2e.certificates import Authority, KeyPair
@@ -42,7 +42,7 @@ def page(value: float) -> str:
     made, count = re.subn(
         rf'^({UTIL}{{[^}}]*pod="runai[^}}]*}}) \S+$',
         rf"\1 {value:g}",
-        shared_page(PAGE),
+        captured_page(PAGE),
         flags=re.MULTILINE,
     )
     assert count == 1
@@ -243,7 +243,7 @@ def _series(url: str) -> int:
 
 
 def _pod() -> dict[str, Any]:
-    (name,) = set(re.findall(r'pod="(runai[^"]+)"', shared_page(PAGE)))
+    (name,) = set(re.findall(r'pod="(runai[^"]+)"', captured_page(PAGE)))
     return {
         "apiVersion": "v1",
         "kind": "Pod",

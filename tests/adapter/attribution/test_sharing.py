@@ -14,7 +14,7 @@ from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from apiservice.labels.selector import EVERYTHING, parse
 from apiservice.runtime.steps import at_once
-from tests.adapter.world import World, make_pod, reading, row, shared_page
+from tests.adapter.world import World, make_pod, reading, row, captured_page
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -154,7 +154,7 @@ def test_the_captured_pages_of_a_flapping_device_serve_both_pods() -> None:
     names = ("gpu-pod-c69f6664f-vkkcb", "gpu-pod-c69f6664f-2v922")
     lab = World(*(make_pod(n, namespace="default", node="gpu-node-1", uid=n) for n in names))
     for i, page in enumerate(("03_timeslice_flap", "03b_timeslice_flap_next_scrape")):
-        lab.scrape(shared_page(f"cases/{page}.prom"), 100.0 + 5 * i, node="gpu-node-1")
+        lab.scrape(captured_page(f"cases/{page}.prom"), 100.0 + 5 * i, node="gpu-node-1")
     answers = [reading(lab.read(n, UTIL, 105.0, namespace="default")) for n in names]
     assert [found.value for found in answers] == [71.0, 71.0]
 

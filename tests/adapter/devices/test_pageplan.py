@@ -17,7 +17,7 @@ from adapter.exposition.pagelayout import LayoutSamples
 from adapter.exposition.samples import ScrapeResult
 from tests.adapter.exporterstate import state_of
 from tests.adapter.promise import pods_named
-from tests.adapter.world import CATALOG, World, make_pod, row, shared_folder
+from tests.adapter.world import CATALOG, World, make_pod, row, captured_folder
 from tests.examples import bounded
 
 ORIGIN, NODE, EPOCH = "http://exporter", "n", 1_700_000_000.0
@@ -155,7 +155,7 @@ def test_a_plan_gives_the_state_that_reading_the_samples_gives(changes: list[Cha
 
 
 def _pages() -> list[Any]:
-    paths = sorted(shared_folder().rglob("*.prom"))
+    paths = sorted(captured_folder().rglob("*.prom"))
     return [pytest.param(path.read_bytes(), id=path.stem) for path in paths] or [
         pytest.param(b"", marks=pytest.mark.skip(reason="the real pages are not here"))
     ]

@@ -9,7 +9,7 @@ from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import decode
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, captured_page
 
 MIB: Final = 1048576
 WORKER: Final = "vllm-agg-0-vllmdecodeworker-5fljt"
@@ -29,7 +29,7 @@ def _asked() -> World:
     )
     memo = SeriesMemo()
     for page in PAGES:
-        found = decode(shared_page(page).encode(), memo, QueryGroup("board", ()))
+        found = decode(captured_page(page).encode(), memo, QueryGroup("board", ()))
         for origin, rows in found.samples.items():
             world.store.ingest(ScrapeResult(origin, None, rows, ASKED, found.rejects))
     return world

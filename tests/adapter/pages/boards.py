@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, captured_page
 
 MIB: Final = 1048576
 T4: Final = "01_dcgm_T4x2_one_assigned_empty_labels.prom"
@@ -20,19 +20,19 @@ def _t4() -> World:
         make_pod(RESERVED, namespace="runai-reservation", node="t4"),
         make_pod("waits-for-rows", node="t4"),
     )
-    world.scrape(shared_page(T4), 100.0, node="t4")
+    world.scrape(captured_page(T4), 100.0, node="t4")
     return world
 
 
 def _guest() -> World:
     world = World(make_pod("waits-for-rows", node="guest"))
-    world.scrape(shared_page(GUEST), 100.0, node="guest")
+    world.scrape(captured_page(GUEST), 100.0, node="guest")
     return world
 
 
 def _h100() -> World:
     world = World(make_pod(WORKER, namespace="dynamo-workload", node="ip-100-64-171-120"))
-    world.scrape(shared_page(H100), 100.0, node="ip-100-64-171-120")
+    world.scrape(captured_page(H100), 100.0, node="ip-100-64-171-120")
     return world
 
 

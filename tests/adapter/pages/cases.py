@@ -6,7 +6,7 @@ from typing import Final
 
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, captured_page
 
 MIB: Final = 1048576
 EXPORTER: Final = "dcgm-exporter-dev-78z52"
@@ -23,7 +23,7 @@ SEVERAL: Final = "cases/10_multi_gpu_multi_container.prom"
 def scraped(page: str, *pods: Pod, node: str | None = None) -> World:
     """The page of one exporter, read once."""
     world = World(*pods)
-    world.scrape(shared_page(page), 100.0, node=node)
+    world.scrape(captured_page(page), 100.0, node=node)
     return world
 
 

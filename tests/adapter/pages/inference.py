@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, captured_page
 
 VLLM: Final = "30_vllm_v1_qwen_full_page.prom"
 TRTLLM: Final = "31_triton_trtllm.prom"
@@ -17,7 +17,7 @@ def _served(page: str, *, then: str = "", gpus: dict[str, int] | None = None) ->
     server = make_pod("server-0", gpus=gpus or {}, node="n")
     world = World(server, make_pod("beside-0", gpus={}, node="n"))
     url = "http://10.0.0.9:8000/metrics"
-    for i, text in enumerate(filter(None, (shared_page(page), then))):
+    for i, text in enumerate(filter(None, (captured_page(page), then))):
         world.scrape(
             text, 100.0 + 10 * i, origin=url, node="n", pod=("ml", "server-0"), serves=True
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, captured_page
 
 MIB: Final = 1048576
 FOUR: Final = "02_dcgm_A100_MIG_4_instances_unattributed.prom"
@@ -21,14 +21,14 @@ SMALL: Final[Mapping[str, int]] = {"nvidia.com/mig-1g.5gb": 1}
 
 def _unattributed(page: str) -> World:
     world = World(make_pod("waits-for-rows", node="a100", gpus=SMALL))
-    world.scrape(shared_page(page), 100.0, node="a100")
+    world.scrape(captured_page(page), 100.0, node="a100")
     return world
 
 
 def _claimed(series: str = LICENCE) -> World:
     pod = make_pod(CLAIMANT, namespace="gpu-test4", node="gh200", gpus={}, claims=True)
     world = World(pod)
-    page = shared_page(DRA)
+    page = captured_page(DRA)
     world.scrape(page.replace(LICENCE, series), 100.0, node="gh200")
     return world
 

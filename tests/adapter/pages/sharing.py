@@ -8,7 +8,7 @@ from typing import Final
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, captured_page
 
 NODE: Final = "gpu-node-1"
 UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"
@@ -45,7 +45,7 @@ def _slices(*pages: str, labels: Mapping[str, str], policy: str = "copy", asks: 
         sharing=_by(policy),
     )
     for i, page in enumerate(pages):
-        world.scrape(shared_page(page), 100.0 + 5 * i, node=NODE)
+        world.scrape(captured_page(page), 100.0 + 5 * i, node=NODE)
     return world
 
 
@@ -57,7 +57,7 @@ def _sharer(name: str, replicas: int, node: str) -> Pod:
 def _replicas(policy: str = "copy") -> World:
     pods = (_sharer("llm-a", 1, NODE), _sharer("llm-b", 2, NODE))
     world = World(*pods, nodes={NODE: SLICED}, sharing=_by(policy))
-    world.scrape(shared_page(COPIES), 100.0, node=NODE)
+    world.scrape(captured_page(COPIES), 100.0, node=NODE)
     return world
 
 
@@ -65,7 +65,7 @@ def _processes(policy: str = "copy") -> World:
     pods = [_sharer(f"llm-{x}", 1, NODE) for x in "ab"]
     pods += [_sharer(f"llm-{x}", 1, "gpu-node-2") for x in "cd"]
     world = World(*pods, nodes={NODE: SLICED, "gpu-node-2": SLICED}, sharing=_by(policy))
-    world.scrape(shared_page(PROCESSES), 100.0)
+    world.scrape(captured_page(PROCESSES), 100.0)
     return world
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.adapter.serving import Exporter, Lab
-from tests.adapter.world import shared_page
+from tests.adapter.world import captured_page
 
 PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/%2A/{}"
 SLICED = {
@@ -117,7 +117,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with ExitStack() as stack:
         exporters = {}
         for name, node in NODES.items():
-            page = shared_page(node.page)
+            page = captured_page(node.page)
             for old, new in node.renamed:
                 page = page.replace(old, new)
             exporter = exporters[name] = Exporter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, shared_page
+from tests.adapter.world import World, make_pod, captured_page
 
 AMD: Final = "12_amd_device_metrics_exporter_real_lines.prom"
 BARE: Final = "42_amd_lines.prom"
@@ -20,7 +20,7 @@ def _amd(**given: str) -> World:
     """Each line is another exporter's page, on the node that its ``hostname`` names."""
     names = ("waits-for-rows", "train-0")
     world = World(*(make_pod(name, node=VIRTUAL, gpus={"amd.com/gpu": 1}) for name in names))
-    lines = [line for line in shared_page(AMD).splitlines() if not line.startswith("#")]
+    lines = [line for line in captured_page(AMD).splitlines() if not line.startswith("#")]
     for host, line in zip((VIRTUAL, MI300X), lines, strict=True):
         page = line + "\n"
         for label, value in given.items():
@@ -37,7 +37,7 @@ def _amd_assigned() -> World:
 def _bare() -> World:
     """Two nodes whose exporters both name their first device 0, without a UUID."""
     world = World(make_pod("waits-for-rows", node="amd-1", gpus={"amd.com/gpu": 1}))
-    page = shared_page(BARE)
+    page = captured_page(BARE)
     for node in ("amd-1", "amd-2"):
         world.scrape(page, 100.0, node=node, origin=f"http://{node}:5000/metrics")
     return world
@@ -53,13 +53,13 @@ def _hami() -> World:
         ),
         make_pod("not-started", namespace="default", node="n", gpus={"volcano.sh/vgpu-number": 1}),
     )
-    world.scrape(shared_page(HAMI), 100.0, node="n")
+    world.scrape(captured_page(HAMI), 100.0, node="n")
     return world
 
 
 def _intel(series: str = "xpum_per_engine_ratio") -> World:
     world = World(make_pod("waits-for-rows", node="flex", gpus={"gpu.intel.com/i915": 1}))
-    lines = shared_page(INTEL).replace("xpum_per_engine_ratio", series).splitlines()
+    lines = captured_page(INTEL).replace("xpum_per_engine_ratio", series).splitlines()
     page = "".join(f"{line}\n" for line in lines if 'type="encoder"' not in line)
     world.scrape(page, 100.0, node="flex")
     return world

@@ -10,7 +10,7 @@ from apiservice.errors import Unavailable
 from tests.adapter.pages.scene import Scene
 from tests.adapter.pages.sharing import SCENES as SHARED
 from tests.adapter.view.viewer import Viewer, numbers, reasons
-from tests.adapter.world import World, make_pod, row, shared_page
+from tests.adapter.world import World, make_pod, row, captured_page
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 NODE = "node-1"
@@ -73,7 +73,7 @@ def test_a_pod_that_cannot_have_the_device_is_not_listed(pod: Pod) -> None:
 
 def test_a_board_is_shown_by_its_mig_instances() -> None:
     world = World(make_pod("p", node=NODE))
-    world.scrape(shared_page("04_dcgm_A100_MIG_2x1g5gb_2g10gb.prom"), 100.0, node=NODE)
+    world.scrape(captured_page("04_dcgm_A100_MIG_2x1g5gb_2g10gb.prom"), 100.0, node=NODE)
     gpus = Viewer(world).gpus
     names = [f"{NODE}.gpu0.mig{instance}" for instance in (5, 7, 9)]
     assert gpus.names() == names
@@ -184,7 +184,7 @@ def test_labels_and_fields_select_by_node_model_and_sharing() -> None:
 
 def test_a_gpu_that_only_a_tenants_server_describes_is_not_listed() -> None:
     world = World(make_pod("triton", node=NODE))
-    world.scrape(shared_page("31_triton_trtllm.prom"), 100.0, pod=("ml", "triton"), serves=True)
+    world.scrape(captured_page("31_triton_trtllm.prom"), 100.0, pod=("ml", "triton"), serves=True)
     assert Viewer(world).gpus.names() == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tests.adapter.world import shared_page
+from tests.adapter.world import captured_page
 from tests.e2e.cluster import PODS, condition
 from tests.e2e.doctorfaults.register import (
     CHAT,
@@ -60,7 +60,7 @@ def a_field_that_no_exporter_writes(site: Site) -> Iterator[None]:
 
 @fault("GMA125")
 def a_page_that_names_pods_of_elsewhere(site: Site) -> Iterator[None]:
-    with third(site, shared_page(WHOLE).encode()):
+    with third(site, captured_page(WHOLE).encode()):
         yield
 
 

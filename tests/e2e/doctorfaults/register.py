@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from tests.adapter.world import shared_page
+from tests.adapter.world import captured_page
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.cluster import HPAS, Object
 from tests.e2e.pagestand import made, patched, stand
@@ -91,7 +91,7 @@ def third(site: Site, body: bytes | None, status: int = 200, **more: Any) -> Ite
 
 def real(name: str) -> bytes:
     """A real page, without the pods that it names."""
-    return re.sub(r',(container|namespace|pod)="[^"]*"', "", shared_page(name)).encode()
+    return re.sub(r',(container|namespace|pod)="[^"]*"', "", captured_page(name)).encode()
 
 
 def without(page: bytes, series: str) -> bytes:

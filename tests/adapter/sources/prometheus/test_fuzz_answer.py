@@ -17,7 +17,7 @@ from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import decode
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
-from tests.adapter.world import CATALOG, World, shared_folder
+from tests.adapter.world import CATALOG, World, captured_folder
 from tests.examples import bounded
 
 NOW = 1_771_529_470.0
@@ -67,7 +67,7 @@ ANSWERS = st.builds(
 
 @lru_cache(maxsize=1)
 def seeds() -> list[bytes]:
-    return [path.read_bytes() for path in sorted(shared_folder().glob("20_promapi_*.json"))]
+    return [path.read_bytes() for path in sorted(captured_folder().glob("20_promapi_*.json"))]
 
 
 def read(body: bytes, memo: SeriesMemo) -> QueryAnswer:
