@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests import needs
 from tests.examples import EVERY_TEST
 
 settings.register_profile("every test", EVERY_TEST)
@@ -26,6 +27,40 @@ os.environ["SSL_CERT_FILE"] = os.devnull
 os.environ["XDG_STATE_HOME"] = os.devnull
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--may-lack",
+        action="append",
+        metavar="NEED",
+        help="fail if a test is skipped for another reason than lacking this (may be repeated)",
+    )
+
+
+def _skipped(reporter: pytest.TerminalReporter) -> list[str]:
+    """Why each skipped test was skipped."""
+    reports = reporter.stats.get("skipped", [])
+    return [str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped, why, and how to run it."""
+    for line in needs.summary(_skipped(terminalreporter)):
+        terminalreporter.write_line(line)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where a test was skipped for a reason that the command line does not allow."""
+    lacking = session.config.getoption("--may-lack")
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if lacking is None or hasattr(session.config, "workerinput") or reporter is None:
+        return
+    if reasons := needs.unexpected(_skipped(reporter), lacking):
+        reporter.write_line("", red=True)
+        for reason in reasons:
+            reporter.write_line(f"a test may not be skipped {reason}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.hookimpl(trylast=True)  # Hypothesis ends its own initialization in this hook
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let the process that waits for the workers compute Hypothesis' table of characters.
@@ -36,12 +71,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         threading.Thread(target=st.text().validate).start()
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip each test whose needs are not met; the reason names the command that runs it."""
-    for item in items:
-        missing = [need.missing() for marker in item.iter_markers("needs") for need in marker.args]
-        if reasons := sorted(filter(None, missing)):
-            item.add_marker(pytest.mark.skip(reason="; ".join(reasons)))
+    """Skip each test whose needs are not met."""
+    needs.mark(items)
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures are made
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a test use the programs that it is marked with."""
+    needs.run(item)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,5 +117,5 @@ def _import_share(config: pytest.Config) -> None:
     first, step = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
     for path in modules[first::step]:
         # The collection imports a module that failed again, and reports the failure.
-        with contextlib.suppress(Exception, pytest.skip.Exception):
+        with contextlib.suppress(Exception):
             importlib.import_module(".".join(path.with_suffix("").parts))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -19,6 +18,7 @@ from adapter.__main__ import serve
 from adapter.client.aboutversion import commit
 from adapter.settings.source import SourceSettings
 from tests.adapter.commandline import clean_environ, invoke
+from tests.needs import BASH, needs
 
 
 def test_the_version_is_shown_by_command_and_by_option() -> None:
@@ -102,9 +102,8 @@ def test_a_completion_script_asks_the_program(shell: str) -> None:
     assert f"_GPU_METRICS_ADAPTER_COMPLETE={shell}_complete" in output
 
 
+@needs(BASH)
 def test_bash_completes_commands() -> None:
-    if shutil.which("bash") is None:
-        pytest.skip("needs bash in PATH")
     program = Path(sys.executable).with_name("gpu-metrics-adapter")
     script = (
         'source <("$1" completion bash); COMP_WORDS=("$1" expl); COMP_CWORD=1; '

@@ -8,8 +8,6 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import pytest
-
 SOURCES = [f"127.0.{1 + n // 200}.{1 + n % 200}" for n in range(400)]
 """Addresses that attackers have; the observer's is 127.0.0.1."""
 GET = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -19,8 +17,6 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 def many_files(count: int) -> Iterator[None]:
     """Let this process open so many files."""
     usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most != resource.RLIM_INFINITY and most < count:
-        pytest.skip(f"the attack needs {count} open files and {most} are allowed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(usual, count), most))
     try:
         yield

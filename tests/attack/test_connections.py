@@ -16,8 +16,10 @@ from tests.attack.strangers import (
     many_files,
     strange,
 )
+from tests.needs import OPEN_FILES, needs
 
 
+@needs(OPEN_FILES)
 def test_connections_that_never_shake_hands(siege: Callable[..., Siege]) -> None:
     """4,000 bare TCP connections, a third of them with a ClientHello that is never finished."""
     attacked = siege()
@@ -38,6 +40,7 @@ def test_connections_that_never_shake_hands(siege: Callable[..., Siege]) -> None
     assert seen.peak - before < 64 << 20
 
 
+@needs(OPEN_FILES)
 def test_unknown_clients_that_keep_idle_connections(siege: Callable[..., Siege]) -> None:
     """1,500 clients ask ``/healthz`` once each and keep their connection."""
     attacked = siege(server={"handshakes_per_second": 2000})
@@ -88,6 +91,7 @@ def test_connections_that_fill_the_probe_listener(siege: Callable[..., Siege]) -
     assert attacked.verdict().probes
 
 
+@needs(OPEN_FILES)
 def test_unknown_clients_that_send_heads_of_many_lines(siege: Callable[..., Siege]) -> None:
     """400 clients send 1,900 header lines each, and never the end of the head."""
     attacked = siege(server={"handshakes_per_second": 2000})

@@ -35,6 +35,14 @@ def source() -> str:
     return text.decode()
 
 
+def usable() -> bool:
+    """Return whether it is on this machine, and the pinned one."""
+    try:
+        return bool(source())
+    except AxeMissingError:
+        return False
+
+
 def main() -> int:
     """Download axe-core, if it is missing."""
     try:

@@ -24,6 +24,7 @@ from apiservice.auth.reviews import KubernetesReviews
 from tests.adapter.serving import POD, Exporter, Lab
 from tests.adapter.sources.prometheus.engines import Pages, engine, serving
 from tests.charts import clusterpages, controllerpage
+from tests.needs import PROMETHEUS, needed_by_fixture
 
 VALUES = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ml/pods/*/gpu_utilization"
 PODS = ("llm-7d9f8b6c5d-a", "llm-7d9f8b6c5d-b")
@@ -117,6 +118,7 @@ def _config(lab: Lab, port: int, serve: int) -> str:
 
 
 @pytest.fixture(scope="session")
+@needed_by_fixture(PROMETHEUS)
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
     """See :func:`monitoring`."""
     with monitoring(tmp_path_factory.mktemp("monitored")) as found:

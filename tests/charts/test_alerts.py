@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,15 @@ import yaml
 
 from tests.charts.alertcases import CASES, FIRES_AT, OVER_AT, WELL_AT, Case
 from tests.charts.alertrules import alerts, rendered
+from tests.needs import PROMTOOL, needed_by_fixture
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
+@needed_by_fixture(PROMTOOL)
 def promtool() -> str:
-    program = shutil.which("promtool")
-    if program is None:
-        pytest.skip("promtool is not on PATH: install Debian's package prometheus")
-    return program
+    return PROMTOOL.path()
 
 
 def run(program: str, *arguments: str | Path) -> str:

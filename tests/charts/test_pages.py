@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +26,7 @@ from tests.adapter.serving import Exporter, Lab
 from tests.apiservice.delegate.server import OtherServer
 from tests.charts.alertrules import rendered
 from tests.charts.conftest import Monitored, until
+from tests.needs import PROMTOOL, needs
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -121,12 +121,12 @@ def _page(lab: Lab) -> str:
         return client.get("/metrics").text
 
 
+@needs(PROMTOOL)
 @pytest.mark.parametrize("which", ["serve", "serve on a store", "nodepool"])
 def test_promtool_finds_nothing_wrong_with_a_page(
     which: str, monitored: Monitored, from_a_store: str
 ) -> None:
-    program = shutil.which("promtool")
-    assert program, "it comes with prometheus"
+    program = PROMTOOL.path()
     page = {
         "serve": monitored.page(),
         "serve on a store": from_a_store,

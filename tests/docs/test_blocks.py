@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from adapter.process.config import load
 from tests.docs.blocks import LANGUAGES, Kind, documents, kind
 from tests.docs.manifests import manifests, whole
 from tests.docs.pages import Block, Page, blocks, pages
+from tests.needs import PROMTOOL, needed_by_fixture
 
 MANIFESTS = manifests()
 
@@ -68,11 +68,9 @@ def test_every_manifest_names_itself() -> None:
 
 
 @pytest.fixture
+@needed_by_fixture(PROMTOOL)
 def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None:
-        pytest.skip("promtool is not on the PATH")
-    return found
+    return PROMTOOL.path()
 
 
 def test_prometheus_files_and_queries_are_accepted(promtool: str, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from tests.e2e import privatenetwork
 from tests.e2e.site import Site
 from tests.e2e.stage import Stage
+from tests.needs import OWN_NETWORK, needed_by_fixture
 
 LONGEST: Final = (
     "test_nodepool_lab",
@@ -51,10 +51,9 @@ def stage(running_stage: Stage) -> Iterator[Stage]:
 
 
 @pytest.fixture(scope="session")
+@needed_by_fixture(OWN_NETWORK)
 def running_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The running site."""
-    if reason := privatenetwork.missing():
-        pytest.skip(reason)
     with Site(tmp_path_factory.mktemp("site")) as site:
         yield site
 

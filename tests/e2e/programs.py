@@ -141,11 +141,6 @@ def find(program: Built | Packaged) -> Path:
     return _build(program)
 
 
-def present(program: Built | Packaged) -> bool:
-    """Return whether a program can be used without building or installing it."""
-    return shutil.which(program.name) is not None or (CACHE / program.name).exists()
-
-
 def _fits(program: Built | Packaged, path: str) -> bool:
     if isinstance(program, Packaged) or not program.version:
         return True

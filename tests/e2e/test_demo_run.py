@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from rich.console import Console
 
 from adapter.demo.options import DemoOptions
 from adapter.demo.run import run
+from tests.needs import CURL, LINUX, needs
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = (
@@ -87,7 +87,7 @@ def read_until(process: subprocess.Popen[str], part: str) -> str:
     pytest.fail(f"the demo ended before it wrote {part!r}:\n{text}")
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@needs(CURL)
 def test_the_printed_curl_command_answers(demo: subprocess.Popen[str]) -> None:
     text = read_until(demo, "HPA embed: 2 -> ")
     command = re.search(r"^curl -K .*$", text, re.MULTILINE)
@@ -126,7 +126,7 @@ def works(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")
+@needs(LINUX)
 def test_a_killed_demo_takes_its_serve_along(demo: subprocess.Popen[str]) -> None:
     read_until(demo, "00:00  embed")
     children = psutil.Process(demo.pid).children(recursive=True)

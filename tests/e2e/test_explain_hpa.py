@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -194,7 +193,7 @@ def test_a_right_that_is_missing_is_granted_by_the_printed_command(
     """The real kubectl runs it, also a second time; then the API server allows what it refused."""
     user = "jane"
     right = MissingRight(user, "get", resource, group, namespace)
-    run = [shutil.which("bash") or "bash", "-ec", grant(right)]
+    run = ["bash", "-ec", grant(right)]
     path = f"{Path(programs.find(programs.KUBECTL)).parent}:{os.environ['PATH']}"
     environ = {"PATH": path, "KUBECONFIG": str(lab.plane.kubeconfig), "HOME": "/nonexistent"}
     # Objects of an earlier attempt do not stop it.

@@ -7,18 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import programs
 from tests.e2e.process import wait_until
 from tests.e2e.tenantproxy import TenantProxy
 from tests.e2e.thanosstage import AGE_LIMIT, Served, Thanos, ThanosStage
+from tests.needs import THANOS, needed_by_fixture
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
+@needed_by_fixture(THANOS)
 def thanos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThanosStage]:
-    if not programs.present(programs.THANOS):
-        pytest.skip("thanos is not built: `make e2e-stores` builds it, in 5 minutes of CPU time")
     with ThanosStage(tmp_path_factory.mktemp("thanos")) as stage:
         yield stage
 

@@ -18,14 +18,14 @@ from selenium import webdriver
 
 from adapter.client.tables import TABLE_TYPE
 from tests.adapter.ui import page as ui
-from tests.browser import axe
-from tests.browser.page import NoBrowserError, Page, console, start
+from tests.browser.page import Page, console, start
 from tests.browser.stand import Stand
 from tests.browser.test_axe import violations
 from tests.e2e.apiservice import VIEW, register_group, wait_available
 from tests.e2e.cluster import Object
 from tests.e2e.process import free_port, wait_until
 from tests.e2e.stage import Stage
+from tests.needs import AXE, CHROMEDRIVER, CHROMIUM, needed_by_fixture, needs
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -47,11 +47,9 @@ RIGHTS: Final = (
 
 
 @pytest.fixture(scope="module")
+@needed_by_fixture(CHROMIUM, CHROMEDRIVER)
 def driver() -> Iterator[webdriver.Chrome]:
-    try:
-        found = start()
-    except NoBrowserError as error:
-        pytest.skip(str(error))
+    found = start()
     # Until then, the browser loads its own page for new tabs.
     found.get("about:blank")
     yield found
@@ -186,6 +184,7 @@ def test_a_changed_value_and_a_scaled_hpa_appear_without_a_reload(
         assert "Deployment inference   4 replicas, 2..4   KEEPS 4" in first
 
 
+@needs(AXE)
 def test_nothing_is_requested_from_another_origin_and_axe_finds_nothing(
     seen: Stage, driver: webdriver.Chrome
 ) -> None:
@@ -194,10 +193,6 @@ def test_nothing_is_requested_from_another_origin_and_axe_finds_nothing(
         own = f"http://127.0.0.1:{page.stand.port}"
         origins = {urlsplit(url)[:2] for url in _requested(driver)}
         assert origins == {urlsplit(own)[:2]}
-        try:
-            axe.source()
-        except axe.AxeMissingError as error:
-            pytest.skip(str(error))
         assert violations(page) == []
 
 

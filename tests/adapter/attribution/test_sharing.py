@@ -14,7 +14,7 @@ from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from apiservice.labels.selector import EVERYTHING, parse
 from apiservice.runtime.steps import at_once
-from tests.adapter.world import World, make_pod, reading, row, captured_page
+from tests.adapter.world import World, captured_page, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

@@ -17,7 +17,7 @@ from adapter.exposition.pagelayout import LayoutSamples
 from adapter.exposition.samples import ScrapeResult
 from tests.adapter.exporterstate import state_of
 from tests.adapter.promise import pods_named
-from tests.adapter.world import CATALOG, World, make_pod, row, captured_folder
+from tests.adapter.world import CATALOG, World, captured_folder, make_pod, row
 from tests.examples import bounded
 
 ORIGIN, NODE, EPOCH = "http://exporter", "n", 1_700_000_000.0

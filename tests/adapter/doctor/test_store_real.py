@@ -7,7 +7,6 @@ One engine scrapes every case; a case is the label ``case`` of its targets, whic
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +27,7 @@ from tests.adapter.sources.prometheus.engines import (
     series,
     serving,
 )
+from tests.needs import PROMETHEUS, PROMTOOL, needed_by_fixture
 
 CHECKS = {"GMA301", "GMA302", "GMA303", "GMA304", "GMA305", "GMA306"}
 FIELDS = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE")
@@ -129,15 +129,13 @@ def history(now: float) -> str:
 
 
 @pytest.fixture(scope="module")
+@needed_by_fixture(PROMETHEUS, PROMTOOL)
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Prometheus that has scraped every case."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not on PATH: install Debian's package to run these tests")
     folder: Path = tmp_path_factory.mktemp("store")
     written = folder / "history.txt"
     written.write_text(history(time.time()))
-    command = [promtool, "tsdb", "create-blocks-from", "openmetrics"]
+    command = [PROMTOOL.path(), "tsdb", "create-blocks-from", "openmetrics"]
     subprocess.run(
         [*command, written, folder / "data"], check=True, capture_output=True, timeout=120
     )

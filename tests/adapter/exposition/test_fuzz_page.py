@@ -11,7 +11,7 @@ from adapter.exposition.page import LabelMemo, Page, parse
 from adapter.exposition.samples import ScrapeResult
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
-from tests.adapter.world import CATALOG, World, row, captured_folder
+from tests.adapter.world import CATALOG, World, captured_folder, row
 from tests.examples import bounded
 
 SCRAPED = 1_700_000_000.0
@@ -37,7 +37,10 @@ OWN = "".join(
 @lru_cache(maxsize=1)
 def seeds() -> list[bytes]:
     """Captured pages as far as they are here, the longest cut, and one of our own."""
-    return [OWN, *(path.read_bytes()[:20_000] for path in sorted(captured_folder().rglob("*.prom")))]
+    return [
+        OWN,
+        *(path.read_bytes()[:20_000] for path in sorted(captured_folder().rglob("*.prom"))),
+    ]
 
 
 def kept(page: bytes, *others: bytes) -> list[str]:

@@ -18,7 +18,9 @@ from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import OWN_PAGES, World, make_pod, own_page
 
 BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-KEYS = frozenset(("shape", "says", "name", "now", "sharing", "read", "nodes", "pods", "expect", "rejects"))
+KEYS = frozenset(
+    ("shape", "says", "name", "now", "sharing", "read", "nodes", "pods", "expect", "rejects")
+)
 TIME = 100.0
 
 
@@ -32,7 +34,9 @@ def own_scenes() -> dict[str, Scene]:
     for path in sorted(OWN_PAGES.rglob("*.yaml")):
         for name, document in _documents(path):
             if name in scenes:
-                raise TableError(f"{path.name}: two documents are called {name!r}: give each a name")
+                raise TableError(
+                    f"{path.name}: two documents are called {name!r}: give each a name"
+                )
             scenes[name] = _scene(path, document)
     return scenes
 

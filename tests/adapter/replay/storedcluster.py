@@ -15,6 +15,7 @@ from adapter.hpa.quantity import parse
 from adapter.recording.events import Event, HpaSeen, PageRead, PodSeen
 from tests.adapter.prometheusscrape import relabelled
 from tests.adapter.sources.prometheus.engines import engine
+from tests.needs import PROMTOOL
 
 Labels = frozenset[tuple[str, str]]
 _KSM = {"job": "kube-state-metrics", "instance": "10.0.0.9:8080"}
@@ -156,7 +157,7 @@ class StoredCluster:
         text = folder / "samples.txt"
         text.write_text("\n".join(self.lines()) + "\n")
         subprocess.run(
-            ["promtool", "tsdb", "create-blocks-from", "openmetrics", text, folder / "data"],
+            [PROMTOOL.path(), "tsdb", "create-blocks-from", "openmetrics", text, folder / "data"],
             check=True,
             capture_output=True,
         )

@@ -20,6 +20,7 @@ from tests.adapter.commandline import Ended, invoke
 from tests.adapter.replay.day import START, Day, manifest, waves
 from tests.adapter.replay.storedcluster import StoredCluster
 from tests.adapter.replay.test_savedpages import saved
+from tests.needs import PROMETHEUS, PROMTOOL, needs
 
 INTERVAL = 15.0
 TOKENS: Final = {"name": "tokens", "series": "tokens_total", "kind": "rate", "unit": "number"}
@@ -160,6 +161,7 @@ def test_in_a_recording(folder: Path, tmp_path: Path) -> None:
     check(*replay(folder, "--from", str(tmp_path / "day.gma")))
 
 
+@needs(PROMETHEUS, PROMTOOL)
 def test_in_a_store(folder: Path, tmp_path: Path) -> None:
     store = StoredCluster(lost=lambda time, job: job == "dcgm" and lost(time)).scrape(events())
     with store.prometheus(tmp_path) as url:

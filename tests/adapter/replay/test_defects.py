@@ -20,6 +20,7 @@ from tests.adapter.replay.day import METRIC, PERIOD, START, Day, manifest, waves
 from tests.adapter.replay.storedcluster import StoredCluster
 from tests.adapter.replay.test_store import DAY, folder, found, of_store
 from tests.adapter.world import make_pod
+from tests.needs import PROMETHEUS, PROMTOOL, needs
 
 __all__ = ["folder"]
 LABELS = {"namespace": "ml", "pod": "p", "UUID": "GPU-0"}
@@ -184,6 +185,7 @@ def test_a_workload_without_pods_is_named() -> None:
     assert abs(none[0].start - START - 5000) <= PERIOD
 
 
+@needs(PROMETHEUS, PROMTOOL)
 def test_the_defects_of_a_store_are_named_with_their_minutes(folder: Path, tmp_path: Path) -> None:
     def lost(time: float, job: str) -> bool:
         minutes = (time - START) / 60

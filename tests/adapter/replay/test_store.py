@@ -18,6 +18,7 @@ from tests.adapter.commandline import Ended, invoke
 from tests.adapter.pageserver import PageServer
 from tests.adapter.replay.day import ServerDay, manifest, waves, write
 from tests.adapter.replay.storedcluster import StoredCluster
+from tests.needs import PROMETHEUS, PROMTOOL, needs
 
 VALUES = {"values": {"window": 15, "collect_interval": 15}}
 DAY = ServerDay(
@@ -57,6 +58,7 @@ def found(done: Ended) -> dict[str, Any]:
     return made
 
 
+@needs(PROMETHEUS, PROMTOOL)
 def test_a_store_gives_the_table_of_the_recording(folder: Path, tmp_path: Path) -> None:
     tried = ("--target", "45,60", "-o", "json")
     whole = found(replay(folder, "--from", str(folder / "day.gma"), *tried))
@@ -187,6 +189,7 @@ def test_wrong_options_are_named(folder: Path, arguments: tuple[str, ...], said:
     assert said in done.output
 
 
+@needs(PROMETHEUS, PROMTOOL)
 @pytest.mark.parametrize(
     "name",
     [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 import subprocess
 import time
 import urllib.error
@@ -35,6 +34,7 @@ from apiservice.labels.selector import parse
 from apiservice.runtime.steps import at_once
 from tests.adapter.sources.prometheus.engines import engine
 from tests.examples import bounded
+from tests.needs import PROMETHEUS, PROMTOOL, VICTORIAMETRICS, needed_by_fixture, needs
 
 FILES = sorted((Path(__file__).parents[2] / "e2e" / "rulefiles").glob("*.yaml"))
 KEYS = (
@@ -135,15 +135,13 @@ def history(now: float) -> str:
 
 
 @pytest.fixture(scope="module")
+@needed_by_fixture(PROMETHEUS, PROMTOOL)
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not on PATH: install Debian's package to run these tests")
     folder = tmp_path_factory.mktemp("store")
     now = float(int(time.time()) - 60)
     written = folder / "history.txt"
     written.write_text(history(now))
-    command = [promtool, "tsdb", "create-blocks-from", "openmetrics"]
+    command = [PROMTOOL.path(), "tsdb", "create-blocks-from", "openmetrics"]
     subprocess.run(
         [*command, written, folder / "data"], check=True, capture_output=True, timeout=120
     )
@@ -152,6 +150,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
+@needed_by_fixture(VICTORIAMETRICS)
 def victoria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """VictoriaMetrics with the same series."""
     now = float(int(time.time()) - 60)
@@ -359,7 +358,13 @@ SHAPES = (
 
 
 @pytest.mark.parametrize("template", SHAPES)
-@pytest.mark.parametrize("name", ["store", "victoria"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("store", marks=needs(PROMETHEUS, PROMTOOL)),
+        pytest.param("victoria", marks=needs(VICTORIAMETRICS)),
+    ],
+)
 def test_usual_shapes_are_widened_and_agree(
     name: str, template: str, request: pytest.FixtureRequest
 ) -> None:

@@ -11,6 +11,7 @@ import trustme
 
 from tests.adapter.serving import Lab, eventually, ready, values
 from tests.apiservice.pki import on_another_curve
+from tests.needs import DUAL_STACK, needs
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
@@ -60,7 +61,7 @@ def test_a_key_that_cannot_be_read_leaves_the_last_pair_and_the_process(lab: Lab
         assert serving.process.poll() is None
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack sockets here")
+@needs(DUAL_STACK)
 def test_by_default_both_protocol_versions_are_served(lab: Lab) -> None:
     del lab.config["server"]["host"], lab.config["keda"]["host"]
     with lab.serving() as serving:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import platform
 from pathlib import Path
 
-import pytest
-
 from adapter.ui.memory import release
+from tests.needs import GLIBC, needs
 
 _BLOCK = 64 << 10
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="malloc_trim is of glibc")
+@needs(GLIBC)
 def test_gaps_between_blocks_in_use_are_returned() -> None:
     blocks = [bytearray(b"x" * _BLOCK) for _ in range(1_000)]
     kept = blocks[::20]

@@ -22,6 +22,7 @@ from adapter.ui.idlewatch import IdleWatch
 from tests.adapter.pageserver import PageServer
 from tests.adapter.sources.prometheus.engines import Pages, engine, scrape_config, serving
 from tests.adapter.ui.page import eventually
+from tests.needs import PROMETHEUS, needs
 
 HPA = "kube_horizontalpodautoscaler"
 LLM = 'namespace="chat",horizontalpodautoscaler="llm"'
@@ -182,6 +183,7 @@ async def test_four_hpas_are_asked_about_at_once_and_a_further_one_waits(
     assert most == 4
 
 
+@needs(PROMETHEUS)
 async def test_a_real_prometheus_gives_value_target_and_replicas(tmp_path: Path) -> None:
     with serving(Pages({"/metrics": PAGE})) as pages:
         jobs = [{"job_name": "ksm", "honor_labels": True}]

@@ -10,7 +10,7 @@ from apiservice.errors import Unavailable
 from tests.adapter.pages.scene import Scene
 from tests.adapter.pages.sharing import SCENES as SHARED
 from tests.adapter.view.viewer import Viewer, numbers, reasons
-from tests.adapter.world import World, make_pod, row, captured_page
+from tests.adapter.world import World, captured_page, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 NODE = "node-1"

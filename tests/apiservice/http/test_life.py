@@ -12,6 +12,7 @@ import pytest
 from apiservice.http.options import ServingOptions
 from apiservice.http.server import ListenError, Server, bind
 from tests.apiservice.rawhttp import GET, answer, connected, hello, serving
+from tests.needs import DUAL_STACK, needs
 
 
 class Gate:
@@ -112,7 +113,7 @@ def test_an_address_of_another_machine_is_an_error_that_names_it(host: str) -> N
         bind(ServingOptions(host=host, port=0))
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack sockets here")
+@needs(DUAL_STACK)
 @pytest.mark.parametrize("host", ["", "::"])
 async def test_without_a_host_both_protocol_versions_are_served(host: str) -> None:
     server = Server(hello, ServingOptions(host=host, port=0, drain_seconds=0), None)

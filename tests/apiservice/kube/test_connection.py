@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import ssl
 import tempfile
 import time
@@ -27,6 +26,7 @@ from apiservice.tls.context import ServingTLS
 from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
 from tests.apiservice.pki import Authority, Issued
 from tests.apiservice.rawhttp import serving
+from tests.needs import NOT_ROOT, needs
 
 
 def with_ca(path: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ async def test_no_cluster_at_all_says_what_can_be_done(tmp_path: Path) -> None:
     assert missing in str(caught.value)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+@needs(NOT_ROOT)
 async def test_an_unreadable_kubeconfig(tmp_path: Path) -> None:
     path = write(tmp_path, kubeconfig())
     path.chmod(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -24,6 +23,7 @@ from apiservice.runtime.background import Background
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import HOME
 from tests.apiservice.rawhttp import connected
+from tests.needs import DUAL_STACK, needs
 
 EACH = LIMITS.max_connections_per_address
 MOST = LIMITS.max_connections - LIMITS.max_handshakes
@@ -99,7 +99,7 @@ async def test_a_port_in_use_is_named_with_the_fix(listening: Listening) -> None
         await listen("127.0.0.1", port, controller, watches, None, Background())
 
 
-@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack sockets here")
+@needs(DUAL_STACK)
 async def test_by_default_both_protocol_versions_are_served(listening: Listening) -> None:
     controller, watches, _ = listening
     host = NodepoolSettings().host

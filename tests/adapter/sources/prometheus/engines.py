@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import socket
 import subprocess
 import threading
@@ -19,12 +18,13 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import urljoin
 
-import pytest
 import yaml
 
 from tests.adapter.pageserver import PageServer
+from tests.needs import PROMETHEUS, VICTORIAMETRICS
 
 _ATTEMPTS = 5
+ENGINES = {program.name: program for program in (PROMETHEUS, VICTORIAMETRICS)}
 _PREFIXES = {"prometheus": "/prom", "victoria-metrics": "/prometheus"}
 
 
@@ -80,9 +80,7 @@ def scrape_config(port: int, jobs: Sequence[Mapping[str, object]]) -> str:
 @contextmanager
 def engine(name: str, folder: Path, config: str, *more: str) -> Iterator[str]:
     """Run an engine, with more arguments; yields the base URL of its query API."""
-    program = shutil.which(name)
-    if program is None:
-        pytest.skip(f"{name} is not on PATH: install Debian's package to run these tests")
+    program = ENGINES[name].path()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "scrape.yml"
     file.write_text(config)

@@ -21,8 +21,9 @@ from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import running, settled
-from tests.adapter.sources.prometheus.engines import Pages, engine, scrape_config, serving
+from tests.adapter.sources.prometheus.engines import ENGINES, Pages, engine, scrape_config, serving
 from tests.adapter.world import CATALOG, World, make_pod
+from tests.needs import needs
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 
@@ -147,7 +148,10 @@ class Engine:
     pages: Pages
 
 
-@pytest.fixture(scope="module", params=["prometheus", "victoria-metrics"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=needs(program)) for name, program in ENGINES.items()],
+)
 def scraped(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Engine]:

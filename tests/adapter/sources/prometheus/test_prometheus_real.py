@@ -20,6 +20,7 @@ from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import Recorder, running, settled
 from tests.adapter.sources.prometheus import engines
 from tests.adapter.sources.prometheus.engines import Pages, serving
+from tests.needs import PROMETHEUS, needed_by_fixture
 
 PAGE = """\
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge
@@ -52,6 +53,7 @@ class Engine:
 
 
 @pytest.fixture(scope="module")
+@needed_by_fixture(PROMETHEUS)
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     folder = tmp_path_factory.mktemp("prometheus")
     with serving(Pages({"/metrics": PAGE})) as pages:
