@@ -46,9 +46,11 @@ demo: $(READY) ## run the autoscaling loop on this machine, without a cluster (A
 ##@ Test
 
 test: $(READY) ## run the unit, property, contract and real-Prometheus tests in parallel (ARGS="-k name", ARGS="-n 0 --pdb")
+	@$(BIN)/python -m tests.engines
 	$(BIN)/python -m pytest tests $(ELSEWHERE) -n $(WORKERS) --dist worksteal $(ARGS)
 
 fuzz: $(READY) ## run the property tests with more examples (FUZZ_TIMES=6)
+	@$(BIN)/python -m tests.engines
 	FUZZ_TIMES=$${FUZZ_TIMES:-6} $(BIN)/python -m pytest tests $(ELSEWHERE) -m hypothesis -n $(WORKERS) --dist worksteal $(ARGS)
 
 e2e: $(READY) ## test against a real control plane; installs and builds what is missing (ARGS="-k name", E2E_WORKERS=1)

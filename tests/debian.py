@@ -24,27 +24,28 @@ class NoPackageError(Exception):
     """A package cannot be had; the message is one line."""
 
 
-def unpack(package: str, programs: Sequence[str]) -> None:
-    """Download a package, and put its programs into ``UNPACKED/bin``.
+def unpack(package: str, programs: Sequence[str]) -> Path:
+    """Download a package, put its programs into ``UNPACKED/bin``, and return that folder.
 
     Raises:
         NoPackageError: apt-get or dpkg-deb is missing, or they fail.
     """
-    for tool in ("apt-get", "dpkg-deb"):
-        if shutil.which(tool) is None:
-            raise NoPackageError(f"{package}: {tool} is not on the PATH")
-    folder = UNPACKED
-    (folder / "bin").mkdir(parents=True, exist_ok=True)
-    with _locked(folder), tempfile.TemporaryDirectory(dir=folder) as name:
-        if all((folder / "bin" / program).exists() for program in programs):
-            return
+    bin_folder = UNPACKED / "bin"
+    bin_folder.mkdir(parents=True, exist_ok=True)
+    with _locked(UNPACKED), tempfile.TemporaryDirectory(dir=UNPACKED) as name:
+        if all((bin_folder / program).exists() for program in programs):
+            return bin_folder
+        for tool in ("apt-get", "dpkg-deb"):
+            if shutil.which(tool) is None:
+                raise NoPackageError(f"{package}: {tool} is not on the PATH")
         scratch = Path(name)
-        _download(package, scratch, folder)
+        _download(package, scratch)
         (archive,) = scratch.glob("*.deb")
         _run("dpkg-deb", "--extract", str(archive), str(scratch))
         for program in programs:
             # Renamed, so that an interrupted run leaves no part of a program.
-            (scratch / "usr/bin" / program).replace(folder / "bin" / program)
+            (scratch / "usr/bin" / program).replace(bin_folder / program)
+    return bin_folder
 
 
 @contextmanager
@@ -54,12 +55,12 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _download(package: str, scratch: Path, folder: Path) -> None:
+def _download(package: str, scratch: Path) -> None:
     """Download with the system's package lists, else with lists of our own, which need no root."""
     try:
         _run("apt-get", *_OPTIONS, "download", package, folder=scratch)
     except NoPackageError:
-        own = _own_lists(folder)
+        own = _own_lists(UNPACKED)
         _run("apt-get", *_OPTIONS, *own, "update")
         _run("apt-get", *_OPTIONS, *own, "download", package, folder=scratch)
 

@@ -88,15 +88,12 @@ def judged(promtool: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return {Path(text.split()[0]).stem: text for text in said}
 
 
-@pytest.mark.parametrize(
-    ("number", "case"),
-    list(enumerate(CASES)),
-    ids=[f"{case.alert}-{case.summary[:20]}" for case in CASES],
-)
-def test_it_fires_when_it_should_and_is_over_afterwards(
-    number: int, case: Case, judged: dict[str, str]
+def test_each_fires_when_it_should_and_is_over_afterwards(
+    judged: dict[str, str], subtests: pytest.Subtests
 ) -> None:
-    assert judged[str(number)].split()[1:] == ["SUCCESS"], case.alert
+    for number, case in enumerate(CASES):
+        with subtests.test(alert=case.alert, story=case.summary[:20]):
+            assert judged[str(number)].split()[1:] == ["SUCCESS"]
 
 
 def test_every_alert_has_its_story() -> None:

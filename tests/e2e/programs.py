@@ -16,6 +16,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import debian
+
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "bin"
 KUBERNETES_VERSION = "1.36.3"
@@ -49,6 +51,8 @@ class Packaged:
 
     name: str
     package: str
+    alone: bool = False
+    """It runs from where its package is unpacked, so it needs no installation."""
 
 
 def _kubernetes(name: str, *version: str) -> Built:
@@ -114,15 +118,15 @@ THANOS = Built(
     Path("tests/e2e/programs/thanos"),
     tags="slicelabels",  # its memory layout of labels; without the tag, sidecars crash
 )
-ETCD = Packaged("etcd", "etcd-server")
+ETCD = Packaged("etcd", "etcd-server", alone=True)
 BUBBLEWRAP = Packaged("bwrap", "bubblewrap")
 BUILDAH = Packaged("buildah", "buildah")
 FAKETIME = Packaged("faketime", "faketime")
 IP = Packaged("ip", "iproute2")
 MMDEBSTRAP = Packaged("mmdebstrap", "mmdebstrap")
-PROMETHEUS = Packaged("prometheus", "prometheus")
-VICTORIAMETRICS = Packaged("victoria-metrics", "victoria-metrics")
-PROMTOOL = Packaged("promtool", "prometheus")
+PROMETHEUS = Packaged("prometheus", "prometheus", alone=True)
+VICTORIAMETRICS = Packaged("victoria-metrics", "victoria-metrics", alone=True)
+PROMTOOL = Packaged("promtool", "prometheus", alone=True)
 
 
 @functools.cache
@@ -137,7 +141,7 @@ def find(program: Built | Packaged) -> Path:
         if found and _fits(program, found):
             return Path(found)
     if isinstance(program, Packaged):
-        return _install(program)
+        return _unpack(program) if program.alone else _install(program)
     return _build(program)
 
 
@@ -185,6 +189,13 @@ def _build(program: Built) -> Path:
             raise ProgramMissingError(f"go build {program.package} failed:\n{done.stderr[-4000:]}")
         partial.rename(target)
     return target
+
+
+def _unpack(program: Packaged) -> Path:
+    try:
+        return debian.unpack(program.package, [program.name]) / program.name
+    except debian.NoPackageError as error:
+        raise ProgramMissingError(f"{error}; or install {program.name} on the PATH") from None
 
 
 def _install(program: Packaged) -> Path:

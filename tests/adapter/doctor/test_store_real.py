@@ -172,9 +172,10 @@ def found(facts: Facts) -> dict[str, str]:
     return {each.check.id: each.findings[0].message for each in results if each.findings}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_fault_is_found_and_nothing_else(url: str, case: str) -> None:
-    assert set(found(asked(url, case))) == CASES[case]
+def test_a_fault_is_found_and_nothing_else(url: str, subtests: pytest.Subtests) -> None:
+    for case, expected in CASES.items():
+        with subtests.test(case=case):
+            assert set(found(asked(url, case))) == expected
 
 
 def test_the_interval_is_the_real_one(url: str) -> None:

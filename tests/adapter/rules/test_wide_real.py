@@ -357,7 +357,6 @@ SHAPES = (
 )
 
 
-@pytest.mark.parametrize("template", SHAPES)
 @pytest.mark.parametrize(
     "name",
     [
@@ -366,14 +365,16 @@ SHAPES = (
     ],
 )
 def test_usual_shapes_are_widened_and_agree(
-    name: str, template: str, request: pytest.FixtureRequest
+    name: str, request: pytest.FixtureRequest, subtests: pytest.Subtests
 ) -> None:
     store: Store = request.getfixturevalue(name)
-    made, key = rule(template), KEYS[0]
-    every = everything(store, made, "g", key)
-    assert every is not None
     tolerance = VICTORIA_TOLERANCE if name == "victoria" else 0.0
-    assert compare(store, made, "g", key, every, tolerance) > 5
+    for template in SHAPES:
+        with subtests.test(template=template):
+            made, key = rule(template), KEYS[0]
+            every = everything(store, made, "g", key)
+            assert every is not None
+            assert compare(store, made, "g", key, every, tolerance) > 5
 
 
 def _from_files() -> list[MetricRule]:
@@ -382,13 +383,16 @@ def _from_files() -> list[MetricRule]:
     return [each for each in texts.values() if not why_not(each)]
 
 
-@pytest.mark.parametrize("made", _from_files(), ids=lambda made: made.text.metrics_query[:60])
 @pytest.mark.parametrize("series", ["c_total", "single"])
-def test_the_templates_of_public_files_agree(store: Store, made: MetricRule, series: str) -> None:
-    for key in KEYS:
-        every = everything(store, made, series, key)
-        if every is not None:
-            compare(store, made, series, key, every)
+def test_the_templates_of_public_files_agree(
+    store: Store, series: str, subtests: pytest.Subtests
+) -> None:
+    for made in _from_files():
+        for key in KEYS:
+            with subtests.test(query=made.text.metrics_query, key=key):
+                every = everything(store, made, series, key)
+                if every is not None:
+                    compare(store, made, series, key, every)
 
 
 REFUSED = (
