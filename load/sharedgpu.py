@@ -19,7 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-PHASES: Final = (
+PHASES: Final[tuple[tuple[str, int, dict[str, str]], ...]] = (
     # name, seconds, what each process does
     ("no process", 15, {}),
     ("contexts only", 25, {"a": "idle", "b": "idle"}),

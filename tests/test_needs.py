@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import engines, needs
+from tests import debian, engines, needs
 from tests.needs import BASH, NOT_ROOT, PROMETHEUS, ROOT, Need
 
 BUILDERS = {
@@ -51,7 +51,7 @@ def test_a_reason_names_the_command(need: Need) -> None:
     assert need.command
 
 
-def test_a_test_without_the_marker_fails_wherever_it_runs() -> None:
+def test_a_test_without_the_marker_fails_although_the_program_is_there() -> None:
     with pytest.raises(AssertionError, match="mark this test with needs"):
         PROMETHEUS.path()
 
@@ -93,7 +93,7 @@ def test_a_package_that_cannot_be_had_is_one_line(
         (tmp_path / tool).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(engines, "PACKAGES", {"no-package": (Need("no-program", "", _nothing),)})
-    monkeypatch.setattr(engines.debian, "UNPACKED", tmp_path / "unpacked")
+    monkeypatch.setattr(debian, "UNPACKED", tmp_path / "unpacked")
     assert engines.main() == 0
     assert capsys.readouterr().err.splitlines()[1:] == ["not fetched: apt-get: E: no network"]
 
