@@ -9,7 +9,9 @@ would need more rights and memory. Their names follow from the pod's:
 - Job ``NAME-MINUTES`` belongs to CronJob ``NAME`` (``cronjob/utils.go``: minutes since the epoch,
   at least eight digits). A Job that a person named so counts as a CronJob's.
 
-Kinds become resources as apimachinery's ``meta.UnsafeGuessKindToResource`` does it.
+Kinds become resources by the rule of English that controller-gen follows for custom resources
+(``gateways``, ``meshes``). The guess of apimachinery's ``meta.UnsafeGuessKindToResource`` would be
+``gatewaies``, and the HPA controller does not guess: it asks the API's discovery.
 """
 
 from __future__ import annotations
@@ -56,11 +58,13 @@ def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Wo
 
 
 def plural(kind: str) -> str:
-    """Return the resource of a kind, guessed as the API machinery does."""
+    """Return the resource of a kind, by the rule of English."""
     lower = kind.lower()
-    if lower.endswith("s"):
+    if lower == "endpoints":
+        return lower
+    if lower.endswith(("s", "x", "ch", "sh")):
         return lower + "es"
-    if lower.endswith("y"):
+    if lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
         return lower[:-1] + "ies"
     return lower + "s"
 

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import quote
 
 import aiohttp
 import msgspec
 from yarl import URL
 
+from adapter.cluster.metricsapi import GarbledAnswerError, pods_path, read_values
 from adapter.demo.certificates import FrontProxy
 from adapter.hpa import Missing
-from adapter.nodepool.seen.metricvalues import read_values
 
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -31,7 +30,6 @@ _HEADERS = [
     ("X-Remote-User", USER),
     *(("X-Remote-Group", group) for group in GROUPS),
 ]
-_VERSION = "/apis/custom.metrics.k8s.io/v1beta2"
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -55,11 +53,6 @@ class Tally:
     """Requests that returned at least one value."""
     seconds: list[float] = field(default_factory=list)
     """Duration of each request, in seconds."""
-
-
-def metric_path(namespace: str, metric: str) -> str:
-    """Return the path of all pods' values, as client-go writes it."""
-    return f"{_VERSION}/namespaces/{quote(namespace)}/pods/%2A/{quote(metric)}"
 
 
 class MetricsClient:
@@ -87,7 +80,7 @@ class MetricsClient:
         """Return the metric of all matching pods. Never raises: an error is ``Missing``."""
         start = time.perf_counter()
         self.tally.requests += 1
-        url = f"{metric_path(namespace, metric)}?labelSelector={quote(label_selector)}"
+        url = pods_path(namespace, metric, label_selector)
         try:
             answer = await self._get(url, _HEADERS)
         except _FAILURES as error:
@@ -126,6 +119,6 @@ def decode(status: int, body: bytes) -> Answer:
         if status != HTTPStatus.OK:
             problem = msgspec.json.decode(body, type=_Status)
             return Missing(problem.message or f"HTTP {status}")
-        return dict(read_values(body))
-    except (msgspec.DecodeError, ValueError) as error:
-        return Missing(f"HTTP {status}, and the body is not a metric list: {error}")
+        return {value.name: value.milli for value in read_values(body)}
+    except (msgspec.DecodeError, GarbledAnswerError) as error:
+        return Missing(f"HTTP {status}, and the body is not usable: {error}")

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from adapter.cluster.metricsapi import pods_path
 from adapter.demo import days, page, serverpage, story, webpage
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.child import Child, DemoError
-from adapter.demo.client import USER, MetricsClient, metric_path
+from adapter.demo.client import USER, MetricsClient
 from adapter.demo.cluster import upstream
 from adapter.demo.cluster.start import start_cluster
 from adapter.demo.commandline import adapter_command
@@ -116,7 +117,7 @@ async def _prepare(
     child = serve(folder, settings, options.command)
     ca = folder / "serving" / "ca.crt"
     client = MetricsClient(base, proxy, ca)
-    url = base + metric_path(shown.namespace, shown.autoscalers[0].metric)
+    url = base + pods_path(shown.namespace, shown.autoscalers[0].metric)
     curl_file = folder / "curl.conf"
     curl_file.write_text(curl_options(url, proxy, ca), encoding="utf-8")
     state = DemoState(

@@ -15,6 +15,7 @@ import msgspec
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
+from adapter.cluster.metricsapi import pods_path, read_values
 from adapter.doctor import release, rights, rulesfile, scrapes, store
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
@@ -40,7 +41,6 @@ MOST: Final = 50_000
 """Objects of one list that are read."""
 SECONDS: Final = 120.0
 """Time for all lists of one run."""
-_VALUES: Final = "/apis/custom.metrics.k8s.io/v1beta2"
 _NAMESPACES: Final = 50
 """Namespaces whose values are read."""
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
@@ -160,15 +160,13 @@ class Collector:
             self.notes.append(f"values were read in {_NAMESPACES} of {len(namespaces)} namespaces")
         found = {}
         for namespace in namespaces[:_NAMESPACES]:
-            path = f"{_VALUES}/namespaces/{namespace}/pods/%2A/gpu_utilization"
             try:
-                items = (await self.api.get(path)).get("items") or ()
+                values = read_values(await self.api.get(pods_path(namespace, "gpu_utilization")))
             except ClientError as error:
                 if error.status != 404:
                     raise
-                items = ()
-            rows = (row.get("describedObject") or {} for row in items)
-            found[namespace] = frozenset(str(row.get("name")) for row in rows)
+                values = []
+            found[namespace] = frozenset(value.name for value in values)
         return found
 
     async def fact(self, look: Callable[[], Awaitable[T]]) -> Fact[T]:

@@ -12,6 +12,7 @@ from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError, MissingRight
 from adapter.client.hpacommands import scaled_object
 from adapter.client.naming import named
+from adapter.cluster.metricsapi import CUSTOM, NEWEST
 from adapter.explain import metricvalues
 from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
@@ -157,7 +158,7 @@ async def _known(api: Api, spec: HpaSpec, values: Sequence[ReadValues]) -> list[
     if not any(lost):
         return []
     try:
-        served = await api.get(f"{metricvalues.CUSTOM}/v1beta2")
+        served = await api.get(f"{CUSTOM}/{NEWEST}")
     except ClientError:  # the metric's own failure says so already
         return []
     names = [str(row.get("name") or "") for row in served.get("resources") or ()]

@@ -9,6 +9,7 @@ from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.access import Json
 from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
+from adapter.cluster.metricsapi import external_path
 from adapter.explain.hpafacts import HpaFacts
 from adapter.hpa import MetricKind, MetricSpec
 from adapter.hpa.spec import source_key
@@ -69,7 +70,7 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     if metric.kind.of_resources:
         return "kubectl get apiservice v1beta1.metrics.k8s.io"
     if metric.kind is MetricKind.EXTERNAL:
-        raw = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{facts.namespace}/{metric.name}"
+        raw = external_path(facts.namespace, metric.name)
         return f"kubectl get --raw {shlex.quote(raw)}"
     if "pods might be unready" in error or "no pods returned" in error:
         return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"

@@ -8,11 +8,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from adapter.client.access import Api, Json
+from adapter.client.access import Api
 from adapter.client.errors import ClientError
-from adapter.explain.metricvalues import CUSTOM, EXTERNAL, items_of, value_path
+from adapter.cluster.metricsapi import (
+    CUSTOM,
+    EXTERNAL,
+    OLDER,
+    GarbledAnswerError,
+    read_values,
+    value_path,
+)
 from adapter.explain.scaletarget import ScaleError, read_scale
-from adapter.explain.words import to_milli
 from adapter.hpa import MetricKind
 from adapter.migrate.comparison import Compared, Comparison, MoveVerdict, judge, shown
 from adapter.migrate.hpametrics import HpaUse
@@ -26,7 +32,7 @@ _TRIES: Final = 3
 """Rounds until a metric counts as different: a value may change while it is read."""
 _PAUSE: Final = 2.0
 _AT_ONCE: Final = 4
-_DISCOVERY: Final = (f"{CUSTOM}/v1beta1", EXTERNAL)
+_DISCOVERY: Final = (f"{CUSTOM}/{OLDER}", EXTERNAL)
 
 
 class _Ask(NamedTuple):
@@ -85,14 +91,12 @@ class Comparer:
         return [_Ask(path, use, sorted(hpas)) for path, (use, hpas) in found.items()], failed
 
     async def _path(self, use: HpaUse, selectors: dict[str, str]) -> str:
-        external = use.metric.kind is MetricKind.EXTERNAL
         selector = ""
         if use.metric.kind is MetricKind.PODS:
             if use.key not in selectors:
                 selectors[use.key] = (await read_scale(self.api, use.hpa)).selector
             selector = selectors[use.key]
-        rest = value_path(use.metric, selector, use.namespace)
-        return f"{EXTERNAL}/{rest}" if external else f"{CUSTOM}/v1beta1/{rest}"
+        return value_path(use.metric, selector, use.namespace, OLDER)
 
     async def _one(self, ask: _Ask) -> Compared:
         verdict, remark, theirs, ours = MoveVerdict.FAILED, "", dict[str, int](), dict[str, int]()
@@ -145,25 +149,18 @@ async def _listed(server: MetricsServer, path: str) -> set[str]:
 async def _values(server: MetricsServer, ask: _Ask) -> dict[str, int]:
     """Return the values of a metric; none if the server does not have it."""
     try:
-        rows = items_of(await server.get(ask.path))
+        values = read_values(await server.get(ask.path))
+    except GarbledAnswerError as error:
+        raise ClientError(" ".join(str(error).split())[:200]) from None
     except ClientError as error:
         if error.status == 404:
             return {}
         raise
     external = ask.use.metric.kind is MetricKind.EXTERNAL
-    found: dict[str, int] = {}
-    for row in rows:
-        value = to_milli(row.get("value"))
-        if value is None:
-            raise ClientError(f"the value {str(row.get('value'))[:60]!r} is not a quantity")
-        name = "sum" if external else _object(row)
+    if external:
         # The HPA controller adds the series of an external metric.
-        found[name] = found.get(name, 0) + value if external else value
-    return found
-
-
-def _object(row: Json) -> str:
-    return str((row.get("describedObject") or {}).get("name") or "")
+        return {"sum": sum(value.milli for value in values)} if values else {}
+    return {value.name: value.milli for value in values}
 
 
 def _failed(ask: _Ask, why: str) -> Compared:

@@ -102,6 +102,6 @@ def conditions(rows: list[ConditionRow] | None) -> Mapping[str, ObjectCondition]
 
 
 def resource_of(api_version: str, kind: str) -> GroupResource:
-    """Return the resource of a kind, by the rule of the API machinery."""
+    """Return the resource of a kind."""
     group, _, _ = api_version.rpartition("/")
     return GroupResource(plural(kind), group)

@@ -6,51 +6,22 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
-import msgspec
-
-from adapter.hpa import MetricKind, MetricSpec, Missing, Values, quantity
+from adapter.cluster.metricsapi import (
+    NEWEST,
+    GarbledAnswerError,
+    pods_path,
+    read_values,
+    value_path,
+)
+from adapter.hpa import MetricKind, MetricSpec, Missing, Values
 from adapter.nodepool.model.apicall import ApiCall
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.seen.meta import resource_of
 from adapter.nodepool.seen.targets import ScaleTarget
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.labels.manifest import selector_text
 
-CUSTOM: Final = "/apis/custom.metrics.k8s.io"
-EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
 _AT_ONCE: Final = 8
 """Concurrent requests: priority and fairness of the API server would delay more from one user."""
-
-
-class _Object(msgspec.Struct):
-    name: str = ""
-
-
-class _Item(msgspec.Struct, rename="camel"):
-    value: str | int | float
-    described_object: _Object = msgspec.field(default_factory=_Object)
-
-
-class _List(msgspec.Struct):
-    items: list[_Item]
-
-
-_list = msgspec.json.Decoder(_List)
-
-
-def read_values(body: bytes) -> list[tuple[str, int]]:
-    """Return the objects' names and values in thousandths, from the JSON of a list of values.
-
-    Raises:
-        msgspec.DecodeError: it is not such a list.
-        ValueError: a value is not a quantity.
-    """
-    return [
-        (item.described_object.name, quantity.to_milli(quantity.parse(item.value)))
-        for item in _list.decode(body).items
-    ]
 
 
 class MetricValues:
@@ -58,7 +29,7 @@ class MetricValues:
 
     def __init__(self, call: ApiCall) -> None:
         self._call = call
-        self.version = "v1beta2"
+        self.version = NEWEST
         """Version of custom.metrics.k8s.io: v1beta2 if it is served, else v1beta1."""
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self.failures: Counter[str] = Counter()
@@ -88,7 +59,7 @@ class MetricValues:
 
         async def one(namespace: str) -> Values:
             async with self._slots:
-                path = _path(f"{CUSTOM}/{self.version}", {}, namespace, "pods", "*", metric)
+                path = pods_path(namespace, metric, version=self.version)
                 return await self._ask(MetricKind.PODS, path)
 
         asked = list(namespaces)
@@ -121,7 +92,8 @@ class MetricValues:
 
     async def _read(self, target: ScaleTarget, metric: MetricSpec) -> Values:
         try:
-            path = path_of(target, metric, self.version)
+            namespace = target.workload.namespace
+            path = value_path(metric, target.selector, namespace, self.version)
         except (KeyError, ValueError) as error:
             # The API server does not validate the selector of a metric.
             self.failures["selector"] += 1
@@ -135,35 +107,11 @@ class MetricValues:
         except ClusterAnswerError as error:
             self.failures[str(error.status) if error.status else "unreachable"] += 1
             return Missing(str(error))
-        except (msgspec.DecodeError, ValueError) as error:
+        except GarbledAnswerError as error:
             self.failures["garbled"] += 1
-            return Missing(f"GET {path}: the answer is not a list of values: {error}")
+            return Missing(f"GET {path}: {error}")
         if kind is MetricKind.PODS:
-            return dict(values)
+            return {value.name: value.milli for value in values}
         if kind is MetricKind.EXTERNAL:
-            return tuple(milli for _, milli in values)
-        return values[0][1] if values else Missing(f"GET {path}: no value")
-
-
-def path_of(target: ScaleTarget, metric: MetricSpec, version: str) -> str:
-    """Return the path at which the HPA controller requests a metric
-    (``k8s.io/kubernetes/pkg/controller/podautoscaler/metrics/client.go``)."""
-    namespace, custom = target.workload.namespace, f"{CUSTOM}/{version}"
-    selector, described = selector_text(metric.selector), metric.described
-    if metric.kind is MetricKind.EXTERNAL:
-        return _path(EXTERNAL, {"labelSelector": selector}, namespace, metric.name)
-    query = {"metricLabelSelector": selector}
-    if metric.kind is MetricKind.PODS or described is None:
-        query["labelSelector"] = target.selector
-        return _path(custom, query, namespace, "pods", "*", metric.name)
-    if described.kind == "Namespace":
-        return _path(custom, query, described.name, "metrics", metric.name)
-    resource = resource_of(described.api_version, described.kind)
-    named = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-    return _path(custom, query, namespace, named, described.name, metric.name)
-
-
-def _path(root: str, query: Mapping[str, str], *parts: str) -> str:
-    path = "/".join(quote(part, safe="") for part in parts)
-    given = urlencode({key: value for key, value in query.items() if value})
-    return f"{root}/namespaces/{path}" + (f"?{given}" if given else "")
+            return tuple(value.milli for value in values)
+        return values[0].milli if values else Missing(f"GET {path}: no value")

@@ -233,13 +233,17 @@ def test_a_standalone_replica_set_is_not_a_deployment(make_pod: MakePod) -> None
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
+        ("Gateway", "gateways"),
+        ("Mesh", "meshes"),
+        ("Sandbox", "sandboxes"),
+        ("Endpoints", "endpoints"),
         ("Deployment", "deployments"),
         ("Ingress", "ingresses"),
         ("NetworkPolicy", "networkpolicies"),
         ("RayService", "rayservices"),
     ],
 )
-def test_kinds_become_resources_as_the_api_machinery_guesses(kind: str, expected: str) -> None:
+def test_kinds_become_resources(kind: str, expected: str) -> None:
     assert plural(kind) == expected
 
 

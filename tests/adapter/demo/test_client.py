@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from adapter.demo.certificates import make_front_proxy
-from adapter.demo.client import Answer, MetricsClient, decode, metric_path
+from adapter.demo.client import Answer, MetricsClient, decode
 from adapter.hpa import Missing
 
 ITEM = (
@@ -53,13 +53,7 @@ def test_what_an_answer_means(status: int, body: bytes, answer: Answer) -> None:
 def test_a_body_that_is_not_a_metric_list_is_a_missing_value(body: bytes) -> None:
     values = decode(200, body)
     assert isinstance(values, Missing)
-    assert "not a metric list" in values.message
-
-
-def test_the_path_is_the_one_client_go_writes() -> None:
-    assert metric_path("ns", "gpu_utilization") == (
-        "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/%2A/gpu_utilization"
-    )
+    assert "the body is not usable: " in values.message
 
 
 class Recorder:

@@ -9,7 +9,7 @@ import pytest
 
 from adapter.hpa import Missing
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.seen.metricvalues import MetricValues, path_of
+from adapter.nodepool.seen.metricvalues import MetricValues
 from adapter.nodepool.seen.targets import ScaleTarget, by_workload, targets
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import cluster, deployment, hpa, node, pod
@@ -61,27 +61,6 @@ EXTERNAL = {
         "target": VALUE,
     },
 }
-PATHS = {
-    "pods": (
-        PODS,
-        (
-            f"{ROOT}/pods/%2A/gpu_utilization?metricLabelSelector=sharing%3Dshared"
-            "&labelSelector=app%3Dinference"
-        ),
-    ),
-    "object": (OBJECT, f"{ROOT}/deployments.apps/inference/queue"),
-    "namespace": (NAMESPACE, f"{ROOT}/metrics/queue"),
-    "external": (
-        EXTERNAL,
-        "/apis/external.metrics.k8s.io/v1beta1/namespaces/team/s0-gpu?labelSelector=app%3Dx",
-    ),
-}
-
-
-@pytest.mark.parametrize(("metric", "path"), PATHS.values(), ids=PATHS)
-def test_each_kind_of_metric_has_its_path(metric: dict[str, Any], path: str) -> None:
-    asked = target(metric)
-    assert path_of(asked, asked.readable.spec.metrics[0], "v1beta2") == path
 
 
 def items(*rows: tuple[str, str]) -> dict[str, Any]:
