@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 import structlog
-import yaml
 
 from adapter.cluster import hpamanifest, nodes, services
 from adapter.cluster.hpamanifest import HpaManifest
@@ -29,11 +28,11 @@ from adapter.cluster.nodes import Node, NodeManifest, Nodes
 from adapter.cluster.pod import Pod
 from adapter.cluster.services import Service, ServiceManifest, Services
 from apiservice.runtime.filestamp import Changes
+from apiservice.runtime.yamltext import YamlError, documents
 
 log = structlog.get_logger(__name__)
 
 _RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PodsFileError(Exception):
@@ -57,9 +56,9 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObje
         PodsFileError: it is neither YAML nor JSON, or an object does not match its kind.
     """
     try:
-        manifests = list(_flat(_documents(data)))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise PodsFileError(f"{name} is neither YAML nor JSON: {_one_line(error)}") from error
+        manifests = list(_flat(documents(data)))
+    except YamlError as error:
+        raise PodsFileError(f"{name} is neither YAML nor JSON: {error}") from error
     if not manifests and not data.strip():
         raise PodsFileError(f"{name} is empty; write manifests, or [] for no objects")
     found = FileObjects()
@@ -74,17 +73,8 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObje
     return found
 
 
-def _documents(data: bytes) -> list[Any]:
-    if data.lstrip()[:1] in (b"{", b"["):
-        try:
-            return [msgspec.json.decode(data)]
-        except msgspec.DecodeError:
-            pass  # several JSON documents, or YAML in flow style
-    return list(yaml.load_all(data.decode("utf-8"), _Loader))
-
-
-def _flat(documents: list[Any]) -> Iterator[Any]:
-    for document in documents:
+def _flat(manifests: list[Any]) -> Iterator[Any]:
+    for document in manifests:
         if isinstance(document, list):
             yield from _flat(document)
         elif isinstance(document, dict) and isinstance(document.get("items"), list):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from adapter.client.errors import ClientError
 from adapter.doctor import release, rulesfile
@@ -19,6 +18,7 @@ from adapter.doctor.objects import ConfigMap, ResourceQuota, SeenPriorityClass, 
 from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.workloads import SeenWorkload, read_workload
+from apiservice.runtime.yamltext import YamlError, documents
 
 MOST_BYTES: Final = 16 << 20
 """Bytes of one file that are read."""
@@ -133,15 +133,14 @@ def _documents(file: Path, found: Manifests) -> Iterator[dict[str, Any]]:
         if len(content) > MOST_BYTES:
             found.notes.append(f"{file}: larger than {MOST_BYTES} bytes, left out")
             return
-        _refuse_aliases(content)
-        documents = list(yaml.load_all(content, _Loader))
+        every = documents(content)
     except OSError as error:
         found.notes.append(f"{file}: {error.strerror or error}")
         return
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        found.notes.append(f"{file}: not YAML: {' '.join(str(error).split())[:200]}")
+    except YamlError as error:
+        found.notes.append(f"{file}: not YAML: {error}")
         return
-    for document in documents:
+    for document in every:
         rows = [document]
         if isinstance(document, dict) and str(document.get("kind", "")).endswith("List"):
             rows = document.get("items") or []
@@ -150,22 +149,6 @@ def _documents(file: Path, found: Manifests) -> Iterator[dict[str, Any]]:
                 yield row
             elif row is not None:
                 found.notes.append(f"{file}: a document is not a Kubernetes object")
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the base
-    """Leaves timestamps the texts that they are."""
-
-
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_str)
-
-
-def _refuse_aliases(content: bytes) -> None:
-    """Raise ValueError for a YAML alias: nested aliases expand without bound."""
-    if b"*" in content and b"&" in content:
-        for event in yaml.parse(content, _Loader):
-            if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1 if event.start_mark else 1
-                raise ValueError(f"line {line}: aliases are not supported; write the value out")
 
 
 def _add(found: Manifests, obj: dict[str, Any], file: str) -> None:

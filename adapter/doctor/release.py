@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import yaml
-
 from adapter.client.errors import VIEW_GROUP
 from adapter.doctor.facts import Release
 from adapter.doctor.objects import ApiService
 from adapter.doctor.workloads import SeenPod, SeenWorkload, selected
 from adapter.process.config import ConfigError, settings_of
+from apiservice.runtime.yamltext import YamlError, document
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
 SERVE: Final = "gpu-metrics-adapter"
@@ -87,10 +86,9 @@ def release(
     if data is None:
         return Release(workload, own, None, (), unread)
     try:
-        content: Any = yaml.safe_load(data.get(CONFIG_KEY, "")) or {}
-    except yaml.YAMLError as error:
-        text = " ".join(str(error).split())
-        return Release(workload, own, None, (f"{CONFIG_KEY} is not YAML: {text}",))
+        content: Any = document(data.get(CONFIG_KEY, "")) or {}
+    except YamlError as error:
+        return Release(workload, own, None, (f"{CONFIG_KEY} is not YAML: {error}",))
     if not isinstance(content, dict):
         return Release(workload, own, None, (f"{CONFIG_KEY} is not a mapping",))
     try:

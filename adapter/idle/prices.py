@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import yaml
-
 from adapter.client.errors import ClientError
+from apiservice.runtime.yamltext import YamlError, document
 
 CURRENCY: Final = "USD"
 LIST_PRICES: Final[Mapping[str, float]] = {
@@ -75,8 +74,8 @@ def load(file: Path | None) -> PriceList:
     try:
         if file.stat().st_size > _LARGEST:
             raise ClientError(f"{file} is larger than 1 MiB: name a list of prices")
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError) as error:
+        content = document(file.read_bytes())
+    except (OSError, YamlError) as error:
         raise ClientError(f"{file} cannot be read: {error}") from None
     return _parse(file, content)
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import yaml
-
 from adapter.client.access import Api, Json, cluster
 from adapter.client.errors import ClientError, odd_answers
 from adapter.client.naming import named
 from adapter.explain.hpafacts import HPAS
 from adapter.hpa import HpaSpec, ManifestError, from_manifest
+from apiservice.runtime.yamltext import YamlError, documents
 
 _KIND: Final = "HorizontalPodAutoscaler"
 _PLURAL: Final = "horizontalpodautoscalers"
@@ -138,14 +137,13 @@ def _objects(document: Any) -> list[Json]:
 def _in_file(path: Path, namespace: str) -> list[Json]:
     """Return the HPAs of a file; one that names no namespace is of the given one."""
     try:
-        documents = list(yaml.safe_load_all(path.read_text()))
+        every = documents(path.read_bytes())
     except OSError as error:
         raise ClientError(f"{path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise ClientError(f"{path} cannot be read as YAML: {said}") from None
+    except YamlError as error:
+        raise ClientError(f"{path} cannot be read as YAML: {error}") from None
     found = []
-    for row in chain.from_iterable(map(_objects, documents)):
+    for row in chain.from_iterable(map(_objects, every)):
         meta = row.get("metadata") if row.get("kind") == _KIND else None
         if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
             continue

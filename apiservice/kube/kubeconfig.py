@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from apiservice.kube.credentials import keep_fresh
 from apiservice.kube.failures import ClusterError, NoKubeconfigError
+from apiservice.runtime.yamltext import YamlError, document
 
 # These classes carry no annotations.
 _kubeconfig_loader: Any = KubeConfigLoader
@@ -68,12 +68,11 @@ def _check_kubeconfigs(source: str) -> None:
 def _check_kubeconfig(file: Path) -> None:
     """Raise ClusterError if a file's content does not have a kubeconfig's shape."""
     try:
-        content = yaml.safe_load(file.read_bytes())
+        content = document(file.read_bytes())
     except OSError as error:
         raise ClusterError(f"kubeconfig {file}: {error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        why = " ".join(str(error).split())
-        raise ClusterError(f"kubeconfig {file} is not YAML: {why}; name another file") from error
+    except YamlError as error:
+        raise ClusterError(f"kubeconfig {file} is not YAML: {error}; name another file") from error
     lists = ("clusters", "contexts", "users")
     if not isinstance(content, dict) or not any(name in content for name in lists):
         raise ClusterError(

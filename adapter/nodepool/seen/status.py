@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import msgspec
-import yaml
 
 from adapter.cluster.table import Table
 from adapter.nodepool.seen.meta import ObjectMeta
+from apiservice.runtime.yamltext import YamlError, document
 from apiservice.wire import instant
 
 NAMESPACE = "kube-system"
@@ -122,30 +122,19 @@ def decode(raw: msgspec.Raw | bytes) -> AutoscalerStatus:
     return parse((_configmap.decode(raw).data or {}).get("status", ""))
 
 
-def parse(document: str) -> AutoscalerStatus:
+def parse(text: str) -> AutoscalerStatus:
     """Return the status from the text under ``data.status``."""
-    if document.startswith("Cluster-autoscaler status at"):
+    if text.startswith("Cluster-autoscaler status at"):
         return AutoscalerStatus(
             (), None, "is in the format of a cluster-autoscaler before 1.30: upgrade it"
         )
     try:
-        content = yaml.load(document, _Texts)  # noqa: S506 - a SafeLoader
-        read = msgspec.convert(content, _Document)
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
-        text = re.sub(r"\s+", " ", str(error))
-        return AutoscalerStatus((), None, f"is not the status of a cluster-autoscaler: {text}")
+        read = msgspec.convert(document(text), _Document)
+    except (YamlError, msgspec.ValidationError) as error:
+        why = re.sub(r"\s+", " ", str(error))
+        return AutoscalerStatus((), None, f"is not the status of a cluster-autoscaler: {why}")
     groups = tuple(map(_group, read.node_groups or ()))
     return AutoscalerStatus(groups, instant.read(read.cluster_wide.health.last_probe_time))
-
-
-class _Texts(yaml.SafeLoader):
-    """Loads timestamps as texts."""
-
-
-_Texts.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rows if tag != "tag:yaml.org,2002:timestamp"]
-    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _group(row: _Group) -> NodeGroup:

@@ -90,8 +90,8 @@ BAD = [
     ("metadata: {name: x}", "object 1", "kind"),
     ("{unclosed", "neither YAML nor JSON", ""),
     ("a: b: c", "neither YAML nor JSON", ""),
-    ("[" * 5000, "neither YAML nor JSON", "recursion"),
-    ("&a [*a]", "neither YAML nor JSON", "recursion"),
+    ("[" * 5000, "neither YAML nor JSON", "nested more than 200 deep"),
+    ("&a [*a]", "neither YAML nor JSON", "a value contains itself"),
     (
         "{kind: Pod, metadata: {name: x}, spec: {containers: [" + ENDLESS + "]}}",
         "object 1 (Pod x)",
