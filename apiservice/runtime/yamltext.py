@@ -87,7 +87,7 @@ def _check_depth(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEEPEST:
-                line = event.start_mark.line + 1
+                line = event.start_mark.line + 1 if event.start_mark else 1
                 raise YamlError(f"line {line}: values are nested more than {DEEPEST} deep")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1

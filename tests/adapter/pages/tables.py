@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 
-from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.exposition.samples import ScrapeResult
+from adapter.serve.build import sharing_options, telemetry_options
+from adapter.settings import Settings
 from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import decode
@@ -18,9 +19,9 @@ from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import OWN_PAGES, World, make_pod, own_page
 
 BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-KEYS = frozenset(
-    ("shape", "says", "name", "now", "sharing", "read", "nodes", "pods", "expect", "rejects")
-)
+ABOUT = ("shape", "says", "name")
+WORLD = ("read", "now", "nodes", "pods", "sharing", "settings")
+KEYS = frozenset((*ABOUT, *WORLD, "expect", "rejects"))
 TIME = 100.0
 
 
@@ -80,8 +81,13 @@ def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
     for where, details in document.get("pods", {}).items():
         namespace, _, name = where.partition("/")
         pods.append(make_pod(name, namespace=namespace, **(details or {})))
-    sharing = SharingOptions(SharingPolicy(document["sharing"])) if "sharing" in document else None
-    world = World(*pods, nodes=document.get("nodes"), sharing=sharing)
+    settings = _settings(document)
+    world = World(
+        *pods,
+        nodes=document.get("nodes"),
+        options=telemetry_options(settings),
+        sharing=sharing_options(settings),
+    )
     for read, file in zip(document["read"], files, strict=True):
         time = float(read.get("time", TIME))
         if "answer" in read:
@@ -97,6 +103,12 @@ def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
                 serves=read.get("serves", False),
             )
     return world
+
+
+def _settings(document: Mapping[str, Any]) -> Settings:
+    """Return the settings of a table; ``sharing: POLICY`` is short for that policy alone."""
+    policy = {"sharing": {"policy": document["sharing"]}} if "sharing" in document else {}
+    return Settings.model_validate(policy | document.get("settings", {}))
 
 
 def _ingest_answer(world: World, file: str, time: float) -> None:
