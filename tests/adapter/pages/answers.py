@@ -9,7 +9,7 @@ from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import decode
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 MIB: Final = 1048576
 WORKER: Final = "vllm-agg-0-vllmdecodeworker-5fljt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 VLLM: Final = "30_vllm_v1_qwen_full_page.prom"
 TRTLLM: Final = "31_triton_trtllm.prom"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 AMD: Final = "12_amd_device_metrics_exporter_real_lines.prom"
 BARE: Final = "42_amd_lines.prom"
