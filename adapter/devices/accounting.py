@@ -74,7 +74,7 @@ def accounted(
     their processes (``hostPID`` or pod UIDs are off), and those zeros are missing values. A sample
     without the device's own sample beside it is left out too, because its 0 could be such a
     zero. The free memory on a pod's samples is the device's, while the used memory is the pod's.
-    The two do not add up, so the free memory is left out.
+    The two do not add up, so the free memory is left out of the pods, and kept for the device.
 
     The work is proportional to the number of samples.
 
@@ -106,6 +106,7 @@ def accounted(
                 _give_whole(moment)
             else:
                 found |= keys
+                _keep_rest(moment)
                 _drop_blind(moment, rejects)
     uncompared = {key: compared[key] for key in (*known, *compared)}
     yield from _drop_uncompared(uncompared, builders, rejects, step)
@@ -216,6 +217,14 @@ def _give_whole(moment: _Moment) -> None:
         for spelling in [s for s in frame if s.field.name in fields]:
             del frame[spelling]
         frame |= {s: value for s, value in moment.whole.items() if s.field.name in fields}
+
+
+def _keep_rest(moment: _Moment) -> None:
+    """Give the device its free memory back: the exporter writes it on the pods' samples only."""
+    for _, _, frame in moment.pods:
+        for spelling, value in frame.items():
+            if spelling.field.name in _REST:
+                moment.whole.setdefault(spelling, value)
 
 
 def _drop_blind(moment: _Moment, rejects: Rejects) -> None:

@@ -188,6 +188,16 @@ def own_page(name: str) -> str:
     return (OWN_PAGES / name).read_text()
 
 
+def every_page() -> list[Path]:
+    """Every page of an exporter or a server: our own, and the captured ones where they are."""
+    return [
+        path
+        for at in (OWN_PAGES, folder("exposition"))
+        if at
+        for path in sorted(at.rglob("*.prom"))
+    ]
+
+
 def captured_folder() -> Path:
     """Where the captured pages lie, for a test that needs CAPTURED_PAGES."""
     captured = folder("exposition")

@@ -11,7 +11,7 @@ from adapter.attribution.census import LEFT_OUT
 from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Attribution, Reading
 from adapter.attribution.sharing import Evidence
-from tests.adapter.world import World, captured_page
+from tests.adapter.world import World, own_page
 from tests.docs.sharingcases import CASES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sharing.md").read_text(encoding="utf-8")
@@ -48,10 +48,10 @@ def test_every_evidence_and_way_is_named() -> None:
     assert {*Evidence, *Attribution, LEFT_OUT} <= named
 
 
-def of_captured(name: str) -> dict[str, bool]:
-    """Which metrics the node of a captured page has a value of."""
+def of_page(name: str) -> dict[str, bool]:
+    """Which metrics the node of a page has a value of."""
     world = World()
-    world.scrape(captured_page(name), 100.0, node="n")
+    world.scrape(own_page(name), 100.0, node="n")
     named = ("gpu_utilization", "DCGM_FI_DEV_GPU_UTIL", "gpu_memory_utilization")
     lacking = ("gpu_sm_activity", "gpu_tensor_activity", "gpu_power_watts")
     return {
@@ -60,7 +60,7 @@ def of_captured(name: str) -> dict[str, bool]:
 
 
 def test_a_vgpu_guest_lacks_what_the_page_says() -> None:
-    found = of_captured("10_dcgm_vgpu_guest_GRID_A100-8C_full_default_scrape.prom")
+    found = of_page("dcgm/4.6-vgpu-guest.prom")
     section = PAGE.partition("\n## vGPU\n")[2].partition("\n## ")[0]
     absent = {metric for metric, has in found.items() if not has}
     assert absent == {"gpu_sm_activity", "gpu_tensor_activity", "gpu_power_watts"}
@@ -68,5 +68,5 @@ def test_a_vgpu_guest_lacks_what_the_page_says() -> None:
 
 
 def test_mig_instances_have_utilisation_and_not_the_boards_counter() -> None:
-    found = of_captured("04_dcgm_A100_MIG_2x1g5gb_2g10gb.prom")
+    found = of_page("dcgm/3.1-mig-attributed.prom")
     assert (found["gpu_utilization"], found["DCGM_FI_DEV_GPU_UTIL"]) == (True, False)

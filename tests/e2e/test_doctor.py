@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from apiservice.tls.authority import read_authority
-from tests.adapter.world import captured_page
+from tests.adapter.world import own_page
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, wait_available
 from tests.e2e.chart import FOLDER
 from tests.e2e.cluster import DEPLOYMENTS, PODS, Object, condition
@@ -377,7 +377,7 @@ def test_the_hidden_fault_of_an_exporter_without_a_mount(lab: Site) -> None:
     """Last: from now on the adapter scrapes exporters with a mount only, for ten minutes."""
     pod = exporter("gpu-a", "mounted")
     pod["spec"]["volumes"] = [{"name": "socket", "hostPath": {"path": "/var/lib/kubelet"}}]
-    page = captured_page(UNATTRIBUTED).encode()
+    page = own_page(UNATTRIBUTED).encode()
     with stand(lab, pod, 9400, page):
         found = set(found_by(checked(lab.kubeconfig)))
     assert {"GMA106", "GMA109"} <= found

@@ -1,6 +1,6 @@
 """Thanos in front of two clusters: a with two replicas of Prometheus, b with one.
 
-Both clusters have a node with the same page of a real exporter, so a pod of each has the same
+Both clusters have a node with the same page of an exporter, so a pod of each has the same
 namespace and name; cluster b's GPU has another utilisation. Queriers and sidecars are real.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.adapter.world import captured_page
+from tests.adapter.world import own_page
 from tests.e2e import programs
 from tests.e2e.adapterprocess import Adapter
 from tests.e2e.certificates import Authority, KeyPair
@@ -25,11 +25,11 @@ from tests.e2e.pageserver import PageServer
 from tests.e2e.process import Process, free_port, wait_until
 from tests.e2e.prometheus import Prometheus
 
-PAGE = "01_dcgm_T4x2_one_assigned_empty_labels.prom"
-NAMESPACE = "runai-reservation"
+PAGE = "dcgm/3.1-two-boards.prom"
+NAMESPACE, CONTAINER = "vision", "detector"
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 A, B = 64.0, 37.0
-"""The utilisation of the pod's GPU in each cluster; the rest of the page is as it was recorded."""
+"""The utilisation of the pod's GPU in each cluster; the rest of the page is as it lies."""
 REPLICAS = (("a", "0"), ("a", "1"), ("b", "0"))
 """Cluster and replica of each Prometheus."""
 GROUP = "/apis/custom.metrics.k8s.io/v1beta2"
@@ -40,9 +40,9 @@ AGE_LIMIT = 6.0
 def page(value: float) -> str:
     """Return the page with this utilisation of the pod's GPU."""
     made, count = re.subn(
-        rf'^({UTIL}{{[^}}]*pod="runai[^}}]*}}) \S+$',
+        rf'^({UTIL}{{[^}}]*pod="detector[^}}]*}}) \S+$',
         rf"\1 {value:g}",
-        captured_page(PAGE),
+        own_page(PAGE),
         flags=re.MULTILINE,
     )
     assert count == 1
@@ -243,14 +243,14 @@ def _series(url: str) -> int:
 
 
 def _pod() -> dict[str, Any]:
-    (name,) = set(re.findall(r'pod="(runai[^"]+)"', captured_page(PAGE)))
+    (name,) = set(re.findall(r'pod="(detector[^"]+)"', own_page(PAGE)))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE, "uid": "u"},
         "spec": {
             "nodeName": "node-a",
-            "containers": [{"name": NAMESPACE, "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+            "containers": [{"name": CONTAINER, "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
         },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }

@@ -14,7 +14,7 @@ from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Pod
 from apiservice.labels.selector import EVERYTHING, parse
 from apiservice.runtime.steps import at_once
-from tests.adapter.world import World, make_pod, reading, row, captured_page
+from tests.adapter.world import World, make_pod, own_page, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -150,13 +150,13 @@ def test_two_exporters_that_name_different_pods_disagree_and_do_not_share() -> N
     assert lab.value("q", UTIL, 103.0, "sharing=exclusive") == 70.0
 
 
-def test_the_captured_pages_of_a_flapping_device_serve_both_pods() -> None:
-    names = ("gpu-pod-c69f6664f-vkkcb", "gpu-pod-c69f6664f-2v922")
-    lab = World(*(make_pod(n, namespace="default", node="gpu-node-1", uid=n) for n in names))
-    for i, page in enumerate(("03_timeslice_flap", "03b_timeslice_flap_next_scrape")):
-        lab.scrape(captured_page(f"cases/{page}.prom"), 100.0 + 5 * i, node="gpu-node-1")
-    answers = [reading(lab.read(n, UTIL, 105.0, namespace="default")) for n in names]
-    assert [found.value for found in answers] == [71.0, 71.0]
+def test_two_pages_of_a_flapping_device_serve_both_pods() -> None:
+    names = ("tagger-84c5b7d9f-6kzrp", "tagger-84c5b7d9f-tq9wm")
+    lab = World(*(make_pod(n, namespace="nlp", node="slice-1", uid=n) for n in names))
+    for i, page in enumerate(("4.5-time-sliced", "4.5-time-sliced-next")):
+        lab.scrape(own_page(f"dcgm/{page}.prom"), 100.0 + 5 * i, node="slice-1")
+    answers = [reading(lab.read(n, UTIL, 105.0, namespace="nlp")) for n in names]
+    assert [found.value for found in answers] == [68.0, 68.0]
 
 
 def test_a_change_of_sharers_invalidates_answers() -> None:

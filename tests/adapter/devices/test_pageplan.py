@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,7 +18,7 @@ from adapter.exposition.pagelayout import LayoutSamples
 from adapter.exposition.samples import ScrapeResult
 from tests.adapter.exporterstate import state_of
 from tests.adapter.promise import pods_named
-from tests.adapter.world import CATALOG, World, make_pod, row, captured_folder
+from tests.adapter.world import CATALOG, World, every_page, make_pod, row
 from tests.examples import bounded
 
 ORIGIN, NODE, EPOCH = "http://exporter", "n", 1_700_000_000.0
@@ -154,13 +155,6 @@ def test_a_plan_gives_the_state_that_reading_the_samples_gives(changes: list[Cha
     assert fast == full
 
 
-def _pages() -> list[Any]:
-    paths = sorted(captured_folder().rglob("*.prom"))
-    return [pytest.param(path.read_bytes(), id=path.stem) for path in paths] or [
-        pytest.param(b"", marks=pytest.mark.skip(reason="the real pages are not here"))
-    ]
-
-
 _NUMBER = re.compile(rb"(?m)(\} )([0-9.]+)$")
 
 
@@ -171,8 +165,9 @@ def _scaled(page: bytes, factor: float) -> bytes:
     return _NUMBER.sub(scaled, page)
 
 
-@pytest.mark.parametrize("page", _pages())
-def test_real_pages_with_other_numbers_give_the_same_state(page: bytes) -> None:
+@pytest.mark.parametrize("path", every_page(), ids=lambda path: path.stem)
+def test_pages_of_exporters_with_other_numbers_give_the_same_state(path: Path) -> None:
+    page = path.read_bytes()
     both = Both(*pods_named(parse(page, time=EPOCH, wanted=CATALOG.series).samples))
     for scrape in range(6):
         factor = (1.0, 1.0, 0.5, 0.0, 0.75, 3.0)[scrape]

@@ -1,7 +1,7 @@
 """Fields of one device that cannot be true together, and combinations that only look wrong.
 
 Numbers are those of the threads named in the cases, or of idle and busy devices as the
-captured pages show them.
+pages of ``tests/adapter/pages`` show them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ IDLE = "util_high_at_idle_power"
 STUCK = "profiling_stuck_at_zero"
 
 Fields = dict[str, float]
-AT_REST: Fields = {UTIL: 0, COPY: 0, POWER: 67.3, ENGINE: 0.0, SM: 0.0, TENSOR: 0.0, DRAM: 0.0}
-"""An unassigned H100 (20_dcgm_H100x8)."""
+AT_REST: Fields = {UTIL: 0, COPY: 0, POWER: 67.75, ENGINE: 0.0, SM: 0.0, TENSOR: 0.0, DRAM: 0.0}
+"""An unassigned H100 (``own/dcgm/4.7-eight-boards.prom``)."""
 
 
 def page(fields: Fields, pod: str = "p", uuid: str = "GPU-0", more: str = "") -> str:

@@ -11,11 +11,11 @@ from adapter.exposition.page import LabelMemo, Page, parse
 from adapter.exposition.samples import ScrapeResult
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
-from tests.adapter.world import CATALOG, World, row, captured_folder
+from tests.adapter.world import CATALOG, World, every_page, row
 from tests.examples import bounded
 
 SCRAPED = 1_700_000_000.0
-OWN = "".join(
+TRAPS = "".join(
     row(series, value, pod, uuid=uuid, more=more)
     for series, value in (
         ("DCGM_FI_DEV_GPU_UTIL", 87),
@@ -36,8 +36,8 @@ OWN = "".join(
 
 @lru_cache(maxsize=1)
 def seeds() -> list[bytes]:
-    """Captured pages as far as they are here, the longest cut, and one of our own."""
-    return [OWN, *(path.read_bytes()[:20_000] for path in sorted(captured_folder().rglob("*.prom")))]
+    """Every page, the longest cut, and one with all traps."""
+    return [TRAPS, *(path.read_bytes()[:20_000] for path in every_page())]
 
 
 def kept(page: bytes, *others: bytes) -> list[str]:

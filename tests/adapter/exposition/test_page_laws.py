@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from adapter.exposition.page import LabelMemo, parse
 from adapter.exposition.samples import Sample
 from tests.adapter.pagetext import render
-from tests.adapter.world import captured_folder
+from tests.adapter.world import every_page
 from tests.examples import bounded
 
 SCRAPED = 1_700_000_000.0
@@ -61,8 +61,8 @@ def test_a_page_cut_anywhere_yields_a_part_of_its_rows(
     assert cut == contents(rows)[: len(cut)]
 
 
-def test_a_captured_page_cut_anywhere_yields_a_part_of_its_rows() -> None:
-    for path in sorted(captured_folder().rglob("*.prom")):
+def test_a_page_of_an_exporter_cut_anywhere_yields_a_part_of_its_rows() -> None:
+    for path in every_page():
         page = path.read_bytes()
         whole = contents(parse(page, time=SCRAPED).samples)
         for end in range(0, len(page), 1 + len(page) // 60):

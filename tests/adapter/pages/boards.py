@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 MIB: Final = 1048576
 T4: Final = "01_dcgm_T4x2_one_assigned_empty_labels.prom"

@@ -6,7 +6,7 @@ from typing import Final
 
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 MIB: Final = 1048576
 EXPORTER: Final = "dcgm-exporter-dev-78z52"

@@ -8,7 +8,7 @@ from typing import Final
 
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 EXCERPTS: Final = "11_issue_excerpts_real_lines.prom"
 
@@ -16,7 +16,9 @@ EXCERPTS: Final = "11_issue_excerpts_real_lines.prom"
 def _block(issue: str) -> str:
     """The lines below the comment that names the issue."""
     found = re.search(
-        rf"^# NVIDIA/{re.escape(issue)}[ :].*\n((?:[^#].*\n)+)", captured_page(EXCERPTS), re.MULTILINE
+        rf"^# NVIDIA/{re.escape(issue)}[ :].*\n((?:[^#].*\n)+)",
+        captured_page(EXCERPTS),
+        re.MULTILINE,
     )
     assert found is not None, issue
     return found[1]

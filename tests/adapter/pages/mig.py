@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 MIB: Final = 1048576
 FOUR: Final = "02_dcgm_A100_MIG_4_instances_unattributed.prom"

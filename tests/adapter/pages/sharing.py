@@ -8,7 +8,7 @@ from typing import Final
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import World, make_pod, captured_page
+from tests.adapter.world import World, captured_page, make_pod
 
 NODE: Final = "gpu-node-1"
 UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"

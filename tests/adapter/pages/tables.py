@@ -11,9 +11,10 @@ from typing import Any
 
 import yaml
 
-from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.uids import PodUids
 from adapter.exposition.samples import ScrapeResult
+from adapter.serve.build import sharing_options, telemetry_options
+from adapter.settings import Settings
 from adapter.sources.azure import insights
 from adapter.sources.prometheus.labelsets import SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
@@ -22,12 +23,9 @@ from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import OWN_PAGES, World, make_pod, own_page
 
 BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-KEYS = frozenset(
-    (
-        *("shape", "says", "kind", "name", "like", "now", "sharing"),
-        *("read", "nodes", "pods", "expect", "rejects"),
-    )
-)
+ABOUT = ("shape", "says", "kind", "name", "like")
+WORLD = ("read", "now", "nodes", "pods", "sharing", "settings")
+KEYS = frozenset((*ABOUT, *WORLD, "expect", "rejects"))
 READS = ("page", "answer", "logs")
 """What an entry of ``read`` may name: a page, or the answer of a Prometheus or of Log Analytics."""
 TIME = 100.0
@@ -43,7 +41,9 @@ def own_scenes() -> dict[str, Scene]:
     for path in sorted(OWN_PAGES.rglob("*.yaml")):
         for name, document in _documents(path):
             if name in scenes:
-                raise TableError(f"{path.name}: two documents are called {name!r}: name each")
+                raise TableError(
+                    f"{path.name}: two documents are called {name!r}: give each a name"
+                )
             scenes[name] = _scene(path, document)
     return scenes
 
@@ -94,8 +94,13 @@ def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
     for where, details in document.get("pods", {}).items():
         namespace, _, name = where.partition("/")
         pods.append(make_pod(name, namespace=namespace, **(details or {})))
-    sharing = SharingOptions(SharingPolicy(document["sharing"])) if "sharing" in document else None
-    world = World(*pods, nodes=document.get("nodes"), sharing=sharing)
+    settings = _settings(document)
+    world = World(
+        *pods,
+        nodes=document.get("nodes"),
+        options=telemetry_options(settings),
+        sharing=sharing_options(settings),
+    )
     for read, file in zip(document["read"], files, strict=True):
         time = float(read.get("time", TIME))
         if "answer" in read:
@@ -113,6 +118,12 @@ def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
                 serves=read.get("serves", False),
             )
     return world
+
+
+def _settings(document: Mapping[str, Any]) -> Settings:
+    """Return the settings of a table; ``sharing: POLICY`` is short for that policy alone."""
+    policy = {"sharing": {"policy": document["sharing"]}} if "sharing" in document else {}
+    return Settings.model_validate(policy | document.get("settings", {}))
 
 
 def _ingest_answer(world: World, file: str, time: float) -> None:

@@ -68,4 +68,6 @@ def test_the_first_line_of_an_own_page_names_the_source_of_its_shape(path: Path)
 
 @needs(CAPTURED_PAGES)
 def test_every_captured_page_has_a_table() -> None:
-    assert {page for scene in CAPTURED.values() for page in scene.pages} == _pages(captured_folder())
+    assert {page for scene in CAPTURED.values() for page in scene.pages} == _pages(
+        captured_folder()
+    )

@@ -15,7 +15,7 @@ from apiservice.labels.selector import EVERYTHING
 from tests.adapter.pages.scene import Scene
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Viewer, numbers, reasons
-from tests.adapter.world import World, make_pod, row, captured_page
+from tests.adapter.world import World, captured_page, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 USED = "DCGM_FI_DEV_FB_USED"

@@ -8,12 +8,13 @@ from adapter.cluster.pod import Pod
 from adapter.devices.options import TelemetryOptions
 from apiservice.errors import Unavailable
 from tests.adapter.pages.scene import Scene
-from tests.adapter.pages.sharing import SCENES as SHARED
+from tests.adapter.pages.tables import own_scenes
 from tests.adapter.view.viewer import Viewer, numbers, reasons
-from tests.adapter.world import World, make_pod, row, captured_page
+from tests.adapter.world import World, captured_page, make_pod, own_page, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 NODE = "node-1"
+SCENES = own_scenes()
 TWO = "".join(
     f'{UTIL}{{gpu="{gpu}",UUID="GPU-{gpu}",modelName="NVIDIA H100"{pod}}} {value}\n'
     for gpu, pod, value in (
@@ -73,21 +74,21 @@ def test_a_pod_that_cannot_have_the_device_is_not_listed(pod: Pod) -> None:
 
 def test_a_board_is_shown_by_its_mig_instances() -> None:
     world = World(make_pod("p", node=NODE))
-    world.scrape(captured_page("04_dcgm_A100_MIG_2x1g5gb_2g10gb.prom"), 100.0, node=NODE)
+    world.scrape(own_page("dcgm/3.1-mig-attributed.prom"), 100.0, node=NODE)
     gpus = Viewer(world).gpus
-    names = [f"{NODE}.gpu0.mig{instance}" for instance in (5, 7, 9)]
+    names = [f"{NODE}.gpu0.mig{instance}" for instance in (2, 9, 12)]
     assert gpus.names() == names
-    shown = gpus.row(names[2], 100.0)
+    shown = gpus.row(names[1], 100.0)
     assert (shown["GPU"], shown["Util"], shown["Mem"], shown["Sharing"]) == (
         "0.mig9",
-        "100%",
-        "4.3/4.8Gi",
-        "mig 1g.5gb",
+        "97%",
+        "7.8/9.5Gi",
+        "mig 1g.10gb",
     )
-    found = gpus.get(names[2], 100.0)
+    found = gpus.get(names[1], 100.0)
     power = next(each for each in found["values"] if each["metric"] == "gpu_power_watts")
     assert power["of"] == "board"
-    assert found["metadata"]["labels"]["mig-profile"] == "1g.5gb"
+    assert found["metadata"]["labels"]["mig-profile"] == "1g.10gb"
 
 
 def test_a_shared_gpu_names_every_pod_that_has_it() -> None:
@@ -116,7 +117,7 @@ def test_a_shared_gpu_names_every_pod_that_has_it() -> None:
     assert {pod["name"]: pod["evidence"] for pod in found["pods"]}["llm-1"] == "earlier_sample"
 
 
-@pytest.mark.parametrize("scene", SHARED.values(), ids=SHARED)
+@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
 def test_the_pods_of_a_shared_gpu_are_those_that_get_a_part_of_it(scene: Scene) -> None:
     world, now = scene.build(), scene.now
     viewer = Viewer(world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tests.adapter.world import captured_page
+from tests.adapter.world import own_page
 from tests.e2e.cluster import PODS, condition
 from tests.e2e.doctorfaults.register import (
     CHAT,
@@ -60,7 +60,7 @@ def a_field_that_no_exporter_writes(site: Site) -> Iterator[None]:
 
 @fault("GMA125")
 def a_page_that_names_pods_of_elsewhere(site: Site) -> Iterator[None]:
-    with third(site, captured_page(WHOLE).encode()):
+    with third(site, own_page(WHOLE).encode()):
         yield
 
 
@@ -73,7 +73,7 @@ def values_by_which_dcgm_says_that_it_has_none(site: Site) -> Iterator[None]:
 
 @fault("GMA127")
 def a_device_with_an_xid_error(site: Site) -> Iterator[None]:
-    labels = 'gpu="0",UUID="GPU-22dbdd79-f55a-92a8-aa39-322198e72ed6"'
+    labels = 'gpu="0",UUID="GPU-21bade02-6a6a-4768-b2ed-66ffdcc99396"'
     with third(site, real(WHOLE) + f"DCGM_FI_DEV_XID_ERRORS{{{labels}}} 79\n".encode()):
         yield
 

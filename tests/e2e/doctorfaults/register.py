@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from tests.adapter.world import captured_page
+from tests.adapter.world import own_page
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.cluster import HPAS, Object
 from tests.e2e.pagestand import made, patched, stand
@@ -18,8 +18,8 @@ CHAT = "chat"
 THIRD = "gpu-c"
 MAIN_HPA = f"{HPAS.format(ns=CHAT)}/inference"
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{SERVICE}"
-UNATTRIBUTED = "02_dcgm_A100_MIG_4_instances_unattributed.prom"
-WHOLE = "20_dcgm_H100x8_direct_page.prom"
+UNATTRIBUTED = "dcgm/3.1-mig-unattributed.prom"
+WHOLE = "dcgm/4.7-eight-boards-cut.prom"
 VLLM = "30_vllm_v1_qwen_full_page.prom"
 
 
@@ -90,8 +90,8 @@ def third(site: Site, body: bytes | None, status: int = 200, **more: Any) -> Ite
 
 
 def real(name: str) -> bytes:
-    """A real page, without the pods that it names."""
-    return re.sub(r',(container|namespace|pod)="[^"]*"', "", captured_page(name)).encode()
+    """A page of an exporter, without the pods that it names."""
+    return re.sub(r',(container|namespace|pod)="[^"]*"', "", own_page(name)).encode()
 
 
 def without(page: bytes, series: str) -> bytes:
