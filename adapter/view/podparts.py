@@ -33,14 +33,15 @@ def device_parts(
     asked: AskedPod, found: Sequence[MetricResult], devices: Devices
 ) -> Iterator[Json]:
     """Yield every device that has, or could have, a part in a value of the pod."""
-    named: dict[str, list[DeviceSeries]] = {}
-    for series in asked.snapshot.naming(asked.pod.ref):
-        if not series.serves:
-            named.setdefault(series.device.id, []).append(series)
     parts: dict[str, list[tuple[Metric, DeviceReading]]] = {}
     for metric, reading in found:
         for part in reading.devices if isinstance(reading, Reading) else ():
             parts.setdefault(part.device, []).append((metric, part))
+    named: dict[str, list[DeviceSeries]] = {}
+    for series in asked.snapshot.naming(asked.pod.ref):
+        # What the pod's server sees of a GPU counts only if no exporter describes the GPU.
+        if not series.serves or (series.sees and series.device.id in parts):
+            named.setdefault(series.device.id, []).append(series)
     left_out = {absence.device for _, each in found for absence in each.left_out}
     found_ids = (named.keys() | parts.keys() | left_out) - {""}
     for device in sorted(found_ids, key=lambda one: (in_numbers(devices.name_of(one)), one)):
