@@ -39,8 +39,8 @@ def device_parts(
             parts.setdefault(part.device, []).append((metric, part))
     named: dict[str, list[DeviceSeries]] = {}
     for series in asked.snapshot.naming(asked.pod.ref):
-        # What the pod's server sees of a GPU counts only if no exporter describes the GPU.
-        if not series.serves or (series.sees and series.device.id in parts):
+        seen = series.sees and series.device.id in parts  # else an exporter reports the device
+        if seen or not series.serves:
             named.setdefault(series.device.id, []).append(series)
     left_out = {absence.device for _, each in found for absence in each.left_out}
     found_ids = (named.keys() | parts.keys() | left_out) - {""}

@@ -51,7 +51,7 @@ RECORDED = Record(lambda _: folder(), 82_080 // 60 + 1, range(51, 60), 9930 * 26
 RECORDS = {"made up": MADE_UP} | ({} if TRACES.missing() else {"recorded": RECORDED})
 
 
-@pytest.fixture(scope="module", params=RECORDS.values(), ids=RECORDS)
+@pytest.fixture(scope="module", params=list(RECORDS.values()), ids=list(RECORDS))
 def record(request: pytest.FixtureRequest) -> Record:
     """The made-up record, and the recorded one where it is."""
     found: Record = request.param

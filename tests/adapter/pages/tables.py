@@ -53,9 +53,9 @@ def _documents(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for own in yaml.safe_load_all(path.read_text()):
         if unknown := set(own) - KEYS:
             raise TableError(f"{path.name}: unknown keys {sorted(unknown)}")
-        if own.get("like", own.get("name")) not in {*named, own.get("name")}:
+        if "like" in own and own["like"] not in named:
             raise TableError(f"{path.name}: no document before it is called {own['like']!r}")
-        document = {**named.get(own.get("like", ""), {}), **own}
+        document = {**named[own["like"]], **own} if "like" in own else own
         named[document.get("name", "")] = document
         page = str(path.relative_to(OWN_PAGES).with_suffix(""))
         yield (f"{page}: {document['name']}" if "name" in document else page), document

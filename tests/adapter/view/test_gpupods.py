@@ -120,6 +120,17 @@ def test_a_shared_device_states_policy_evidence_and_sharers() -> None:
     assert device["gpu"] == f"{NODE}.gpu0"
 
 
+def test_a_device_that_only_the_pods_own_server_reports_names_that_page() -> None:
+    world = World(make_pod("triton-0", node=NODE))
+    page = 'nv_gpu_utilization{gpu_uuid="GPU-T"} 0.25\n'
+    world.scrape(page, 100.0, origin="http://triton", pod=("ml", "triton-0"), serves=True)
+    (device,) = Viewer(world).pods.get("triton-0", 101.0)["devices"]
+    assert (device["device"], device["evidence"]) == ("ml/triton-0/GPU-T", "server_page")
+    world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 80, "triton-0"), 102.0, node=NODE)
+    (device,) = Viewer(world).pods.get("triton-0", 103.0)["devices"]
+    assert (device["device"], device["evidence"]) == ("GPU-0", "sample_name")
+
+
 def test_another_namespaces_pod_is_never_named() -> None:
     labels = {"nvidia.com/gpu.sharing-strategy": "mps", "nvidia.com/gpu.replicas": "2"}
     secret = make_pod("secret-name", namespace="secret-space", node=NODE, uid="1")
@@ -166,12 +177,10 @@ def test_a_server_without_a_gpu_is_listed_with_its_queue() -> None:
     assert all(name.startswith("inference_") for name in numbers(found))
 
 
-def test_a_gpu_that_only_the_pods_server_describes_has_the_page_as_evidence() -> None:
+def test_what_a_server_sees_of_a_gpu_that_an_exporter_describes_is_not_a_second_device() -> None:
     world = World(make_pod("triton-0", node=NODE))
     page = own_page("servers/triton.prom")
     world.scrape(page, 100.0, origin="http://triton", pod=("ml", "triton-0"), serves=True)
-    (device,) = Viewer(world).pods.get("triton-0", 101.0)["devices"]
-    assert device["evidence"] == "server_page"
     world.scrape(row(UTIL, 80, "triton-0"), 102.0, node=NODE)
     (device,) = Viewer(world).pods.get("triton-0", 103.0)["devices"]
     assert (device["device"], device["evidence"]) == ("GPU-0", "sample_name")

@@ -8,13 +8,12 @@ from adapter.cluster.pod import Pod
 from adapter.devices.options import TelemetryOptions
 from apiservice.errors import Unavailable
 from tests.adapter.pages.scene import Scene
-from tests.adapter.pages.tables import own_scenes
+from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Viewer, numbers, reasons
 from tests.adapter.world import World, make_pod, own_page, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 NODE = "node-1"
-SCENES = own_scenes()
 TWO = "".join(
     f'{UTIL}{{gpu="{gpu}",UUID="GPU-{gpu}",modelName="NVIDIA H100"{pod}}} {value}\n'
     for gpu, pod, value in (

@@ -91,7 +91,7 @@ def third(site: Site, body: bytes | None, status: int = 200, **more: Any) -> Ite
 
 def real(name: str) -> bytes:
     """A page of an exporter, without the pods that it names."""
-    return re.sub(r',(container|namespace|pod)="[^"]*"', "", own_page(name)).encode()
+    return re.sub(r',(container|namespace|pod|pod_uid)="[^"]*"', "", own_page(name)).encode()
 
 
 def without(page: bytes, series: str) -> bytes:
