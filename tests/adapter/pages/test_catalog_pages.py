@@ -1,4 +1,4 @@
-"""The own pages cover the catalogue: a vendor or a kind of server without a page fails here.
+"""The own pages cover the catalogue: a field or a kind of server without a page fails here.
 
 A table is complete (``test_pages.py``), so a value that it lists is a value that its page yields.
 """
@@ -13,6 +13,7 @@ from adapter.catalog.serverkinds import KINDS
 from adapter.catalog.vendors import VENDORS
 from tests.adapter.pages.scene import Scene, listed
 from tests.adapter.pages.tables import own_scenes
+from tests.adapter.world import CATALOG
 
 OWN = own_scenes()
 
@@ -23,10 +24,19 @@ def _values(scene: Scene) -> Iterator[str]:
         yield from listed(lines)
 
 
+VALUES = frozenset(name for scene in OWN.values() for name in _values(scene))
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_every_vendor_has_an_own_page_that_yields_a_value(vendor: str) -> None:
-    fields = {field.name for field in VENDORS[vendor]}
-    assert any(fields.intersection(_values(scene)) for scene in OWN.values())
+def test_every_field_of_a_vendor_has_an_own_page_that_yields_a_value(vendor: str) -> None:
+    """A field without an API metric of its own is behind the neutral metrics."""
+    fields = {field.name for field in VENDORS[vendor] if field.name in CATALOG.metrics}
+    assert fields
+    assert fields - VALUES == set()
+
+
+def test_every_neutral_metric_has_an_own_page_that_yields_a_value() -> None:
+    assert {metric.name for metric in CATALOG.neutral} - VALUES == set()
 
 
 @pytest.mark.parametrize("kind", KINDS)
