@@ -61,7 +61,7 @@ NODES = {
         {
             "ml/mig-small": {"nvidia.com/mig-1g.5gb": "1"},
             "ml/mig-medium": {"nvidia.com/mig-2g.10gb": "1"},
-            "ml/whole-0": {"nvidia.com/gpu": "1"},
+            "ml/board-0": {"nvidia.com/gpu": "1"},
         },
         {"nvidia.com/mig.strategy": "mixed"},
         IN_ML,
@@ -177,7 +177,7 @@ ASKED = {
             "mig-small": "40625m",
             "split-pair-0": "50",
             "train-pair-0": "50",
-            "whole-0": "93",
+            "board-0": "93",
         },
     ),
     "per process: exact although shared": Asked(
@@ -205,7 +205,7 @@ ASKED = {
             "chat-b": "12032",
             "mig-medium": "8896",
             "mig-small": "4352",
-            "whole-0": "38912",
+            "board-0": "38912",
         },
     ),
     "by another model": Asked("ml", "DCGM_FI_DEV_FB_USED", "model=NVIDIA-H100-80GB-HBM3", {}),
@@ -222,7 +222,7 @@ ASKED = {
         {
             "split-pair-0": "82",
             "train-pair-0": "96",
-            "whole-0": "93",
+            "board-0": "93",
         },
     ),
     "AMD": Asked("amd", "gpu_utilization", "", {"train-0": "83"}),
