@@ -1,13 +1,16 @@
-"""Recorded load traces."""
+"""Load traces: a made-up record, and the recorded one where it is."""
 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from load.nodepooltraces import (
+    BUSIER,
     DAY,
     STEP,
     TARGET,
@@ -18,15 +21,47 @@ from load.nodepooltraces import (
     load_traces,
     many_days,
 )
+from tests.load import smalltraces
+from tests.needs import TRACES
+
+
+class Record(NamedTuple):
+    """What is known about a record."""
+
+    folder: Callable[[Path], Path]
+    """Returns its folder; takes an empty one."""
+    minutes: int
+    """Of the duty cycles."""
+    azure: range
+    """Whole minutes of the arrivals."""
+    busy: float
+    """Seconds for which the recorded requests of the many days keep a GPU busy."""
+    peak: range
+    """Pods that the busiest minute of the many days needs at the target, rounded down."""
+
+
+MADE_UP = Record(
+    smalltraces.write_traces,
+    smalltraces.MINUTES + 1,
+    range(smalltraces.AZURE_MINUTES, smalltraces.AZURE_MINUTES + 1),
+    smalltraces.DAYS * 96 * smalltraces.PER_QUARTER * smalltraces.REQUEST_SECONDS,
+    range(1, 10),
+)
+RECORDED = Record(lambda _: folder(), 82_080 // 60 + 1, range(51, 60), 9930 * 26.24, range(20, 60))
+RECORDS = {"made up": MADE_UP} | ({} if TRACES.missing() else {"recorded": RECORDED})
+
+
+@pytest.fixture(scope="module", params=list(RECORDS.values()), ids=list(RECORDS))
+def record(request: pytest.FixtureRequest) -> Record:
+    """The made-up record, and the recorded one where it is."""
+    found: Record = request.param
+    return found
 
 
 @pytest.fixture(scope="module")
-def traces() -> dict[str, Trace]:
-    try:
-        source = folder()
-    except TracesMissingError as error:
-        pytest.skip(str(error))
-    return {each.name: each for each in load_traces(source)}
+def traces(record: Record, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
+    source = record.folder(tmp_path_factory.mktemp("traces"))
+    return {trace.name: trace for trace in load_traces(source)}
 
 
 def test_missing_traces_are_named_with_the_fix(
@@ -37,7 +72,7 @@ def test_missing_traces_are_named_with_the_fix(
         folder()
 
 
-def test_every_recorded_trace_exists(traces: dict[str, Trace]) -> None:
+def test_every_trace_of_a_record_exists(traces: dict[str, Trace]) -> None:
     whole = [f"genai-{number}" for number in range(1, 5)]
     assert list(traces) == ["genai", *whole, "genai-qps", "azure-code", "azure-conv", "lora"]
 
@@ -47,9 +82,18 @@ def test_the_services_together_are_the_cluster(traces: dict[str, Trace]) -> None
     assert [sum(each) for each in zip(*parts, strict=True)] == pytest.approx(traces["genai"].work)
 
 
-def test_a_day_has_its_minutes(traces: dict[str, Trace]) -> None:
-    assert len(traces["genai"].work) == 82_080 // 60 + 1
-    assert 50 < len(traces["azure-code"].work) < 60
+def test_a_trace_has_its_minutes(record: Record, traces: dict[str, Trace]) -> None:
+    assert len(traces["genai"].work) == record.minutes
+    assert len(traces["azure-code"].work) in record.azure
+
+
+def test_made_up_duty_cycles_become_the_work_of_each_minute(tmp_path: Path) -> None:
+    by_name = {trace.name: trace for trace in load_traces(MADE_UP.folder(tmp_path))}
+    assert by_name["genai"].work[:3] == (210.0, 105.0, 210.0)
+    assert by_name["genai-1"].work[:2] == (60.0, 30.0), "the first and the fifth pod"
+    mean = (16 * 210 + 15 * 105) / 31
+    even, odd = by_name["azure-code"].work[:2]
+    assert (even, odd) == pytest.approx((mean * 4 / 3, mean * 2 / 3)), "2 and 1 of a mean of 1.5"
 
 
 def test_constructed_data_becomes_minutes(tmp_path: Path) -> None:
@@ -82,11 +126,13 @@ def test_constructed_data_becomes_minutes(tmp_path: Path) -> None:
     ]
 
 
-def test_requests_of_many_days_keep_their_times_and_their_work(traces: dict[str, Trace]) -> None:
-    """The rate is scaled, not the work of a request: 10 times 9,930 requests of 26.2 s."""
+def test_requests_of_many_days_keep_their_times_and_their_work(
+    record: Record, traces: dict[str, Trace]
+) -> None:
+    """The rate is scaled, not the work of a request."""
     days = traces["lora"]
-    assert sum(days.work) / 100 * STEP == pytest.approx(10 * 9930 * 26.24, rel=0.02)
-    assert 20 <= max(days.work) / TARGET <= 60
+    assert sum(days.work) / 100 * STEP == pytest.approx(BUSIER * record.busy, rel=0.02)
+    assert int(max(days.work) / TARGET) in record.peak
     fit, judge = days.parts
     assert (fit.tuned_on, judge.tuned_on) == (True, False)
     assert fit.end == judge.first

@@ -44,6 +44,8 @@ class Scene(NamedTuple):
     """``namespace/pod`` or ``node:NAME`` -> its complete table."""
     rejects: Mapping[str, int] = {}
     """Reason -> number of samples and values that were left out."""
+    kind: str = ""
+    """Short name of the kind of server that serves the page; empty for exporters."""
 
 
 def answer(world: World, subject: str, metric: str, where: str, now: float) -> float | str:

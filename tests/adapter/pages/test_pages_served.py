@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from tests.adapter.serving import Exporter, Lab
-from tests.adapter.world import captured_page, own_page
-from tests.needs import CAPTURED_PAGES, needs
+from tests.adapter.world import own_page
 
 PODS = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/%2A/{}"
 SLICED = {
@@ -74,23 +73,19 @@ NODES = {
         TEAMS,
     ),
     "amd": Node(
-        "12_amd_device_metrics_exporter_real_lines.prom",
+        "amd/1.4-guest-prefix.prom",
         {"amd/train-0": {"amd.com/gpu": "1"}},
         {},
-        (('namespace="",pod="",serial_number=""', 'namespace="amd",pod="train-0"'),),
+        (('namespace="ml"', 'namespace="amd"'),),
     ),
     "hami": Node(
-        "40_hami_vgpu_monitor.prom",
-        {"hami/hami-device": {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}},
+        "hami/2.9.prom",
+        {"hami/chat-0": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16384"}},
         {},
-        (('podnamespace="default"', 'podnamespace="hami"'),),
+        (('namespace="ml"', 'namespace="hami"'),),
     ),
-    "vllm": Node("30_vllm_v1_qwen_full_page.prom", {"vllm/server-0": {}}),
+    "vllm": Node("servers/vllm-v1.prom", {"vllm/server-0": {}}),
 }
-
-
-CAPTURED = frozenset(("amd", "hami", "vllm"))
-"""Nodes whose page is a captured one; their pods are in a namespace of the same name."""
 
 
 def _pod(where: str, node: str, limits: dict[str, str], port: int | None) -> dict[str, Any]:
@@ -123,9 +118,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with ExitStack() as stack:
         exporters = {}
         for name, node in NODES.items():
-            if name in CAPTURED and CAPTURED_PAGES.missing():
-                continue
-            page = captured_page(node.page) if name in CAPTURED else own_page(node.page)
+            page = own_page(node.page)
             for old, new in node.renamed:
                 page = page.replace(old, new)
             exporter = exporters[name] = Exporter()
@@ -235,32 +228,21 @@ ASKED = {
     "AMD": Asked("amd", "gpu_utilization", "", {"train-0": "83"}),
     "AMD: verbatim": Asked("amd", "gpu_gfx_activity", "", {"train-0": "83"}),
     "AMD: by model": Asked(
-        "amd", "gpu_utilization", "model=Aqua-Vanjaram-Instinct-MI325X-VF", {"train-0": "83"}
+        "amd", "gpu_utilization", "model=AMD-Instinct-MI325X-VF", {"train-0": "83"}
     ),
-    "HAMi": Asked("hami", "gpu_utilization", "attribution=exact", {"hami-device": "99"}),
-    "HAMi: of its own limit": Asked(
-        "hami", "gpu_memory_utilization", "", {"hami-device": "67071m"}
-    ),
+    "HAMi": Asked("hami", "gpu_utilization", "attribution=exact", {"chat-0": "62"}),
+    "HAMi: of its own limit": Asked("hami", "gpu_memory_utilization", "", {"chat-0": "62500m"}),
     "HAMi: its container": Asked(
-        "hami", "gpu_memory_used_bytes", "container=cuda-container", {"hami-device": "2109867008"}
+        "hami", "gpu_memory_used_bytes", "container=server", {"chat-0": "10737418240"}
     ),
-    "vLLM: a pod without a GPU": Asked("vllm", "inference_requests_waiting", "", {"server-0": "0"}),
-    "vLLM: the cache": Asked("vllm", "inference_kv_cache_utilization", "", {"server-0": "0"}),
-    "vLLM: verbatim": Asked("vllm", "vllm:num_requests_running", "", {"server-0": "0"}),
+    "vLLM: a pod without a GPU": Asked("vllm", "inference_requests_waiting", "", {"server-0": "6"}),
+    "vLLM: the cache": Asked("vllm", "inference_kv_cache_utilization", "", {"server-0": "62500m"}),
+    "vLLM: verbatim": Asked("vllm", "vllm:num_requests_running", "", {"server-0": "14"}),
     "vLLM: has no utilisation": Asked("vllm", "gpu_utilization", "", {}),
 }
 
 
-def _asked() -> list[object]:
-    return [
-        pytest.param(
-            asked, id=name, marks=[needs(CAPTURED_PAGES)] if asked.namespace in CAPTURED else []
-        )
-        for name, asked in ASKED.items()
-    ]
-
-
-@pytest.mark.parametrize("asked", _asked())
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_an_hpa_is_answered(asked: Asked, client: httpx.Client) -> None:
     path = PODS.format(asked.namespace, asked.metric)
     query = {"metricLabelSelector": asked.where} if asked.where else {}

@@ -15,7 +15,7 @@ from apiservice.labels.selector import EVERYTHING
 from tests.adapter.pages.scene import Scene
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Viewer, numbers, reasons
-from tests.adapter.world import World, captured_page, make_pod, row
+from tests.adapter.world import World, make_pod, own_page, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 USED = "DCGM_FI_DEV_FB_USED"
@@ -161,7 +161,7 @@ def test_a_device_that_was_left_out_is_shown_with_its_reason() -> None:
 
 def test_a_server_without_a_gpu_is_listed_with_its_queue() -> None:
     world = World(make_pod("vllm-0", node=NODE, gpus={}))
-    page = captured_page("30_vllm_v1_qwen_full_page.prom")
+    page = own_page("servers/vllm-v1.prom")
     world.scrape(page, 100.0, pod=("ml", "vllm-0"), serves=True)
     shelf = Viewer(world).pods
     assert shelf.names() == ["vllm-0"]
@@ -177,12 +177,21 @@ def test_a_server_without_a_gpu_is_listed_with_its_queue() -> None:
     assert all(name.startswith("inference_") for name in numbers(found))
 
 
+def test_what_a_server_sees_of_a_gpu_that_an_exporter_describes_is_not_a_second_device() -> None:
+    world = World(make_pod("triton-0", node=NODE))
+    page = own_page("servers/triton.prom")
+    world.scrape(page, 100.0, origin="http://triton", pod=("ml", "triton-0"), serves=True)
+    world.scrape(row(UTIL, 80, "triton-0"), 102.0, node=NODE)
+    (device,) = Viewer(world).pods.get("triton-0", 103.0)["devices"]
+    assert (device["device"], device["evidence"]) == ("GPU-0", "sample_name")
+
+
 def test_a_gateway_shows_its_own_queue_and_a_server_no_metric_of_gateways() -> None:
     world = World(make_pod("epp-0", node=NODE, gpus={}), make_pod("vllm-0", node=NODE, gpus={}))
     picker = 'llm_d_epp_flow_control_queue_size{inference_pool="chat",priority="0"} 7\n'
     picker += 'llm_d_epp_request_running{model_name="m",priority="0"} 5\n'
     world.scrape(picker, 100.0, origin="http://epp", pod=("ml", "epp-0"), serves=True)
-    page = captured_page("30_vllm_v1_qwen_full_page.prom")
+    page = own_page("servers/vllm-v1.prom")
     world.scrape(page, 100.0, origin="http://vllm", pod=("ml", "vllm-0"), serves=True)
     shelf = Viewer(world).pods
     shown = shelf.row("epp-0", 101.0)
@@ -193,7 +202,7 @@ def test_a_gateway_shows_its_own_queue_and_a_server_no_metric_of_gateways() -> N
 
 def test_a_server_whose_page_is_gone_says_why() -> None:
     world = World(make_pod("vllm-0", node=NODE, gpus={}))
-    page = captured_page("30_vllm_v1_qwen_full_page.prom")
+    page = own_page("servers/vllm-v1.prom")
     world.scrape(page, 100.0, pod=("ml", "vllm-0"), serves=True)
     shown = Viewer(world).pods.row("vllm-0", 300.0)
     assert shown == {"Why-Not": "stale", "Node": NODE}

@@ -10,7 +10,7 @@ from apiservice.errors import Unavailable
 from tests.adapter.pages.scene import Scene
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Viewer, numbers, reasons
-from tests.adapter.world import World, captured_page, make_pod, own_page, row
+from tests.adapter.world import World, make_pod, own_page, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 NODE = "node-1"
@@ -184,7 +184,7 @@ def test_labels_and_fields_select_by_node_model_and_sharing() -> None:
 
 def test_a_gpu_that_only_a_tenants_server_describes_is_not_listed() -> None:
     world = World(make_pod("triton", node=NODE))
-    world.scrape(captured_page("31_triton_trtllm.prom"), 100.0, pod=("ml", "triton"), serves=True)
+    world.scrape(own_page("servers/triton.prom"), 100.0, pod=("ml", "triton"), serves=True)
     assert Viewer(world).gpus.names() == []
 
 

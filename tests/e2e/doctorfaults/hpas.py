@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.adapter.world import captured_page
+from tests.adapter.world import own_page
 from tests.e2e.cluster import HPAS, condition
 from tests.e2e.doctorfaults.register import (
     CHAT,
@@ -123,7 +123,7 @@ def a_workload_without_gpus(site: Site) -> Iterator[None]:
 
 @fault("GMA425")
 def a_server_that_scales_on_saturated_utilization(site: Site) -> Iterator[None]:
-    page = captured_page(VLLM).encode()
+    page = own_page(VLLM).encode()
     with (
         hpa_with(site, IDLE_HPA, metrics=pods_metric("gpu_utilization", "90")),
         stand(site, server(scrape="true"), 8000, page),

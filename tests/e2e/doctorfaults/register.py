@@ -20,7 +20,7 @@ MAIN_HPA = f"{HPAS.format(ns=CHAT)}/inference"
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{SERVICE}"
 UNATTRIBUTED = "dcgm/3.1-mig-unattributed.prom"
 WHOLE = "dcgm/4.7-eight-boards-cut.prom"
-VLLM = "30_vllm_v1_qwen_full_page.prom"
+VLLM = "servers/vllm-v1.prom"
 
 
 class Fault(NamedTuple):

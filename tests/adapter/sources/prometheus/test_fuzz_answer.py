@@ -17,10 +17,12 @@ from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.reader import decode
 from tests.adapter.fuzzing import bent
 from tests.adapter.promise import broken, pods_named
-from tests.adapter.world import CATALOG, World, captured_folder
+from tests.adapter.world import CATALOG, OWN_PAGES, World, captured_folder
 from tests.examples import bounded
+from tests.needs import CAPTURED_PAGES
 
-NOW = 1_771_529_470.0
+NOW = 1_772_440_000.0
+"""The time of the own answers."""
 GROUP = QueryGroup("all", tuple(sorted(CATALOG.series)))
 
 JSON = st.recursive(
@@ -67,7 +69,14 @@ ANSWERS = st.builds(
 
 @lru_cache(maxsize=1)
 def seeds() -> list[bytes]:
-    return [path.read_bytes() for path in sorted(captured_folder().glob("20_promapi_*.json"))]
+    own = [path.read_bytes() for path in sorted((OWN_PAGES / "prometheus").glob("*.json"))]
+    return own + ([] if CAPTURED_PAGES.missing() else _captured())
+
+
+def _captured() -> list[bytes]:
+    """Captured answers, as if they were of 36 seconds before NOW: older samples are left out."""
+    paths = sorted(captured_folder().glob("20_promapi_*.json"))
+    return [path.read_bytes().replace(b"17715294", b"17724399") for path in paths]
 
 
 def read(body: bytes, memo: SeriesMemo) -> QueryAnswer:

@@ -1,0 +1,48 @@
+"""The own pages cover the catalogue: a field or a kind of server without a page fails here.
+
+A table is complete (``test_pages.py``), so a value that it lists is a value that its page yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from adapter.catalog.serverkinds import KINDS
+from adapter.catalog.vendors import VENDORS
+from tests.adapter.pages.scene import Scene, listed
+from tests.adapter.pages.tables import own_scenes
+from tests.adapter.world import CATALOG
+
+OWN = own_scenes()
+
+
+def _values(scene: Scene) -> Iterator[str]:
+    """The metrics for which a table gives a value, for each pod and node."""
+    for lines in scene.says.values():
+        yield from listed(lines)
+
+
+VALUES = frozenset(name for scene in OWN.values() for name in _values(scene))
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_every_field_of_a_vendor_has_an_own_page_that_yields_a_value(vendor: str) -> None:
+    """A field without an API metric of its own is behind the neutral metrics."""
+    fields = {field.name for field in VENDORS[vendor] if field.name in CATALOG.metrics}
+    assert fields
+    assert fields - VALUES == set()
+
+
+def test_every_neutral_metric_has_an_own_page_that_yields_a_value() -> None:
+    assert {metric.name for metric in CATALOG.neutral} - VALUES == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_server_has_an_own_page_that_yields_its_queue(kind: str) -> None:
+    assert any(scene.kind == kind and KINDS[kind].queue in _values(scene) for scene in OWN.values())
+
+
+def test_a_table_names_only_kinds_of_servers_that_the_catalogue_has() -> None:
+    assert {scene.kind for scene in OWN.values()} <= {"", *KINDS}
