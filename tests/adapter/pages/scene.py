@@ -14,9 +14,14 @@ import pytest
 from adapter.attribution.reading import Reading
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.world import CATALOG, World
+from tests.needs import CAPTURED_PAGES, needs
 
 PRINCIPAL = tuple(n for n in CATALOG.metrics if n in CATALOG.fields or n not in CATALOG.spellings)
 """Each metric once: the other spellings of a field are served too, in their own units."""
+
+
+CAPTURED = "captured "
+"""How the names of scenes over captured pages begin."""
 
 
 class Line(NamedTuple):
@@ -79,7 +84,7 @@ def listed(lines: tuple[Line, ...]) -> set[str]:
 def every_line(scenes: Mapping[str, Scene]) -> list[object]:
     """A test case per line."""
     return [
-        pytest.param(scene, subject, line, id=f"{name}: {subject} {_id(line)}")
+        pytest.param(scene, subject, line, id=f"{name}: {subject} {_id(line)}", marks=_marks(name))
         for name, scene in scenes.items()
         for subject, lines in scene.says.items()
         for line in lines
@@ -89,10 +94,19 @@ def every_line(scenes: Mapping[str, Scene]) -> list[object]:
 def every_subject(scenes: Mapping[str, Scene]) -> list[object]:
     """A test case per pod or node."""
     return [
-        pytest.param(scene, subject, id=f"{name}: {subject}")
+        pytest.param(scene, subject, id=f"{name}: {subject}", marks=_marks(name))
         for name, scene in scenes.items()
         for subject in scene.says
     ]
+
+
+def every_scene(scenes: Mapping[str, Scene]) -> list[object]:
+    """A test case per scene."""
+    return [pytest.param(scene, id=name, marks=_marks(name)) for name, scene in scenes.items()]
+
+
+def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    return (needs(CAPTURED_PAGES),) if name.startswith(CAPTURED) else ()
 
 
 def _id(line: Line) -> str:

@@ -9,10 +9,12 @@ import pytest
 
 from tests.adapter.pages import answers, boards, cases, inference, issues, mig, sharing, vendors
 from tests.adapter.pages.scene import (
+    CAPTURED,
     Line,
     Scene,
     answer,
     every_line,
+    every_scene,
     every_subject,
     listed,
     served,
@@ -23,9 +25,11 @@ from tests.needs import CAPTURED_PAGES, needs
 
 Built = Callable[[Scene], World]
 TABLES = (boards, mig, sharing, cases, issues, answers, vendors, inference)
-CAPTURED = {f"captured {name}": scene for table in TABLES for name, scene in table.SCENES.items()}
+OF_CAPTURED = {
+    f"{CAPTURED}{name}": scene for table in TABLES for name, scene in table.SCENES.items()
+}
 OWN = own_scenes()
-SCENES = {**OWN, **(CAPTURED if CAPTURED_PAGES.missing() is None else {})}
+SCENES = {**OWN, **(OF_CAPTURED if CAPTURED_PAGES.missing() is None else {})}
 
 
 @pytest.mark.parametrize(("scene", "subject", "line"), every_line(SCENES))
@@ -44,7 +48,7 @@ def test_a_page_gives_only_the_values_of_its_table(
     assert served(built(scene), subject, scene.now) == listed(scene.says[subject])
 
 
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+@pytest.mark.parametrize("scene", every_scene(SCENES))
 def test_everything_that_was_left_out_is_counted_by_its_reason(scene: Scene, built: Built) -> None:
     assert dict(built(scene).store.rejects.totals) == scene.rejects
 
@@ -68,6 +72,6 @@ def test_the_first_line_of_an_own_page_names_the_source_of_its_shape(path: Path)
 
 @needs(CAPTURED_PAGES)
 def test_every_captured_page_has_a_table() -> None:
-    assert {page for scene in CAPTURED.values() for page in scene.pages} == _pages(
+    assert {page for scene in OF_CAPTURED.values() for page in scene.pages} == _pages(
         captured_folder()
     )

@@ -10,7 +10,7 @@ from adapter.view.devices import Devices
 from adapter.view.gpus import GPUS
 from apiservice.runtime.steps import at_once
 from apiservice.view.resource import Key
-from tests.adapter.pages.scene import Scene
+from tests.adapter.pages.scene import Scene, every_scene
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Viewer
 from tests.adapter.world import World, make_pod
@@ -99,7 +99,7 @@ def test_names_stay_while_values_change_and_go_with_their_device() -> None:
     assert devices.get("n1.gpu0") is None
 
 
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+@pytest.mark.parametrize("scene", every_scene(SCENES))
 def test_every_device_of_a_page_is_listed_once(scene: Scene) -> None:
     world = scene.build()
     snapshot = world.store.snapshot

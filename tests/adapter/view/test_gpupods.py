@@ -12,7 +12,7 @@ from adapter.catalog.metric import Scope
 from adapter.cluster.pod import Owner, PodRef
 from adapter.view.podvalues import AskedPod
 from apiservice.labels.selector import EVERYTHING
-from tests.adapter.pages.scene import Scene
+from tests.adapter.pages.scene import Scene, every_scene
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Viewer, numbers, reasons
 from tests.adapter.world import World, make_pod, own_page, row
@@ -208,7 +208,7 @@ def test_a_server_whose_page_is_gone_says_why() -> None:
     assert shown == {"Why-Not": "stale", "Node": NODE}
 
 
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+@pytest.mark.parametrize("scene", every_scene(SCENES))
 def test_objects_and_cells_say_what_the_metrics_api_says(scene: Scene) -> None:
     world, now = scene.build(), scene.now
     snapshot, shelf = world.store.snapshot, Viewer(world).pods

@@ -7,7 +7,7 @@ import pytest
 from adapter.cluster.pod import Pod
 from adapter.devices.options import TelemetryOptions
 from apiservice.errors import Unavailable
-from tests.adapter.pages.scene import Scene
+from tests.adapter.pages.scene import Scene, every_scene
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.view.viewer import Viewer, numbers, reasons
 from tests.adapter.world import World, make_pod, own_page, row
@@ -116,7 +116,7 @@ def test_a_shared_gpu_names_every_pod_that_has_it() -> None:
     assert {pod["name"]: pod["evidence"] for pod in found["pods"]}["llm-1"] == "earlier_sample"
 
 
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+@pytest.mark.parametrize("scene", every_scene(SCENES))
 def test_the_pods_of_a_shared_gpu_are_those_that_get_a_part_of_it(scene: Scene) -> None:
     world, now = scene.build(), scene.now
     viewer = Viewer(world)
