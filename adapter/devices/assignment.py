@@ -164,7 +164,7 @@ def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatc
     if assigned.uid and assigned.uid != pod.uid:
         return Mismatch.POD_UID
     if not assigned.serves:
-        if not pod.holds_gpu:
+        if not pod.may_hold_gpu:
             return Mismatch.SELF_ATTRIBUTION if assigned.suspect else Mismatch.NO_GPU
         if node and pod.node and node != pod.node:
             return Mismatch.WRONG_NODE

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from adapter.cluster.gpuresources import GpuResources
 from adapter.doctor.daemonsets import SeenDaemonSet
 from adapter.doctor.objects import (
     ApiService,
@@ -259,6 +260,11 @@ class Facts:
         """The adapter's settings; the defaults before it is installed."""
         release = self.release.value if self.release.known else None
         return release.settings if release and release.settings else Settings()
+
+    @property
+    def gpu_resources(self) -> GpuResources:
+        """The resources that stand for a GPU by the adapter's settings."""
+        return GpuResources(self.settings.cluster.gpu_resources)
 
     def live(self) -> None:
         """Raise UnreadError unless a cluster was read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from adapter.cluster.manifest import GPU_RESOURCES
+from adapter.cluster.gpuresources import GPU_RESOURCES
 from adapter.settings.types import ADVANCED, Interval, Section
 
 

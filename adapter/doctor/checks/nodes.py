@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.cluster.manifest import GPU_RESOURCES
+from adapter.cluster.gpuresources import STANDARD
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of, labelled
 from adapter.doctor.model import CheckSection, Finding, Severity, check
@@ -19,8 +19,8 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     its own, add it to `cluster.gpu_resources`.
     """
     nodes = facts.nodes.read()
-    patterns = facts.settings.cluster.gpu_resources or GPU_RESOURCES
-    equipped = {node.name for node in nodes if gpus_of(node, patterns)}
+    resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
+    equipped = {node.name for node in nodes if gpus_of(node, resources)}
     marked = [node for node in nodes if labelled(node)]
     for node in marked:
         if node.name not in equipped:
@@ -47,9 +47,9 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 
     See the conditions of the node.
     """
-    patterns = facts.settings.cluster.gpu_resources
+    resources = facts.gpu_resources
     for node in facts.nodes.read():
-        if gpus_of(node, patterns) and not node.ready:
+        if gpus_of(node, resources) and not node.ready:
             yield Finding(
                 f"node {node.name}",
                 "is not Ready",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from adapter.cluster import nodelabels
+from adapter.cluster.gpuresources import MIG_PREFIX
 from adapter.doctor.checks.hpas import edit, metrics
 from adapter.doctor.facts import Facts
-from adapter.doctor.gpunodes import gpus_of, matches
+from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenNode
 from adapter.doctor.podcommands import describe
@@ -17,7 +18,6 @@ from adapter.doctor.scaled import pods_of, target_of
 
 _GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
 _ON_WHOLE: Final = frozenset({"dcgm_fi_dev_gpu_util", "dcgm_fi_dev_gpu_util_ratio"})
-_MIG: Final = "nvidia.com/mig-"
 
 
 def _shared(facts: Facts) -> dict[str, str]:
@@ -72,12 +72,12 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
 
     Request a resource that the nodes offer.
     """
-    patterns = facts.settings.cluster.gpu_resources
-    offered = {name for node in facts.nodes.read() for name in gpus_of(node, patterns)}
+    resources = facts.gpu_resources
+    offered = {name for node in facts.nodes.read() for name in gpus_of(node, resources)}
     seen = set()
     for each in facts.gpu_pods:
         for resource in each.pod.gpus:
-            unknown = resource not in offered and not re.search(r"gpumem|gpucores", resource)
+            unknown = resource not in offered and resources.is_device(resource)
             name = (each.pod.ref.namespace, resource, each.pod.owner or each.pod.ref)
             if not unknown or name in seen or each.pod.phase != "Pending":
                 continue
@@ -115,13 +115,13 @@ def not_on_mig(facts: Facts) -> Iterator[Finding]:
 
 
 def _mig(node: SeenNode) -> bool:
-    if any(name.startswith(_MIG) for name in node.status.allocatable):
+    if any(name.startswith(MIG_PREFIX) for name in node.status.allocatable):
         return True
     return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
 
 
-def _requests_mig(gpus: object) -> bool:
-    return any(str(name).startswith(_MIG) for name in (gpus if isinstance(gpus, dict) else ()))
+def _requests_mig(gpus: Iterable[str]) -> bool:
+    return any(name.startswith(MIG_PREFIX) for name in gpus)
 
 
 @check("GMA204", CheckSection.SHARING, "pods with resource claims are on pages", Severity.WARNING)
@@ -154,11 +154,11 @@ def unknown_resource(facts: Facts) -> Iterator[Finding]:
 
     Add the resource to `cluster.gpu_resources`.
     """
-    patterns = facts.settings.cluster.gpu_resources
+    resources = facts.gpu_resources
     found: dict[str, str] = {}
     for node in facts.nodes.read():
         for name in node.status.allocatable:
-            if "/" in name and _GPU.search(name) and not matches(name, patterns):
+            if "/" in name and _GPU.search(name) and not resources.is_gpu(name):
                 found.setdefault(name, node.name)
     for name, node_name in found.items():
         yield Finding(
