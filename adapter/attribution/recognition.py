@@ -73,7 +73,7 @@ class Recognition:
                 elif self._flaps(series.device.id, pod.node):
                     found[pod.node].add(Evidence.FLAPPING)
         self._exclusive.pop(exporter.origin, None)
-        if found and not any(found.values()):
+        if devices and found and not any(found.values()):
             self._exclusive[exporter.origin] = len(devices)
         for node, evidences in found.items():
             self._recognise(node, exporter.origin, _first(evidences) if evidences else None)

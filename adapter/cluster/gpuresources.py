@@ -85,7 +85,7 @@ _OTHER: Final = re.compile(
     r".*(?:rdma|hostdev|sriov|mlnx|mellanox|roce|infiniband|nvswitch|imex|fpga|xilinx"
     r"|monitoring|compute-domain|dranet).*|[a-z]*nics?|vfs?|pfs?|ib|cx[0-9]+|bf[0-9]+|dpu"
 )
-"""Words of resources and device classes that are no GPU though their domain is a GPU vendor's:
+"""Words of resources and device classes that are not GPUs, though the domain is a GPU vendor's:
 network cards, fabrics, FPGAs, and Intel's access for monitoring, which holds no device."""
 _PARTS: Final = frozenset(
     (

@@ -38,7 +38,7 @@ GPUPODS: Final = ViewResource(
         Column("Waiting", "Requests that wait in the inference server."),
         Column("Running", "Requests that the inference server works on."),
         Column("Devices", "Devices with a value, and how many the pod requests if it is more."),
-        Column("How", "How the value follows from the devices': exact, copied or split."),
+        Column("How", "How the value follows from the devices': exact, copied, split or derived."),
         Column("Age", "Time since the value was measured."),
         Column("Why-Not", "Code of the reason why the pod has no value."),
         Column("Node", "Node of the pod.", wide=True),

@@ -16,6 +16,7 @@ from adapter.api.provider import GpuMetricsProvider
 from adapter.attribution.policy import SharingOptions
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
+from adapter.cluster.gpugroups import groups
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Node, Nodes
@@ -50,6 +51,7 @@ def make_pod(
     ports: tuple[ContainerPort, ...] = (),
     host_paths: bool = False,
     claims: bool = False,
+    extended: Mapping[str, int] | None = None,
     born: float = 0.0,
     deleting: bool = False,
     ready_since: float = 0.0,
@@ -69,6 +71,8 @@ def make_pod(
         containers=containers,
         gpus=dict(gpus),
         claims=claims,
+        extended=dict(extended or {}),
+        gpu_groups=groups(labels or {}),
         ports=ports,
         host_paths=host_paths,
         born=born,

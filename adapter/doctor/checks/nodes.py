@@ -12,8 +12,9 @@ from adapter.doctor.model import CheckSection, Finding, Severity, check
 
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
 def no_gpus(facts: Facts) -> Iterator[Finding]:
-    """No node offers a GPU resource, or a node that is labeled as a GPU node offers none. Pods
-    that request a GPU stay Pending there. The vendor's device plugin registers the resource.
+    """No node offers a GPU resource and no exporter reports a device, or a node that is labeled as
+    a GPU node offers none. Pods that request a GPU stay Pending there. The vendor's device plugin
+    registers the resource.
 
     Install the device plugin, or see the log of its pod on the node. If the resource has a name of
     its own, add it to `cluster.gpu_resources`.
@@ -30,11 +31,13 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
                 "see why the device plugin does not register the GPUs of this node",
                 f"kubectl describe node {node.name}",
             )
-    if not equipped and not marked:
+    pages = (facts.pages.value or {}).values() if facts.pages.known else ()
+    if not equipped and not marked and not any(page.devices for page in pages):
         yield Finding(
             "cluster",
-            "no node offers a GPU (nvidia.com/gpu, amd.com/gpu, …)",
-            "add GPU nodes and install the vendor's device plugin",
+            "no node offers a GPU (nvidia.com/gpu, amd.com/gpu, …), and no page has a device",
+            "add GPU nodes and install the vendor's device plugin; if the resource has a name of "
+            "its own, add it to cluster.gpu_resources",
             "kubectl get nodes -o custom-columns=NAME:.metadata.name,HAS:.status.allocatable",
             Severity.WARNING,
         )

@@ -9,6 +9,7 @@ from typing import Final
 from adapter.cluster import nodelabels
 from adapter.cluster.gpuresources import MIG_PREFIX
 from adapter.doctor.checks.hpas import edit, metrics
+from adapter.doctor.claims import of_other_devices
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
@@ -128,10 +129,17 @@ def _requests_mig(gpus: Iterable[str]) -> bool:
 def claims(facts: Facts) -> Iterator[Finding]:
     """A pod holds its GPU through a ResourceClaim (DRA), and the exporter's page of its node does
     not name it. dcgm-exporter maps claims to pods from 4.4.0 on, if `KUBERNETES_ENABLE_DRA` is on.
+    A claim whose drivers or device classes are those of network cards is left out.
 
     Set `KUBERNETES_ENABLE_DRA=true`, and upgrade the exporter if it is older.
     """
-    pods = [each for each in facts.gpu_pods if each.pod.claims and not each.pod.gpus]
+    known = (facts.claims.value or ()) if facts.claims.known else ()
+    pods = [
+        each
+        for each in facts.pods.read()
+        if each.pod.claims and not each.pod.gpus and not each.pod.finished
+        if not of_other_devices(known, each.key)
+    ]
     pages = facts.pages.read().values() if pods else ()
     for each in pods:
         on = [page for page in pages if page.node == each.pod.node and page.devices]
@@ -139,8 +147,8 @@ def claims(facts: Facts) -> Iterator[Finding]:
             namespace, _, name = on[0].pod.partition("/")
             yield Finding(
                 each.subject,
-                f"holds its GPU by a resource claim, and the exporter on {each.pod.node} does not "
-                "name it",
+                f"has a resource claim and no other GPU, and the exporter on {each.pod.node} does "
+                "not name it",
                 "set KUBERNETES_ENABLE_DRA=true for dcgm-exporter 4.4.0 or newer",
                 f"kubectl -n {namespace} get pod {name} -o yaml",
             )

@@ -105,14 +105,14 @@ def test_what_is_known_to_be_another_kind_counts_if_it_is_listed_literally() -> 
     ],
     ids=str,
 )
-def test_parts_of_a_device_are_no_devices(requested: dict[str, int], devices: int) -> None:
+def test_parts_of_a_device_do_not_count_as_devices(requested: dict[str, int], devices: int) -> None:
     resources = GpuResources()
     assert sum(resources.devices(requested).values()) == devices
     milli = {name: 1000 * count for name, count in requested.items()}
     assert sum(resources.devices(milli, 1000).values()) == devices
 
 
-def test_units_of_shared_devices_are_no_devices_of_ones_own() -> None:
+def test_units_of_shared_devices_do_not_count_as_devices_of_ones_own() -> None:
     assert whole_devices({"nvidia.com/mig-1g.5gb.shared": 2}) == 0
     assert whole_devices({"nvidia.com/gpu.shared": 2, "gpu.intel.com/i915": 2}) == 0
     assert whole_devices({"nvidia.com/mig-1g.5gb": 2, "nvidia.com/gpucores": 30}) == 2
