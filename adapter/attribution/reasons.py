@@ -107,14 +107,14 @@ REASONS: Final[Mapping[str, Cause]] = {
         "or newer with KUBERNETES_ENABLE_DRA=true. Otherwise nothing: the pod has no GPU.",
         "kubectl -n {namespace} get resourceclaims",
     ),
-    "gpu_group_not_named": Cause(
+    "reservation_pod_not_named": Cause(
         "The pod has a fraction of a GPU by KAI-Scheduler or Run:ai, and no sample names the pod "
         "that reserves the GPU of its group.",
         "Check that the reservation pod of the group runs on the node, and that the exporter of "
         "the node names it.",
         "kubectl get pods -A -l runai-gpu-group --field-selector spec.nodeName={node}",
     ),
-    "gpu_in_virtual_machine": Cause(
+    "passed_to_virtual_machine": Cause(
         "The pod runs a virtual machine, and its GPU is passed through: no exporter of the node "
         "can read it.",
         "Run an exporter inside the virtual machine, and serve its series with a rule or an entry "

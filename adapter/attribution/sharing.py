@@ -39,7 +39,7 @@ class Evidence(StrEnum):
     """The product name in the node's label ends in ``-SHARED``."""
     SPEC = "pod_spec"
     """A pod on the node requests the renamed resource."""
-    GROUP = "gpu_group"
+    GROUP = "reservation_pod"
     """Samples name the pod that reserves the device for a group of pods (KAI-Scheduler, Run:ai)."""
     ROWS = "rows"
     """Samples of one page name several pods, or a replica."""

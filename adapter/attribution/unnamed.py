@@ -24,8 +24,8 @@ NO_DEVICES: Final = "exporter_without_devices"
 NAMES_NO_POD: Final = "exporter_names_no_pod"
 OTHER_POD: Final = "device_named_for_other_pod"
 CLAIM_NOT_NAMED: Final = "claim_not_named"
-GROUP_NOT_NAMED: Final = "gpu_group_not_named"
-IN_VM: Final = "gpu_in_virtual_machine"
+GROUP_NOT_NAMED: Final = "reservation_pod_not_named"
+IN_VM: Final = "passed_to_virtual_machine"
 NO_POD_NAMES: Final = "vendor_names_no_pod"
 SERVER_NOT_SCRAPED: Final = "server_not_scraped"
 SERVER_UNSCRAPABLE: Final = "server_unscrapable"
@@ -41,6 +41,8 @@ UNNAMED: Final = frozenset(
         OTHER_POD,
         CLAIM_NOT_NAMED,
         GROUP_NOT_NAMED,
+        IN_VM,
+        NO_POD_NAMES,
         SERVER_NOT_SCRAPED,
         SERVER_UNSCRAPABLE,
         SERVER_DOWN,

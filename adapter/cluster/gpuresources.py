@@ -102,7 +102,7 @@ _DEVICES: Final = re.compile(
 """Resources of which every unit is one device, MIG instance or partition of its own."""
 
 
-class Unit(StrEnum):
+class ResourceUnit(StrEnum):
     """What one unit of a GPU resource is."""
 
     DEVICE = "device"
@@ -115,13 +115,13 @@ class Unit(StrEnum):
 
 
 @lru_cache(maxsize=1024)
-def unit_of(resource: str) -> Unit:
+def unit_of(resource: str) -> ResourceUnit:
     """Return what one unit of a GPU resource is."""
     name = resource.partition("/")[2]
     if not _PARTS.isdisjoint(_WORD.findall(name.lower())):
-        return Unit.PART
+        return ResourceUnit.PART
     whole = _DEVICES.fullmatch(resource) and not name.endswith(RENAMED_SUFFIX)
-    return Unit.DEVICE if whole else Unit.SHARE
+    return ResourceUnit.DEVICE if whole else ResourceUnit.SHARE
 
 
 def vendor_of(resource: str) -> str:
@@ -146,7 +146,7 @@ def whole_devices(requested: Mapping[str, int]) -> int:
         requested: GPU resource -> units. Units of shared resources are not counted: two of them
             may be of one device.
     """
-    return sum(count for name, count in requested.items() if unit_of(name) is Unit.DEVICE)
+    return sum(count for name, count in requested.items() if unit_of(name) is ResourceUnit.DEVICE)
 
 
 def devices(requested: Mapping[str, int], per_unit: int = 1) -> dict[str, int]:
@@ -164,7 +164,7 @@ def devices(requested: Mapping[str, int], per_unit: int = 1) -> dict[str, int]:
     for name, amount in requested.items():
         if amount <= 0:
             continue
-        if unit_of(name) is Unit.PART:
+        if unit_of(name) is ResourceUnit.PART:
             parts.setdefault(name.partition("/")[0], name)
         else:
             found[name] = -(-amount // per_unit)
@@ -198,7 +198,7 @@ class GpuResources:
 
     def is_device(self, resource: str) -> bool:
         """Return whether a unit of a resource is a device, an instance or a share of one."""
-        return self.is_gpu(resource) and unit_of(resource) is not Unit.PART
+        return self.is_gpu(resource) and unit_of(resource) is not ResourceUnit.PART
 
     def devices(self, amounts: Mapping[str, int], per_unit: int = 1) -> dict[str, int]:
         """As :func:`devices`, of amounts of resources of any kind."""

@@ -83,7 +83,8 @@ class Pod:
 
         A claim may be one of a GPU, and a resource of an unknown name may stand for one.
         """
-        return self.holds_gpu or self.claims or not all(map(known_other, self.extended))
+        known = self.gpus or self.gpu_groups or self.claims
+        return bool(known) or not all(map(known_other, self.extended))
 
     @property
     def finished(self) -> bool:

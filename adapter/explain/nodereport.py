@@ -10,7 +10,7 @@ from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
-from adapter.cluster.gpuresources import STANDARD, Unit, unit_of
+from adapter.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
 from adapter.explain.gpupod import PodView, Why
 from adapter.explain.hpatext import fixes
 from adapter.explain.words import NONE, milli, to_milli
@@ -139,7 +139,7 @@ async def explain_node(api: Api, name: str) -> NodeReport:
     shown = {
         key: str(amount)
         for key, amount in amounts.items()
-        if amount != "0" and unit_of(key) is not Unit.PART
+        if amount != "0" and unit_of(key) is not ResourceUnit.PART
         if STANDARD.is_gpu(key) or key in requested
     }
     return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks)

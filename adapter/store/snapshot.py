@@ -341,13 +341,14 @@ class Snapshot:
         """Return why no sample names the pod. Not cached: it changes with failed scrapes."""
         if self._about_servers(metric):
             return unnamed_server(pod, self._pages, now)
-        if not pod.holds_gpu:
-            return Absence(CLAIM_NOT_NAMED if pod.claims else Mismatch.NO_GPU)
+        if not pod.holds_gpu and not pod.claims:
+            return Absence(Mismatch.NO_GPU)
         unseen = never_named(pod)
         if unseen is not None:
             return unseen
         exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
-        return unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
+        why = unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
+        return why if pod.holds_gpu else Absence(CLAIM_NOT_NAMED, f"of its node, {why.reason}")
 
     def _exporter_of(self, pod: Pod) -> PodRef | None:
         """Return the pod of the exporter on the pod's node, if it is the only one."""

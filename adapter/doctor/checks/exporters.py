@@ -78,8 +78,9 @@ def _without_exporter(facts: Facts, node: SeenNode, gpus: Iterable[str]) -> Find
     return Finding(f"node {node.name}", f"{text}. {said}", fix, command)
 
 
-_VENDORS: Final = {"gke": NVIDIA, "gke-plugin": NVIDIA}
-"""Family of exporters -> vendor of the devices that they describe, if its name is another."""
+_VENDORS: Final = {"gke": NVIDIA, "gke-plugin": NVIDIA, "hami": ""}
+"""Family of exporters -> vendor of the devices that they describe, if its name is another; empty if
+they are of several vendors."""
 
 
 def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:

@@ -129,7 +129,7 @@ def _requests_mig(gpus: Iterable[str]) -> bool:
 def claims(facts: Facts) -> Iterator[Finding]:
     """A pod holds its GPU through a ResourceClaim (DRA), and the exporter's page of its node does
     not name it. dcgm-exporter maps claims to pods from 4.4.0 on, if `KUBERNETES_ENABLE_DRA` is on.
-    A claim whose drivers or device classes are those of network cards is left out.
+    A claim is left out if its drivers or device classes are those of network cards.
 
     Set `KUBERNETES_ENABLE_DRA=true`, and upgrade the exporter if it is older.
     """
@@ -157,8 +157,8 @@ def claims(facts: Facts) -> Iterator[Finding]:
 @check("GMA205", CheckSection.SHARING, "GPU resources have known names", Severity.WARNING)
 def unknown_resource(facts: Facts) -> Iterator[Finding]:
     """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
-    The adapter treats pods that request only this resource as pods without a GPU, and leaves out
-    the samples that name them.
+    The adapter counts a pod that requests only this resource as a GPU pod once a sample names it.
+    Before that, the pod is in no list and has no reason, and `nodepool` does not count it.
 
     Add the resource to `cluster.gpu_resources`.
     """

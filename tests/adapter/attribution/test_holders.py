@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.attribution.policy import SharingOptions, SharingPolicy
+from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Owner
 from apiservice.runtime.steps import at_once
 from tests.adapter.world import ONE_GPU, World, make_pod, reading, row
@@ -77,10 +78,10 @@ def test_pods_of_a_gpu_group_share_the_device_of_its_reservation_pod() -> None:
     for name in ("a", "b"):
         (part,) = reading(world.read(name, BUSY, 101.0)).devices
         shown = (part.value, part.attribution, part.evidence, part.sharers)
-        assert shown == (70.0, "copied", "gpu_group", 2)
-    assert world.value("other", BUSY, 101.0) == "gpu_group_not_named"
+        assert shown == (70.0, "copied", "reservation_pod", 2)
+    assert world.value("other", BUSY, 101.0) == "reservation_pod_not_named"
     assert world.value("elsewhere", BUSY, 101.0) == "no_exporter_on_node"
-    assert world.store.sharing_nodes["gpu_group"] == 1
+    assert world.store.sharing_nodes["reservation_pod"] == 1
 
 
 def test_the_device_of_a_gpu_group_is_divided_among_its_pods_only() -> None:
@@ -92,7 +93,7 @@ def test_the_device_of_a_gpu_group_is_divided_among_its_pods_only() -> None:
 def test_a_group_without_a_named_reservation_pod_has_no_value() -> None:
     world = fractions()
     world.scrape(row(UTIL, 70) + row(UTIL, 5, "x", uuid="GPU-1"), 100.0, node="n")
-    assert world.value("a", BUSY, 101.0) == "gpu_group_not_named"
+    assert world.value("a", BUSY, 101.0) == "reservation_pod_not_named"
 
 
 def test_the_only_pod_of_a_node_with_one_gpu_has_its_value() -> None:
@@ -107,6 +108,15 @@ def test_the_only_pod_of_a_node_with_one_gpu_has_its_value() -> None:
     assert at_once(world.store.attributions())["derived"] == 1
     world.scrape(row(UTIL, 40), 130.0, node="n")
     assert world.value("p", BUSY, 131.0) != 83.0
+
+
+def test_a_nodes_capacity_states_its_devices_too() -> None:
+    world = World(make_pod("p", node="n"))
+    world.nodes.replace([Node("n", {}, {"nvidia.com/gpu": 1})])
+    world.scrape(row(UTIL, 83), 100.0, node="n")
+    assert world.value("p", BUSY, 101.0) == 83.0
+    world.nodes.replace([Node("n", {}, {"nvidia.com/gpu": 2})])
+    assert world.value("p", BUSY, 102.0) == "exporter_names_no_pod"
 
 
 UNSURE = {
@@ -179,7 +189,7 @@ def test_nobody_sees_the_gpu_of_a_virtual_machine(more: dict[str, object]) -> No
     pod = make_pod("virt-launcher-vm-x", gpus=gpus, node="n", **more)  # type: ignore[arg-type]  # keyword arguments
     world = World(pod)
     world.scrape(row(UTIL, 3, uuid="GPU-1"), 100.0, node="n")
-    assert world.value("virt-launcher-vm-x", BUSY, 101.0) == "gpu_in_virtual_machine"
+    assert world.value("virt-launcher-vm-x", BUSY, 101.0) == "passed_to_virtual_machine"
 
 
 def test_the_exporter_of_neuron_names_no_pod() -> None:

@@ -6,15 +6,15 @@ import pytest
 
 from adapter.cluster.gpuresources import (
     GpuResources,
-    Unit,
+    ResourceUnit,
     known_other,
     unit_of,
     vendor_of,
     whole_devices,
 )
 
-DEVICE, SHARE, PART = Unit
-KNOWN: dict[str, tuple[str, Unit]] = {
+DEVICE, SHARE, PART = ResourceUnit
+KNOWN: dict[str, tuple[str, ResourceUnit]] = {
     "nvidia.com/gpu": ("nvidia", DEVICE),
     "nvidia.com/gpu.shared": ("nvidia", SHARE),
     "nvidia.com/mig-1g.5gb": ("nvidia", DEVICE),
