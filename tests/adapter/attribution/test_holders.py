@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.api.expected import expected_pods
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Owner
 from apiservice.runtime.steps import at_once
-from tests.adapter.world import ONE_GPU, World, make_pod, reading, row
+from tests.adapter.world import CATALOG, ONE_GPU, World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 BUSY = "gpu_utilization"
@@ -59,6 +60,17 @@ def test_a_claim_that_no_sample_names_has_a_reason_of_its_own() -> None:
     nic = next(pod for pod in world.pods.values() if pod.claims)
     assert not world.store.snapshot.holds(nic)
     assert nic.ref not in at_once(world.store.snapshot.on_pages())
+
+
+def test_a_sum_lacks_no_pod_of_a_workload_whose_claims_are_of_gpus() -> None:
+    above = Owner("apps/v1", "StatefulSet", "llm")
+    a, b = (make_pod(name, gpus={}, claims=True, owner=above, node="n") for name in "ab")
+    nic = make_pod("nic", gpus={}, claims=True, node="n")
+    world = World(a, b, nic)
+    metric, pods = CATALOG.metrics[BUSY], (a, b, nic)
+    assert at_once(expected_pods(pods, metric, world.store.snapshot)) == []
+    world.scrape(row(UTIL, 44, "a"), 100.0, node="n")
+    assert at_once(expected_pods(pods, metric, world.store.snapshot)) == [a, b]
 
 
 def fractions(**more: object) -> World:
