@@ -1,7 +1,8 @@
 """Determine which of an object's pods should have a value, so that no sum lacks a pod.
 
-For a device metric, these are the pods that hold a device. For a server metric, the spec of a pod
-does not show it. These are the pods whose server page was seen, the pods that opt in, and other
+For a device metric, these are the pods that hold a device: by their spec, because a sample names
+them, or because a sample names another pod of their controller. For a server metric, the spec of a
+pod does not show it. These are the pods whose server page was seen, the pods that opt in, and other
 pods of the same controller, because pods of one controller have one template.
 
 A pod that is being deleted no longer counts as a replica, regardless of how long it drains:
@@ -24,7 +25,10 @@ _STEP: Final = 64
 
 
 class ServedPods(Protocol):
-    """Knows which pods have had a server page."""
+    """Knows which pods have had a server page, and which hold a GPU."""
+
+    def holds(self, pod: Pod) -> bool:
+        """Return whether a pod holds a GPU by its spec, or because a sample names it."""
 
     def serves(self, ref: PodRef) -> bool:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
@@ -33,11 +37,7 @@ class ServedPods(Protocol):
 def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Steps[Sequence[Pod]]:
     """Return the pods that should have a value of ``metric``, running or not."""
     if metric.scope is Scope.DEVICE:
-        holding: list[Pod] = []
-        for some in parts(pods, _STEP):
-            holding += [pod for pod in some if pod.holds_gpu and not pod.deleting]
-            yield
-        return holding
+        return (yield from _holding(pods, seen))
     known: set[PodRef] = set()
     families: set[object] = set()
     for some in parts(pods, _STEP):
@@ -54,6 +54,23 @@ def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Step
         ]
         yield
     return staying
+
+
+def _holding(pods: Sequence[Pod], seen: ServedPods) -> Steps[Sequence[Pod]]:
+    holding: list[Pod] = []
+    unsure: list[Pod] = []
+    families: set[object] = set()
+    for some in parts(pods, _STEP):
+        for pod in some:
+            if pod.holds_gpu:
+                holding.append(pod)
+            elif pod.may_hold_gpu:
+                unsure.append(pod)
+                if seen.holds(pod):
+                    families.add(_family(pod))
+        yield
+    holding += [pod for pod in unsure if _family(pod) in families]
+    return [pod for pod in holding if not pod.deleting]
 
 
 def _family(pod: Pod) -> object:

@@ -146,13 +146,19 @@ def candidate(
     if measured is not None:
         on_subject = is_exact(series, measured, context.accounting) is (pod is not None)
         if pod is None or not shared:
-            how = Attribution.COPIED if shared else Attribution.EXACT
+            how = Attribution.COPIED if shared else _of_whole(series, pod)
             part = Allocation(measured.value, how)
         else:
             part = allocation(metric, measured, series, share, pod, context)
         if metric.of_request and isinstance(part, Allocation):
             part = of_request(part, pod, series, context.facts, shared=shared)
     return Candidate(series, measured, shared, share, part, context, on_subject)
+
+
+def _of_whole(series: DeviceSeries, pod: Pod | None) -> Attribution:
+    """Return how a pod's value follows from that of a device which no other pod has."""
+    named = pod is None or series.assignment is not None
+    return Attribution.EXACT if named else Attribution.DERIVED
 
 
 def of_device(found: Sequence[Candidate], metric: Metric, pod: Pod | None) -> Candidate:

@@ -1,4 +1,4 @@
-"""Count how devices are attributed to pods: exact, copied, split, or left out.
+"""Count how devices are attributed to pods: exact, copied, split, derived, or left out.
 
 The counts are for the adapter's own metrics. They use the same data as answers, without values.
 """
@@ -90,6 +90,9 @@ class _Count:
                 if (pod.ref, device) not in self._ways:
                     context = self._contexts.pod(pod, ())[0]
                     self._ways[pod.ref, device] = self._part(pod, share.whole, share, context)
+        for ref, its in sharing.sole.items():
+            for series in its:
+                self._ways.setdefault((ref, series.device.id), Attribution.DERIVED.value)
         self._unplaced |= sharing.unplaced
 
     def ways(self) -> Counter[str]:

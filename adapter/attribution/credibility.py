@@ -14,6 +14,7 @@ from adapter.attribution.candidate import Candidate
 from adapter.attribution.holdings import Holders, Holding
 from adapter.attribution.reading import Absence
 from adapter.attribution.split import NodeContext
+from adapter.cluster.gpuresources import whole_devices
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 
@@ -29,17 +30,9 @@ BOARD: Final = "board_of_mig_instances"
 """Reject reason: the sample is about a board with MIG instances; pods have the instances."""
 
 
-_WHOLE: Final = ("nvidia.com/gpu", "amd.com/gpu")
-_MIG_PREFIX: Final = "nvidia.com/mig-"
-
-
 def asked(pod: Pod) -> int:
     """Return the number of devices that the spec requests, of resources that mean whole devices."""
-    total = 0
-    for name, count in pod.gpus.items():
-        if name in _WHOLE or (name.startswith(_MIG_PREFIX) and not name.endswith(".shared")):
-            total += count
-    return total
+    return whole_devices(pod.gpus)
 
 
 def several_clusters(all_series: Sequence[DeviceSeries]) -> Absence | None:

@@ -100,7 +100,7 @@ class ClusterContext:
             return _NO_FACTS
         known = self._facts.get(node)
         if known is None or known[0] is not found:
-            said = facts(found.labels)
+            said = facts(found.labels, found.gpus)
             if known is not None and known[1] == said:
                 said = known[1]
             known = self._facts[node] = (found, said)
@@ -131,7 +131,7 @@ class ClusterContext:
         if series.node:
             return series.node
         pod = self.pods.get(*series.assignment.pod) if series.assignment is not None else None
-        return pod.node if pod is not None and pod.holds_gpu and pod.node else series.host
+        return pod.node if pod is not None and pod.may_hold_gpu and pod.node else series.host
 
 
 class NodeContexts:
@@ -154,14 +154,15 @@ class NodeContexts:
 
     def sharing(self, node: str) -> NodeSharing:
         """Return who shares which devices of a node; empty if there is no evidence of sharing."""
-        all_series = (
+        all_series = [
             t
             for o in self._on_node.get(node, ())
             for t in self._all_series(self._exporters[o], node)
-        )
+        ]
         pods = self._cluster.pods.on_node(node)
         hinted = self._cluster.facts(node).shared or any(map(asks_shared, pods))
-        if not hinted and self._alone(all_series):
+        assigned = any(series.assignment is not None for series in all_series)
+        if not hinted and assigned and self._alone(all_series):
             return _NOBODY
         return self._of_node(node, self._cluster.stamp(node))
 
@@ -175,11 +176,11 @@ class NodeContexts:
 
     def rests_on(self, pod: Pod, origin: str) -> bool:
         """Return whether a pod's answers change only with this exporter's scrape results."""
-        return self._on_node.get(pod.node, (origin,)) == (origin,) or not pod.holds_gpu
+        return self._on_node.get(pod.node, (origin,)) == (origin,) or not pod.may_hold_gpu
 
     def may_share(self, pod: Pod) -> bool:
         """Return whether a pod that no sample names may share a device."""
-        return bool(pod.node) and pod.holds_gpu and pod.node in self._on_node
+        return bool(pod.node) and pod.may_hold_gpu and pod.node in self._on_node
 
     def node(self, node: str) -> NodeContext:
         """Return the context of a node, without its shared devices."""

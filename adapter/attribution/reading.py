@@ -16,6 +16,8 @@ class Attribution(StrEnum):
     EXACT = "exact"
     COPIED = "copied"
     SPLIT = "split"
+    DERIVED = "derived"
+    """No sample names a pod: the pod is the only one that holds a GPU of a node with one GPU."""
 
 
 class DeviceReading(NamedTuple):

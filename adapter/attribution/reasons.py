@@ -100,6 +100,30 @@ REASONS: Final[Mapping[str, Cause]] = {
         "Wait for two reads of the exporter if the pod is new. Otherwise restart the exporter.",
         _RESTART,
     ),
+    "claim_not_named": Cause(
+        "The pod requests no GPU resource, and no sample names it. It has a resource claim: "
+        "whether that is a claim of a GPU, or of a network card, is known once a sample names it.",
+        "If the claim is one of a GPU, let the exporter name pods by claims: dcgm-exporter 4.4.0 "
+        "or newer with KUBERNETES_ENABLE_DRA=true. Otherwise nothing: the pod has no GPU.",
+        "kubectl -n {namespace} get resourceclaims",
+    ),
+    "reservation_pod_not_named": Cause(
+        "The pod has a fraction of a GPU by KAI-Scheduler or Run:ai, and no sample names the pod "
+        "that reserves the GPU of its group.",
+        "Check that the reservation pod of the group runs on the node, and that the exporter of "
+        "the node names it.",
+        "kubectl get pods -A -l runai-gpu-group --field-selector spec.nodeName={node}",
+    ),
+    "passed_to_virtual_machine": Cause(
+        "The pod runs a virtual machine, and its GPU is passed through: no exporter of the node "
+        "can read it.",
+        "Run an exporter inside the virtual machine, and serve its series with a rule or an entry "
+        "of `metrics` (docs/sources.md).",
+    ),
+    "vendor_names_no_pod": Cause(
+        "The vendor's exporter names no pod for any device.",
+        "Use a metric of the inference server, such as inference_requests_waiting.",
+    ),
     "server_not_scraped": Cause(
         "The pod does not opt in to have its server page scraped.",
         'Opt in with the annotation gpu-metrics-adapter.io/scrape: "true" in the pod template of '

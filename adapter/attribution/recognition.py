@@ -10,7 +10,8 @@ import structlog
 
 from adapter.attribution.holdings import Holders, Holding, Holdings
 from adapter.attribution.nodecontext import ClusterContext, Stamp
-from adapter.attribution.sharing import GPU, Evidence, asks_shared, flaps, offered
+from adapter.attribution.sharing import Evidence, asks_shared, flaps, offered
+from adapter.cluster.gpuresources import NVIDIA_GPU
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import mismatch
@@ -72,7 +73,7 @@ class Recognition:
                 elif self._flaps(series.device.id, pod.node):
                     found[pod.node].add(Evidence.FLAPPING)
         self._exclusive.pop(exporter.origin, None)
-        if found and not any(found.values()):
+        if devices and found and not any(found.values()):
             self._exclusive[exporter.origin] = len(devices)
         for node, evidences in found.items():
             self._recognise(node, exporter.origin, _first(evidences) if evidences else None)
@@ -121,11 +122,12 @@ class Recognition:
     def _find_evidence(self, node: str) -> set[Evidence]:
         found: set[Evidence] = set()
         pods = self._cluster.pods.on_node(node)
-        if any(asks_shared(pod) for pod in pods if not pod.finished):
-            found.add(Evidence.SPEC)
+        for pod in pods:
+            if not pod.finished and asks_shared(pod):
+                found.add(Evidence.GROUP if pod.gpu_groups else Evidence.SPEC)
         facts: NodeFacts = self._cluster.facts(node)
         if facts.shared:
-            offers = (offered(facts, kind) for kind in (*facts.replicas, GPU))
+            offers = (offered(facts, kind) for kind in (*facts.replicas, NVIDIA_GPU))
             found.update(evidence for evidence in offers if evidence is not None)
         return found
 

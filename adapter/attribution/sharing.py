@@ -12,21 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from math import inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from adapter.attribution.holdings import Holders, Holding
+from adapter.cluster.gpuresources import (
+    MIG_PREFIX,
+    NVIDIA_GPU,
+    RENAMED_SUFFIX,
+    whole_devices,
+)
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import mismatch
 from adapter.devices.history import Frame, history
 from adapter.devices.series import DeviceSeries
-
-GPU: Final = "nvidia.com/gpu"
-_MIG: Final = "nvidia.com/mig-"
-_RENAMED: Final = ".shared"
-"""Suffix that the device plugin appends to renamed resources
-(``DefaultSharedResourceNameSuffix``).
-"""
 
 
 class Evidence(StrEnum):
@@ -40,6 +39,8 @@ class Evidence(StrEnum):
     """The product name in the node's label ends in ``-SHARED``."""
     SPEC = "pod_spec"
     """A pod on the node requests the renamed resource."""
+    GROUP = "reservation_pod"
+    """Samples name the pod that reserves the device for a group of pods (KAI-Scheduler, Run:ai)."""
     ROWS = "rows"
     """Samples of one page name several pods, or a replica."""
     FLAPPING = "flapping_rows"
@@ -68,6 +69,8 @@ class NodeSharing(NamedTuple):
     """Pod -> the devices that it shares."""
     unplaced: frozenset[PodRef] = frozenset()
     """Pods that hold one of several shared devices, while no sample has named them for one."""
+    sole: Mapping[PodRef, Sequence[DeviceSeries]] = {}
+    """The only pod that holds a GPU of a node with one -> that device, which no sample assigns."""
 
 
 def node_sharing(
@@ -81,18 +84,23 @@ def node_sharing(
         facts: from the node's labels.
         held: device -> living pods that samples named for it.
     """
-    live = {pod.ref: pod for pod in pods if pod.holds_gpu and pod.phase == "Running"}
+    holding = [pod for pod in pods if pod.may_hold_gpu and not pod.finished]
+    live = {pod.ref: pod for pod in holding if pod.phase == "Running"}
+    members = _members(live.values())
     devices = _devices(all_series)
     shares: dict[str, Share] = {}
     named: set[PodRef] = set()
     kinds: dict[str, list[str]] = {}
     for device, its in devices.items():
         past = [holding for holding in held.get(device, ()) if _lives(holding, live)]
-        sharers = _named(its, live, past)
-        named |= sharers
+        holders = _named(its, live, past)
+        sharers = _in_groups(holders, live, members)
+        named |= sharers | holders
         kind = resource(its[0], facts)
         kinds.setdefault(kind, []).append(device)
         evidence = _evidence(kind, its, past, live, facts)
+        if evidence is None and sharers != holders:
+            evidence = Evidence.GROUP
         if evidence is not None:
             pods_of = _ordered(live, sharers)
             shares[device] = Share(evidence, pods_of, tuple(its), _whole(its), {})
@@ -108,25 +116,62 @@ def node_sharing(
             shares[shared[0]] = share._replace(pods=_ordered(live, everybody))
         else:
             unplaced |= asking
-    return NodeSharing(shares, _by_pod(shares), frozenset(unplaced))
+    sole = {} if shares else _sole(devices, holding, facts)
+    return NodeSharing(shares, _by_pod(shares), frozenset(unplaced), sole)
+
+
+def _members(pods: Iterable[Pod]) -> Mapping[str, set[PodRef]]:
+    """Return GPU group -> the pods that have a fraction of its device."""
+    members: dict[str, set[PodRef]] = {}
+    for pod in pods:
+        for group in () if pod.gpus else pod.gpu_groups:
+            members.setdefault(group, set()).add(pod.ref)
+    return members
+
+
+def _in_groups(
+    holders: set[PodRef], live: Mapping[PodRef, Pod], members: Mapping[str, set[PodRef]]
+) -> set[PodRef]:
+    """Return the holders of a device, with the members of its group for a reservation pod."""
+    reserving = {ref for ref in holders if live[ref].gpus and live[ref].gpu_groups}
+    groups = {group for ref in reserving for group in live[ref].gpu_groups}
+    fractions = set().union(*(members.get(group, set()) for group in groups))
+    return (holders - reserving) | fractions if fractions else holders
+
+
+def _sole(
+    devices: Mapping[str, Sequence[DeviceSeries]], holding: Sequence[Pod], facts: NodeFacts
+) -> Mapping[PodRef, Sequence[DeviceSeries]]:
+    """Return the only holder of a node's only device, if no sample assigns it to a pod.
+
+    The node itself must state that it has one device: an exporter may not report all of them.
+    """
+    if len(devices) != 1 or len(holding) != 1 or facts.devices != 1 or facts.shared:
+        return {}
+    (pod,), (its,) = holding, devices.values()
+    whole = pod.phase == "Running" and whole_devices(pod.gpus) == 1 == len(pod.gpus)
+    if not whole or any(series.assignment is not None or series.own for series in its):
+        return {}
+    return {pod.ref: its}
 
 
 def resource(series: DeviceSeries, facts: NodeFacts) -> str:
     """Return the extended resource by which pods request such a device, before any renaming."""
     profile = series.device.mig_profile
     if series.mig and profile and facts.mig_strategy != "single":
-        return _MIG + profile.replace("+", ".")
-    return GPU
+        return MIG_PREFIX + profile.replace("+", ".")
+    return NVIDIA_GPU
 
 
 def asks(pod: Pod, kind: str) -> bool:
     """Return whether the pod's spec requests this resource, under either of its names."""
-    return kind in pod.gpus or kind + _RENAMED in pod.gpus
+    return kind in pod.gpus or kind + RENAMED_SUFFIX in pod.gpus
 
 
 def asks_shared(pod: Pod) -> bool:
-    """Return whether the pod's spec requests a resource whose name shows that it is shared."""
-    return any(name.endswith(_RENAMED) for name in pod.gpus)
+    """Return whether the pod's manifest shows that it shares a device: the name of a resource that
+    it requests, or a GPU group."""
+    return bool(pod.gpu_groups) or any(name.endswith(RENAMED_SUFFIX) for name in pod.gpus)
 
 
 def offered(facts: NodeFacts, kind: str) -> Evidence | None:
@@ -135,7 +180,7 @@ def offered(facts: NodeFacts, kind: str) -> Evidence | None:
         return Evidence.REPLICAS
     if facts.strategy and not facts.replicas:
         return Evidence.STRATEGY
-    if facts.suffix and kind == GPU:
+    if facts.suffix and kind == NVIDIA_GPU:
         return Evidence.PRODUCT
     return None
 
@@ -150,7 +195,7 @@ def _evidence(
     by_label = offered(facts, kind)
     if by_label is not None:
         return by_label
-    if any(kind + _RENAMED in pod.gpus for pod in live.values()):
+    if any(kind + RENAMED_SUFFIX in pod.gpus for pod in live.values()):
         return Evidence.SPEC
     if any(series.shared for series in all_series):
         return Evidence.ROWS

@@ -12,6 +12,7 @@ from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Attribution
 from adapter.attribution.sharing import NodeSharing, Share, resource
 from adapter.catalog.metric import DeviceValue, Metric
+from adapter.cluster.gpuresources import CORE_PARTS, MEMORY_PARTS, RENAMED_SUFFIX
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.accounting import ACCOUNTED
@@ -23,8 +24,6 @@ NO_WEIGHT: Final = "no_memory_weight"
 """The policy is ``memory`` and the memory of at least one sharing pod is not known."""
 
 _MEMORY: Final = "memory"
-_ASKED: Final = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "volcano.sh/vgpu-memory")
-"""Resources by which pods request a part of a device's memory; each has its own unit."""
 
 
 class Accounting(NamedTuple):
@@ -137,7 +136,7 @@ def _weights(
     used = _used(share, accounting)
     if all(pod.ref in used for pod in pods):
         return {pod.ref: used[pod.ref] for pod in pods}
-    for name in _ASKED:
+    for name in MEMORY_PARTS:
         if all(pod.gpus.get(name) for pod in pods):
             return {pod.ref: float(pod.gpus[name]) for pod in pods}
     return {}
@@ -166,12 +165,6 @@ def _used(share: Share | None, accounting: Accounting) -> dict[PodRef, float]:
 NO_REQUEST: Final = "nothing_requested"
 SHARE_UNKNOWN: Final = "requested_share_unknown"
 
-_CORES: Final = {
-    "nvidia.com/gpucores": "nvidia.com/gpu",
-    "volcano.sh/vgpu-cores": "volcano.sh/vgpu-number",
-}
-"""Resource for the percentage of each device's cores -> resource for devices; HAMi, Volcano."""
-
 
 def of_request(
     allocation: Allocation, pod: Pod | None, series: DeviceSeries, facts: NodeFacts, *, shared: bool
@@ -197,7 +190,7 @@ def of_request(
 
 def _cores(pod: Pod) -> float | None:
     """Return the share in the spec; None if there is none, or it is the sum of containers."""
-    for cores, devices in _CORES.items():
+    for cores, devices in CORE_PARTS.items():
         percent = pod.gpus.get(cores, 0)
         if percent and (len(pod.containers) == 1 or pod.gpus.get(devices) == 1):
             return percent / 100.0
@@ -208,5 +201,5 @@ def _replica(pod: Pod, series: DeviceSeries, facts: NodeFacts) -> float | None:
     """Return 1 / the replicas that the node offers per device, if the pod requests one replica."""
     kind = resource(series, facts)
     replicas = facts.replicas.get(kind, 0)
-    asked = pod.gpus.get(kind, 0) + pod.gpus.get(kind + ".shared", 0)
+    asked = pod.gpus.get(kind, 0) + pod.gpus.get(kind + RENAMED_SUFFIX, 0)
     return 1.0 / replicas if replicas > 1 and asked == 1 else None

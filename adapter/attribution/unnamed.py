@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.attribution.reading import Absence
+from adapter.catalog.neuron import NAMES_NO_POD_OF
+from adapter.cluster.gpuresources import vendor_of
 from adapter.cluster.optin import opted_in
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.readpages import PageState, ReadPages
@@ -21,6 +23,10 @@ EXPORTER_DOWN: Final = "exporter_down"
 NO_DEVICES: Final = "exporter_without_devices"
 NAMES_NO_POD: Final = "exporter_names_no_pod"
 OTHER_POD: Final = "device_named_for_other_pod"
+CLAIM_NOT_NAMED: Final = "claim_not_named"
+GROUP_NOT_NAMED: Final = "reservation_pod_not_named"
+IN_VM: Final = "passed_to_virtual_machine"
+NO_POD_NAMES: Final = "vendor_names_no_pod"
 SERVER_NOT_SCRAPED: Final = "server_not_scraped"
 SERVER_UNSCRAPABLE: Final = "server_unscrapable"
 SERVER_DOWN: Final = "server_down"
@@ -33,6 +39,10 @@ UNNAMED: Final = frozenset(
         NO_DEVICES,
         NAMES_NO_POD,
         OTHER_POD,
+        CLAIM_NOT_NAMED,
+        GROUP_NOT_NAMED,
+        IN_VM,
+        NO_POD_NAMES,
         SERVER_NOT_SCRAPED,
         SERVER_UNSCRAPABLE,
         SERVER_DOWN,
@@ -73,12 +83,40 @@ def unnamed_on_node(
         said = _silence(newest.origin, now - newest.received, error)
         return Absence(EXPORTER_DOWN, said, exporter=newest.pod)
     all_series = [s for e in exporters for s in e.all_series.values() if not s.serves]
+    return _of_others(pod, all_series, newest)
+
+
+def _of_others(pod: Pod, all_series: Sequence[DeviceSeries], newest: ExporterState) -> Absence:
+    """Return why the exporters that answer name other pods, or none."""
     if all(series.assignment is None for series in all_series):
         return Absence(NAMES_NO_POD, newest.origin, exporter=newest.pod)
     others = _holders(all_series)
+    if pod.gpu_groups and not pod.gpus:
+        return Absence(GROUP_NOT_NAMED, ", ".join(pod.gpu_groups), exporter=newest.pod)
     if others and all(others.values()):
         return Absence(OTHER_POD, _list_holders(others, pod.ref.namespace), exporter=newest.pod)
     return Absence(NOT_NAMED, newest.origin, exporter=newest.pod)
+
+
+def never_named(pod: Pod) -> Absence | None:
+    """Return why no exporter of the node can name the pod; None if one should."""
+    if _in_virtual_machine(pod):
+        return Absence(IN_VM)
+    programs = {NAMES_NO_POD_OF.get(vendor_of(name), "") for name in pod.gpus}
+    if programs and "" not in programs:
+        return Absence(NO_POD_NAMES, ", ".join(sorted(programs)))
+    return None
+
+
+def _in_virtual_machine(pod: Pod) -> bool:
+    """Return whether the pod runs a virtual machine of KubeVirt, which gets its devices.
+
+    KubeVirt sets the label and the owner (``pkg/virt-controller/services/template.go``), and calls
+    the pod ``virt-launcher-…`` and its container ``compute``.
+    """
+    owned = pod.owner is not None and pod.owner.kind == "VirtualMachineInstance"
+    launcher = pod.ref.name.startswith("virt-launcher-") and "compute" in pod.containers
+    return owned or launcher or pod.labels.get("kubevirt.io") == "virt-launcher"
 
 
 def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:

@@ -116,7 +116,7 @@ def pod_value(
         else:
             left.append(Absence(reason, series.origin, series.device.id))
     if not kept and not left and not server:
-        kept = _seen(all_series, pod, context)
+        kept = _seen(all_series, pod, context) or _sole(pod, context)
     if not kept and not left and not server and pod.ref in context.sharing.unplaced:
         return Absence(UNPLACED, "no sample names the pod for one of the node's shared devices")
     if not kept:
@@ -130,7 +130,7 @@ def pod_value(
 
 def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) -> list[DeviceSeries]:
     """Return what the pod's own server reports about devices that no exporter reports."""
-    if not pod.holds_gpu:
+    if not pod.may_hold_gpu:
         return []
     shared = context.facts.shared or asks_shared(pod)
     if shared and context.policy in (SharingPolicy.EQUAL, SharingPolicy.MEMORY):
@@ -140,6 +140,12 @@ def _seen(all_series: Sequence[DeviceSeries], pod: Pod, context: NodeContext) ->
         for series in all_series
         if series.sees and series.received > pod.born
     ]
+
+
+def _sole(pod: Pod, context: NodeContext) -> list[DeviceSeries]:
+    """Return the node's only device, which no sample assigns, if only this pod can hold it."""
+    its = context.sharing.sole.get(pod.ref, ())
+    return [series.after(pod.born) for series in its if series.received > pod.born]
 
 
 def node_value(

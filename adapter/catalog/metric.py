@@ -22,6 +22,7 @@ class Unit(StrEnum):
     BYTES_PER_SECOND = "bytes per second"
     MICROSECONDS_PER_SECOND = "µs per second"
     WATTS = "W"
+    MILLIWATTS = "mW"
     CELSIUS = "°C"
     MEGAHERTZ = "MHz"
     DEVICES = "devices"

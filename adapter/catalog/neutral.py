@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import amd, azure, gateways, google, hami, intel, nvidia, servers
+from adapter.catalog import (
+    amd,
+    ascend,
+    azure,
+    gateways,
+    gaudi,
+    gkeplugin,
+    google,
+    hami,
+    intel,
+    nvidia,
+    servers,
+)
 from adapter.catalog.formulas import Counting, Percentage, Presence, Rated, Rest, Scaled, Total
 from adapter.catalog.metric import Combine, Formula, Kind, Metric, Scope, Unit
 from adapter.catalog.units import MIB
@@ -21,9 +33,13 @@ _BUSY: Final[tuple[Formula, ...]] = (
     Scaled(intel.ENGINE, 100.0),
     Scaled(intel.TASKS, 100.0),
     Scaled(intel.COMPUTE, 100.0, unless=intel.TASKS),
+    Scaled(gaudi.UTIL, mig=False),
+    Scaled(ascend.UTIL),
     Scaled(hami.HOST_UTIL, mig=False),
     Scaled(azure.UTIL, mig=False),
     Scaled(google.UTIL, mig=False),
+    Scaled(gkeplugin.UTIL, mig=False),
+    Scaled(gkeplugin.TPU_UTIL, mig=False),
     Scaled(servers.TRITON_UTIL, 100.0, mig=False),
 )
 """A container's own field comes first: on a page with both, the device's is beside it."""
@@ -41,8 +57,12 @@ _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
     (_AMD_USED, Scaled(amd.TOTAL, MIB)),
     (_AMD_USED, Total((amd.USED, amd.FREE), (), MIB)),
     (Scaled(intel.HW_USED), Scaled(intel.HW_TOTAL)),
+    (Scaled(gaudi.USED), Scaled(gaudi.TOTAL)),
+    (Scaled(ascend.HBM_USED, MIB), Scaled(ascend.HBM_TOTAL, MIB)),
     (Scaled(azure.USED), Scaled(azure.TOTAL)),
     (Scaled(google.USED), Scaled(google.TOTAL)),
+    (Scaled(gkeplugin.USED), Scaled(gkeplugin.TOTAL)),
+    (Scaled(gkeplugin.TPU_USED), Scaled(gkeplugin.TPU_TOTAL)),
     (_TRITON_USED, Scaled(servers.TRITON_TOTAL)),
 )
 """(Used, total), each in bytes."""
@@ -65,12 +85,12 @@ def _bytes(name: str, *formulas: Formula) -> Metric:
     )
 
 
-def _board(name: str, unit: Unit, *fields: str) -> Metric:
+def _board(name: str, unit: Unit, *fields: str | Formula) -> Metric:
     return Metric(
         name,
         unit,
         Kind.LAST,
-        tuple(Scaled(field) for field in fields),
+        tuple(Scaled(field) if isinstance(field, str) else field for field in fields),
         per_board=True,
         divisible=unit is Unit.WATTS,
     )
@@ -118,13 +138,26 @@ METRICS: Final[tuple[Metric, ...]] = (
         Scaled(amd.UMC, mig=False),
         Scaled(intel.BANDWIDTH, 100.0),
         Scaled(intel.HW_BANDWIDTH, 100.0),
+        Scaled(gkeplugin.TPU_BANDWIDTH, mig=False),
     ),
     _mean("gpu_sm_activity", Scaled("DCGM_FI_PROF_SM_ACTIVE", 100.0), Scaled(amd.SM)),
     _mean("gpu_sm_occupancy", Scaled("DCGM_FI_PROF_SM_OCCUPANCY", 100.0), Scaled(amd.OCCUPANCY)),
     _mean(
-        "gpu_tensor_activity", Scaled("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 100.0), Scaled(amd.TENSOR)
+        "gpu_tensor_activity",
+        Scaled("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 100.0),
+        Scaled(amd.TENSOR),
+        Scaled(gkeplugin.TPU_TENSOR, mig=False),
     ),
-    _board("gpu_power_watts", Unit.WATTS, nvidia.POWER, *amd.POWERS, intel.POWER, *intel.HW_POWERS),
+    _board(
+        "gpu_power_watts",
+        Unit.WATTS,
+        nvidia.POWER,
+        *amd.POWERS,
+        intel.POWER,
+        *intel.HW_POWERS,
+        Scaled(gaudi.MILLIWATTS, 0.001),
+        ascend.POWER,
+    ),
     _board(
         "gpu_temperature_celsius",
         Unit.CELSIUS,
@@ -133,6 +166,9 @@ METRICS: Final[tuple[Metric, ...]] = (
         amd.JUNCTION,
         intel.TEMPERATURE,
         intel.HW_TEMPERATURE,
+        gaudi.CHIP_TEMPERATURE,
+        gaudi.BOARD_TEMPERATURE,
+        ascend.TEMPERATURE,
     ),
     Metric(
         "gpu_count",

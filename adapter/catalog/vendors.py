@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import amd, azure, gateways, google, hami, intel, nvidia, servers
+from adapter.catalog import (
+    amd,
+    ascend,
+    azure,
+    gateways,
+    gaudi,
+    gkeplugin,
+    google,
+    hami,
+    intel,
+    nvidia,
+    servers,
+)
 from adapter.catalog.field import Field
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "NVIDIA (dcgm-exporter)": nvidia.FIELDS,
     "AMD (device-metrics-exporter)": amd.FIELDS,
     "Intel (XPU Manager)": intel.FIELDS,
-    "HAMi (vGPU monitor)": hami.FIELDS,
+    "HAMi and Volcano (vGPU monitor)": hami.FIELDS,
+    "Intel Gaudi (metric exporter)": gaudi.FIELDS,
+    "Huawei Ascend (npu-exporter)": ascend.FIELDS,
+    "GKE (device plugins for GPUs and TPUs)": gkeplugin.FIELDS,
     "Azure (Container Insights)": azure.FIELDS,
     "GKE (Cloud Monitoring)": google.FIELDS,
     "Inference servers": servers.FIELDS,

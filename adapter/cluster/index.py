@@ -226,7 +226,7 @@ class PodIndex(Fed):
                 continue
             if pod.node not in self._nodes:
                 self._changes.pop(pod.node, None)  # names of autoscaled nodes are never used again
-            elif pod.holds_gpu:
+            elif pod.may_hold_gpu:
                 self._changes[pod.node] = self.version
         for listener in tuple(self._listeners):
             listener(old, new)

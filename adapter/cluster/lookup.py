@@ -106,8 +106,11 @@ class ObjectLookup:
         """
         if query.namespace is None:
             return
-        pods = (pod for pod in self.pod_index.on_node(node) if pod.holds_gpu and not pod.finished)
-        holding = {pod.ref.namespace for pod in pods}.union(named)
+        holding = {
+            pod.ref.namespace
+            for pod in self.pod_index.on_node(node)
+            if (pod.holds_gpu or pod.claims) and not pod.finished
+        }.union(named)
         if holding != {query.namespace}:
             raise NotFound(
                 f"the server could not find the metric {query.metric} for nodes {node}: below a "

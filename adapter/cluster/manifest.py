@@ -8,29 +8,16 @@ owners) are kept once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import translate
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from adapter.cluster.gpugroups import groups
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.pod import ContainerPort, Owner, Pod, PodRef
 from adapter.cluster.sharedvalues import SharedValues
 from apiservice.wire import instant
-
-GPU_RESOURCES: tuple[str, ...] = (
-    "nvidia.com/gpu",
-    "nvidia.com/gpu.*",
-    "nvidia.com/mig-*",
-    "nvidia.com/gpumem*",
-    "nvidia.com/gpucores",
-    "amd.com/gpu*",
-    "gpu.intel.com/*",
-    "habana.ai/gaudi",
-    "volcano.sh/vgpu-*",
-)
-"""Extended resources whose holders hold a GPU (gpu-telemetry section 6). Shell patterns."""
-
 
 _ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/")
 """Prefixes of the annotations that are kept."""
@@ -121,10 +108,15 @@ _manifest = msgspec.json.Decoder(PodManifest)
 
 
 class PodDecoder:
-    """Decodes pods. One instance per collection, for the values that its pods share."""
+    """Decodes pods. One instance per collection, for the values that its pods share.
 
-    def __init__(self, gpu_resources: Sequence[str] = GPU_RESOURCES) -> None:
-        self._is_gpu = re.compile("|".join(map(translate, gpu_resources)) or r"(?!)").match
+    Args:
+        resources: those that stand for a GPU.
+    """
+
+    def __init__(self, resources: GpuResources = STANDARD) -> None:
+        self.resources = resources
+        self._is_gpu = resources.is_gpu
         self._shared = SharedValues()
 
     def decode(self, raw: msgspec.Raw | bytes) -> Pod:
@@ -142,6 +134,8 @@ class PodDecoder:
         ready = _ready(status)
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
         running = [*spec.containers, *sidecars]
+        gpus, extended = self._extended(spec)
+        labels = self._shared.mapping(meta.labels or {})
         return Pod(
             ref=PodRef(self._shared.text(meta.namespace), meta.name),
             uid=meta.uid,
@@ -150,17 +144,19 @@ class PodDecoder:
             phase=self._shared.text(status.phase),
             ready=ready is not None,
             deleting=meta.deletionTimestamp is not None,
-            labels=self._shared.mapping(meta.labels or {}),
+            labels=labels,
             annotations=self._shared.mapping(
                 {k: v for k, v in (meta.annotations or {}).items() if k.startswith(_ANNOTATIONS)}
             ),
             owner=self._owner(meta.ownerReferences or ()),
             containers=self._shared.once(tuple(self._shared.text(c.name) for c in running)),
-            gpus=self._shared.mapping(self._gpus(spec)),
+            gpus=gpus,
             claims=bool(spec.resourceClaims),
             ports=self._shared.once(tuple(self._ports(running))),
             born=instant.read(meta.creationTimestamp) or 0.0,
             ready_since=(instant.read(ready.lastTransitionTime) or 0.0) if ready else 0.0,
+            extended=extended,
+            gpu_groups=self._shared.once(groups(labels)),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
         )
 
@@ -176,7 +172,14 @@ class PodDecoder:
                 if port.protocol == "TCP":
                     yield ContainerPort(self._shared.text(port.name), port.containerPort)
 
-    def _gpus(self, spec: _Spec) -> dict[str, int]:
+    def _extended(self, spec: _Spec) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return the GPU resources, and the other extended resources."""
+        held = self._held(spec)
+        gpus = {name: count for name, count in held.items() if self._is_gpu(name)}
+        rest = held if not gpus else {n: count for n, count in held.items() if n not in gpus}
+        return self._shared.mapping(gpus), self._shared.mapping(rest)
+
+    def _held(self, spec: _Spec) -> dict[str, int]:
         """Sum the devices as the scheduler does: containers and sidecars together, or the largest
         ordinary init container if that is more (Kubernetes, "Resource sharing within
         containers")."""
@@ -205,7 +208,7 @@ class PodDecoder:
         demand: dict[str, int] = {}
         for amounts in (resources.requests, resources.limits):
             for resource, amount in (amounts or {}).items():
-                if self._is_gpu(resource) and (count := _count(amount)):
+                if "/" in resource and (count := _count(amount)):
                     demand[self._shared.text(resource)] = count
         return demand
 

@@ -69,15 +69,23 @@ class NodeFacts(NamedTuple):
     """Resource -> pods that may share one device of it, if more than one may."""
     counts: Mapping[str, int] = {}
     """Resource -> devices, not their replicas."""
+    capacity: Mapping[str, int] = {}
+    """GPU resource -> devices or their replicas, from the node's status."""
 
     @property
     def shared(self) -> bool:
         """Whether a device of the node is offered to several pods."""
         return bool(self.strategy or self.suffix or self.replicas)
 
+    @property
+    def devices(self) -> int | None:
+        """The devices of the node, of all its resources; None if nothing states their number."""
+        stated = self.counts or self.capacity
+        return sum(stated.values()) if stated else None
 
-def facts(labels: Mapping[str, str]) -> NodeFacts:
-    """Return the facts in these labels of a node."""
+
+def facts(labels: Mapping[str, str], capacity: Mapping[str, int] | None = None) -> NodeFacts:
+    """Return the facts in these labels of a node, and its capacity of GPUs."""
     model, vendor = _model(labels)
     counts = _numbers(labels, ".count")
     replicas = {name: n for name, n in _numbers(labels, ".replicas").items() if n > 1}
@@ -94,6 +102,7 @@ def facts(labels: Mapping[str, str]) -> NodeFacts:
         memory=_number(labels.get("nvidia.com/gpu.memory", "")),
         replicas=replicas,
         counts=counts,
+        capacity=capacity or {},
     )
 
 

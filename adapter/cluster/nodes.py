@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.table import Table
 from apiservice.labels.selector import Selector
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, reduced to its name and labels."""
+    """A node, reduced to its name, labels and GPUs."""
 
     name: str
     labels: Mapping[str, str]
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    """GPU resource -> devices, replicas or shares of the node's capacity."""
 
     @property
     def key(self) -> str:
@@ -43,20 +46,36 @@ class _Meta(msgspec.Struct):
     labels: dict[str, str] | None = None
 
 
+class _Status(msgspec.Struct):
+    capacity: dict[str, str | int] | None = None
+
+
 class NodeManifest(msgspec.Struct):
     """The fields of a ``v1.Node`` that this project reads."""
 
     metadata: _Meta
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 _manifest = msgspec.json.Decoder(NodeManifest)
 
 
-def decode(raw: msgspec.Raw | bytes) -> Node:
-    """Decode a node from its JSON. Raises msgspec.DecodeError."""
-    return reduce(_manifest.decode(raw))
+def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> Node:
+    """Decode a node from its JSON. Raises msgspec.DecodeError.
+
+    Args:
+        raw: its JSON.
+        resources: those that stand for a GPU.
+    """
+    return reduce(_manifest.decode(raw), resources)
 
 
-def reduce(manifest: NodeManifest) -> Node:
+def reduce(manifest: NodeManifest, resources: GpuResources = STANDARD) -> Node:
     """Return the parts of a manifest that are kept."""
-    return Node(manifest.metadata.name, manifest.metadata.labels or {})
+    capacity = (manifest.status.capacity or {}).items()
+    amounts = {
+        name: int(amount)
+        for name, amount in capacity
+        if resources.is_device(name) and str(amount).isdecimal()
+    }
+    return Node(manifest.metadata.name, manifest.metadata.labels or {}, resources.devices(amounts))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from adapter.cluster.gpuresources import known_other
 
 
 class PodRef(NamedTuple):
@@ -53,7 +55,8 @@ class Pod:
     gpus: Mapping[str, int]
     """Extended GPU resources summed over the containers, such as ``nvidia.com/gpu: 2``."""
     claims: bool
-    """The pod has DRA resource claims: it may hold a GPU without a limit in its spec."""
+    """The pod has DRA resource claims: it may hold a GPU without a limit in its spec. Only a sample
+    that names it shows whether a claim is one of a GPU, or of a network card."""
     ports: tuple[ContainerPort, ...]
     born: float = 0.0
     """Epoch seconds of its creation; 0 if not known. Earlier measurements are about a
@@ -63,11 +66,25 @@ class Pod:
     pod's node; 0 if not known or if the pod is not ready."""
     host_paths: bool = False
     """The pod mounts a directory of its node (a ``hostPath`` volume)."""
+    extended: Mapping[str, int] = field(default_factory=dict)
+    """Extended resources besides ``gpus``, summed in the same way."""
+    gpu_groups: tuple[str, ...] = ()
+    """See :mod:`adapter.cluster.gpugroups`. A pod of a group either reserves a device for it, or
+    has a fraction of that device and requests none."""
 
     @property
     def holds_gpu(self) -> bool:
-        """By its spec, the only proof that an exporter's sample can be about this pod."""
-        return bool(self.gpus) or self.claims
+        """Whether the pod holds a GPU by its manifest: it requests one, or a fraction of one."""
+        return bool(self.gpus or self.gpu_groups)
+
+    @property
+    def may_hold_gpu(self) -> bool:
+        """Whether an exporter's sample can be about this pod, by its spec.
+
+        A claim may be one of a GPU, and a resource of an unknown name may stand for one.
+        """
+        known = self.gpus or self.gpu_groups or self.claims
+        return bool(known) or not all(map(known_other, self.extended))
 
     @property
     def finished(self) -> bool:

@@ -97,7 +97,7 @@ def _add(found: FileObjects, manifest: Any, decoder: PodDecoder) -> None:
     elif kind == "Service":
         found.services.append(services.reduce(msgspec.convert(manifest, ServiceManifest)))
     elif kind == "Node":
-        found.nodes.append(nodes.reduce(msgspec.convert(manifest, NodeManifest)))
+        found.nodes.append(nodes.reduce(msgspec.convert(manifest, NodeManifest), decoder.resources))
     elif kind == "HorizontalPodAutoscaler":
         found.hpas.append(hpamanifest.reduce(msgspec.convert(manifest, HpaManifest)))
     elif not kind:

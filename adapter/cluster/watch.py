@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from adapter.cluster import hpamanifest, nodes, services
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.hpas import Hpas, ShownHpa
 from adapter.cluster.index import PodIndex
 from adapter.cluster.manifest import PodDecoder
@@ -27,9 +29,9 @@ def watch_services(
     return _watch(client, "/api/v1/services", services.decode, table, options)
 
 
-def watch_nodes(client: Any, table: Nodes) -> Reflector[Node]:
+def watch_nodes(client: Any, table: Nodes, resources: GpuResources = STANDARD) -> Reflector[Node]:
     """Return a reflector of all nodes. Without the right, only node selectors fail."""
-    return _watch(client, "/api/v1/nodes", nodes.decode, table)
+    return _watch(client, "/api/v1/nodes", partial(nodes.decode, resources=resources), table)
 
 
 def watch_hpas(

@@ -164,7 +164,7 @@ def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatc
     if assigned.uid and assigned.uid != pod.uid:
         return Mismatch.POD_UID
     if not assigned.serves:
-        if not pod.holds_gpu:
+        if not pod.may_hold_gpu:
             return Mismatch.SELF_ATTRIBUTION if assigned.suspect else Mismatch.NO_GPU
         if node and pod.node and node != pod.node:
             return Mismatch.WRONG_NODE
@@ -195,7 +195,10 @@ def _workload(labels: Mapping[str, str], *, direct: bool = False) -> tuple[str, 
         if any(pod in labels and namespace in labels for pod, namespace, _ in _LEGACY):
             return "", "", ""
     if direct:
-        return labels.get("pod", ""), labels.get("namespace", ""), labels.get("container", "")
+        # Ascend's npu-exporter writes pod_name beside a namespace that no scrape renamed.
+        name = labels.get("pod") or labels.get("pod_name", "")
+        container = labels.get("container") or labels.get("container_name", "")
+        return name, labels.get("namespace", ""), container
     return (
         exported or labels.get("pod", ""),
         labels.get("exported_namespace") or labels.get("namespace", ""),

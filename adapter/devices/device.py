@@ -11,16 +11,20 @@ from typing import Final, NamedTuple
 
 from adapter.cluster.pod import PodRef
 
-UUIDS: Final = ("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid", "hw_id", "accelerator_id")
+UUIDS: Final = (
+    *("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid"),
+    *("hw_id", "accelerator_id", "vdie_id"),
+)
 """Labels with the identity of a device, in the spelling of each exporter.
 
-``hw_id`` is from XPU Manager 2 (``xpumd/receiver/intelxpu``), ``accelerator_id`` from GKE.
+``hw_id`` is from XPU Manager 2 (``xpumd/receiver/intelxpu``), ``accelerator_id`` from GKE,
+``vdie_id`` from Ascend's npu-exporter.
 """
 _INDEX: Final = ("gpu", "gpu_id", "minor_number", "deviceidx")
 _FILE: Final = "dev_file"
 """Intel XPUM's ``card1``."""
 _BUS: Final = ("pci_bdf", "pci_bus_id")
-_MODEL: Final = ("modelName", "card_series", "dev_name", "model")
+_MODEL: Final = ("modelName", "card_series", "dev_name", "model", "model_name")
 _NODE: Final = ("node", "kubernetes_node")
 """Node labels that a scrape's relabelling, HAMi or Intel XPUM set from the API server's data."""
 _HOST: Final = ("Hostname", "hostname")

@@ -95,6 +95,6 @@ def _why(
     if _is_assigned(assignment, labels):
         return None
     pod = find(assignment.pod)
-    if pod is not None and pod.holds_gpu:
+    if pod is not None and pod.may_hold_gpu:
         return None
     return mismatch(assignment._replace(uid=""), pod, None)

@@ -89,7 +89,7 @@ def _without(
 
 def _of_one(known: Identity, pods: Iterable[Pod], find: Find) -> tuple[Identity, tuple[str, ...]]:
     """Remove the assignment if the labels could name several pods that hold a GPU."""
-    holders = {pod.ref for pod in pods if pod.holds_gpu and not pod.finished}
+    holders = {pod.ref for pod in pods if pod.may_hold_gpu and not pod.finished}
     if known.assignment is None or not _others(holders, known.assignment.pod, known.labels, find):
         return known, ()
     nobody = known._replace(assignment=None, target=None, replica=False)

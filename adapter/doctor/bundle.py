@@ -111,7 +111,7 @@ def _node(node: SeenNode, facts: Facts) -> dict[str, Any]:
     return {
         "name": node.name,
         "ready": node.ready,
-        "gpus": gpus_of(node, facts.settings.cluster.gpu_resources),
+        "gpus": gpus_of(node, facts.gpu_resources),
         "labels": {key: clean(value) for key, value in labels if key.startswith(_LABELS)},
     }
 

@@ -17,6 +17,7 @@ from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.cluster.metricsapi import pods_path, read_values
 from adapter.doctor import release, rights, rulesfile, scrapes, store
+from adapter.doctor.claims import read_claim
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
@@ -32,7 +33,7 @@ from adapter.doctor.objects import (
 from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.withoutvalue import read_without_value
-from adapter.doctor.workloads import SeenWorkload, read_pod, read_workload
+from adapter.doctor.workloads import SeenWorkload, counted, read_pod, read_workload
 from adapter.figures import count
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ _NAMESPACES: Final = 50
 """Namespaces whose values are read."""
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
+_CLAIMS: Final = "/apis/resource.k8s.io/v1/resourceclaims"
 _SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
@@ -82,6 +84,7 @@ class Collector:
             "workloads": self._workloads(),
             "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
             "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
+            "claims": self.optional(_CLAIMS, read_claim),
             "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
@@ -89,6 +92,9 @@ class Collector:
         await self._fill(facts, reads)
         facts.release = await self._release(facts, release.SERVE)
         facts.nodepool = await self._release(facts, release.NODEPOOL)
+        if facts.pods.known:
+            resources = facts.gpu_resources
+            facts.pods = Fact([counted(each, resources) for each in facts.pods.read()])
         await self._look_further(facts)
         return facts
 

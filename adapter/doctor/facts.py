@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from adapter.cluster.gpuresources import GpuResources
+from adapter.doctor.claims import SeenClaim
 from adapter.doctor.daemonsets import SeenDaemonSet
 from adapter.doctor.objects import (
     ApiService,
@@ -251,6 +253,8 @@ class Facts:
     store: Fact[StoreAnswer] = _OFF
     measured: Fact[Mapping[str, frozenset[str]]] = _OFF
     """Namespace with GPU pods -> the pods that have a value of ``gpu_utilization``."""
+    claims: Fact[Sequence[SeenClaim]] = _OFF
+    """The ResourceClaims of ``resource.k8s.io/v1``; none if the cluster has no such API."""
     without_value: Fact[Sequence[WithoutValue]] = _OFF
     """Pods that the adapter knows and that have no value, each with the reason."""
 
@@ -260,6 +264,11 @@ class Facts:
         release = self.release.value if self.release.known else None
         return release.settings if release and release.settings else Settings()
 
+    @property
+    def gpu_resources(self) -> GpuResources:
+        """The resources that stand for a GPU by the adapter's settings."""
+        return GpuResources(self.settings.cluster.gpu_resources)
+
     def live(self) -> None:
         """Raise UnreadError unless a cluster was read."""
         if self.offline:
@@ -267,5 +276,16 @@ class Facts:
 
     @property
     def gpu_pods(self) -> list[SeenPod]:
-        """Pods whose spec requests a GPU and that have not finished; raises UnreadError."""
-        return [each for each in self.pods.read() if each.pod.holds_gpu and not each.pod.finished]
+        """Pods that hold a GPU and have not finished; raises UnreadError.
+
+        Their spec requests one, or a page names them for a device and their spec does not
+        contradict it.
+        """
+        pages = (self.pages.value or {}).values() if self.pages.known else ()
+        named = frozenset[str]().union(*(page.named for page in pages))
+        return [
+            each
+            for each in self.pods.read()
+            if each.pod.holds_gpu or (each.pod.may_hold_gpu and each.key in named)
+            if not each.pod.finished
+        ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.pod import Pod
 from adapter.doctor.objects import Meta, SeenCondition, read, without_nulls
@@ -232,6 +234,17 @@ def read_pod(content: Any, decoder: PodDecoder = _pods) -> SeenPod:
     both = msgspec.convert(content, _PodObject, strict=False)
     kept = decoder.reduce(msgspec.convert(content, PodManifest, strict=False))
     return SeenPod(kept, both.spec, both.status)
+
+
+def counted(seen: SeenPod, resources: GpuResources) -> SeenPod:
+    """Return a pod with its GPUs by the settings, which are known only after the pods."""
+    held = {**seen.pod.gpus, **seen.pod.extended}
+    gpus = {name: count for name, count in held.items() if resources.is_gpu(name)}
+    if gpus == seen.pod.gpus:
+        return seen
+    rest = {name: count for name, count in held.items() if name not in gpus}
+    kept = dataclasses.replace(seen.pod, gpus=gpus, extended=rest)
+    return msgspec.structs.replace(seen, pod=kept)
 
 
 def read_workload(kind: str, content: Any) -> SeenWorkload:

@@ -10,6 +10,7 @@ from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
+from adapter.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
 from adapter.explain.gpupod import PodView, Why
 from adapter.explain.hpatext import fixes
 from adapter.explain.words import NONE, milli, to_milli
@@ -133,12 +134,12 @@ async def explain_node(api: Api, name: str) -> NodeReport:
         path = f"{VIEW}/namespaces/{api.namespace}/gpupods"
         rows = await api.list(path, fields=f"node={name}")
     amounts = (node.get("status") or {}).get("allocatable") or {}
-    shown = {key: str(amount) for key, amount in amounts.items() if _of_gpus(key) and amount != "0"}
+    # The adapter lists the resources of its own settings in the requests of the pods.
+    requested = {name for row in rows for name in row.get("requests") or ()}
+    shown = {
+        key: str(amount)
+        for key, amount in amounts.items()
+        if amount != "0" and unit_of(key) is not ResourceUnit.PART
+        if STANDARD.is_gpu(key) or key in requested
+    }
     return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks)
-
-
-def _of_gpus(resource: str) -> bool:
-    """Return whether a resource of a node is one of GPUs."""
-    domain, _, name = resource.partition("/")
-    vendors = ("nvidia.com", "amd.com", "gpu.intel.com")
-    return domain in vendors and not name.endswith((".memory", "memory.max", "millicores"))

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from adapter.attribution.reasons import REASONS
+from adapter.attribution.unnamed import CLAIM_NOT_NAMED
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.naming import named
@@ -58,8 +60,7 @@ class PodReport:
         place = f" on {node}" if node else ""
         found = [f"pod {meta['namespace']}/{meta['name']}{place}   {phase}   {style}"]
         if self.view is None:
-            text = "it holds no GPU, no inference server of it is scraped, or it has finished"
-            found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
+            found += _unlisted(self.pod, screen)
         else:
             found += _why(self.view.reason, "", screen)
             found += _missed(self.view, self.missed, screen)
@@ -100,6 +101,16 @@ def _values(view: PodView, now: float, screen: Screen) -> list[str]:
         text = text if unit in ("bytes", "") else f"{text} {said}"
         rows.append((screen.mark("good"), name, text, ", ".join(view.how(name, now))))
     return ["  metrics:", *table(rows, indent="    ")] if rows else []
+
+
+def _unlisted(pod: Json, screen: Screen) -> list[str]:
+    """Return why the view API does not show a pod, as far as its manifest shows it."""
+    text, fix = "it holds no GPU, no inference server of it is scraped, or it has finished", ""
+    if (pod.get("spec") or {}).get("resourceClaims"):
+        cause = REASONS[CLAIM_NOT_NAMED]
+        text, fix = f"{CLAIM_NOT_NAMED}: {cause.cause}", cause.fix
+    found = screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
+    return found + fixes(fix) if fix else found
 
 
 def _devices(view: PodView, screen: Screen) -> list[str]:

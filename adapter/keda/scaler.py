@@ -179,7 +179,7 @@ class Scaler:
                 yield
             if pod.finished or pod.deleting:
                 continue
-            if not of_servers and not pod.holds_gpu:
+            if not of_servers and not pod.may_hold_gpu:
                 foreign += 1
                 continue
             value = ask(pod, metric.name, trigger.devices, now)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from adapter.catalog import Catalog
 from adapter.client.errors import ClientError
+from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.manifest import PodDecoder
 from adapter.hpa import HpaSpec
 from adapter.process.config import ConfigError, load
@@ -94,7 +95,7 @@ def _saved(given: Mapping[str, Any]) -> SavedPages:
         return recorded(_loaded(given, {**_SCRAPED, "source.scrape.interval": apart}))
 
     first = _loaded(given, _SCRAPED)
-    decoder = PodDecoder(first.cluster.gpu_resources)
+    decoder = PodDecoder(GpuResources(first.cluster.gpu_resources))
     return SavedPages(given["source"], settings, _catalog(first), decoder)
 
 
@@ -127,7 +128,7 @@ def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
         names=names,
         settings=recorded(settings),
         scrape_interval=settings.source.prometheus.scrape_interval,
-        resources=ResourceNames(settings.cluster.gpu_resources),
+        resources=ResourceNames(GpuResources(settings.cluster.gpu_resources)),
         exact=exact,
     )
 

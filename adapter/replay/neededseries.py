@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
 from adapter.catalog.serverkinds import WAITING
+from adapter.cluster.gpuresources import NAME_FORMS, GpuResources
 from adapter.devices.plausibility import EVIDENCE, PROFILING
 from adapter.hpa import HpaSpec, MetricKind
 from adapter.replay.divisible import RUNNING
@@ -119,12 +120,14 @@ class ResourceNames:
     """Finds the names of extended resources from those that kube-state-metrics writes.
 
     Args:
-        patterns: ``cluster.gpu_resources``, shell patterns that end with ``*`` or are literal.
+        resources: those of the settings. Their patterns end with ``*`` or are literal.
     """
 
-    def __init__(self, patterns: Iterable[str]) -> None:
+    def __init__(self, resources: GpuResources) -> None:
+        self._resources = resources
+        self._patterns = list(map(_start, resources.patterns))
         self._known = sorted(
-            ((pattern.partition("*")[0], "*" in pattern) for pattern in patterns),
+            {*self._patterns, *map(_start, NAME_FORMS)},
             key=lambda each: (not each[1], len(each[0])),
             reverse=True,
         )
@@ -132,10 +135,16 @@ class ResourceNames:
     @property
     def matchers(self) -> list[str]:
         """Regular expressions of the names that kube-state-metrics writes."""
-        return [sanitized(text) + (".*" if open_ended else "") for text, open_ended in self._known]
+        return [
+            sanitized(text) + (".*" if open_ended else "") for text, open_ended in self._patterns
+        ]
 
     def find(self, written: str) -> str | None:
         """Return the resource's name; None if it is not one of a GPU."""
+        name = self._spelled(written)
+        return name if name is not None and self._resources.is_gpu(name) else None
+
+    def _spelled(self, written: str) -> str | None:
         for text, open_ended in sorted(self._known, key=lambda each: each[1]):
             start = sanitized(text)
             if written == start and text[-1:] not in "-.":
@@ -143,8 +152,15 @@ class ResourceNames:
             if open_ended and written.startswith(start):
                 rest = written[len(start) :]
                 # nvidia.com/mig-1g.5gb is nvidia_com_mig_1g_5gb.
+                if text.endswith("/"):
+                    return text + rest  # a product's or partition's name: cpx_nps4, GA102GL_A10
                 return text + rest.replace("_", "." if text.endswith("mig-") else "-")
         return None
+
+
+def _start(pattern: str) -> tuple[str, bool]:
+    """Return the literal start of a pattern, and whether more may follow."""
+    return pattern.partition("*")[0], "*" in pattern
 
 
 def lacking(found: Collection[str], spec: HpaSpec, names: NeededSeries) -> str:

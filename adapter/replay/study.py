@@ -10,6 +10,7 @@ from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.client.errors import ClientError
+from adapter.cluster.gpuresources import devices
 from adapter.figures import count
 from adapter.hpa import ControllerOptions, HpaSpec, MetricKind, MetricSpec
 from adapter.hpa.podreplicas import Tolerances
@@ -291,7 +292,7 @@ def _gpus(syncs: Sequence[RecordedSync]) -> float:
     for sync in reversed(syncs):
         for pod in sync.pods:
             if pod.gpus:
-                return float(sum(pod.gpus.values()))
+                return float(sum(devices(pod.gpus).values()))
     return 0.0
 
 

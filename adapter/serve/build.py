@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from adapter.attribution.policy import PolicyRule, SharingOptions
 from adapter.catalog import Catalog
 from adapter.catalog.google import GROUP as CLOUD_MONITORING
+from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import PodRef
@@ -75,7 +76,7 @@ async def cluster_loops(
         PodsFileError: ``pods_file`` cannot be used. If a later version of the file is invalid,
             the objects of the last valid one remain in use.
     """
-    decoder = PodDecoder(settings.gpu_resources)
+    decoder = PodDecoder(GpuResources(settings.gpu_resources))
     if settings.pods_file is not None:
         file = PodsFile(
             settings.pods_file,
@@ -99,7 +100,7 @@ async def cluster_loops(
     if settings.services:
         loops.append(watch_services(client, objects.services).run)
     if settings.nodes:
-        loops.append(watch_nodes(client, objects.nodes).run)
+        loops.append(watch_nodes(client, objects.nodes, decoder.resources).run)
     if objects.hpas is not None:
         loops.append(watch_hpas(client, objects.hpas).run)
     return loops

@@ -158,7 +158,7 @@ class Coverage:
             yield
             if not number % _KEPT:
                 snapshot = self._known.snapshot
-            if not _holds(pod):
+            if not _waits(pod) or not snapshot.holds(pod):
                 continue
             found = snapshot.pod(pod, METRIC, EVERYTHING, self._clock(), keep=False)
             if not isinstance(found, Absence):
@@ -179,5 +179,6 @@ def _starts(pod: Pod, now: float, patience: float) -> bool:
     return since > 0 and now - since < patience
 
 
-def _holds(pod: Pod) -> bool:
-    return pod.holds_gpu and bool(pod.node) and not pod.deleting and not pod.finished
+def _waits(pod: Pod) -> bool:
+    """Return whether the pod should have a value if it holds a GPU."""
+    return bool(pod.node) and not pod.deleting and not pod.finished

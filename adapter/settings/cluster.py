@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from adapter.cluster.manifest import GPU_RESOURCES
+from adapter.cluster.gpuresources import GPU_RESOURCES
 from adapter.settings.types import ADVANCED, Interval, Section
 
 
@@ -26,7 +26,9 @@ class ClusterSettings(Section):
     """Watch nodes. Their labels show which nodes share GPUs, which GPU model a node has if the
     samples do not say it, and which nodes a selector matches."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
-    """Extended resources that stand for a GPU, as shell patterns. Samples that name a pod without
-    such a resource are left out. A pod with a DRA claim always counts as a GPU pod."""
+    """Extended resources that stand for a GPU, as shell patterns. Network cards and other known
+    devices of the same vendors count only if they are listed literally. A pod without such a
+    resource counts as a GPU pod once an exporter's sample names it, if it has a DRA claim or a
+    resource of an unknown name. Other samples that name such pods are left out."""
     stale_after: Annotated[Interval, ADVANCED] = 300
     """Seconds without any message from the API server after which readiness fails."""

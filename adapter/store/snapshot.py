@@ -6,7 +6,7 @@ result of its exporter, a change of its pod or its age ends it, so that it is re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -17,8 +17,10 @@ from adapter.attribution.nodecontext import NodeContexts, Stamp
 from adapter.attribution.reading import Absence, Attribution, Reading
 from adapter.attribution.sharing import NodeSharing
 from adapter.attribution.unnamed import (
+    CLAIM_NOT_NAMED,
     NO_EXPORTER,
     NOT_NAMED,
+    never_named,
     unnamed_on_node,
     unnamed_server,
     unreported_node,
@@ -51,8 +53,8 @@ from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
 _UTILIZATION: Final = "gpu_utilization"
-_SERVING: Final = "serving"
-"""Key of an exporter's pods that have a server page, among its cached answers."""
+_ON_PAGES: Final = "on_pages"
+"""Key of an exporter's pods that only its page shows, among its cached answers."""
 _SERVES: Final = attrgetter("serves")
 _SERIES: Final = 64
 """Device series that one step processes."""
@@ -201,20 +203,36 @@ class Snapshot:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
         return ref in self._servers or any(map(_SERVES, self.naming(ref)))
 
-    def serving(self) -> Steps[frozenset[PodRef]]:
-        """Return the pods whose server page has been seen; pods that are gone may be among them."""
+    def holds(self, pod: Pod) -> bool:
+        """Return whether a pod holds a GPU: by its spec, or because a sample names it for a device.
+
+        A sample shows it of a pod with a resource claim, or with a resource of an unknown name.
+        """
+        if pod.holds_gpu or not pod.may_hold_gpu:
+            return pod.holds_gpu
+        return any(not series.serves for series in self.naming(pod.ref))
+
+    def on_pages(self) -> Steps[frozenset[PodRef]]:
+        """Return the pods of which only pages show that they have values, though some may be gone.
+
+        They have a server page, or :meth:`holds` follows from samples.
+        """
         found = set(self._servers)
         for number, exporter in enumerate(self._exporters.values()):
-            known = exporter.answers.get(_SERVING)
+            known = exporter.answers.get(_ON_PAGES)
             if not isinstance(known, tuple):
-                known = tuple(
-                    ref for ref, its in exporter.outline.pods.items() if any(t.serves for t in its)
-                )
-                exporter.answers[_SERVING] = known
+                known = tuple(self._shown(exporter))
+                exporter.answers[_ON_PAGES] = known
             found.update(known)
             if number % _SERIES == 0:
                 yield
         return frozenset(found)
+
+    def _shown(self, exporter: ExporterState) -> Iterator[PodRef]:
+        for ref, its in exporter.outline.pods.items():
+            pod = self._cluster.pod(ref)
+            if any(map(_SERVES, its)) or (pod is not None and self.holds(pod) > pod.holds_gpu):
+                yield ref
 
     def survey(self) -> Steps[None]:
         """Compute in steps which devices are on which node, so that queries about nodes are
@@ -323,10 +341,14 @@ class Snapshot:
         """Return why no sample names the pod. Not cached: it changes with failed scrapes."""
         if self._about_servers(metric):
             return unnamed_server(pod, self._pages, now)
-        if not pod.holds_gpu:
+        if not pod.holds_gpu and not pod.claims:
             return Absence(Mismatch.NO_GPU)
+        unseen = never_named(pod)
+        if unseen is not None:
+            return unseen
         exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
-        return unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
+        why = unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
+        return why if pod.holds_gpu else Absence(CLAIM_NOT_NAMED, f"of its node, {why.reason}")
 
     def _exporter_of(self, pod: Pod) -> PodRef | None:
         """Return the pod of the exporter on the pod's node, if it is the only one."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any, Final
 
+from adapter.cluster.gpuresources import STANDARD
 from adapter.explain.history import event_time
 from adapter.explain.words import one_line
 from adapter.ui.entries import About, TimelineEntry
@@ -13,7 +14,7 @@ from adapter.ui.entries import About, TimelineEntry
 Json = dict[str, Any]
 
 _SIZE: Final = re.compile(r"New size: (\d{1,9})(?:; reason: (.*))?", re.DOTALL)
-_GPU: Final = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/")
+_RESOURCE: Final = re.compile(r"[a-z0-9.-]{1,253}/[A-Za-z0-9_.-]{0,62}[A-Za-z0-9]")
 _REPEATS: Final = ("FailedComputeMetricsReplicas",)
 """Says what another event of the same sync says."""
 _LONGEST: Final = 250
@@ -36,7 +37,9 @@ def entry_of(event: Json, gpu_pods: Collection[tuple[str, str]]) -> TimelineEntr
     if about.get("kind") != "Pod":
         return None
     where = About("pod", namespace, name)
-    if (namespace, name) not in gpu_pods and not any(key in message for key in _GPU):
+    if (namespace, name) not in gpu_pods and not any(
+        map(STANDARD.is_gpu, _RESOURCE.findall(message))
+    ):
         return None
     if reason == "FailedScheduling":
         text = f"pod {namespace}/{name} waits for a node"

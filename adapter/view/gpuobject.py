@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from adapter.attribution.reading import Absence, Reading
 from adapter.attribution.sharing import Share
 from adapter.attribution.values import NO_VALUE, NOT_EXPORTED
-from adapter.catalog import amd, intel, nvidia
+from adapter.catalog import amd, ascend, gaudi, intel, nvidia
 from adapter.catalog.labelvalue import label_value
 from adapter.catalog.metric import Metric, Scope
 from adapter.cluster.nodelabels import AMD, INTEL, NVIDIA, POOL_LABELS, NodeFacts
@@ -35,7 +35,10 @@ _ABOUT_PODS: Final = frozenset(
 """Metrics that state nothing about one device: its utilisation, 1 or nothing."""
 _BY_FIELD: Final[Mapping[str, str]] = {
     field.name: vendor
-    for vendor, module in ((NVIDIA, nvidia), (AMD, amd), (INTEL, intel))
+    for vendor, module in (
+        *((NVIDIA, nvidia), (AMD, amd), (INTEL, intel)),
+        *(("habana", gaudi), ("huawei", ascend)),
+    )
     for field in module.FIELDS
 }
 _NODE_LABELS: Final = (

@@ -38,7 +38,7 @@ GPUPODS: Final = ViewResource(
         Column("Waiting", "Requests that wait in the inference server."),
         Column("Running", "Requests that the inference server works on."),
         Column("Devices", "Devices with a value, and how many the pod requests if it is more."),
-        Column("How", "How the value follows from the devices': exact, copied or split."),
+        Column("How", "How the value follows from the devices': exact, copied, split or derived."),
         Column("Age", "Time since the value was measured."),
         Column("Why-Not", "Code of the reason why the pod has no value."),
         Column("Node", "Node of the pod.", wide=True),
@@ -73,7 +73,7 @@ class GpuPods:
         """See the port."""
         check(self._pods)
         namespaces = self._pods.namespaces() if namespace is None else (namespace,)
-        yield from self._keys.refresh(namespaces, (yield from self._values.snapshot.serving()))
+        yield from self._keys.refresh(namespaces, (yield from self._values.snapshot.on_pages()))
         found: list[Key] = []
         for name in namespaces:
             found += self._keys.of(name) or ()
@@ -103,7 +103,7 @@ class GpuPods:
         if pod is None or pod.finished:
             return None
         asked = self._asked(pod, now)
-        busy = asked.reading(UTILIZATION) if pod.holds_gpu else None
+        busy = asked.reading(UTILIZATION) if asked.holds_gpu else None
         serves = asked.serves
         if busy is None and not serves:
             return None
@@ -112,7 +112,7 @@ class GpuPods:
             _text(asked.memory(busy), memory) if busy is not None else None,
             _text(asked.waiting, plain) if serves else None,
             _text(asked.running, plain) if serves else None,
-            *_about(busy if busy is not None else principal(asked), pod, now),
+            *_about(busy, asked, now),
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -123,38 +123,46 @@ class GpuPods:
         hpas = self._hpas.of(key.namespace, scaled(pod))
         return podobject.made(self._asked(pod, now), self._devices, hpas)
 
-    def _listed(self, namespace: str, serving: frozenset[PodRef]) -> Steps[Sequence[Key]]:
+    def _listed(self, namespace: str, on_pages: frozenset[PodRef]) -> Steps[Sequence[Key]]:
         found: list[Key] = []
         for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
-            found += [Key(*pod.ref) for pod in some if is_shown(pod, serves=pod.ref in serving)]
+            found += [Key(*pod.ref) for pod in some if is_shown(pod, on_page=pod.ref in on_pages)]
             yield
         return found
 
     def _pod(self, key: Key) -> Pod | None:
         """Return the pod if the resource has it."""
         pod = self._pods.get(*key)
-        if pod is None or not is_shown(pod, serves=self._values.snapshot.serves(pod.ref)):
+        if pod is None:
             return None
-        return pod
+        snapshot = self._values.snapshot
+        on_page = snapshot.serves(pod.ref) or snapshot.holds(pod)
+        return pod if is_shown(pod, on_page=on_page) else None
 
     def _asked(self, pod: Pod, now: float) -> AskedPod:
         return AskedPod(self._values.snapshot, pod, now)
 
 
-def is_shown(pod: Pod, *, serves: bool) -> bool:
-    """Return whether a pod is listed. A finished pod no longer holds a GPU."""
-    return (pod.holds_gpu or serves) and not pod.finished
+def is_shown(pod: Pod, *, on_page: bool) -> bool:
+    """Return whether a pod is listed. A finished pod no longer holds a GPU.
+
+    Args:
+        pod: the pod.
+        on_page: a page shows that the pod holds a GPU or is a server.
+    """
+    return (pod.holds_gpu or on_page) and not pod.finished
 
 
 def _text(value: float | None, how: Callable[[float], str]) -> Cell:
     return None if value is None else how(value)
 
 
-def _about(main: Reading | Absence, pod: Pod, now: float) -> tuple[Cell, ...]:
+def _about(busy: Reading | Absence | None, asked: AskedPod, now: float) -> tuple[Cell, ...]:
     """Return the cells from Devices on."""
+    pod, main = asked.pod, principal(asked) if busy is None else busy
     if isinstance(main, Absence):
         return None, None, None, str(main.reason), pod.node or None, None, None, None
-    devices = main.devices if pod.holds_gpu else ()
+    devices = main.devices if busy is not None else ()
     requested = requested_devices(pod)
     count = str(len(devices)) if devices else None
     if devices and requested > len(devices):

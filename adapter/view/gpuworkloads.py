@@ -134,7 +134,7 @@ class GpuWorkloads:
         return {"metadata": metadata, **body}
 
     def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:
-        serving = yield from self._values.snapshot.serving()
+        serving = yield from self._values.snapshot.on_pages()
         yield from self._groups.refresh(namespaces, serving)
 
     def _group(self, key: Key) -> WorkloadGroup | None:

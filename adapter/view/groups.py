@@ -68,7 +68,7 @@ class WorkloadGroups:
         groups: dict[Above, WorkloadGroup] = {}
         for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
             for pod in some:
-                if is_shown(pod, serves=pod.ref in serving):
+                if is_shown(pod, on_page=pod.ref in serving):
                     above = topmost(pod) or Above("v1", "Pod", pod.ref.name)
                     group = groups.get(above)
                     if group is None:

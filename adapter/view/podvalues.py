@@ -35,6 +35,11 @@ class AskedPod(NamedTuple):
         """Whether the pod is an inference server that is scraped."""
         return self.snapshot.serves(self.pod.ref)
 
+    @property
+    def holds_gpu(self) -> bool:
+        """Whether the pod holds a GPU, by its spec or by a sample."""
+        return self.snapshot.holds(self.pod)
+
     def reading(self, metric: str) -> Reading | Absence:
         """Return the pod's value of a metric, or its absence."""
         return self.snapshot.pod(self.pod, metric, EVERYTHING, self.now)
@@ -68,7 +73,7 @@ class AskedPod(NamedTuple):
     def applies(self, metric: Metric) -> bool:
         """Return whether the pod should have a value: it holds a GPU, or it is a server."""
         if metric.scope is not Scope.SERVER:
-            return self.pod.holds_gpu
+            return self.holds_gpu
         return self.serves and (metric.name not in _GATEWAYS or self._exports(metric))
 
     def _exports(self, metric: Metric) -> bool:
@@ -112,7 +117,7 @@ def principal(asked: AskedPod) -> Reading | Absence:
 
     This is its utilisation. For a server without a GPU, it is the first of its server's metrics.
     """
-    if asked.pod.holds_gpu:
+    if asked.holds_gpu:
         return asked.reading(UTILIZATION)
     names = (WAITING, RUNNING, CACHE, GATEWAY_WAITING, GATEWAY_RUNNING)
     found = [asked.reading(name) for name in names]

@@ -47,7 +47,7 @@ class Summary:
             self.reasons[main.reason] = (first, pod, count + 1)
             return
         self.measured += 1
-        if asked.pod.holds_gpu:
+        if asked.holds_gpu:
             self.busy.append(main.value)
             self.devices.update(part.device for part in main.devices)
             idle = pod_idle(asked)

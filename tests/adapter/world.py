@@ -13,6 +13,7 @@ from adapter.api.provider import GpuMetricsProvider
 from adapter.attribution.policy import SharingOptions
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog import Catalog
+from adapter.cluster.gpugroups import groups
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Node, Nodes
@@ -48,6 +49,7 @@ def make_pod(
     ports: tuple[ContainerPort, ...] = (),
     host_paths: bool = False,
     claims: bool = False,
+    extended: Mapping[str, int] | None = None,
     born: float = 0.0,
     deleting: bool = False,
     ready_since: float = 0.0,
@@ -67,6 +69,8 @@ def make_pod(
         containers=containers,
         gpus=dict(gpus),
         claims=claims,
+        extended=dict(extended or {}),
+        gpu_groups=groups(labels or {}),
         ports=ports,
         host_paths=host_paths,
         born=born,

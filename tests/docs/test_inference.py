@@ -13,6 +13,7 @@ import yaml
 from adapter.catalog import FIELDS as BUILT_IN
 from adapter.catalog import Catalog
 from adapter.catalog.serverkinds import KINDS
+from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.cluster.optin import PREFIX
 from adapter.hpa import Observation, PodState, from_manifest
@@ -92,7 +93,7 @@ def test_the_pod_of_the_deployment_is_scraped_at_its_port() -> None:
     }
     meta = template["metadata"] | {"name": "llm-0", "namespace": "default", "uid": "u"}
     pod = template | {"metadata": meta, "status": running}
-    decoder = PodDecoder(ClusterSettings().gpu_resources)
+    decoder = PodDecoder(GpuResources(ClusterSettings().gpu_resources))
     target = ServerPages().of(decoder.reduce(msgspec.convert(pod, PodManifest)))
     assert isinstance(target, ScrapeTarget)
     assert target.url == "http://192.0.2.7:8000/metrics"

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from adapter.cluster.gpuresources import vendor_of
+from adapter.cluster.nodelabels import NVIDIA
 from adapter.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of
@@ -47,13 +49,13 @@ def missing(facts: Facts) -> Iterator[Finding]:
     `source.scrape.exporters`.
     """
     scraping(facts)
-    nodes = facts.nodes.read()
+    nodes, resources = facts.nodes.read(), facts.gpu_resources
     if facts.settings.source.scrape.targets:
         raise NotApplicableError("the settings name exporters at fixed addresses")
     covered = {each.pod.node for each, _ in exporters(facts)}
     found = False
     for node in nodes:
-        gpus = gpus_of(node, facts.settings.cluster.gpu_resources)
+        gpus = gpus_of(node, resources)
         if gpus and node.name not in covered:
             found = True
             yield _without_exporter(facts, node, gpus)
@@ -76,17 +78,18 @@ def _without_exporter(facts: Facts, node: SeenNode, gpus: Iterable[str]) -> Find
     return Finding(f"node {node.name}", f"{text}. {said}", fix, command)
 
 
-_VENDORS: Final = {"nvidia": "nvidia.com", "gke": "nvidia.com", "amd": "amd.com"}
-"""Family of exporters -> domain of the resources of the devices that they describe."""
+_VENDORS: Final = {"gke": NVIDIA, "gke-plugin": NVIDIA, "hami": ""}
+"""Family of exporters -> vendor of the devices that they describe, if its name is another; empty if
+they are of several vendors."""
 
 
 def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
     """Return the first DaemonSet of an exporter for the vendor of these resources."""
     rules = discovery.exporter_rules(facts.settings)
-    domains = {name.partition("/")[0] for name in gpus}
+    vendors = {*map(vendor_of, gpus)}
     for each in (facts.daemonsets.value or ()) if facts.daemonsets.known else ():
         rule = next((rule for rule in rules if rule.matches(each.pod.pod)), None)
-        if rule is not None and _VENDORS.get(rule.family, "") in {*domains, ""}:
+        if rule is not None and _VENDORS.get(rule.family, rule.family) in {*vendors, ""}:
             return each
     return None
 

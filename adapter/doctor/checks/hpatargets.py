@@ -8,11 +8,11 @@ from typing import Final
 
 from adapter.catalog.metric import Scope
 from adapter.client.hpacommands import one_hpa
+from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
 from adapter.doctor.checks.hpas import edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
-from adapter.doctor.gpunodes import matches
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.doctor.scaled import pods_of, target_of
 from adapter.doctor.workloads import SeenWorkload
@@ -162,13 +162,13 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
     inference server.
     """
     names = servedmetrics.metrics(facts.settings)
-    patterns = facts.settings.cluster.gpu_resources
+    resources = facts.gpu_resources
     seen = set()
     for hpa, metric in metrics(facts):
         if names[metric.name].scope is not Scope.DEVICE or metric.type != "Pods":
             continue
         target = target_of(facts, hpa)
-        if target is None or hpa.subject in seen or _asks_gpu(target, patterns):
+        if target is None or hpa.subject in seen or _asks_gpu(target, resources):
             continue
         seen.add(hpa.subject)
         kind, name = hpa.kind.lower(), hpa.target
@@ -180,12 +180,12 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _asks_gpu(workload: SeenWorkload, patterns: tuple[str, ...]) -> bool:
+def _asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:
     spec = workload.spec.template.spec
     if spec.resource_claims:
         return True
     return any(
-        matches(resource, patterns)
+        resources.is_gpu(resource)
         for container in spec.containers
         for amounts in (container.resources.limits, container.resources.requests)
         for resource in amounts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from adapter.cluster.gpuresources import GpuResources
 from adapter.doctor.facts import Facts, Release
-from adapter.doctor.gpunodes import gpus_of, matches
+from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.scaled import target_of
 from adapter.doctor.workloads import SeenWorkload
@@ -103,13 +105,15 @@ def quota(facts: Facts) -> Iterator[Finding]:
 
     Raise the quota, or install nodepool in a namespace without one.
     """
-    namespace = _release(facts).workload.metadata.namespace
+    namespace, resources = _release(facts).workload.metadata.namespace, facts.gpu_resources
     for each in facts.quotas.read():
         if each.metadata.namespace != namespace:
             continue
         hard = each.status.hard or each.spec.hard
         for name, most in hard.items():
-            counted = name in ("pods", "count/pods") or name.startswith("requests.nvidia.com/")
+            counted = name in ("pods", "count/pods") or resources.is_gpu(
+                name.removeprefix("requests.")
+            )
             used = each.status.used.get(name)  # None until the quota controller has counted
             if counted and used is not None and quantity.parse(used) >= quantity.parse(most):
                 yield Finding(
@@ -120,23 +124,22 @@ def quota(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _gpus(workload: SeenWorkload, patterns: tuple[str, ...]) -> int:
+def _gpus(workload: SeenWorkload, resources: GpuResources) -> int:
     """Return the GPUs that one pod of a workload requests."""
-    return sum(
-        int(quantity.parse(amount))
-        for container in workload.spec.template.spec.containers
-        for name, amount in container.resources.limits.items()
-        if matches(name, patterns) and not name.endswith(("gpumem", "gpucores"))
-    )
+    amounts: Counter[str] = Counter()
+    for container in workload.spec.template.spec.containers:
+        limits = container.resources.limits.items()
+        amounts.update({name: int(quantity.parse(amount)) for name, amount in limits})
+    return sum(resources.devices(amounts).values())
 
 
 def _scaled(facts: Facts) -> dict[str, tuple[SeenWorkload, int]]:
     """Return the workloads with GPUs that HPAs scale, with the GPUs of one pod."""
-    patterns = facts.settings.cluster.gpu_resources
+    resources = facts.gpu_resources
     found = {}
     for hpa in facts.hpas.read():
         target = target_of(facts, hpa)
-        if target is not None and (count := _gpus(target, patterns)):
+        if target is not None and (count := _gpus(target, resources)):
             found[target.key] = (target, count)
     return found
 
@@ -173,8 +176,8 @@ def shapes(facts: Facts) -> Iterator[Finding]:
 
     Add a node pool with larger nodes, or request fewer GPUs for each pod.
     """
-    patterns = facts.settings.cluster.gpu_resources
-    offers = [sum(gpus_of(node, patterns).values()) for node in facts.nodes.read()]
+    resources = facts.gpu_resources
+    offers = [sum(gpus_of(node, resources).values()) for node in facts.nodes.read()]
     most = max(offers, default=0)
     if not most:
         raise NotApplicableError("no node offers a GPU")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.cluster.manifest import GPU_RESOURCES
+from adapter.cluster.gpuresources import STANDARD
 from adapter.doctor.facts import Facts
 from adapter.doctor.gpunodes import gpus_of, labelled
 from adapter.doctor.model import CheckSection, Finding, Severity, check
@@ -12,15 +12,16 @@ from adapter.doctor.model import CheckSection, Finding, Severity, check
 
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
 def no_gpus(facts: Facts) -> Iterator[Finding]:
-    """No node offers a GPU resource, or a node that is labeled as a GPU node offers none. Pods
-    that request a GPU stay Pending there. The vendor's device plugin registers the resource.
+    """No node offers a GPU resource and no exporter reports a device, or a node that is labeled as
+    a GPU node offers none. Pods that request a GPU stay Pending there. The vendor's device plugin
+    registers the resource.
 
     Install the device plugin, or see the log of its pod on the node. If the resource has a name of
     its own, add it to `cluster.gpu_resources`.
     """
     nodes = facts.nodes.read()
-    patterns = facts.settings.cluster.gpu_resources or GPU_RESOURCES
-    equipped = {node.name for node in nodes if gpus_of(node, patterns)}
+    resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
+    equipped = {node.name for node in nodes if gpus_of(node, resources)}
     marked = [node for node in nodes if labelled(node)]
     for node in marked:
         if node.name not in equipped:
@@ -30,11 +31,13 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
                 "see why the device plugin does not register the GPUs of this node",
                 f"kubectl describe node {node.name}",
             )
-    if not equipped and not marked:
+    pages = (facts.pages.value or {}).values() if facts.pages.known else ()
+    if not equipped and not marked and not any(page.devices for page in pages):
         yield Finding(
             "cluster",
-            "no node offers a GPU (nvidia.com/gpu, amd.com/gpu, …)",
-            "add GPU nodes and install the vendor's device plugin",
+            "no node offers a GPU (nvidia.com/gpu, amd.com/gpu, …), and no page has a device",
+            "add GPU nodes and install the vendor's device plugin; if the resource has a name of "
+            "its own, add it to cluster.gpu_resources",
             "kubectl get nodes -o custom-columns=NAME:.metadata.name,HAS:.status.allocatable",
             Severity.WARNING,
         )
@@ -47,9 +50,9 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 
     See the conditions of the node.
     """
-    patterns = facts.settings.cluster.gpu_resources
+    resources = facts.gpu_resources
     for node in facts.nodes.read():
-        if gpus_of(node, patterns) and not node.ready:
+        if gpus_of(node, resources) and not node.ready:
             yield Finding(
                 f"node {node.name}",
                 "is not Ready",

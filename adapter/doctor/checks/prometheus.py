@@ -133,8 +133,8 @@ def dropped(facts: Facts) -> Iterator[Finding]:
 
 def _exporters(facts: Facts, store: StoreAnswer) -> tuple[int, int]:
     """Return how many exporters have series, and how many nodes offer GPUs."""
-    patterns = facts.settings.cluster.gpu_resources
-    nodes = sum(1 for node in facts.nodes.read() if gpus_of(node, patterns))
+    resources = facts.gpu_resources
+    nodes = sum(1 for node in facts.nodes.read() if gpus_of(node, resources))
     return len({labels.get("instance", "") for labels in store.series}), nodes
 
 
@@ -166,7 +166,7 @@ def collision(facts: Facts) -> Iterator[Finding]:
         for labels in store.series
         if not labels.get("exported_pod")
         and (each := pods.get(f"{labels.get('namespace', '')}/{labels.get('pod', '')}"))
-        and not each.pod.holds_gpu
+        and not each.pod.may_hold_gpu
         and "exporter" in each.pod.ref.name
     ]
     others = [labels for labels in store.series if not labels.get("exported_pod")]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from adapter.cluster import nodelabels
+from adapter.cluster.gpuresources import MIG_PREFIX
 from adapter.doctor.checks.hpas import edit, metrics
+from adapter.doctor.claims import of_other_devices
 from adapter.doctor.facts import Facts
-from adapter.doctor.gpunodes import gpus_of, matches
+from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenNode
 from adapter.doctor.podcommands import describe
@@ -17,7 +19,6 @@ from adapter.doctor.scaled import pods_of, target_of
 
 _GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
 _ON_WHOLE: Final = frozenset({"dcgm_fi_dev_gpu_util", "dcgm_fi_dev_gpu_util_ratio"})
-_MIG: Final = "nvidia.com/mig-"
 
 
 def _shared(facts: Facts) -> dict[str, str]:
@@ -72,12 +73,12 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
 
     Request a resource that the nodes offer.
     """
-    patterns = facts.settings.cluster.gpu_resources
-    offered = {name for node in facts.nodes.read() for name in gpus_of(node, patterns)}
+    resources = facts.gpu_resources
+    offered = {name for node in facts.nodes.read() for name in gpus_of(node, resources)}
     seen = set()
     for each in facts.gpu_pods:
         for resource in each.pod.gpus:
-            unknown = resource not in offered and not re.search(r"gpumem|gpucores", resource)
+            unknown = resource not in offered and resources.is_device(resource)
             name = (each.pod.ref.namespace, resource, each.pod.owner or each.pod.ref)
             if not unknown or name in seen or each.pod.phase != "Pending":
                 continue
@@ -115,23 +116,30 @@ def not_on_mig(facts: Facts) -> Iterator[Finding]:
 
 
 def _mig(node: SeenNode) -> bool:
-    if any(name.startswith(_MIG) for name in node.status.allocatable):
+    if any(name.startswith(MIG_PREFIX) for name in node.status.allocatable):
         return True
     return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
 
 
-def _requests_mig(gpus: object) -> bool:
-    return any(str(name).startswith(_MIG) for name in (gpus if isinstance(gpus, dict) else ()))
+def _requests_mig(gpus: Iterable[str]) -> bool:
+    return any(name.startswith(MIG_PREFIX) for name in gpus)
 
 
 @check("GMA204", CheckSection.SHARING, "pods with resource claims are on pages", Severity.WARNING)
 def claims(facts: Facts) -> Iterator[Finding]:
     """A pod holds its GPU through a ResourceClaim (DRA), and the exporter's page of its node does
     not name it. dcgm-exporter maps claims to pods from 4.4.0 on, if `KUBERNETES_ENABLE_DRA` is on.
+    A claim is left out if its drivers or device classes are those of network cards.
 
     Set `KUBERNETES_ENABLE_DRA=true`, and upgrade the exporter if it is older.
     """
-    pods = [each for each in facts.gpu_pods if each.pod.claims and not each.pod.gpus]
+    known = (facts.claims.value or ()) if facts.claims.known else ()
+    pods = [
+        each
+        for each in facts.pods.read()
+        if each.pod.claims and not each.pod.gpus and not each.pod.finished
+        if not of_other_devices(known, each.key)
+    ]
     pages = facts.pages.read().values() if pods else ()
     for each in pods:
         on = [page for page in pages if page.node == each.pod.node and page.devices]
@@ -139,8 +147,8 @@ def claims(facts: Facts) -> Iterator[Finding]:
             namespace, _, name = on[0].pod.partition("/")
             yield Finding(
                 each.subject,
-                f"holds its GPU by a resource claim, and the exporter on {each.pod.node} does not "
-                "name it",
+                f"has a resource claim and no other GPU, and the exporter on {each.pod.node} does "
+                "not name it",
                 "set KUBERNETES_ENABLE_DRA=true for dcgm-exporter 4.4.0 or newer",
                 f"kubectl -n {namespace} get pod {name} -o yaml",
             )
@@ -149,16 +157,16 @@ def claims(facts: Facts) -> Iterator[Finding]:
 @check("GMA205", CheckSection.SHARING, "GPU resources have known names", Severity.WARNING)
 def unknown_resource(facts: Facts) -> Iterator[Finding]:
     """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
-    The adapter treats pods that request only this resource as pods without a GPU, and leaves out
-    the samples that name them.
+    The adapter counts a pod that requests only this resource as a GPU pod once a sample names it.
+    Before that, the pod is in no list and has no reason, and `nodepool` does not count it.
 
     Add the resource to `cluster.gpu_resources`.
     """
-    patterns = facts.settings.cluster.gpu_resources
+    resources = facts.gpu_resources
     found: dict[str, str] = {}
     for node in facts.nodes.read():
         for name in node.status.allocatable:
-            if "/" in name and _GPU.search(name) and not matches(name, patterns):
+            if "/" in name and _GPU.search(name) and not resources.is_gpu(name):
                 found.setdefault(name, node.name)
     for name, node_name in found.items():
         yield Finding(

@@ -14,7 +14,7 @@ from adapter.hpa import MetricKind, TargetKind, Values
 from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.names import DELETION_COST, MANAGER
-from adapter.nodepool.model.shape import device_resource, gpus
+from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.plan.deletioncost import PodLoad, costs, near
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
@@ -48,12 +48,7 @@ class DeletionCosts:
             values: workload -> values from the metrics APIs.
             smoothed: uid of a pod -> its smoothed utilisation in percent.
         """
-        devices = {
-            node.name: sum(
-                milli // 1000 for name, milli in node.allocatable.items() if device_resource(name)
-            )
-            for node in cluster.nodes
-        }
+        devices = {node.name: sum(node.devices.values()) for node in cluster.nodes}
         used: dict[str, int] = {}
         for pod in cluster.pods:
             if pod.node and not pod.headroom:

@@ -124,7 +124,7 @@ def restore(ledger: Ledger, data: dict[str, str]) -> None:
     for line in data.get("workloads", "").splitlines():
         try:
             row = msgspec.json.decode(line, type=_StoredWorkload)
-            shape = read_shape(row.shape) if row.shape else None
+            shape = read_shape(row.shape, ledger.resources) if row.shape else None
         except (msgspec.MsgspecError, ValueError) as error:
             log.warning("stored history ignored", error=str(error))
             continue

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.nodepool.seen.nodes import devices
 from adapter.nodepool.seen.status import groups_of
 
 KEPT: Final = 32
@@ -143,7 +142,7 @@ def watch(boots: BootTimes, cluster: ClusterTables, labels: Sequence[str], now: 
     for node in cluster.nodes:
         pool = node.pool(labels)
         names.setdefault(pool, []).append(node.name)
-        if node.healthy and devices(node):
+        if node.healthy and node.devices:
             ready[pool] = (*ready.get(pool, ()), node.name)
     targets = {}
     for pool, own in names.items():

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.pace import NEW, Pace, follow
@@ -39,6 +40,8 @@ class Ledger:
     gpu_hours: dict[str, float] = field(default_factory=dict)
     """Pool to GPU-hours of headroom spent in that day."""
     counted_at: float | None = None
+    resources: GpuResources = STANDARD
+    """Those that stand for a GPU: stored shapes are counted by them again."""
 
     def learn(self, demand: Iterable[Demand], now: float) -> None:
         """Record the known demand, and how HPAs have scaled."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
+
 Amounts = Mapping[str, int]
 """Resource name to thousandths of its unit (``cpu: 100`` is 0.1 core, memory in milli-bytes)."""
-
-_DEVICES = re.compile(
-    r"nvidia\.com/(?:gpu(?:\.shared)?|mig-.+?(?:\.shared)?)|amd\.com/(?:gpu|cpx_.+|spx_.+|dpx_.+)"
-    r"|gpu\.intel\.com/(?:i915|xe)|habana\.ai/gaudi|microsoft\.com/directx|volcano\.sh/vgpu-number"
-)
-"""Resources whose unit is a device, an instance or a share of one. The memory and core quotas of
-the same vendors are not among them. Each unit counts as a whole GPU, so limits are not exceeded."""
 
 
 class Toleration(NamedTuple):
@@ -48,6 +42,13 @@ class Shape:
     runtime_class: str = ""
     priority: int = 0
     """The resolved priority. The priority of placeholders must be below it."""
+    resources: GpuResources = field(default=STANDARD, compare=False, repr=False)
+    """Those that stand for a GPU, from the settings; no part of the identity."""
+
+    @property
+    def devices(self) -> Mapping[str, int]:
+        """GPU resource -> devices of one pod, besides those of its claims."""
+        return _devices(self.requests, self.resources)
 
 
 @lru_cache(maxsize=4096)
@@ -59,15 +60,12 @@ def key(shape: Shape) -> str:
 
 
 @lru_cache(maxsize=4096)
+def _devices(requests: tuple[tuple[str, int], ...], resources: GpuResources) -> Mapping[str, int]:
+    return resources.devices(dict(requests), 1000)
+
+
 def gpus(shape: Shape) -> int | None:
     """Return the devices that one pod holds; None if the size of a claim is unknown."""
     if shape.claim_devices is None:
         return None
-    return shape.claim_devices + sum(
-        -(-milli // 1000) for name, milli in shape.requests if _DEVICES.fullmatch(name)
-    )
-
-
-def device_resource(name: str) -> bool:
-    """Return whether a resource's unit is a device, an instance or a share of one."""
-    return _DEVICES.fullmatch(name) is not None
+    return shape.claim_devices + sum(shape.devices.values())

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from adapter.cluster.gpuresources import MIG_PREFIX, NVIDIA_GPU, RENAMED_SUFFIX
 from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
 from adapter.nodepool.seen.karpenter import NodePool
-from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, NodeInfo, devices
+from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, NodeInfo
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.status import NodeGroup, groups_of, pool_name
 
@@ -18,11 +19,9 @@ _LONGEST_BOOT: Final = 1800.0
 """Seconds after which a node without devices counts as broken instead of booting."""
 _MOMENT: Final = 60.0
 """Seconds: more than a round."""
-_WHOLE: Final = "nvidia.com/gpu"
-_SHARED: Final = "nvidia.com/gpu.shared"
-_COUNT: Final = "nvidia.com/gpu.count"
+_COUNT: Final = f"{NVIDIA_GPU}.count"
 """Labels of GPU Feature Discovery: devices of the node, or MIG instances with strategy single."""
-_REPLICAS: Final = "nvidia.com/gpu.replicas"
+_REPLICAS: Final = f"{NVIDIA_GPU}.replicas"
 
 
 def with_pods(
@@ -48,7 +47,7 @@ def with_pods(
     found = []
     for node in every:
         pool = node.pool(labels)
-        has = devices(node)
+        has = node.devices.keys()
         if not has and node.name not in holders and not expected.get(pool):
             continue
         complete = has >= expected.get(pool, frozenset()) and node.healthy
@@ -75,10 +74,10 @@ def _devices(nodes: Iterable[NodeInfo], labels: Sequence[str]) -> Mapping[str, f
     """Return pool -> devices that all its nodes with devices have."""
     expected: dict[str, frozenset[str]] = {}
     for node in nodes:
-        has = devices(node)
+        has = node.devices.keys()
         if has:
             pool = node.pool(labels)
-            expected[pool] = expected.get(pool, has) & has
+            expected[pool] = frozenset(expected.get(pool, has) & has)
     return expected
 
 
@@ -86,11 +85,11 @@ def traps(node: NodeInfo) -> frozenset[Trap]:
     """Return the properties of a node that confuse an autoscaler (nodepool.md, GPU traps)."""
     found = set()
     labelled = any(key in node.labels for key in ACCELERATOR_LABELS)
-    mig = any(name.startswith("nvidia.com/mig-") and n for name, n in node.allocatable.items())
-    whole = node.allocatable.get(_WHOLE, 0)
+    mig = any(name.startswith(MIG_PREFIX) and n for name, n in node.allocatable.items())
+    whole = node.allocatable.get(NVIDIA_GPU, 0)
     if labelled and mig and not whole:
         found.add(Trap.MIG_MIXED)
-    if node.allocatable.get(_SHARED, 0):
+    if node.allocatable.get(NVIDIA_GPU + RENAMED_SUFFIX, 0):
         found.add(Trap.RENAMED_SHARED)
     count, replicas = _number(node.labels.get(_COUNT)), _number(node.labels.get(_REPLICAS))
     if whole and ((count and whole > count * 1000) or (replicas or 0) > 1):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from adapter.nodepool.learn.idle import IdlePod
 from adapter.nodepool.model.reason import count_gpus
-from adapter.nodepool.model.shape import Shape, device_resource
+from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.order import Order, Plan
 from apiservice.wire import instant
 
@@ -61,5 +61,5 @@ def _row(order: Order) -> Sequence[str]:
 
 def described(shape: Shape) -> str:
     """Return a short description of a shape: its devices, or else its claims."""
-    held = [f"{-(-n // 1000)} {name}" for name, n in shape.requests if device_resource(name)]
+    held = [f"{count} {name}" for name, count in sorted(shape.devices.items())]
     return ", ".join([*held, *(f"claim {name}" for name in shape.claims)]) or "no GPU"

@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from adapter import __version__
+from adapter.cluster.gpuresources import GpuResources
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.changes import ChangeSignal
@@ -76,7 +77,7 @@ class _Wiring:
     """The parts of one process around one client."""
 
     def __init__(self, settings: Settings, client: Any, *, may_write: Callable[[], bool]) -> None:
-        own = settings.nodepool
+        own, resources = settings.nodepool, GpuResources(settings.cluster.gpu_resources)
         self.namespace = own.namespace or _namespace()
         home = Home(self.namespace, frozenset(own.claim_namespaces))
         self.cluster = ClusterTables()
@@ -87,6 +88,7 @@ class _Wiring:
             home,
             jobs_too=own.jobs,
             priority_class=own.placeholder.priority_class,
+            resources=resources,
             changes=changes,
         )
         self.group: asyncio.TaskGroup | None = None
@@ -99,7 +101,7 @@ class _Wiring:
             may_write,
             self.watches.problem,
             self.watch,
-            Ledger(),
+            Ledger(resources=resources),
             Reports(None if own.apply else sys.stdout),
             changes=changes,
             listed=self.watches.listed,

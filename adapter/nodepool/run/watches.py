@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living, sized
@@ -40,6 +42,7 @@ class Watches:
         *,
         jobs_too: bool,
         priority_class: str,
+        resources: GpuResources = STANDARD,
         changes: ChangeSignal | None = None,
     ) -> None:
         """Create the watches without starting them.
@@ -47,11 +50,13 @@ class Watches:
         Args:
             home: the namespaces of headroom.
             priority_class: PriorityClass of placeholder pods.
+            resources: those that stand for a GPU.
             changes: notes the changes that start a round immediately.
         """
         self._client = client
         self._home = home
         self._priority_class = priority_class
+        self._resources = resources
         self._cluster = cluster
         self._changes = changes or ChangeSignal()
         self._required = self._always(jobs_too=jobs_too)
@@ -100,7 +105,7 @@ class Watches:
             return
         self._optional["buffers"] = self._reflector(
             headroom.buffers_path(version),
-            headroom.decoder(ProvisioningMethod.BUFFER, self._home),
+            headroom.decoder(ProvisioningMethod.BUFFER, self._home, self._resources),
             self._cluster.buffers,
             labels=headroom.SELECTOR,
         )
@@ -144,16 +149,17 @@ class Watches:
         return self._required | ({"buffers": buffers} if buffers is not None else {})
 
     def _always(self, *, jobs_too: bool) -> dict[str, Reflector[Any]]:
-        cluster, reflector = self._cluster, self._reflector
-        decode_pod = pods.PodInfoDecoder(self._priority_class).decode
+        cluster, reflector, gpus = self._cluster, self._reflector, self._resources
+        decode_pod = pods.PodInfoDecoder(self._priority_class, gpus).decode
+        decode_node = partial(nodes.decode, resources=gpus)
         found = {
             "pods": reflector(pods.PATH, decode_pod, cluster.pods, fields=pods.LIVE, counts=living),
-            "nodes": reflector(nodes.PATH, nodes.decode, cluster.nodes),
+            "nodes": reflector(nodes.PATH, decode_node, cluster.nodes),
             "autoscalers": reflector(autoscalers.PATH, autoscalers.decode, cluster.autoscalers),
             "classes": reflector(priorityclasses.PATH, priorityclasses.decode, cluster.classes),
             "placeholders": reflector(
                 headroom.DEPLOYMENTS,
-                headroom.decoder(ProvisioningMethod.PLACEHOLDER, self._home),
+                headroom.decoder(ProvisioningMethod.PLACEHOLDER, self._home, gpus),
                 cluster.placeholders,
                 labels=headroom.SELECTOR,
             ),
@@ -163,10 +169,11 @@ class Watches:
             ("statefulsets", "StatefulSet", cluster.statefulsets, ""),
             ("replicasets", "ReplicaSet", cluster.replicasets, workloads.UNOWNED_REPLICASETS),
         ):
-            path, decode = workloads.PATHS[kind], workloads.decoder(kind)
+            path, decode = workloads.PATHS[kind], workloads.decoder(kind, gpus)
             found[name] = reflector(path, decode, table, labels=labels, counts=sized)
         if jobs_too:
-            found["jobs"] = reflector(jobs.PATH, jobs.decode, cluster.jobs)
+            decode_job = partial(jobs.decode, resources=gpus)
+            found["jobs"] = reflector(jobs.PATH, decode_job, cluster.jobs)
         return found
 
     def _reflector(

@@ -1,7 +1,8 @@
 """ResourceClaimTemplates (DRA): how many devices a pod's claim requests.
 
 ``resource.k8s.io`` v1 and v1beta2 nest an exact request under ``exactly``; v1beta1 does not.
-Every device counts as a GPU, regardless of its class, so that limits are not exceeded.
+A device counts as a GPU, so that limits are not exceeded, unless its device class is known to be
+one of other devices, such as network cards.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from adapter.cluster.gpuresources import known_other
 from adapter.cluster.table import Table
 from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
 
@@ -45,7 +47,7 @@ def decode(raw: msgspec.Raw | bytes) -> ClaimTemplate:
 
 
 def devices(template: Mapping[str, Any]) -> int | None:
-    """Return the devices of one claim, or the maximum if the claim allows alternatives.
+    """Return the GPUs of one claim, or the maximum if the claim allows alternatives.
 
     Args:
         template: a ResourceClaimTemplate.
@@ -69,8 +71,8 @@ def devices(template: Mapping[str, Any]) -> int | None:
 
 
 def _count(request: Mapping[str, Any]) -> int | None:
-    if request.get("adminAccess"):
-        # Admin access monitors a device that another pod holds.
+    # Admin access monitors a device that another pod holds.
+    if request.get("adminAccess") or known_other(str(request.get("deviceClassName") or "")):
         return 0
     if (request.get("allocationMode") or "ExactCount") != "ExactCount":
         return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import msgspec
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.table import Table
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
@@ -111,31 +112,37 @@ def buffers_path(version: str) -> str:
 
 def shape_text(shape: Shape) -> str:
     """Return a shape as the text of the annotation."""
-    return msgspec.json.encode(shape).decode()
+    own = {each.name: getattr(shape, each.name) for each in fields(shape) if each.compare}
+    return msgspec.json.encode(own).decode()
 
 
-def read_shape(text: str) -> Shape:
+def read_shape(text: str, resources: GpuResources = STANDARD) -> Shape:
     """Return the shape from the text of :func:`shape_text`.
+
+    Args:
+        text: of the annotation.
+        resources: those that stand for a GPU.
 
     Raises:
         ValueError: no pod can have the shape.
     """
     shape = _shape.decode(text)
     try:
-        again = shape_of(pod_spec(shape), priority=shape.priority)
+        again = shape_of(pod_spec(shape), resources, priority=shape.priority)
     except Exception as error:  # JSON in JSON: any error
         raise ValueError(f"no pod has this shape: {type(error).__name__}: {error}") from error
-    if replace(again, claim_devices=shape.claim_devices) != shape:
+    again = replace(again, claim_devices=shape.claim_devices)
+    if again != shape:
         raise ValueError("no pod has exactly this shape")
     if (shape.claim_devices or 0) < 0 or (shape.claim_devices != 0 and not shape.claims):
         raise ValueError(f"claim_devices is {shape.claim_devices}")
-    if gpus(shape) == 0:
+    if gpus(again) == 0:
         raise ValueError("its pods hold no GPU")
-    return shape
+    return again
 
 
 def decoder(
-    method: ProvisioningMethod, home: Home
+    method: ProvisioningMethod, home: Home, resources: GpuResources = STANDARD
 ) -> Callable[[msgspec.Raw | bytes], HeadroomObject]:
     """Return a decoder for the objects of one provisioning method.
 
@@ -166,7 +173,7 @@ def decoder(
         try:
             _ours(meta)
             probe = meta.name == PROBE
-            read = _probe(found, manifest) if probe else _ordered(found, manifest, home)
+            read = _probe(found, manifest) if probe else _ordered(found, manifest, home, resources)
         except (_NotOursError, ValueError) as error:
             return replace(found, problem=str(error))
         return replace(read, conditions=conditions(manifest.status.conditions))
@@ -208,10 +215,12 @@ def _probe(found: HeadroomObject, manifest: _Manifest) -> HeadroomObject:
     return found
 
 
-def _ordered(found: HeadroomObject, manifest: _Manifest, home: Home) -> HeadroomObject:
+def _ordered(
+    found: HeadroomObject, manifest: _Manifest, home: Home, resources: GpuResources
+) -> HeadroomObject:
     meta, notes = manifest.metadata, manifest.metadata.annotations or {}
     labels = meta.labels or {}
-    shape = read_shape(notes.get(SHAPE, ""))
+    shape = read_shape(notes.get(SHAPE, ""), resources)
     serves = labels.get(SERVES, "")
     own = headroom_key(serves, key(shape))
     if meta.name != headroom_name(own) or labels.get(HEADROOM) != own:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.table import Table
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
@@ -34,8 +35,8 @@ class JobInfo(NamespacedObject):
 JobInfoTable = Table[tuple[str, str], JobInfo]
 
 
-def decode(raw: msgspec.Raw | bytes) -> JobInfo:
-    """Decode a Job.
+def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> JobInfo:
+    """Decode a Job, with the resources that stand for a GPU.
 
     Raises:
         msgspec.DecodeError: the text is not JSON.
@@ -52,7 +53,7 @@ def decode(raw: msgspec.Raw | bytes) -> JobInfo:
         name=meta.name,
         left=pods_left(manifest),
         suspended=bool(spec.get("suspend")),
-        shape=shape_of(template),
+        shape=shape_of(template, resources),
         priority_class=str(template.get("priorityClassName") or ""),
     )
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.nodelabels import POOL_LABELS
 from adapter.cluster.table import Table
 from adapter.hpa import quantity
 from adapter.nodepool.model.capacity import Taint
-from adapter.nodepool.model.shape import device_resource
 from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
 
 PATH = "/api/v1/nodes"
@@ -50,6 +50,8 @@ class NodeInfo(NamedObject):
     healthy: bool
     """Whether its Ready condition is True and it is not cordoned."""
     created: float
+    devices: Mapping[str, int] = field(default_factory=dict)
+    """Allocatable GPU resource -> devices, instances, or shares of one."""
 
     def pool(self, labels: Sequence[str] = ()) -> str:
         """Return its pool, from the first of the labels that it has."""
@@ -85,8 +87,12 @@ class _Manifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(_Manifest)
 
 
-def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
+def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> NodeInfo:
     """Decode a node.
+
+    Args:
+        raw: its JSON.
+        resources: those that stand for a GPU.
 
     Raises:
         msgspec.DecodeError: the text is not a Node.
@@ -96,6 +102,10 @@ def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status
     ready = conditions(status.conditions).get("Ready")
     up = ready is not None and ready.status == "True"
+    allocatable = {
+        name: quantity.to_milli(quantity.parse(amount))
+        for name, amount in (status.allocatable or {}).items()
+    }
     return NodeInfo(
         name=meta.name,
         labels=meta.labels or {},
@@ -104,17 +114,12 @@ def decode(raw: msgspec.Raw | bytes) -> NodeInfo:
             for row in spec.taints or ()
             if row.key not in _FLEETING
         ),
-        allocatable={
-            name: quantity.to_milli(quantity.parse(amount))
-            for name, amount in (status.allocatable or {}).items()
-        },
+        allocatable=allocatable,
         healthy=up and not spec.unschedulable,
         created=meta.created,
-    )
-
-
-def devices(node: NodeInfo) -> frozenset[str]:
-    """Return the allocatable device resources of a node."""
-    return frozenset(
-        name for name, milli in node.allocatable.items() if milli > 0 and device_resource(name)
+        devices={
+            name: count
+            for name, count in resources.devices(allocatable, 1000).items()
+            if resources.is_device(name)
+        },
     )

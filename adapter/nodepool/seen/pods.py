@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.sharedvalues import SharedValues
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
@@ -81,10 +82,11 @@ _manifest = msgspec.json.Decoder(_Manifest)
 class PodInfoDecoder:
     """Decodes the pods of one collection, and shares equal parts among them."""
 
-    def __init__(self, priority_class: str) -> None:
+    def __init__(self, priority_class: str, resources: GpuResources = STANDARD) -> None:
         """``priority_class`` is the PriorityClass of placeholders."""
         self._once = SharedValues().once
         self._class = priority_class
+        self._resources = resources
 
     def decode(self, raw: msgspec.Raw | bytes) -> PodInfo:
         """Decode a pod.
@@ -109,7 +111,7 @@ class PodInfoDecoder:
             ready="Ready" in rows and rows["Ready"].status == "True",
             deleting=meta.deletion_timestamp is not None,
             workloads=self._once(workloads_of(direct, labels)),
-            shape=self._once(shape_of(spec)),
+            shape=self._once(shape_of(spec, self._resources)),
             daemon=owner is not None and owner.kind == "DaemonSet",
             headroom=HEADROOM in labels and spec.get("priorityClassName") == self._class,
             created=meta.created,

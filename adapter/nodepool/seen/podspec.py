@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.hpa.quantity import parse, to_milli
 from adapter.nodepool.model.shape import Shape, Toleration
 from adapter.settings.nodepool import PlaceholderSettings
@@ -25,11 +26,14 @@ _POD_LEVEL = ("cpu", "memory")
 _HUGE = "hugepages-"
 
 
-def shape_of(spec: Mapping[str, Any], *, priority: int | None = None) -> Shape:
+def shape_of(
+    spec: Mapping[str, Any], resources: GpuResources = STANDARD, *, priority: int | None = None
+) -> Shape:
     """Return the shape of a pod, or of the pods of a template. The size of its claims is unknown.
 
     Args:
         spec: ``spec`` of a Pod or of a pod template, as in the API.
+        resources: those that stand for a GPU.
         priority: resolved from the PriorityClass. None uses the priority of the spec, or 0.
 
     Raises:
@@ -54,6 +58,7 @@ def shape_of(spec: Mapping[str, Any], *, priority: int | None = None) -> Shape:
         # pause pod named the class, the API server would add them again.
         runtime_class="" if overhead else str(spec.get("runtimeClassName") or ""),
         priority=own if priority is None else priority,
+        resources=resources,
     )
 
 

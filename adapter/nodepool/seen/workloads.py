@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload
 from adapter.nodepool.model.shape import Shape
@@ -70,23 +71,25 @@ class _Manifest(msgspec.Struct):
 _manifest = msgspec.json.Decoder(_Manifest)
 
 
-def decoder(kind: str) -> Callable[[msgspec.Raw | bytes], ScalableWorkload]:
+def decoder(
+    kind: str, resources: GpuResources = STANDARD
+) -> Callable[[msgspec.Raw | bytes], ScalableWorkload]:
     """Return a decoder of objects of this kind, one of :data:`PATHS`.
 
     It raises msgspec.DecodeError, or ValueError for an invalid amount or selector.
     """
-    resource = resource_of("apps/v1", kind)
+    above = resource_of("apps/v1", kind)
 
     def decode(raw: msgspec.Raw | bytes) -> ScalableWorkload:
         manifest = _manifest.decode(raw)
         meta, spec = manifest.metadata, manifest.spec
         return ScalableWorkload(
             namespace=meta.namespace,
-            workload=Workload(resource, meta.name),
+            workload=Workload(above, meta.name),
             replicas=spec.replicas,
             status_replicas=manifest.status.replicas,
             selector=selector_text(spec.selector),
-            shape=shape_of(spec.template.spec),
+            shape=shape_of(spec.template.spec, resources),
             priority_class=str(spec.template.spec.get("priorityClassName") or ""),
         )
 

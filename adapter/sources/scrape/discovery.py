@@ -42,6 +42,8 @@ class DiscoveryRule:
     """Only pods of this namespace; None means any."""
     container: str | None = None
     """Only pods with a container of this name; for charts whose labels name the release."""
+    declared: bool = False
+    """Only pods that declare the port; for labels that programs without a page have too."""
     family: str = ""
     """For a built-in rule: the kind of devices that the pages describe.
 
@@ -54,6 +56,8 @@ class DiscoveryRule:
         if self.namespace is not None and pod.ref.namespace != self.namespace:
             return False
         if self.container is not None and self.container not in pod.containers:
+            return False
+        if self.declared and all(self.port not in (port.name, port.port) for port in pod.ports):
             return False
         return self.selector.matches(pod.labels)
 
@@ -89,6 +93,35 @@ DISCOVERY_RULES: tuple[DiscoveryRule, ...] = (
     _chart("intel-xpumd", f"{_NAME} in (xpumd,xpu-exporter)", "http", 8080, "intel"),
     # Project-HAMi/HAMi charts/hami: the vgpu-monitor container
     _chart("hami", "app.kubernetes.io/component=hami-device-plugin", "metrics", 9394, "hami"),
+    # Project-HAMi/volcano-vgpu-device-plugin deployments/: the monitor is an optional container
+    DiscoveryRule(
+        "volcano-vgpu",
+        parse("name=volcano-device-plugin"),
+        fallback=9394,
+        container="monitor",
+        family="hami",
+    ),
+    # docs.habana.ai, "Prometheus Metric Exporter"; opea-project/GenAIInfra telemetry
+    _chart(
+        "gaudi",
+        f"{_NAME} in (metric-exporter-ds,habana-metric-exporter-ds)",
+        "metrics",
+        41611,
+        "habana",
+    ),
+    # Ascend/mind-cluster component/npu-exporter/build
+    _chart("ascend-npu-exporter", "app=npu-exporter", "http", 8082, "huawei"),
+    # GKE's TPU device plugin, as llm-d/llm-d guides/recipes/observability/tpu selects it
+    _chart("gke-tpu-plugin", "k8s-app=tpu-device-plugin", "metrics", 2112, "google"),
+    # GoogleCloudPlatform/container-engine-accelerators cmd/nvidia_gpu/device-plugin.yaml; other
+    # device plugins have the label, and no page
+    DiscoveryRule(
+        "gke-gpu-plugin",
+        parse("k8s-app=nvidia-gpu-device-plugin"),
+        fallback=2112,
+        family="gke-plugin",
+        declared=True,
+    ),
 )
 """Rules in order; the first that matches a pod applies. Rules of the settings come first."""
 

@@ -66,7 +66,7 @@ def test_devices_are_counted_by_their_sharing(case: Case) -> None:
     lab = World(*case.pods, sharing=case.sharing)
     lab.nodes.replace([Node("n", case.labels)])
     lab.scrape(case.page, 100.0, node="n")
-    none = dict.fromkeys(("exact", "copied", "split", "left_out"), 0)
+    none = dict.fromkeys(("exact", "copied", "split", "derived", "left_out"), 0)
     assert at_once(lab.store.attributions()) == none | case.says
 
 
@@ -75,7 +75,8 @@ def test_flapping_samples_are_counted_as_copies_and_two_exporters_once() -> None
     for i, name in enumerate("pqpq"):
         lab.scrape(row(UTIL, 5, name), 100.0 + 5 * i, node="n")
         lab.scrape(row(UTIL, 5, name), 101.0 + 5 * i, node="n", origin="second")
-    assert at_once(lab.store.attributions()) == {"exact": 0, "copied": 2, "split": 0, "left_out": 0}
+    counts = {"exact": 0, "copied": 2, "split": 0, "derived": 0, "left_out": 0}
+    assert at_once(lab.store.attributions()) == counts
     assert lab.store.sharing_nodes["flapping_rows"] == 1
 
 

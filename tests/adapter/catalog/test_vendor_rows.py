@@ -237,4 +237,4 @@ def test_a_series_selected_by_labels_is_not_a_separate_metric() -> None:
 @pytest.mark.parametrize("name", [f.name for f in CATALOG.fields.values() if f.mig is Mig.BOARD])
 def test_only_power_and_traffic_of_a_board_are_divided(name: str) -> None:
     field = CATALOG.fields[name]
-    assert field.divisible is (field.unit.value in ("W", "bytes per second"))
+    assert field.divisible is (field.unit.value in ("W", "mW", "bytes per second"))

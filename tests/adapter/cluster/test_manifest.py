@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.pod import ContainerPort, Owner, PodRef
 
@@ -153,16 +154,17 @@ def test_a_resource_claim_may_hold_a_gpu_without_any_limit() -> None:
     manifest = spec({"name": "c"})
     manifest["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
     pod = PodDecoder().decode(raw(manifest))
-    assert (pod.claims, pod.gpus, pod.holds_gpu) == (True, {}, True)
+    assert (pod.claims, pod.gpus) == (True, {})
+    assert (pod.holds_gpu, pod.may_hold_gpu) == (False, True)
 
 
 def test_the_list_of_gpu_resources_can_be_replaced() -> None:
-    decoder = PodDecoder(gpu_resources=("example.com/npu*",))
+    decoder = PodDecoder(GpuResources(("example.com/npu*",)))
     assert decoder.decode(raw(spec(wants("2", "example.com/npu-x")))).gpus == {
         "example.com/npu-x": 2
     }
     assert not decoder.decode(raw(spec(wants("1")))).holds_gpu
-    assert not PodDecoder(gpu_resources=()).decode(raw(spec(wants("1")))).holds_gpu
+    assert not PodDecoder(GpuResources(())).decode(raw(spec(wants("1")))).holds_gpu
 
 
 def test_pods_of_one_workload_share_their_labels() -> None:

@@ -173,6 +173,15 @@ def test_a_pod_without_a_gpu_says_so(lab: tuple[ApiServer, Path]) -> None:
     assert "holds no GPU" in ended.output
 
 
+def test_a_pod_with_a_claim_that_no_sample_names_says_so(lab: tuple[ApiServer, Path]) -> None:
+    world = World().pod("nic-0", gpu=False)
+    world.pods[-1]["spec"]["resourceClaims"] = [{"name": "rdma"}]
+    ended = explain(lab, world, "pod", "nic-0")
+    assert ended.code == 1
+    assert "claim_not_named: The pod requests no GPU resource" in ended.output
+    assert "fix: If the claim is one of a GPU" in ended.output
+
+
 def test_a_pod_of_another_namespace_is_found(lab: tuple[ApiServer, Path]) -> None:
     server, _ = lab
     elsewhere = {"metadata": {"name": "llm-7f9", "namespace": "prod"}}

@@ -190,7 +190,7 @@ SCENES: Final = {
         ),
         {
             "gpu-test4/pod-56dbf5cf44-xnfk5": (
-                Line("gpu_count", "pod_not_named", "a licence is not read"),
+                Line("gpu_count", "claim_not_named", "a licence is not read"),
             ),
         },
     ),

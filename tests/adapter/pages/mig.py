@@ -168,8 +168,8 @@ SCENES: Final = {
         now=100.0,
         says={
             f"gpu-test4/{CLAIMANT}": (
-                Line("gpu_utilization", "no_exporter_on_node", "a licence says nothing of use"),
-                Line("gpu_count", "no_exporter_on_node", "a series that is not read"),
+                Line("gpu_utilization", "claim_not_named", "a licence says nothing of use"),
+                Line("gpu_count", "claim_not_named", "a series that is not read"),
             ),
         },
     ),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from adapter.catalog import Catalog
-from adapter.cluster.manifest import GPU_RESOURCES
+from adapter.cluster.gpuresources import GpuResources
 from adapter.hpa import from_manifest
 from adapter.replay.neededseries import ResourceNames, device_series, selector
 from adapter.replay.storequeries import StoredSeries, StoredSpan, StoreQueries
@@ -16,7 +16,7 @@ from adapter.replay.storespans import SpanReader, StoreRange
 from adapter.sources.prometheus.options import PrometheusOptions
 from tests.adapter.replay.day import METRIC, manifest
 
-NAMES = ResourceNames(GPU_RESOURCES)
+NAMES = ResourceNames(GpuResources())
 
 
 class Asked(StoreQueries):

@@ -63,6 +63,7 @@ def test_the_sharing_of_devices_is_on_the_adapters_metrics_page(running: Running
     eventually(lambda: 'gma_attributed_devices{attribution="exact"} 1.0' in given())
     assert given() == [
         'gma_attributed_devices{attribution="copied"} 0.0',
+        'gma_attributed_devices{attribution="derived"} 0.0',
         'gma_attributed_devices{attribution="exact"} 1.0',
         'gma_attributed_devices{attribution="left_out"} 0.0',
         'gma_attributed_devices{attribution="split"} 0.0',

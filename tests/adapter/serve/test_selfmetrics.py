@@ -98,6 +98,7 @@ async def test_two_thousand_pods_have_as_many_series_as_ten(tmp_path: Path) -> N
         assert fleet.coverage.last.measured == pods
         assert fleet.coverage.attributed == {
             "exact": pods,
+            "derived": 0,
             "copied": 0,
             "split": 0,
             "left_out": 0,

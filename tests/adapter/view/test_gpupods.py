@@ -23,6 +23,24 @@ NODE = "node-1"
 OWNER = Owner("apps/v1", "ReplicaSet", "llm-abc")
 
 
+def test_a_pod_with_a_claim_is_listed_once_a_sample_names_it() -> None:
+    world = World(
+        make_pod("dra", node=NODE, gpus={}, claims=True, owner=OWNER),
+        make_pod("nic", node=NODE, gpus={}, claims=True),
+        make_pod("own", node=NODE, gpus={}, extended={"acme.com/accelerator": 1}),
+    )
+    viewer = Viewer(world)
+    assert viewer.pods.names() == []
+    page = row(UTIL, 80, "dra") + row(UTIL, 30, "own", uuid="GPU-1")
+    world.scrape(page, 100.0, node=NODE)
+    assert viewer.pods.names() == ["dra", "own"]
+    assert viewer.pods.row("dra", 102.0)["Util"] == "80%"
+    assert viewer.pods.row("own", 102.0)["How"] == "exact"
+    assert numbers(viewer.pods.get("own", 102.0))["gpu_utilization"] == 30
+    assert viewer.pods.find("nic", 102.0) is None
+    assert len(viewer.workloads.listed()) == 2
+
+
 def test_a_pod_that_holds_a_gpu_is_listed_with_its_value() -> None:
     world = World(make_pod("llm-0", node=NODE), make_pod("web", node=NODE, gpus={}))
     world.scrape(row(UTIL, 80, "llm-0") + row(USED, 2048, "llm-0"), 100.0, node=NODE)

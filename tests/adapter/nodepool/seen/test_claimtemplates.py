@@ -19,6 +19,7 @@ TEMPLATES: dict[str, tuple[str, int | None]] = {
         None,
     ),
     "a look at devices of others": ("[{name: a, exactly: {adminAccess: true}}]", 0),
+    "a network card": ("[{name: nic, exactly: {deviceClassName: rdma.example.com}}]", 0),
     "nothing": ("[]", 0),
 }
 

@@ -212,30 +212,6 @@ def test_huge_pages_have_a_limit() -> None:
     assert container["resources"]["limits"] == {"hugepages-2Mi": "5120Mi", "nvidia.com/gpu": "1"}
 
 
-DEVICES = {
-    "nvidia.com/gpu": True,
-    "nvidia.com/gpu.shared": True,
-    "nvidia.com/mig-1g.5gb": True,
-    "nvidia.com/mig-1g.5gb.shared": True,
-    "nvidia.com/gpumem": False,
-    "nvidia.com/gpucores": False,
-    "amd.com/gpu": True,
-    "amd.com/cpx_nps4": True,
-    "gpu.intel.com/i915": True,
-    "gpu.intel.com/memory.max": False,
-    "habana.ai/gaudi": True,
-    "microsoft.com/directx": True,
-    "volcano.sh/vgpu-number": True,
-    "volcano.sh/vgpu-memory": False,
-    "rdma/hca": False,
-}
-
-
-@pytest.mark.parametrize(("resource", "device"), DEVICES.items(), ids=DEVICES)
-def test_which_resources_count_as_gpus(resource: str, device: bool) -> None:
-    assert gpus(Shape(((resource, 2000),))) == (2 if device else 0)
-
-
 def test_a_key_is_short_and_stable() -> None:
     assert key(shape_of(yaml.safe_load(POD))) == "e16e603de9"
 
