@@ -18,7 +18,6 @@ from typing import Final
 from adapter.catalog import Catalog
 from adapter.catalog.field import Mig, Spelling
 from adapter.catalog.layout import Layout
-from adapter.cluster.pod import Find
 from adapter.devices.builder import SeriesBuilder
 from adapter.devices.crosschecks import cross_checked
 from adapter.devices.history import History
@@ -112,7 +111,9 @@ class PagePlan:
     left_out: Mapping[str, int]
     """Samples that are left out regardless of their number, by reason."""
 
-    def fits(self, before: ExporterState, result: ScrapeResult, oldest: float, find: Find) -> bool:
+    def fits(
+        self, before: ExporterState, result: ScrapeResult, oldest: float, cluster: KnownCluster
+    ) -> bool:
         """Return whether the plan gives the state after this page.
 
         Args:
@@ -127,7 +128,7 @@ class PagePlan:
             and result.received - oldest < samples.time <= result.received
             and _newer(samples.time, before)
             and before.all_series.keys() == self.rows.keys()
-            and all(stands(belief, find) for belief in before.beliefs.values())
+            and all(stands(belief, cluster) for belief in before.beliefs.values())
         )
 
 
