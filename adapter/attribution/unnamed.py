@@ -22,6 +22,7 @@ NO_DEVICES: Final = "exporter_without_devices"
 NAMES_NO_POD: Final = "exporter_names_no_pod"
 OTHER_POD: Final = "device_named_for_other_pod"
 SERVER_NOT_SCRAPED: Final = "server_not_scraped"
+SERVER_NOT_STORED: Final = "server_not_in_store"
 SERVER_UNSCRAPABLE: Final = "server_unscrapable"
 SERVER_DOWN: Final = "server_down"
 
@@ -34,6 +35,7 @@ UNNAMED: Final = frozenset(
         NAMES_NO_POD,
         OTHER_POD,
         SERVER_NOT_SCRAPED,
+        SERVER_NOT_STORED,
         SERVER_UNSCRAPABLE,
         SERVER_DOWN,
     }
@@ -83,6 +85,8 @@ def unnamed_on_node(
 
 def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:
     """Return why there is no sample from the server that a pod runs."""
+    if pages.of_store:
+        return Absence(SERVER_NOT_STORED)
     read = pages.of_pod(pod.ref)
     if not read:
         return Absence(SERVER_UNSCRAPABLE if opted_in(pod) else SERVER_NOT_SCRAPED)

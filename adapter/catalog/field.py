@@ -34,10 +34,11 @@ class Spelling:
         "series",
         "server",
         "special",
+        "suffixed",
         "traps",
     )
 
-    def __init__(self, series: str, factor: float, field: Field) -> None:
+    def __init__(self, series: str, factor: float, field: Field, *, suffixed: bool = False) -> None:
         self.series = series
         """Name of the series on a page."""
         self.name = series + field.condition
@@ -58,6 +59,8 @@ class Spelling:
         """DCGM 4.6 uses for the integer percent the name that 4.7 uses for the ratio."""
         self.special = self.traps or bool(field.parts)
         """The value of the device follows from the whole page, not from one sample."""
+        self.suffixed = suffixed
+        """The name ends with a unit that an OpenTelemetry collector or receiver has appended."""
 
     def fits(self, labels: Mapping[str, str]) -> bool:
         """Whether a sample with these labels is of this field. An empty label counts as absent."""

@@ -42,6 +42,10 @@ class Catalog:
         """Series name on a page, or an internal name of ``label_variants`` -> spelling."""
         self.series: frozenset[str] = frozenset(by_series)
         """Every series name that is read."""
+        self.suffixed: frozenset[str] = frozenset(
+            series for series, found in by_series.items() if all(s.suffixed for s in found)
+        )
+        """Those of them to which an OpenTelemetry collector or receiver has appended a unit."""
         self.groups: Mapping[str, tuple[str, ...]] = _groups(by_series)
         """Groups of series names, each fetched by one Prometheus query."""
         verbatim = {metric.name: metric for field in fields for metric in _verbatim(field)}
@@ -101,8 +105,10 @@ def _spellings(field: Field) -> Iterable[Spelling]:
         for written, into in with_units(name, factor, field.unit, field.kind)
         for form in (written, written.lower())
     }
-    for name, factor in (plain | (suffixed | plain)).items():  # the plain names first
+    for name, factor in plain.items():
         yield Spelling(name, factor, field)
+    for name in sorted(suffixed.keys() - plain.keys()):
+        yield Spelling(name, suffixed[name], field, suffixed=True)
 
 
 def _named(field: Field) -> Iterable[tuple[str, float, Unit]]:

@@ -39,10 +39,10 @@ class ExporterContest:
         if names_pods or self._hold_gpus(target.node):
             self._targets.note_page(target.pod, names_pods=names_pods)
 
-    def _hold_gpus(self, node: str) -> bool:
+    def _hold_gpus(self, node: str | None) -> bool:
         """Return whether a pod has held a GPU of the node for so long that a page names it."""
         started = self._clock() - _NAMED_AFTER
-        pods = self._pods.on_node(node) if self._pods is not None else ()
+        pods = self._pods.on_node(node) if self._pods is not None and node else ()
         return any(pod.holds_gpu and pod.phase == "Running" and pod.born < started for pod in pods)
 
 

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -109,6 +109,9 @@ class ScrapeSource:
         """Epoch seconds of the last good page of any exporter; 0 before the first."""
         self.durations = Durations(SLOW)
         """Durations of scrapes, with or without success."""
+
+    of_store: Final = False
+    """See :class:`adapter.devices.readpages.ReadPages`."""
 
     def on_node(self, node: str) -> Sequence[PageState]:
         """See :class:`adapter.devices.readpages.ReadPages`."""

@@ -70,7 +70,7 @@ def put(world: World, *rows: tuple[str, Labels, float], node: str | None = None)
 def test_an_exporters_page_names_the_workload_in_every_spelling(pair: Labels) -> None:
     world = cluster()
     idle = {"UUID": "GPU-1", "gpu": "1"}
-    put(world, (UTIL, pair | {"UUID": "GPU-0"}, 70.0), (UTIL, idle, 3.0), node="n1")
+    put(world, (UTIL, {**pair, "UUID": "GPU-0"}, 70.0), (UTIL, idle, 3.0), node="n1")
     assert world.value("llm", "gpu_utilization", T) == 70.0
 
 
