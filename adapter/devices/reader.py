@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.catalog import Catalog
-from adapter.catalog.field import Mig, Spelling
+from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.builder import SeriesBuilder, folded
@@ -27,6 +27,7 @@ from adapter.devices.validity import (
     complaint,
     percent_of,
     scale_shown,
+    usable,
 )
 from adapter.exposition.samples import Sample, ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps, parts
@@ -148,14 +149,14 @@ class PageReader:
                 )
                 if not len(builders) % DEVICES:
                     yield
-            if builder is None or (builder.mig and spelling.field.mig is Mig.INVALID):
+            if builder is None or (builder.mig and not usable(spelling, mig=True)):
                 self._rejects.count(self._flaw(id(labels) + salt, builder))
                 continue
             measured = time if stale < time <= received else self._odd_time(time)
             if spelling.special:
                 self._put_aside(builder, spelling, labels, value, measured)
             elif low <= value <= high and (value < sentinel or value not in SENTINELS):
-                # The same as SeriesBuilder.put, without the cost of the call.
+                # The same as complaint and SeriesBuilder.put, without the cost of the calls.
                 frame = builder.last if builder.time == measured else builder.frame(measured)
                 number = value * factor
                 if frame.setdefault(spelling, number) != number:

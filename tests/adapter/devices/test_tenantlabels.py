@@ -32,7 +32,7 @@ FORGED: dict[str, dict[str, str]] = {
         f"{spelling.pod} {namespace}": {spelling.pod: "victim", namespace: "ml"}
         for spelling in SPELLINGS
         for namespace in spelling.namespaces
-        if spelling is not POD
+        if spelling is not POD and "." not in spelling.pod  # not a name in the text format
     },
 }
 
