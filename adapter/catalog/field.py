@@ -30,6 +30,7 @@ class Spelling:
         "low",
         "name",
         "numbers",
+        "on_mig",
         "salt",
         "series",
         "server",
@@ -53,6 +54,8 @@ class Spelling:
         """The samples describe the process that serves the page."""
         self.salt = 0 if not self.server else 1 if field.part_labels is not None else 2
         """Differs between fields that read the labels of a sample in different ways."""
+        self.on_mig = field.mig is not Mig.INVALID
+        """Samples about MIG instances, or other partitions of a device, are usable."""
         self.numbers = (self.salt, self.low, self.high, self.factor)
         """The attributes that every sample of the series needs."""
         self.traps = field.traps and factor == 100.0

@@ -4,9 +4,9 @@ Some stores write every name in lower case (NVIDIA/dcgm-exporter#577). Manifests
 prometheus-adapter, vendors' guides and older OpenTelemetry collectors write ``_`` for ``:``. Behind
 Ray, a server's names begin with ``ray_``, and the colon stays or becomes an underscore. An
 OpenTelemetry collector, or Prometheus' OTLP receiver, appends the unit, and ``_total`` to counters
-(prometheus/otlptranslator, ``metric_namer.go``): a suffix is a statement about the unit of the
-number and is honoured, whatever the unit of the name without it. It appends ``_ratio`` to gauges of
-unit 1, so also to counts.
+(prometheus/otlptranslator, ``metric_namer.go``): the number is then in the unit of the suffix,
+regardless of the unit of the name without it. It appends ``_ratio`` to gauges of unit 1, so also to
+counts.
 """
 
 from __future__ import annotations

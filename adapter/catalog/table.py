@@ -80,6 +80,12 @@ class Catalog:
         return max(wanted, default=None)
 
     @cached_property
+    def own_names(self) -> frozenset[str]:
+        """API names other than aliases; a user's metric may have the name of an alias."""
+        written = (name for field in self._fields if not field.series for name, *_ in _named(field))
+        return frozenset((*written, *(metric.name for metric in self.neutral)))
+
+    @cached_property
     def principal(self) -> Sequence[str]:
         """API names without aliases, that is without other spellings of exporters' fields."""
         return [name for name in self.metrics if name in self.fields or name not in self.series]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.exposition.podlabels import NamedPod, workload
-from adapter.exposition.podspellings import Writer
+from adapter.exposition.podspellings import LabelWriter
 
 
 class Mismatch(StrEnum):
@@ -66,7 +66,7 @@ def assigned_to(
     Args:
         exporter: (namespace, name) of the exporter's own pod, if known.
     """
-    target = pod.writer is not Writer.EXPORTER and _is_target(labels, pod.name)
+    target = pod.writer is not LabelWriter.EXPORTER and _is_target(labels, pod.name)
     suspect = pod.key == exporter or target
     return Assignment(PodRef(*pod.key), pod.container, pod.uid, suspect)
 

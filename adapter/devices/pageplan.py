@@ -28,7 +28,7 @@ from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import Belief, Contents, ExporterState, Identity, still_reported
 from adapter.devices.tenantlabels import stands
-from adapter.devices.validity import Invalid, PageNumbers, usable
+from adapter.devices.validity import Invalid, PageNumbers
 from adapter.exposition.pagelayout import LayoutSamples, SampleLayout
 from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
@@ -129,7 +129,7 @@ def plan_of(reader: PageReader, result: ScrapeResult, catalog: Catalog) -> PageP
             if spelling.special:
                 return None
             flaw, builder = reader.taken(labels, spelling)
-            if builder is None or not usable(spelling, mig=builder.mig):
+            if builder is None or (builder.mig and not spelling.on_mig):
                 left_out[flaw] = left_out.get(flaw, 0) + 1
                 spelling = None
             else:

@@ -27,7 +27,6 @@ from adapter.devices.validity import (
     complaint,
     percent_of,
     scale_shown,
-    usable,
 )
 from adapter.exposition.samples import Sample, ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps, parts
@@ -149,7 +148,7 @@ class PageReader:
                 )
                 if not len(builders) % DEVICES:
                     yield
-            if builder is None or (builder.mig and not usable(spelling, mig=True)):
+            if builder is None or (builder.mig and not spelling.on_mig):
                 self._rejects.count(self._flaw(id(labels) + salt, builder))
                 continue
             measured = time if stale < time <= received else self._odd_time(time)

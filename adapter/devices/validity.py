@@ -1,6 +1,7 @@
-"""Decide what is usable: a field on MIG instances, and a number: finite, no sentinel, in range.
+"""Check whether a number is usable for its field: finite, no sentinel, in range.
 
-Every way in which pages are taken in asks here. An invalid number is a missing value. It is never
+Every way in which pages are taken in asks here; whether a field is usable on MIG instances is in
+its :class:`adapter.catalog.field.Spelling`. An invalid number is a missing value. It is never
 clamped: a false number scales a workload.
 """
 
@@ -12,7 +13,7 @@ from math import isfinite
 from operator import le
 from typing import Final
 
-from adapter.catalog.field import Mig, Spelling
+from adapter.catalog.field import Spelling
 from adapter.exposition.samples import Decimals
 
 SENTINELS: Final = frozenset(
@@ -41,15 +42,6 @@ class RatioScale(StrEnum):
     AUTO = "auto"
     RATIO = "ratio"
     PERCENT = "percent"
-
-
-def usable(spelling: Spelling, *, mig: bool) -> bool:
-    """Return whether samples of a field are used.
-
-    Args:
-        mig: they are about a MIG instance, or another partition of a device.
-    """
-    return not mig or spelling.field.mig is not Mig.INVALID
 
 
 def complaint(value: float, low: float, high: float) -> Invalid | None:

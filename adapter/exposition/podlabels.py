@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from adapter.exposition.podspellings import EXPORTED, POD, SPELLINGS, PodSpelling, Writer
+from adapter.exposition.podspellings import EXPORTED, POD, SPELLINGS, LabelWriter, PodSpelling
 
 _DEPTH: Final = 8
 """How many ``exported_`` prefixes are looked for.
@@ -30,7 +30,7 @@ class NamedPod(NamedTuple):
     """Empty if the labels name none."""
     uid: str = ""
     """Empty if the labels state none."""
-    writer: Writer = Writer.ANYBODY
+    writer: LabelWriter = LabelWriter.ANYBODY
     """Who can have written the labels. Those that a scrape has renamed are the exporter's."""
 
     @property
@@ -56,7 +56,7 @@ def workload(
         if renamed is not None:
             return renamed, ()
     for spelling in SPELLINGS:
-        if spelling.writer is Writer.EXPORTER and spelling.pod in labels:
+        if spelling.writer is LabelWriter.EXPORTER and spelling.pod in labels:
             namespace = next((n for n in spelling.namespaces if n in labels), None)
             if namespace is not None:
                 if not labels[spelling.pod] or not labels[namespace]:
@@ -76,7 +76,7 @@ def target(labels: Mapping[str, str], found: NamedPod | None) -> NamedPod | None
     Args:
         found: the workload of the sample.
     """
-    if found is None or found.writer is not Writer.EXPORTER:
+    if found is None or found.writer is not LabelWriter.EXPORTER:
         return None
     scraped = _complete(labels, POD)
     return None if scraped is None or scraped.key == found.key else scraped
@@ -85,7 +85,7 @@ def target(labels: Mapping[str, str], found: NamedPod | None) -> NamedPod | None
 def shows_workload(labels: Mapping[str, str]) -> bool:
     """Return whether an exporter has written a label that it writes beside an assigned pod only."""
     first, _ = workload(labels, direct=False)
-    if first is not None and first.writer is Writer.EXPORTER:
+    if first is not None and first.writer is LabelWriter.EXPORTER:
         return True
     return any(map(labels.get, ("pod_uid", "vgpu", "dra_claim_name")))
 
@@ -187,7 +187,7 @@ def _namespaces(labels: Mapping[str, str]) -> set[str]:
     return {
         labels[label]
         for spelling in SPELLINGS
-        if spelling.writer is Writer.SCRAPE or labels.get(spelling.pod)
+        if spelling.writer is LabelWriter.SCRAPE or labels.get(spelling.pod)
         for label in spelling.namespaces
         if labels.get(label)
     }
@@ -197,7 +197,7 @@ def _renamed(labels: Mapping[str, str]) -> Iterator[NamedPod]:
     """Yield the pods in labels that a scrape has renamed, because its target has such labels."""
     for spelling in (POD, *SPELLINGS):
         name = labels.get(EXPORTED + spelling.pod)
-        if not name or spelling.writer is Writer.SCRAPE:
+        if not name or spelling.writer is LabelWriter.SCRAPE:
             continue
         possible = (*spelling.namespaces, "namespace")
         namespace = _first(labels, (EXPORTED + label for label in possible))
@@ -206,20 +206,20 @@ def _renamed(labels: Mapping[str, str]) -> Iterator[NamedPod]:
         container = container or _first(labels, spelling.containers)
         if namespace:
             uid = labels.get(spelling.uid, "")
-            yield NamedPod(namespace, name, container, uid, Writer.EXPORTER)
+            yield NamedPod(namespace, name, container, uid, LabelWriter.EXPORTER)
 
 
 def _of_namespace(labels: Mapping[str, str], namespace: str) -> Iterator[NamedPod]:
     """Yield the pods that other labels than ``pod`` may name beside ``namespace``."""
     for spelling in SPELLINGS if namespace else ():
         if spelling is not POD and labels.get(spelling.pod):
-            yield _read(labels, spelling, namespace)._replace(writer=Writer.ANYBODY)
+            yield _read(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
 
 
 def _scraped(labels: Mapping[str, str]) -> Iterator[NamedPod]:
     """Yield the pods in labels that usually describe the scrape target."""
     for spelling in SPELLINGS:
-        if spelling.writer is Writer.SCRAPE and labels.get(spelling.pod):
+        if spelling.writer is LabelWriter.SCRAPE and labels.get(spelling.pod):
             for label in spelling.namespaces:
                 if labels.get(label):
                     yield _read(labels, spelling, labels[label])
@@ -232,7 +232,7 @@ def _beside_namespace(labels: Mapping[str, str]) -> NamedPod | None:
         return None
     for spelling in SPELLINGS:
         if labels.get(spelling.pod) and not _first(labels, spelling.namespaces):
-            return _read(labels, spelling, namespace)._replace(writer=Writer.ANYBODY)
+            return _read(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
     return None
 
 

@@ -9,7 +9,7 @@ EXPORTED: Final = "exported_"
 """What a Prometheus scrape puts before a label of a page if its target has a label of that name."""
 
 
-class Writer(Enum):
+class LabelWriter(Enum):
     """Who writes a pair of labels."""
 
     EXPORTER = "exporter"
@@ -28,63 +28,67 @@ class PodSpelling(NamedTuple):
     """The labels of the namespace that go with it, the best first."""
     containers: tuple[str, ...]
     uid: str
-    writer: Writer
+    writer: LabelWriter
 
 
-POD: Final = PodSpelling("pod", ("namespace",), ("container",), "pod_uid", Writer.ANYBODY)
+POD: Final = PodSpelling("pod", ("namespace",), ("container",), "pod_uid", LabelWriter.ANYBODY)
 SPELLINGS: Final = (
     PodSpelling(
         "pod_name",
         ("pod_namespace", "namespace_name"),
         ("container_name",),
         "pod_uid",
-        Writer.EXPORTER,
+        LabelWriter.EXPORTER,
     ),
     PodSpelling(
         "podname",
         ("podnamespace", "namespacename"),
         ("ctrname", "containername"),
         "pod_uid",
-        Writer.EXPORTER,
+        LabelWriter.EXPORTER,
     ),
-    PodSpelling("kube_pod", ("kube_namespace",), ("kube_container",), "pod_uid", Writer.EXPORTER),
-    PodSpelling("PodName", ("NamespaceName",), ("ContainerName",), "pod_uid", Writer.EXPORTER),
+    PodSpelling(
+        "kube_pod", ("kube_namespace",), ("kube_container",), "pod_uid", LabelWriter.EXPORTER
+    ),
+    PodSpelling("PodName", ("NamespaceName",), ("ContainerName",), "pod_uid", LabelWriter.EXPORTER),
     POD,
     PodSpelling(
         "k8s_pod_name",
         ("k8s_namespace_name", "k8s_namespace"),
         ("k8s_container_name",),
         "k8s_pod_uid",
-        Writer.SCRAPE,
+        LabelWriter.SCRAPE,
     ),
     PodSpelling(
         "k8s.pod.name",
         ("k8s.namespace.name",),
         ("k8s.container.name",),
         "k8s.pod.uid",
-        Writer.SCRAPE,
+        LabelWriter.SCRAPE,
     ),
     PodSpelling(
         "kubernetes_pod_name",
         ("kubernetes_namespace",),
         ("kubernetes_container_name",),
         "kubernetes_pod_uid",
-        Writer.SCRAPE,
+        LabelWriter.SCRAPE,
     ),
     PodSpelling(
         "kubernetes_pod",
         ("kubernetes_namespace",),
         ("kubernetes_container",),
         "kubernetes_pod_uid",
-        Writer.SCRAPE,
+        LabelWriter.SCRAPE,
     ),
-    PodSpelling("k8s_pod", ("k8s_namespace",), ("k8s_container",), "k8s_pod_uid", Writer.SCRAPE),
+    PodSpelling(
+        "k8s_pod", ("k8s_namespace",), ("k8s_container",), "k8s_pod_uid", LabelWriter.SCRAPE
+    ),
     PodSpelling(
         "kube_pod_name",
         ("kube_namespace_name",),
         ("kube_container_name",),
         "kube_pod_uid",
-        Writer.SCRAPE,
+        LabelWriter.SCRAPE,
     ),
 )
 """Every spelling, those first that can only be about a workload.
@@ -103,7 +107,7 @@ npu-exporter and Istio's scrape jobs write ``pod_name`` and ``namespace``.
 _OF_PAGES: Final = frozenset(
     label
     for spelling in SPELLINGS
-    if spelling.writer is not Writer.SCRAPE
+    if spelling.writer is not LabelWriter.SCRAPE
     for label in (spelling.pod, *spelling.namespaces, *spelling.containers, spelling.uid)
 )
 WORKLOAD_LABELS: Final = _OF_PAGES | {

@@ -19,7 +19,7 @@ _COMPARED: Final = 1024
 
 
 class ExporterContest:
-    """Tells the selection what the pages of exporters show, where another could take over.
+    """Notes for the selection what pages of exporters show, where another could take over.
 
     Args:
         pods: the known pods; None if there are only fixed targets.

@@ -111,6 +111,14 @@ def test_catalogue_names_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_users_metric_may_have_the_name_of_an_alias() -> None:
+    field = Field("vllm_num_requests_waiting", Unit.CODE, 1e6, series="mine")
+    metric = Metric(field.name, Unit.CODE, Kind.LAST, (Scaled(field.name),), Combine.MAX)
+    assert field.name not in CATALOG.own_names
+    assert "vllm:num_requests_waiting" in CATALOG.own_names
+    assert CATALOG.extended([field], [metric]).metrics[field.name] is metric
+
+
 def test_a_user_metric_is_one_field_and_one_metric() -> None:
     mine = Field("my_queue", Unit.CODE, 1e6, group="mine", series="my_queue")
     metric = Metric("queue_depth", Unit.CODE, Kind.LAST, (Scaled("my_queue", 2.0),), Combine.MAX)
