@@ -8,7 +8,7 @@ with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
@@ -19,6 +19,14 @@ _DEPTH: Final = 8
 
 The name part of a pod's label has at most 63 characters, so more cannot come from a pod.
 """
+_RARE: Final = frozenset(
+    prefix + label
+    for spelling in SPELLINGS
+    if spelling is not POD
+    for label in (spelling.pod, *spelling.namespaces)
+    for prefix in ("", EXPORTED)
+)
+"""Labels that few label sets have: without them, only ``pod`` can name a pod."""
 
 
 class NamedPod(NamedTuple):
@@ -55,7 +63,7 @@ def workload(
         renamed = next(_renamed(labels), None)
         if renamed is not None:
             return renamed, ()
-    for spelling in SPELLINGS:
+    for spelling in _spellings(labels):
         if spelling.writer is LabelWriter.EXPORTER and spelling.pod in labels:
             namespace = next((n for n in spelling.namespaces if n in labels), None)
             if namespace is not None:
@@ -92,7 +100,7 @@ def shows_workload(labels: Mapping[str, str]) -> bool:
 
 def is_renamed(labels: Mapping[str, str]) -> bool:
     """Return whether a scrape has renamed the label with which the page names a pod."""
-    return any(labels.get(EXPORTED + spelling.pod) for spelling in SPELLINGS)
+    return any(labels.get(EXPORTED + spelling.pod) for spelling in _spellings(labels))
 
 
 def possible_pods(
@@ -108,7 +116,7 @@ def possible_pods(
             that adds only one of the two labels produces such samples.
     """
     found: set[tuple[str, str]] = set()
-    for spelling in SPELLINGS:
+    for spelling in _spellings(labels):
         pods = _prefixed(labels, spelling.pod, direct=direct)
         if not pods:
             continue
@@ -130,7 +138,7 @@ def server(labels: Mapping[str, str]) -> NamedPod | None:
     of the page's own are used only if these are absent, as in the answer to a user's own query.
     Ask :func:`names_another` first.
     """
-    spelt = (_complete(labels, spelling) for spelling in (POD, *reversed(SPELLINGS)))
+    spelt = (_complete(labels, spelling) for spelling in (POD, *reversed(_spellings(labels))))
     return (
         next((pod for pod in spelt if pod is not None), None)
         or _beside_namespace(labels)
@@ -150,14 +158,14 @@ def names_another(labels: Mapping[str, str], serving: tuple[str, str] | None = N
             Prometheus fetched it.
     """
     if serving is not None:
-        pods = (_complete(labels, spelling) for spelling in SPELLINGS)
+        pods = (_complete(labels, spelling) for spelling in _spellings(labels))
         named = (*pods, _beside_namespace(labels))
         return any(pod is not None and pod.key != serving for pod in named)
-    names = {labels[s.pod] for s in SPELLINGS if labels.get(s.pod)}
+    names = {labels[s.pod] for s in _spellings(labels) if labels.get(s.pod)}
     google = None if names else _google(labels)
     if google is not None:
         names.add(google.name)
-    for spelling in SPELLINGS if names else ():
+    for spelling in _spellings(labels) if names else ():
         if renamed := labels.get(EXPORTED + spelling.pod):
             names.add(renamed)
     return len(names) > 1 or len(_namespaces(labels)) > 1
@@ -170,7 +178,7 @@ def allow(labels: Mapping[str, str], pod: tuple[str, str]) -> bool:
         pod: namespace and name of the pod at the address of a server.
     """
     namespace, name = pod
-    names = {labels[s.pod] for s in SPELLINGS if labels.get(s.pod)}
+    names = {labels[s.pod] for s in _spellings(labels) if labels.get(s.pod)}
     beside = {labels["namespace"]} if labels.get("namespace") else set()
     return names <= {name} and _namespaces(labels) | beside <= {namespace}
 
@@ -186,7 +194,7 @@ def _namespaces(labels: Mapping[str, str]) -> set[str]:
     """Return the namespaces in the labels of scrapes, and in those beside the name of a pod."""
     return {
         labels[label]
-        for spelling in SPELLINGS
+        for spelling in _spellings(labels)
         if spelling.writer is LabelWriter.SCRAPE or labels.get(spelling.pod)
         for label in spelling.namespaces
         if labels.get(label)
@@ -195,7 +203,7 @@ def _namespaces(labels: Mapping[str, str]) -> set[str]:
 
 def _renamed(labels: Mapping[str, str]) -> Iterator[NamedPod]:
     """Yield the pods in labels that a scrape has renamed, because its target has such labels."""
-    for spelling in (POD, *SPELLINGS):
+    for spelling in (POD, *_spellings(labels)):
         name = labels.get(EXPORTED + spelling.pod)
         if not name or spelling.writer is LabelWriter.SCRAPE:
             continue
@@ -211,14 +219,14 @@ def _renamed(labels: Mapping[str, str]) -> Iterator[NamedPod]:
 
 def _of_namespace(labels: Mapping[str, str], namespace: str) -> Iterator[NamedPod]:
     """Yield the pods that other labels than ``pod`` may name beside ``namespace``."""
-    for spelling in SPELLINGS if namespace else ():
+    for spelling in _spellings(labels) if namespace else ():
         if spelling is not POD and labels.get(spelling.pod):
             yield _read(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
 
 
 def _scraped(labels: Mapping[str, str]) -> Iterator[NamedPod]:
     """Yield the pods in labels that usually describe the scrape target."""
-    for spelling in SPELLINGS:
+    for spelling in _spellings(labels):
         if spelling.writer is LabelWriter.SCRAPE and labels.get(spelling.pod):
             for label in spelling.namespaces:
                 if labels.get(label):
@@ -230,7 +238,7 @@ def _beside_namespace(labels: Mapping[str, str]) -> NamedPod | None:
     namespace = labels.get("namespace")
     if not namespace or labels.get("pod"):
         return None
-    for spelling in SPELLINGS:
+    for spelling in _spellings(labels):
         if labels.get(spelling.pod) and not _first(labels, spelling.namespaces):
             return _read(labels, spelling, namespace)._replace(writer=LabelWriter.ANYBODY)
     return None
@@ -283,3 +291,8 @@ def _prefixed(labels: Mapping[str, str], name: str, *, direct: bool) -> dict[int
     depth = 1 if direct else _DEPTH if name in (POD.pod, *POD.namespaces) else 2
     values = ((times, labels.get(EXPORTED * times + name)) for times in range(depth))
     return {times: value for times, value in values if value}
+
+
+def _spellings(labels: Mapping[str, str]) -> Sequence[PodSpelling]:
+    """Return the spellings that a label set may have."""
+    return (POD,) if _RARE.isdisjoint(labels) else SPELLINGS
