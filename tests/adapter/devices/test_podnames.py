@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping
 
 import pytest
 
+from adapter.exposition.pagelayout import LayoutSamples, SampleLayout
 from adapter.exposition.podspellings import SPELLINGS
 from adapter.exposition.samples import Sample, ScrapeResult
 from tests.adapter.world import World, make_pod, said
@@ -140,18 +142,42 @@ def test_an_address_of_several_pods_names_no_server() -> None:
 
 
 def test_an_address_follows_its_pod() -> None:
-    world = World(make_pod("llm", ip="10.0.0.5"), make_pod("next", ip="10.0.0.6", uid="n"))
-    labels = {"instance": "10.0.0.5:8000"}
+    """Also on pages that are taken in by a plan, and for a pod that is known later."""
+    world = World(make_pod("llm"))
+    layout = SampleLayout([QUEUE], [{"instance": "10.0.0.5:8000"}])
 
     def scrape(time: float) -> None:
-        sample = Sample(QUEUE, labels, 7.0, time)
-        world.store.ingest(ScrapeResult("10.0.0.5:8000", None, [sample], time, {}))
+        samples = LayoutSamples(layout, array("d", [7.0]), time)
+        world.store.ingest(ScrapeResult("10.0.0.5:8000", None, samples, time, {}))
 
-    scrape(T)
+    for time in (T, T + 5):
+        scrape(time)
+    assert world.value("llm", WAITING, T + 5) == "server_not_scraped"
+    world.put(make_pod("llm", ip="10.0.0.5"))
+    for time in (T + 10, T + 15):
+        scrape(time)
+        assert world.value("llm", WAITING, time) == 7.0
     world.put(make_pod("llm", ip="10.0.0.6"), make_pod("next", ip="10.0.0.5", uid="n"))
-    scrape(T + 5)
-    assert world.value("next", WAITING, T + 5) == 7.0
-    assert world.value("llm", WAITING, T + 5) != 7.0
+    for time in (T + 20, T + 25):
+        scrape(time)
+        assert world.value("next", WAITING, time) == 7.0
+        assert world.value("llm", WAITING, time) != 7.0
+
+
+@pytest.mark.parametrize("known_later", [True, False])
+def test_another_pod_that_labels_may_name_is_found_when_it_exists(*, known_later: bool) -> None:
+    """Also on pages that are taken in by a plan."""
+    workload = make_pod("llm", node="n1")
+    world = World() if known_later else World(workload)
+    labels = {"UUID": "GPU-0", "k8s_pod_name": "llm", "k8s_namespace_name": "ml"} | SCRAPED
+    layout = SampleLayout([UTIL], [labels])
+    for number in range(4):
+        if number == 2:
+            world.put(workload)
+        time = T + 5 * number
+        samples = LayoutSamples(layout, array("d", [70.0]), time)
+        world.store.ingest(ScrapeResult("10.0.0.7:9400", None, samples, time, {}))
+    assert world.value("llm", "gpu_utilization", T + 15) == 70.0
 
 
 @pytest.mark.parametrize("label", ["pod_name", "podname"])
