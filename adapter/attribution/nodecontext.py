@@ -87,6 +87,11 @@ class ClusterContext:
         nodes = {pod.node for pod in self.pods.at_address(address) if pod.node}
         return nodes.pop() if len(nodes) == 1 else ""
 
+    def pod_at(self, address: str) -> PodRef | None:
+        """Return the only pod with an address; None if no pod has it, or several."""
+        pods = self.pods.at_address(address)
+        return pods[0].ref if len(pods) == 1 else None
+
     def labels(self, node: str) -> Mapping[str, str]:
         """Return the node's labels; empty if they are not known."""
         found = self._nodes.get(node) if self._nodes is not None and node else None

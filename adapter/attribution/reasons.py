@@ -86,7 +86,9 @@ REASONS: Final[Mapping[str, Cause]] = {
     ),
     "exporter_names_no_pod": Cause(
         "The exporter of the node answers, but names no pod for any device.",
-        "Turn on the exporter's pod mapping, and mount the kubelet's pod-resources directory.",
+        "Turn on the exporter's pod mapping, and mount the kubelet's pod-resources directory. With "
+        "Prometheus as the source, check first that the scrape job keeps the exporter's labels: "
+        "pod and namespace, or exported_pod and exported_namespace.",
         "kubectl -n {exporter_namespace} set env {dcgm_exporter} DCGM_EXPORTER_KUBERNETES=true",
     ),
     "device_named_for_other_pod": Cause(
@@ -129,6 +131,13 @@ REASONS: Final[Mapping[str, Cause]] = {
         'Opt in with the annotation gpu-metrics-adapter.io/scrape: "true" in the pod template of '
         "the workload (docs/inference.md).",
         "kubectl -n {namespace} patch {workload} --type=merge -p '" + _OPT_IN + "'",
+    ),
+    "server_not_in_store": Cause(
+        "The store has no sample of an inference server that names the pod.",
+        "Have the job that scrapes the server write the labels pod and namespace, as a PodMonitor "
+        "does (docs/sources.md). An annotation of the pod changes nothing, because Prometheus "
+        "reads the page. gma_rejects_total counts samples that name no pod (server_without_pod), "
+        "or two (server_names_another_pod).",
     ),
     "server_unscrapable": Cause(
         "The pod opts in to have its server page scraped, and the adapter cannot scrape it.",
@@ -206,7 +215,9 @@ REASONS: Final[Mapping[str, Cause]] = {
     ),
     "self_attribution": Cause(
         "Prometheus added the exporter's own pod to the samples of idle devices.",
-        "Nothing to do for the exporter's pod.",
+        "Nothing to do for the exporter's pod. If a workload's pod has this reason, the scrape job "
+        "overwrites the labels with which the exporter names it: set honorLabels, or drop the "
+        "target's labels pod and namespace in the job.",
     ),
     "row_without_node": Cause(
         "Nothing shows the node of the exporter, and an exporter on the pod's node reports the "

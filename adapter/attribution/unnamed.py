@@ -28,6 +28,7 @@ GROUP_NOT_NAMED: Final = "reservation_pod_not_named"
 IN_VM: Final = "passed_to_virtual_machine"
 NO_POD_NAMES: Final = "vendor_names_no_pod"
 SERVER_NOT_SCRAPED: Final = "server_not_scraped"
+SERVER_NOT_STORED: Final = "server_not_in_store"
 SERVER_UNSCRAPABLE: Final = "server_unscrapable"
 SERVER_DOWN: Final = "server_down"
 
@@ -44,6 +45,7 @@ UNNAMED: Final = frozenset(
         IN_VM,
         NO_POD_NAMES,
         SERVER_NOT_SCRAPED,
+        SERVER_NOT_STORED,
         SERVER_UNSCRAPABLE,
         SERVER_DOWN,
     }
@@ -121,6 +123,8 @@ def _in_virtual_machine(pod: Pod) -> bool:
 
 def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:
     """Return why there is no sample from the server that a pod runs."""
+    if pages.of_store:
+        return Absence(SERVER_NOT_STORED)
     read = pages.of_pod(pod.ref)
     if not read:
         return Absence(SERVER_UNSCRAPABLE if opted_in(pod) else SERVER_NOT_SCRAPED)

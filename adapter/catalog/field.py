@@ -30,14 +30,16 @@ class Spelling:
         "low",
         "name",
         "numbers",
+        "on_mig",
         "salt",
         "series",
         "server",
         "special",
+        "suffixed",
         "traps",
     )
 
-    def __init__(self, series: str, factor: float, field: Field) -> None:
+    def __init__(self, series: str, factor: float, field: Field, *, suffixed: bool = False) -> None:
         self.series = series
         """Name of the series on a page."""
         self.name = series + field.condition
@@ -52,12 +54,16 @@ class Spelling:
         """The samples describe the process that serves the page."""
         self.salt = 0 if not self.server else 1 if field.part_labels is not None else 2
         """Differs between fields that read the labels of a sample in different ways."""
+        self.on_mig = field.mig is not Mig.INVALID
+        """Samples about MIG instances, or other partitions of a device, are usable."""
         self.numbers = (self.salt, self.low, self.high, self.factor)
         """The attributes that every sample of the series needs."""
         self.traps = field.traps and factor == 100.0
         """DCGM 4.6 uses for the integer percent the name that 4.7 uses for the ratio."""
         self.special = self.traps or bool(field.parts)
         """The value of the device follows from the whole page, not from one sample."""
+        self.suffixed = suffixed
+        """The name ends with a unit that an OpenTelemetry collector or receiver has appended."""
 
     def fits(self, labels: Mapping[str, str]) -> bool:
         """Whether a sample with these labels is of this field. An empty label counts as absent."""

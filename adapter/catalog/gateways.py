@@ -48,7 +48,7 @@ def _field(
         over_devices=how,
         over_pods=how,
         renamed=tuple((other, 1.0, unit) for other in others),
-        group="servers",
+        group="gateways",
         scope=Scope.SERVER,
         divisible=False,
         parts=parts,

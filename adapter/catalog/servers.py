@@ -1,8 +1,7 @@
 """Inference servers: fields about the process that serves the page, and about the GPUs it sees.
 
 Only exact names are read: ``vllm:num_requests_waiting_by_reason`` sums up to the same queue.
-vLLM: ``vllm/v1/metrics/loggers.py``. Behind Ray, the colon is an underscore and the prefix is
-``ray_``. SGLang: ``python/sglang/srt/metrics/collector.py``. TGI:
+vLLM: ``vllm/v1/metrics/loggers.py``. SGLang: ``python/sglang/srt/metrics/collector.py``. TGI:
 ``docs/source/reference/metrics.md``. Triton: ``docs/user_guide/metrics.md`` and
 tensorrtllm_backend's README. Its GPU samples (0-1, bytes) name no pod. They are assigned to the
 pod that serves the page, if no exporter describes its devices.
@@ -64,10 +63,6 @@ TRITON_USED: Final = "nv_gpu_memory_used_bytes"
 TRITON_TOTAL: Final = "nv_gpu_memory_total_bytes"
 
 
-def _ray(name: str) -> str:
-    return "ray_" + name.replace(":", "_")
-
-
 def _requests(
     name: str, part_labels: frozenset[str], *spellings: str, series: str = "", kind: str = ""
 ) -> Field:
@@ -120,16 +115,12 @@ _TRTLLM: Final = "nv_trt_llm_request_metrics"
 _OLD_CACHE: Final = "vllm:gpu_cache_usage_perc"
 
 FIELDS: Final[tuple[Field, ...]] = (
-    *(
-        _requests(name, VLLM, _ray(name), "ray_" + name, name.removeprefix("vllm:"))
-        for name in (VLLM_WAITING, VLLM_RUNNING)
-    ),
+    *(_requests(name, VLLM, name.removeprefix("vllm:")) for name in (VLLM_WAITING, VLLM_RUNNING)),
     _cache(
         VLLM_CACHE,
         VLLM,
         _OLD_CACHE,
         _OLD_CACHE.removeprefix("vllm:"),
-        *(name for old in (VLLM_CACHE, _OLD_CACHE) for name in (_ray(old), "ray_" + old)),
     ),
     _requests(SGLANG_WAITING, SGLANG),
     _requests(SGLANG_RUNNING, SGLANG),

@@ -8,8 +8,9 @@ from functools import cached_property, lru_cache
 from adapter.catalog.field import Field, Mig, Spelling
 from adapter.catalog.formulas import Rated, Scaled
 from adapter.catalog.layout import Layout
-from adapter.catalog.metric import Kind, Metric
+from adapter.catalog.metric import Kind, Metric, Unit
 from adapter.catalog.neutral import METRICS
+from adapter.catalog.seriesnames import aliases, with_units
 from adapter.catalog.vendors import FIELDS
 
 _MAX_SPANS = 1024
@@ -41,6 +42,10 @@ class Catalog:
         """Series name on a page, or an internal name of ``label_variants`` -> spelling."""
         self.series: frozenset[str] = frozenset(by_series)
         """Every series name that is read."""
+        self.suffixed: frozenset[str] = frozenset(
+            series for series, found in by_series.items() if all(s.suffixed for s in found)
+        )
+        """Those of them to which an OpenTelemetry collector or receiver has appended a unit."""
         self.groups: Mapping[str, tuple[str, ...]] = _groups(by_series)
         """Groups of series names, each fetched by one Prometheus query."""
         verbatim = {metric.name: metric for field in fields for metric in _verbatim(field)}
@@ -75,6 +80,12 @@ class Catalog:
         return max(wanted, default=None)
 
     @cached_property
+    def own_names(self) -> frozenset[str]:
+        """API names other than aliases; a user's metric may have the name of an alias."""
+        written = (name for field in self._fields if not field.series for name, *_ in _named(field))
+        return frozenset((*written, *(metric.name for metric in self.neutral)))
+
+    @cached_property
     def principal(self) -> Sequence[str]:
         """API names without aliases, that is without other spellings of exporters' fields."""
         return [name for name in self.metrics if name in self.fields or name not in self.series]
@@ -86,25 +97,43 @@ class Catalog:
 
 
 def _spellings(field: Field) -> Iterable[Spelling]:
-    named = [(field.series or field.name, 1.0), *((n, f) for n, f, _ in field.renamed)]
-    named += [(name, 1.0) for name in field.legacy]
-    for name, factor in named:
+    """Yield every name of a field's series, on a page or in a store, once."""
+    if field.series:
+        for name in dict.fromkeys((field.series, field.series.lower())):
+            yield Spelling(name, 1.0, field)
+        return
+    plain = {
+        alias: factor for name, factor, _ in _named(field) for alias in aliases(name, field.scope)
+    }
+    suffixed = {
+        form: into
+        for name, factor in plain.items()
+        for written, into in with_units(name, factor, field.unit, field.kind)
+        for form in (written, written.lower())
+    }
+    for name, factor in plain.items():
         yield Spelling(name, factor, field)
-        if name.lower() != name:
-            yield Spelling(name.lower(), factor, field)
+    for name in sorted(suffixed.keys() - plain.keys()):
+        yield Spelling(name, suffixed[name], field, suffixed=True)
+
+
+def _named(field: Field) -> Iterable[tuple[str, float, Unit]]:
+    """Yield the names that exporters write, with the factor to the field's unit, and their unit."""
+    yield field.name, 1.0, field.unit
+    yield from field.renamed
+    for name in field.legacy:
+        yield name, 1.0, field.unit
 
 
 def _verbatim(field: Field) -> Iterable[Metric]:
-    """Yield a metric per name, and its lowercase alias: some HPAs on GKE fail with upper case."""
+    """Yield a metric per name and alias: some HPAs on GKE fail with upper case."""
     if field.series:
         return
-    served = [(field.name, 1.0, field.unit), *field.renamed]
-    served += [(name, 1.0, field.unit) for name in field.legacy]
     whole_only = False if field.mig is Mig.INVALID else None
-    for name, factor, unit in served:
-        for spelt in (name, name.lower()):
+    for name, factor, unit in _named(field):
+        for alias in aliases(name, field.scope):
             yield Metric(
-                spelt,
+                alias,
                 unit,
                 field.kind,
                 (Scaled(field.name, 1.0 / factor, mig=whole_only),),

@@ -10,6 +10,16 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from adapter.cluster.pod import PodRef
+from adapter.exposition.podspellings import TARGET_LABELS
+
+
+def _either_case(*names: str) -> tuple[str, ...]:
+    """Return label names, and their lower-case forms after them.
+
+    Some stores write every name in lower case (NVIDIA/dcgm-exporter#577).
+    """
+    return tuple(dict.fromkeys((*names, *(name.lower() for name in names))))
+
 
 UUIDS: Final = (
     *("UUID", "uuid", "gpu_uuid", "device_uuid", "deviceuuid"),
@@ -24,10 +34,19 @@ _INDEX: Final = ("gpu", "gpu_id", "minor_number", "deviceidx")
 _FILE: Final = "dev_file"
 """Intel XPUM's ``card1``."""
 _BUS: Final = ("pci_bdf", "pci_bus_id")
-_MODEL: Final = ("modelName", "card_series", "dev_name", "model", "model_name")
-_NODE: Final = ("node", "kubernetes_node")
-"""Node labels that a scrape's relabelling, HAMi or Intel XPUM set from the API server's data."""
-_HOST: Final = ("Hostname", "hostname")
+_MODEL: Final = _either_case("modelName", "card_series", "dev_name", "model", "model_name")
+_MIG_INSTANCE: Final = _either_case("GPU_I_ID", "dra_mig_device_uuid")
+_MIG_PROFILE: Final = _either_case("GPU_I_PROFILE", "dra_mig_profile")
+_COMPUTE_INSTANCE: Final = _either_case("GPU_CI_ID")
+_PARTITION: Final = "gpu_partition_id"
+_PARTITION_TYPE: Final = "gpu_compute_partition_type"
+_NODE: Final = (
+    *("node", "kubernetes_node", "k8s_node_name", "k8s.node.name"),
+    *_either_case("node_name", "NodeName"),
+)
+"""Node labels that a scrape's relabelling or a collector, HAMi, Intel XPUM or the exporter of
+Alibaba Cloud set from the API server's data."""
+_HOST: Final = _either_case("Hostname")
 CLUSTERS: Final = (
     "cluster",
     "cluster_name",
@@ -36,17 +55,23 @@ CLUSTERS: Final = (
     "cluster_id",
 )
 """Labels with the name of a cluster, as stores with several clusters write it."""
+IDENTIFYING: Final = frozenset(
+    (
+        *(*UUIDS, *CLUSTERS, *_MIG_INSTANCE, *_MIG_PROFILE, *_COMPUTE_INSTANCE, *_NODE, *_HOST),
+        *(_PARTITION, _PARTITION_TYPE, "vgpu"),
+    )
+)
+"""Labels that identify a device, its node or its cluster, and that not every exporter writes."""
 _NULL: Final = "<<<NULL>>>"
 """What DCGM writes for a string that it does not have."""
 _LOCAL: Final = "localhost"
 _WHOLE: Final = frozenset(("", "none", "spx"))
 """AMD compute partition types of an unpartitioned device (ROCm/device-metrics-exporter)."""
 
-_ABOUT_THE_TARGET: Final = frozenset(
+_ABOUT_THE_TARGET: Final = TARGET_LABELS | frozenset(
     (
         *("instance", "job", "endpoint", "service", "cluster", "location", "project_id"),
-        *("pod", "namespace", "container", "node", "pod_uid", "pod_ip", "host_ip"),
-        *("exported_pod", "exported_namespace", "exported_container", "exported_node"),
+        *("node", "pod_ip", "host_ip", "exported_node"),
         *("exported_instance", "exported_job", "exported_service", "exported_endpoint"),
         *("prometheus", "prometheus_replica", "replica", "receive_replica"),
         *("app", "pod_template_hash"),
@@ -109,13 +134,13 @@ def device(
         return None
     model = _first(labels, _MODEL)
     number = _first(labels, _INDEX) or labels.get(_FILE, "")
-    cut = labels.get("gpu_compute_partition_type", "").lower()
-    partition = labels.get("gpu_partition_id", "")
+    cut = labels.get(_PARTITION_TYPE, "").lower()
+    partition = labels.get(_PARTITION, "")
     if partition not in ("", "NA") and cut not in _WHOLE:
         return Device(f"{board}/{partition}", board, model, cut, number)
-    profile = _first(labels, ("GPU_I_PROFILE", "dra_mig_profile"))
-    instance = _first(labels, ("GPU_I_ID", "dra_mig_device_uuid"))
-    compute = _first(labels, ("GPU_CI_ID",))
+    profile = _first(labels, _MIG_PROFILE)
+    instance = _first(labels, _MIG_INSTANCE)
+    compute = _first(labels, _COMPUTE_INSTANCE)
     parts = [part for part in (board, instance, compute if instance else "") if part]
     return Device("/".join(parts), board, model, profile if instance else "", number)
 
@@ -180,8 +205,8 @@ def _local(labels: Mapping[str, str], place: str) -> str | None:
     if not index:
         bus = _first(labels, _BUS)
         return f"{place}/{bus}" if bus else None
-    partition = labels.get("gpu_partition_id", "")
-    if labels.get("gpu_compute_partition_type") or partition in ("", "NA"):
+    partition = labels.get(_PARTITION, "")
+    if labels.get(_PARTITION_TYPE) or partition in ("", "NA"):
         return f"{place}/{index}"
     return f"{place}/{index}.{partition}"
 

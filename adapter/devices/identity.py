@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
-from adapter.devices.assignment import Assignment, assignment, hands_on, named, served, target
+from adapter.devices.assignment import Assignment, assigned_to
 from adapter.devices.device import cluster, device, host, part, seen_by
 from adapter.devices.state import Identity
+from adapter.exposition.podlabels import (
+    NamedPod,
+    address,
+    allow,
+    names_another,
+    possible_pods,
+    server,
+    target,
+    workload,
+)
 from adapter.exposition.samples import ScrapeResult
 
 NO_DEVICE: Final = "no_device"
@@ -18,9 +28,16 @@ NOT_AN_EXPORTER: Final = "device_row_of_a_server"
 NOT_A_SERVER: Final = "server_row_of_an_exporter"
 ANOTHER_POD: Final = "server_names_another_pod"
 
+PodAt = Callable[[str], PodRef | None]
+"""Returns the only pod with an IP address; None if no pod has it, or several."""
+
 
 def identify(
-    labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult, exporter: PodRef | None
+    labels: Mapping[str, str],
+    spelling: Spelling,
+    result: ScrapeResult,
+    exporter: PodRef | None,
+    pod_at: PodAt,
 ) -> Identity:
     """Return what a sample's labels say. Its ``device`` is None if they do not identify one.
 
@@ -29,54 +46,82 @@ def identify(
             server.
     """
     if spelling.server or spelling.field.seen:
-        return _of_server(labels, spelling, result)
+        return _of_server(labels, spelling, result, pod_at)
     if result.serves:
         return Identity(labels, None, flaw=NOT_AN_EXPORTER)
     at = device(labels, result.origin, node=result.node, exporter=exporter)
     if at is None:
         return Identity(labels, None, flaw=NO_DEVICE)
+    found, others = workload(labels, direct=result.direct)
+    scraped = None if result.direct else target(labels, found)
+    pods = possible_pods(labels, direct=result.direct)
     return Identity(
         labels,
         at,
-        assignment(labels, exporter, direct=result.direct),
-        None if result.direct else target(labels),
+        None if found is None else assigned_to(found, labels, exporter),
+        None if scraped is None else PodRef(*scraped.key),
         host(labels, exporter),
         bool(labels.get("vgpu")),
-        named=tuple(named(labels, direct=result.direct)),
+        named=tuple(PodRef(namespace, name) for namespace, name in pods),
         cluster=_cluster(labels, result),
+        otherwise=tuple(assigned_to(other, labels, exporter) for other in others),
     )
 
 
-def _of_server(labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult) -> Identity:
-    assigned, field = _server(labels, result), spelling.field
+def _of_server(
+    labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult, pod_at: PodAt
+) -> Identity:
+    asked = _address(labels, result)
+    assigned, field = _server(labels, result, asked, pod_at), spelling.field
     if isinstance(assigned, str):
-        return Identity(labels, None, flaw=assigned)
+        return Identity(labels, None, flaw=assigned, address=asked)
     if not field.seen:
         aside = {*field.parts, *(label for label, _ in field.where)}
         own = part(labels, assigned.pod, field.part_labels, aside)
-        return Identity(labels, own, assigned, cluster=_cluster(labels, result))
+        return Identity(labels, own, assigned, cluster=_cluster(labels, result), address=asked)
     at = device(labels, result.origin)
     if at is None:
         return Identity(labels, None, flaw=NO_DEVICE)
     own, assigned = seen_by(assigned.pod, at), assigned._replace(sees=True)
-    return Identity(labels, own, assigned, cluster=_cluster(labels, result))
+    return Identity(labels, own, assigned, cluster=_cluster(labels, result), address=asked)
 
 
-def _server(labels: Mapping[str, str], result: ScrapeResult) -> Assignment | str:
+def _server(
+    labels: Mapping[str, str], result: ScrapeResult, asked: str, pod_at: PodAt
+) -> Assignment | str:
     """Return the pod that a server's sample is about, or the reason to leave the sample out.
 
     Only the pod that serves the page is accepted. Its name comes from where the page was
-    fetched, or from the labels that a store adds to what it scrapes.
+    fetched, or from the labels that a store adds to what it scrapes, or from the address that the
+    store scraped.
     """
     if result.serves:
-        assigned = served(labels, result.pod)
+        if result.pod is None:
+            return NO_POD
+        found: NamedPod | None = NamedPod(*result.pod)
+        if names_another(labels, result.pod):
+            return ANOTHER_POD
     elif result.direct:
         return NOT_A_SERVER
-    elif hands_on(labels):
+    elif names_another(labels):
         return ANOTHER_POD
     else:
-        assigned = served(labels, None)
-    return NO_POD if assigned is None else assigned
+        at = pod_at(asked) if asked else None
+        found = NamedPod(*at) if at is not None and allow(labels, at) else server(labels)
+    if found is None:
+        return NO_POD
+    ref = PodRef(*found.key)
+    return Assignment(ref, found.container, found.uid, suspect=False, serves=True)
+
+
+def _address(labels: Mapping[str, str], result: ScrapeResult) -> str:
+    """Return the address that a store scraped, if nothing else names the server's pod.
+
+    Clusters use the same addresses, so it is not asked for if the sample names a cluster.
+    """
+    if result.serves or result.direct or server(labels) is not None or cluster(labels):
+        return ""
+    return address(labels)
 
 
 def _cluster(labels: Mapping[str, str], result: ScrapeResult) -> str:

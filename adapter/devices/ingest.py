@@ -55,11 +55,11 @@ def absorb(
     if (
         before is not None
         and plan is not None
-        and plan.fits(before, result, options.oldest, cluster.pod)
+        and plan.fits(before, result, options.oldest, cluster)
     ):
         after = yield from renewed(before, plan, result, catalog, options, rejects, cluster)
         return after
-    reader = PageReader(before, result, catalog, options, rejects, cluster.pod)
+    reader = PageReader(before, result, catalog, options, rejects, cluster)
     yield from reader.read()
     made = _SeriesMaker(before, result, catalog, options, reader, cluster, _boards(reader.by_key))
     past = superseded(reader.by_key)

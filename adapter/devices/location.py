@@ -8,6 +8,7 @@ from typing import Protocol
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.state import Identity
+from adapter.exposition.podlabels import address
 from adapter.exposition.samples import ScrapeResult
 
 
@@ -22,6 +23,9 @@ class KnownCluster(Protocol):
 
     def node_at(self, address: str) -> str:
         """Return the node of the pods with this IP address; empty if there are none."""
+
+    def pod_at(self, address: str) -> PodRef | None:
+        """Return the only pod with this IP address; None if no pod has it, or several."""
 
 
 class Location:
@@ -61,8 +65,7 @@ class Location:
 
     def _said(self, identity: Identity) -> Iterator[str]:
         yield self._exporters
-        instance = identity.labels.get("instance")
-        if instance:
-            yield self._node_at(instance.rpartition(":")[0].strip("[]") or instance)
+        if scraped := address(identity.labels):
+            yield self._node_at(scraped)
         if identity.host and self._has_node(identity.host):
             yield identity.host

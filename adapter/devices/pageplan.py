@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter, le, mul
+from operator import itemgetter, mul
 from typing import Final
 
 from adapter.catalog import Catalog
-from adapter.catalog.field import Mig, Spelling
+from adapter.catalog.field import Spelling
 from adapter.catalog.layout import Layout
-from adapter.cluster.pod import Find
 from adapter.devices.builder import SeriesBuilder
 from adapter.devices.crosschecks import cross_checked
 from adapter.devices.history import History
@@ -29,7 +28,7 @@ from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import Belief, Contents, ExporterState, Identity, still_reported
 from adapter.devices.tenantlabels import stands
-from adapter.devices.validity import LEAST_SENTINEL, SENTINELS, Invalid, complaint
+from adapter.devices.validity import Invalid, PageNumbers
 from adapter.exposition.pagelayout import LayoutSamples, SampleLayout
 from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
@@ -38,42 +37,7 @@ _PAGE_FIELDS: Final = 512
 """Sets of fields that different exporters write, and of which the numbers are kept."""
 
 
-class _Numbers:
-    """What the numbers of a page must be, in the order of its samples.
-
-    All exporters that write the same fields for equally many devices share one.
-    """
-
-    __slots__ = ("factors", "highs", "lows", "spellings")
-
-    def __init__(self, spellings: tuple[Spelling | None, ...]) -> None:
-        self.spellings = spellings
-        """Of each sample; None for one that is not taken in."""
-        inf = float("inf")
-        self.lows = tuple(-inf if s is None else s.low for s in spellings)
-        self.highs = tuple(inf if s is None else s.high for s in spellings)
-        self.factors = tuple(1.0 if s is None else s.factor for s in spellings)
-
-    def invalid(self, values: Sequence[float]) -> Mapping[int, Invalid]:
-        """Return the invalid numbers: their place, and why."""
-        if (
-            all(map(le, self.lows, values))
-            and all(map(le, values, self.highs))
-            and SENTINELS.isdisjoint(values)
-        ):
-            return {}
-        found: dict[int, Invalid] = {}
-        for place, (spelling, value) in enumerate(zip(self.spellings, values, strict=True)):
-            if spelling is None:
-                continue
-            low, high = spelling.low, spelling.high
-            if low <= value <= high and (value < LEAST_SENTINEL or value not in SENTINELS):
-                continue
-            found[place] = complaint(value, low, high) or Invalid.OUT_OF_RANGE
-        return found
-
-
-_numbers = lru_cache(maxsize=_PAGE_FIELDS)(_Numbers)
+_numbers = lru_cache(maxsize=_PAGE_FIELDS)(PageNumbers)
 
 
 class Row:
@@ -105,14 +69,16 @@ class PagePlan:
     """Where the numbers of an exporter's page go."""
 
     layout: SampleLayout
-    numbers: _Numbers
+    numbers: PageNumbers
     rows: Mapping[SeriesKey, tuple[Identity, Row]]
     reported: frozenset[str]
     """Fields for which whole devices have samples."""
     left_out: Mapping[str, int]
     """Samples that are left out regardless of their number, by reason."""
 
-    def fits(self, before: ExporterState, result: ScrapeResult, oldest: float, find: Find) -> bool:
+    def fits(
+        self, before: ExporterState, result: ScrapeResult, oldest: float, cluster: KnownCluster
+    ) -> bool:
         """Return whether the plan gives the state after this page.
 
         Args:
@@ -127,7 +93,7 @@ class PagePlan:
             and result.received - oldest < samples.time <= result.received
             and _newer(samples.time, before)
             and before.all_series.keys() == self.rows.keys()
-            and all(stands(belief, find) for belief in before.beliefs.values())
+            and all(stands(belief, cluster) for belief in before.beliefs.values())
         )
 
 
@@ -163,7 +129,7 @@ def plan_of(reader: PageReader, result: ScrapeResult, catalog: Catalog) -> PageP
             if spelling.special:
                 return None
             flaw, builder = reader.taken(labels, spelling)
-            if builder is None or (builder.mig and spelling.field.mig is Mig.INVALID):
+            if builder is None or (builder.mig and not spelling.on_mig):
                 left_out[flaw] = left_out.get(flaw, 0) + 1
                 spelling = None
             else:

@@ -6,18 +6,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.catalog import Catalog
-from adapter.catalog.field import Mig, Spelling
-from adapter.cluster.pod import Find, PodRef
+from adapter.catalog.field import Spelling
+from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.builder import SeriesBuilder, folded
 from adapter.devices.identity import identify
+from adapter.devices.location import KnownCluster
 from adapter.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryOptions
 from adapter.devices.parts import Parts
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import released, unassigned
 from adapter.devices.series import SeriesKey
-from adapter.devices.state import Belief, ExporterState
-from adapter.devices.tenantlabels import believed
+from adapter.devices.state import Belief, ExporterState, Identity
+from adapter.devices.tenantlabels import believed, placed
 from adapter.devices.validity import (
     LEAST_SENTINEL,
     SENTINELS,
@@ -56,7 +57,7 @@ class PageReader:
         catalog: Catalog,
         options: TelemetryOptions,
         rejects: Rejects,
-        find: Find,
+        cluster: KnownCluster,
     ) -> None:
         self._before = before
         self._result = result
@@ -74,7 +75,7 @@ class PageReader:
         """See :attr:`adapter.devices.state.ExporterState.beliefs`."""
         self.reported: set[str] = set()
         """Fields for which whole devices have samples."""
-        self._find = find
+        self._cluster = cluster
         self.undecided: dict[str, dict[str, float]] = {}
         """Device -> field -> epoch seconds of the newest unreadable sample."""
         self.scale = before.scale if before else RatioScale.AUTO
@@ -147,14 +148,14 @@ class PageReader:
                 )
                 if not len(builders) % DEVICES:
                     yield
-            if builder is None or (builder.mig and spelling.field.mig is Mig.INVALID):
+            if builder is None or (builder.mig and not spelling.on_mig):
                 self._rejects.count(self._flaw(id(labels) + salt, builder))
                 continue
             measured = time if stale < time <= received else self._odd_time(time)
             if spelling.special:
                 self._put_aside(builder, spelling, labels, value, measured)
             elif low <= value <= high and (value < sentinel or value not in SENTINELS):
-                # The same as SeriesBuilder.put, without the cost of the call.
+                # The same as complaint and SeriesBuilder.put, without the cost of the calls.
                 frame = builder.last if builder.time == measured else builder.frame(measured)
                 number = value * factor
                 if frame.setdefault(spelling, number) != number:
@@ -253,14 +254,14 @@ class PageReader:
         if self._full:
             return None
         before = self._before.beliefs.get(address) if self._before else None
-        if before is not None and before.known.labels is labels:
+        if before is not None and before.known.labels is labels and placed(before, self._cluster):
             known = before.known
         else:
-            known = identify(labels, spelling, self._result, self.pod)
+            known = self._identify(labels, spelling)
         belief = believed(
             known,
-            self._find,
-            lambda left: identify(left, spelling, self._result, self.pod),
+            self._cluster.pod,
+            lambda left: self._identify(left, spelling),
             before,
         )
         self.beliefs[address] = belief
@@ -275,6 +276,9 @@ class PageReader:
             builder = self.by_key[key] = SeriesBuilder(identity, self._times)
         builder.replica = builder.replica or identity.replica
         return builder
+
+    def _identify(self, labels: Mapping[str, str], spelling: Spelling) -> Identity:
+        return identify(labels, spelling, self._result, self.pod, self._cluster.pod_at)
 
     def _odd_time(self, time: float) -> float:
         if time > self._result.received:
@@ -300,7 +304,7 @@ class PageReader:
         """
         identities = (belief.identity for belief in self.beliefs.values())
         scraped = frozenset(i.target for i in identities if i.target is not None)
-        own = unassigned(self.by_key, scraped, self._find)
+        own = unassigned(self.by_key, scraped, self._cluster.pod)
         self.by_key = released(self.by_key, own, self._rejects, self._result.received)
         disowned: dict[PodRef, Mismatch] = {}
         for key, reason in own.items():
@@ -309,7 +313,7 @@ class PageReader:
                 disowned[key.pod] = reason
         if self._result.pod is None:
             # A range of samples may name an exporter's pod and its successor.
-            known = {ref for ref in scraped or disowned if self._find(ref) is not None}
+            known = {ref for ref in scraped or disowned if self._cluster.pod(ref) is not None}
             self.pod = next((r for r in map(_only, (known, scraped)) if r is not None), self.pod)
         return disowned
 

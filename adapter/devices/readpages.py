@@ -23,6 +23,10 @@ class PageState(NamedTuple):
 class ReadPages(Protocol):
     """The pages that a source reads."""
 
+    @property
+    def of_store(self) -> bool:
+        """Whether the source queries a store: then scrape jobs elsewhere read the pages."""
+
     def on_node(self, node: str) -> Sequence[PageState]:
         """Return the pages of exporters that report about a node."""
 
@@ -31,7 +35,10 @@ class ReadPages(Protocol):
 
 
 class _NoPages:
-    """A source that reads a store, and therefore knows no pages."""
+    """A source that knows no pages."""
+
+    def __init__(self, *, of_store: bool) -> None:
+        self.of_store = of_store
 
     def on_node(self, node: str) -> Sequence[PageState]:
         return ()
@@ -40,4 +47,6 @@ class _NoPages:
         return ()
 
 
-NO_PAGES: ReadPages = _NoPages()
+NO_PAGES: ReadPages = _NoPages(of_store=False)
+STORED_PAGES: ReadPages = _NoPages(of_store=True)
+"""Of a source that queries a store."""

@@ -9,19 +9,13 @@ without a pod.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
 
 from adapter.cluster.pod import Find, PodRef
 from adapter.devices.assignment import Assignment, Mismatch, mismatch
 from adapter.devices.builder import SeriesBuilder
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.series import SeriesKey
-
-_ASSIGNED: Final = (
-    *("pod_uid", "vgpu", "dra_claim_name"),
-    *("pod_name", "podname", "kube_pod"),
-)
-"""Labels that exporters write beside an assigned pod, and that no scrape adds."""
+from adapter.exposition.podlabels import is_renamed, shows_workload
 
 
 def unassigned(
@@ -45,20 +39,18 @@ def unassigned(
             found[key] = reason
     if not found and len({key.pod for key in unknown}) == 1:
         # The target is not a known pod: assigned samples with more labels show that it is a target.
-        assigned = {key.device for key, builder in builders.items() if _assigned(builder)}
+        assigned = {
+            key.device
+            for key, builder in builders.items()
+            if shows_workload(builder.identity.labels)
+        }
         found = {key: reason for key, reason in unknown.items() if key.device in assigned}
     return found
 
 
 def _is_assigned(assignment: Assignment, labels: Mapping[str, str]) -> bool:
     """Return whether the labels alone show that the exporter named the pod."""
-    if labels.get("exported_pod"):
-        return True
-    return not assignment.suspect and ("instance" not in labels or any(map(labels.get, _ASSIGNED)))
-
-
-def _assigned(builder: SeriesBuilder) -> bool:
-    return any(map(builder.identity.labels.get, _ASSIGNED))
+    return not assignment.suspect and ("instance" not in labels or shows_workload(labels))
 
 
 def released(
@@ -88,7 +80,7 @@ def released(
 def _why(
     assignment: Assignment, labels: Mapping[str, str], known: Collection[PodRef], find: Find
 ) -> Mismatch | None:
-    if labels.get("exported_pod"):
+    if is_renamed(labels):
         return None
     if assignment.pod in known:
         return Mismatch.SELF_ATTRIBUTION

@@ -35,6 +35,21 @@ class Identity(NamedTuple):
     device."""
     cluster: str = ""
     """The cluster that the sample names, as stores with several clusters write it."""
+    otherwise: tuple[Assignment, ...] = ()
+    """What the labels may also say: the first of them counts whose pod exists and holds a GPU, if
+    that of ``assignment`` does not (:func:`adapter.exposition.podlabels.workload`)."""
+    address: str = ""
+    """The IP address by which the pod of a server was looked for; empty if its labels name it."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether the sample is about the process that serves the page."""
+        return self.assignment is not None and self.assignment.serves
+
+    @property
+    def assignable(self) -> bool:
+        """Whether the sample is about a device, or a server, and may name a pod."""
+        return self.device is not None and (self.assignment is not None or bool(self.otherwise))
 
     @property
     def key(self) -> SeriesKey:

@@ -325,9 +325,11 @@ def _named(state: ExporterState) -> Mapping[PodRef, Pod | None] | None:
     named: dict[PodRef, Pod | None] = {}
     for belief in state.beliefs.values():
         known = belief.known
-        if known.device is None or known.assignment is None:
+        if known.address:
+            return None
+        if not known.assignable:
             continue
-        if known.assignment.serves or not belief.lasts:
+        if known.serves or not belief.lasts:
             return None
         for ref, pod in zip(known.named, belief.pods, strict=True):
             # One that started after the page may be compared with it differently later.

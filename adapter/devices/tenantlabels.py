@@ -12,24 +12,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from adapter.cluster.pod import Find, Pod, PodRef
-from adapter.devices.assignment import named
-from adapter.devices.device import CLUSTERS, UUIDS
+from adapter.devices.assignment import Assignment
+from adapter.devices.device import IDENTIFYING, UUIDS
+from adapter.devices.location import KnownCluster
 from adapter.devices.state import Belief, Identity
+from adapter.exposition.podlabels import possible_pods
 
 SEVERAL_PODS: Final = "several_pods"
 """The sample could name several pods that hold a GPU."""
 POD_LABEL: Final = "pod_label"
 """A label of the device or its cluster repeats the pod's own label and is ignored."""
 
-_OF_THE_DEVICE: Final = frozenset(
-    (
-        *(*UUIDS, *CLUSTERS),
-        *("GPU_I_ID", "GPU_I_PROFILE", "GPU_CI_ID", "dra_mig_device_uuid", "dra_mig_profile"),
-        *("gpu_partition_id", "gpu_compute_partition_type", "vgpu"),
-        *("node", "kubernetes_node", "Hostname", "hostname"),
-    )
-)
-"""Labels that identify a device, its node or its cluster, and that not every exporter writes."""
 _UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_]")
 
 Identify = Callable[[Mapping[str, str]], Identity]
@@ -43,24 +36,50 @@ def believed(known: Identity, find: Find, again: Identify, before: Belief | None
         again: identifies a changed copy of the sample's labels.
         before: the result for the exporter's previous page.
     """
-    if before is not None and before.known is known and stands(before, find):
+    if before is not None and before.known is known and _same_pods(before, find):
         return before
-    if known.device is None or known.assignment is None or known.assignment.serves:
+    if not known.assignable or known.serves:
         return Belief(known, (), known, (), known.key, lasts=True)
     found = tuple(map(find, known.named))
     pods = [pod for pod in found if pod is not None]
     written = _written(pods, known.labels)
     left, aside = _without(written, known, again)
-    identity, reasons = _of_one(left, pods, find)
+    identity, reasons = _of_one(_existing(left, find), pods, find)
     return Belief(known, found, identity, aside + reasons, identity.key, lasts=not written)
 
 
-def stands(belief: Belief, find: Find) -> bool:
+def stands(belief: Belief, cluster: KnownCluster) -> bool:
     """Return whether the result for the previous page is that for an equal label set now."""
+    return placed(belief, cluster) and _same_pods(belief, cluster.pod)
+
+
+def placed(belief: Belief, cluster: KnownCluster) -> bool:
+    """Return whether the pod that was found by its address still has it."""
     known = belief.known
-    if known.device is None or known.assignment is None or known.assignment.serves:
+    if not known.address:
+        return True
+    found = None if known.assignment is None else known.assignment.pod
+    return cluster.pod_at(known.address) == found
+
+
+def _same_pods(belief: Belief, find: Find) -> bool:
+    known = belief.known
+    if not known.assignable or known.serves:
         return True
     return belief.lasts and belief.pods == tuple(map(find, known.named))
+
+
+def _existing(known: Identity, find: Find) -> Identity:
+    """Return the identity with another pod that the labels may name, if only that one has a GPU."""
+    if not known.otherwise or (known.assignment is not None and _holds(known.assignment, find)):
+        return known
+    other = next((other for other in known.otherwise if _holds(other, find)), None)
+    return known if other is None else known._replace(assignment=other)
+
+
+def _holds(assignment: Assignment, find: Find) -> bool:
+    pod = find(assignment.pod)
+    return pod is not None and pod.holds_gpu
 
 
 def _written(pods: Iterable[Pod], labels: Mapping[str, str]) -> Collection[str]:
@@ -107,12 +126,13 @@ def _others(
     if others and find(target) is not None:
         # These two labels name one pod, often the exporter's. So the sample does not name a pod in
         # the exporter's namespace that has the name of the assigned pod.
-        others &= named(labels, direct=False, mixed=False)
+        pods = possible_pods(labels, direct=False, mixed=False)
+        others &= {PodRef(namespace, name) for namespace, name in pods}
     return others
 
 
 def _copied(pod: Pod, labels: Mapping[str, str]) -> Iterable[str]:
     for key, value in pod.labels.items():
         name = _UNNAMEABLE.sub("_", key)
-        if name in _OF_THE_DEVICE and labels.get(name) == value:
+        if name in IDENTIFYING and labels.get(name) == value:
             yield name

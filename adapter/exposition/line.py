@@ -15,6 +15,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Final, NamedTuple
 
+from adapter.exposition.podspellings import WORKLOAD_LABELS
 from adapter.exposition.samples import ONE_WITH_DECIMALS
 
 BAD_NAME: Final = "bad_name"
@@ -47,15 +48,6 @@ _LINE = re.compile(
 )
 _LABEL = re.compile(r'([^"]*+)"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_WHOSE: Final = frozenset(
-    (
-        *("pod", "namespace", "container", "pod_uid"),
-        *("pod_name", "pod_namespace", "container_name", "namespace_name"),
-        *("podname", "podnamespace", "ctrname", "kube_pod", "kube_namespace", "kube_container"),
-        *("exported_pod", "exported_namespace", "exported_container"),
-    )
-)
-"""Labels that name the workload of a device. Exporters write them at the end of a line."""
 _BEFORE_VALUE = re.compile(r"[ \t]*+,[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+")
 
 
@@ -150,7 +142,7 @@ def label_set(text: bytes) -> Labels:
     duplicates = len(names) - len(labels)
     if duplicates:
         written = zip(map(_label_name, names), values, strict=True)
-        labels.update((name, value) for name, value in written if name in _WHOSE)
+        labels.update((name, value) for name, value in written if name in WORKLOAD_LABELS)
     return Labels(labels, duplicates)
 
 

@@ -144,7 +144,8 @@ def query_groups(
         return groups
     own = {name: some for name, some in groups.items() if name in queries}
     rest = (series for name, some in groups.items() if name not in queries for series in some)
-    return own | {series: (series,) for series in rest}
+    # One query each: names that a collector has made are left to engines that take a pattern.
+    return own | {series: (series,) for series in rest if series not in catalog.suffixed}
 
 
 def scrape_options(settings: Settings) -> ScrapeOptions:

@@ -16,6 +16,7 @@ import structlog
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Metric
 from adapter.cluster.lookup import ObjectLookup
+from adapter.devices.readpages import STORED_PAGES
 from adapter.process.config import ConfigError
 from adapter.recording.recorder import Recorder
 from adapter.recording.settings import recorded
@@ -150,8 +151,7 @@ class PipelineSwitcher:
             source = build_source(settings, catalog, sink, self._objects)
         except CredentialError as error:
             raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
-        if isinstance(source, ScrapeSource):
-            store.pages = source
+        store.pages = source if isinstance(source, ScrapeSource) else STORED_PAGES
         if self._recorder is not None:
             self._recorder.begin(recorded(settings))
         self._latest = settings

@@ -26,9 +26,9 @@ def exporter_rules(settings: Settings) -> tuple[DiscoveryRule, ...]:
 
 
 def server_pages(settings: Settings) -> ServerPages | None:
-    """Return which pods have a server page; None if inference servers are not scraped."""
+    """Return which pods have a server page; None if the adapter scrapes no inference servers."""
     inference = settings.source.scrape.inference
-    if not inference.enabled:
+    if not inference.enabled or settings.source.kind != "scrape":
         return None
     return ServerPages(
         well_known=inference.prometheus_annotations,

@@ -29,7 +29,7 @@ def _metric_name(text: str) -> str:
 
 @cache
 def _taken() -> frozenset[str]:
-    return frozenset(name.lower() for name in Catalog().metrics)
+    return frozenset(name.lower() for name in Catalog().own_names)
 
 
 def _series_name(text: str) -> str:

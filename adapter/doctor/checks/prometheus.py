@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from adapter.devices.assignment import assignment
 from adapter.devices.device import host
 from adapter.doctor.facts import Facts, StoreAnswer
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.workloads import SeenPod
+from adapter.exposition.podlabels import is_renamed, workload
 
 _SEE: Final = "kubectl get servicemonitors,podmonitors,scrapeconfigs -A"
 
@@ -122,7 +122,7 @@ def dropped(facts: Facts) -> Iterator[Finding]:
     holders = {each.key for each in running}
     if not holders or not store.series:
         return
-    if not any(_pod(labels) in holders for labels in store.series):
+    if not any(_pods(labels) & holders for labels in store.series):
         yield Finding(
             f"prometheus {store.url}",
             f"no series names a pod that holds a GPU, and {len(holders)} pods hold one",
@@ -144,9 +144,11 @@ def _node(labels: Mapping[str, str], pods: Mapping[str, SeenPod]) -> str:
     return exporter.pod.node if exporter else host(labels)
 
 
-def _pod(labels: Mapping[str, str]) -> str:
-    found = assignment(labels, None)
-    return f"{found.pod.namespace}/{found.pod.name}" if found else ""
+def _pods(labels: Mapping[str, str]) -> set[str]:
+    """Return the pods that a series may be about."""
+    first, others = workload(labels, direct=False)
+    named = others if first is None else (first, *others)
+    return {f"{pod.namespace}/{pod.name}" for pod in named}
 
 
 @check(
@@ -164,12 +166,12 @@ def collision(facts: Facts) -> Iterator[Finding]:
     own = [
         labels
         for labels in store.series
-        if not labels.get("exported_pod")
+        if not is_renamed(labels)
         and (each := pods.get(f"{labels.get('namespace', '')}/{labels.get('pod', '')}"))
         and not each.pod.may_hold_gpu
         and "exporter" in each.pod.ref.name
     ]
-    others = [labels for labels in store.series if not labels.get("exported_pod")]
+    others = [labels for labels in store.series if not is_renamed(labels)]
     named = [labels for labels in others if labels not in own and labels.get("pod")]
     if own and named:
         yield Finding(

@@ -89,7 +89,12 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
     """
     rules = discovery.server_pages(facts.settings)
     if rules is None:
-        raise NotApplicableError("source.scrape.inference.enabled is false")
+        kind = facts.settings.source.kind
+        raise NotApplicableError(
+            "source.scrape.inference.enabled is false"
+            if kind == "scrape"
+            else f"source.kind is {kind}: scrape jobs elsewhere read the servers' pages"
+        )
     seen = set()
     for each in facts.pods.read():
         server = _server(each)

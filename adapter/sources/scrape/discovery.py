@@ -213,6 +213,14 @@ class ScrapeTargets:
         """Begin to choose among exporters' pods, because all existing pods are now known."""
         self._selection.decide()
 
+    def contested(self, pod: PodRef) -> bool:
+        """See :meth:`ExporterSelection.contested`."""
+        return self._selection.contested(pod)
+
+    def note_page(self, pod: PodRef, *, names_pods: bool) -> None:
+        """See :meth:`ExporterSelection.note_page`."""
+        self._selection.note_page(pod, names_pods=names_pods)
+
     def add(self, target: ScrapeTarget) -> None:
         """Add a target."""
         others = [other for other in self._at.get(target.url, ()) if other != target]

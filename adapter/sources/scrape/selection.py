@@ -8,8 +8,12 @@ Anyone who may create pods may write labels. Three rules apply, in this order:
    tenants: a user who may mount directories of nodes already controls these nodes. While one such
    exporter exists in the cluster, pods without a mount are left out on all nodes. They stay out
    for some time afterwards, so that a restart of the exporter does not admit them.
-3. Of the remaining pods, one of each family is scraped on a node: a DaemonSet's pod before
+3. Of the remaining pods, one of each family is scraped on a node: of several that mount a
+   directory, one whose page names pods before one whose page names none; a DaemonSet's pod before
    others, then the oldest.
+
+Whether a page names pods is known only of those that are scraped. So if one names none although a
+pod on its node holds a GPU, the next one is tried, for some time later again.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ from adapter.sources.scrape.target import ScrapeTarget
 
 LINGER: Final = 600.0
 """Seconds for which pods without a mount stay out after the last exporter with one is gone."""
+RETRY: Final = 600.0
+"""Seconds after which an exporter whose page named no pod is tried again."""
 ANOTHER: Final = "another_exporter_on_node"
 NO_HOST_PATH: Final = "no_host_path"
 
@@ -107,7 +113,31 @@ class ExporterSelection:
         """Scope -> number of proven exporter pods."""
         self._ends: dict[str, float] = {}
         """Scope without a proven exporter pod -> when its earlier proof expires."""
+        self._mute: dict[tuple[PodRef, str], float] = {}
+        """Exporter's pod and UID -> until when its page counts as one that names no pod."""
+        self._naming: set[tuple[PodRef, str]] = set()
+        """Exporter's pod and UID, of those whose last page named pods."""
         self._deciding = False
+
+    def contested(self, pod: PodRef) -> bool:
+        """Return whether an exporter is scraped instead of another one of its kind."""
+        exporter = self._pods.get(pod)
+        node = None if exporter is None else self._nodes.get(exporter.node)
+        return node is not None and any(why == ANOTHER for _, why in node.left_out.values())
+
+    def note_page(self, pod: PodRef, *, names_pods: bool) -> None:
+        """Note whether an exporter's page names pods, and choose again among those of its node."""
+        exporter = self._pods.get(pod)
+        if exporter is None:
+            return
+        key = (pod, exporter.uid)
+        if names_pods:
+            self._naming.add(key)
+            self._mute.pop(key, None)
+        else:
+            self._naming.discard(key)
+            self._mute[key] = self._clock() + RETRY
+        self._choose((exporter.node,))
 
     def decide(self) -> None:
         """Choose among the known exporters, and follow every change from now on."""
@@ -124,6 +154,9 @@ class ExporterSelection:
             return
         proven = self._scopes()
         nodes = {exporter.node: None for exporter in (before, after) if exporter is not None}
+        if before is not None and (after is None or after.uid != before.uid):
+            self._mute.pop((pod, before.uid), None)
+            self._naming.discard((pod, before.uid))
         if before is not None:
             self._count(before, -1)
             self._node(before).exporters.pop(pod, None)
@@ -182,7 +215,7 @@ class ExporterSelection:
         taken: dict[str, ExporterPod] = {}
         scraped: dict[PodRef, ScrapeTarget] = {}
         left_out: dict[PodRef, tuple[str, str]] = {}
-        for exporter in sorted(node.exporters.values(), key=_rank):
+        for exporter in sorted(node.exporters.values(), key=self._rank):
             if exporter.target is None:
                 continue
             if not exporter.proven and (
@@ -201,13 +234,23 @@ class ExporterSelection:
         node.left_out = left_out
         return scraped
 
+    def _rank(self, exporter: ExporterPod) -> tuple[bool, int, bool, float, PodRef, str]:
+        """Return the sort key: the smallest comes first."""
+        return (
+            not exporter.proven,
+            self._names_nobody(exporter),
+            not exporter.daemon,
+            exporter.born or float("inf"),
+            exporter.pod,
+            exporter.uid,
+        )
 
-def _rank(exporter: ExporterPod) -> tuple[bool, bool, float, PodRef, str]:
-    """Return the sort key: the smallest comes first."""
-    return (
-        not exporter.proven,
-        not exporter.daemon,
-        exporter.born or float("inf"),
-        exporter.pod,
-        exporter.uid,
-    )
+    def _names_nobody(self, exporter: ExporterPod) -> int:
+        """Return 0 if an exporter's page names pods, 2 if it names none, and 1 if that is unknown.
+
+        A page without proof does not count: its author writes any names.
+        """
+        key = (exporter.pod, exporter.uid)
+        if not exporter.proven or key in self._naming:
+            return 0
+        return 2 if self._mute.get(key, 0.0) > self._clock() else 1

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -21,10 +21,11 @@ from adapter.cluster.pod import PodRef
 from adapter.devices.readpages import PageState
 from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.exposition.page import LabelMemo, Page, parsing
-from adapter.exposition.samples import ScrapeResult, Sink
+from adapter.exposition.samples import Sample, ScrapeResult, Sink
 from adapter.sources.byteroom import HeldBytes
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
+from adapter.sources.scrape.contest import ExporterContest
 from adapter.sources.scrape.discovery import ScrapeTargets
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.scrapelimits import ScrapeLimits
@@ -90,6 +91,7 @@ class ScrapeSource:
         )
         self._turns = Turns()
         self._targets = ScrapeTargets(options.rules, self._start, self._stop, options.servers)
+        self._contest = ExporterContest(self._targets, pods, clock)
         self.unscrapable: Mapping[str, int] = self._targets.unscrapable
         """Pods that should be scraped and cannot be, by reason, since the start."""
         self._tasks: dict[ScrapeTarget, asyncio.Task[None]] = {}
@@ -107,6 +109,9 @@ class ScrapeSource:
         """Epoch seconds of the last good page of any exporter; 0 before the first."""
         self.durations = Durations(SLOW)
         """Durations of scrapes, with or without success."""
+
+    of_store: Final = False
+    """See :class:`adapter.devices.readpages.ReadPages`."""
 
     def on_node(self, node: str) -> Sequence[PageState]:
         """See :class:`adapter.devices.readpages.ReadPages`."""
@@ -254,15 +259,16 @@ class ScrapeSource:
             async with asyncio.timeout(self._options.timeout):
                 body = await self._pages.fetch(state.target, room.max_bytes, hold.take)
             async with room.reading(len(body)):
-                await self._turns.run(self._intake(body, started, memo, state, room))
+                samples = await self._turns.run(self._intake(body, started, memo, state, room))
+            self._contest.note(state.target, samples)
         except Exception as error:  # one exporter must not end the others
             self._failed(state, describe(error))
         self.durations.observe(max(0.0, self._clock() - started))
 
     def _intake(
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits
-    ) -> Steps[None]:
-        """Parse a page and pass it to the sink, in steps."""
+    ) -> Steps[Sequence[Sample]]:
+        """Parse a page and pass it to the sink, in steps. Return its samples."""
         page = yield from self._parse(body, started, memo, state, room)
         state.rejects = page.rejects
         _check(page)
@@ -283,6 +289,7 @@ class ScrapeSource:
         state.failures, state.last_error, state.reason = 0, "", ""
         state.last_success = self.last_success = now
         state.samples = len(page.samples)
+        return page.samples
 
     def _parse(
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits

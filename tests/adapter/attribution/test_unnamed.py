@@ -10,8 +10,9 @@ import pytest
 
 from adapter.attribution.reading import Absence
 from adapter.attribution.reasons import REASONS, explanation
+from adapter.attribution.unnamed import unnamed_server
 from adapter.cluster.pod import Owner, PodRef
-from adapter.devices.readpages import PageState
+from adapter.devices.readpages import STORED_PAGES, PageState
 from apiservice.errors import MetricNotFound
 from apiservice.labels.selector import EVERYTHING
 from apiservice.provider import GroupResource, ObjectQuery
@@ -25,6 +26,8 @@ T = 100.0
 
 class Pages:
     """Pages with set states."""
+
+    of_store = False
 
     def __init__(self, *on_node: PageState, server: Sequence[PageState] = ()) -> None:
         self._on_node, self._server = on_node, server
@@ -131,6 +134,16 @@ SERVERS = {
 def test_the_reason_names_what_is_wrong_with_the_server_page(case: str) -> None:
     pages, reason = SERVERS[case]
     assert absent(world(pages), WAITING).reason == reason
+
+
+def test_with_a_store_the_advice_is_about_the_scrape_job() -> None:
+    pod = make_pod("llm", annotations={"gpu-metrics-adapter.io/scrape": "true"})
+    for found in (make_pod("llm"), pod):
+        absence = unnamed_server(found, STORED_PAGES, T)
+        assert absence.reason == "server_not_in_store"
+        hint = explanation(absence, found, lambda _: None).hint
+        assert "labels pod and namespace" in hint
+        assert "kubectl" not in hint
 
 
 def test_a_pod_that_opts_in_and_has_no_page_is_not_asked_to_opt_in() -> None:

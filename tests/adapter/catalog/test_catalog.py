@@ -86,6 +86,14 @@ def test_every_series_belongs_to_one_query_group() -> None:
     assert sorted(grouped) == sorted(CATALOG.series)
 
 
+def test_prometheus_looks_the_names_of_a_group_up_in_its_index() -> None:
+    """Beyond 256 alternatives, it compares the pattern with every name that it has.
+
+    ``maxSetMatches`` in prometheus/prometheus, ``model/labels/regexp.go``.
+    """
+    assert {group: len(names) for group, names in CATALOG.groups.items() if len(names) > 256} == {}
+
+
 def test_utilisation_and_its_fallback_are_in_one_query() -> None:
     """Whether an exporter has GPU_UTIL at all must be known when GR_ENGINE_ACTIVE arrives."""
     group = CATALOG.groups["utilization"]
@@ -103,8 +111,16 @@ def test_catalogue_names_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_users_metric_may_have_the_name_of_an_alias() -> None:
+    field = Field("vllm_num_requests_waiting", Unit.CODE, 1e6, series="mine")
+    metric = Metric(field.name, Unit.CODE, Kind.LAST, (Scaled(field.name),), Combine.MAX)
+    assert field.name not in CATALOG.own_names
+    assert "vllm:num_requests_waiting" in CATALOG.own_names
+    assert CATALOG.extended([field], [metric]).metrics[field.name] is metric
+
+
 def test_a_user_metric_is_one_field_and_one_metric() -> None:
-    mine = Field("my_queue", Unit.CODE, 1e6, group="mine")
+    mine = Field("my_queue", Unit.CODE, 1e6, group="mine", series="my_queue")
     metric = Metric("queue_depth", Unit.CODE, Kind.LAST, (Scaled("my_queue", 2.0),), Combine.MAX)
     catalog = Catalog((*FIELDS, mine), (*METRICS, metric))
     assert "my_queue" in catalog.series

@@ -5,16 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.cluster.pod import Pod, PodRef
-from adapter.devices.assignment import (
-    Assignment,
-    Mismatch,
-    assignment,
-    mismatch,
-    named,
-    served,
-    target,
-    unfit,
-)
+from adapter.devices.assignment import Assignment, Mismatch, assignment, mismatch, unfit
 from tests.adapter.world import make_pod
 
 EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "monitoring", "container": "exporter"}
@@ -90,59 +81,6 @@ def test_an_assignment_to_the_known_exporter_pod_is_doubted() -> None:
     assert found.suspect
 
 
-TARGET = {"pod": "vllm-0", "namespace": "ml", "container": "server", "job": "ml/vllm"}
-GOOGLE = {"instance": "vllm-0:metrics", "namespace": "ml", "job": "vllm", "cluster": "c"}
-SERVED: dict[str, tuple[dict[str, str], PodRef | None]] = {
-    "target labels": (TARGET | {"instance": "10.0.0.5:8000"}, PodRef("ml", "vllm-0")),
-    "the target's job is named after the pod": (
-        TARGET | {"instance": "10.0.0.5:8000", "job": "vllm", "service": "vllm"},
-        PodRef("ml", "vllm-0"),
-    ),
-    "a query of the user's": (
-        {"exported_pod": "vllm-0", "exported_namespace": "ml"},
-        PodRef("ml", "vllm-0"),
-    ),
-    "a collector with honor_labels": (
-        {"pod": "vllm-0", "namespace": "ml", "instance": "10.0.0.9:8889"},
-        PodRef("ml", "vllm-0"),
-    ),
-    "a page that names another pod": (TARGET | EXPORTED, PodRef("ml", "vllm-0")),
-    "a page that names another pod, Google": (GOOGLE | EXPORTED, PodRef("ml", "vllm-0")),
-    "a page that names another pod in an older way": (TARGET | LEGACY, PodRef("ml", "vllm-0")),
-    "a page that names another namespace": (
-        TARGET | {"exported_namespace": "prod"},
-        PodRef("ml", "vllm-0"),
-    ),
-    "Google's instance": (GOOGLE, PodRef("ml", "vllm-0")),
-    "Google's instance, port by number": (
-        GOOGLE | {"instance": "vllm-0:8000"},
-        PodRef("ml", "vllm-0"),
-    ),
-    "an address is not a pod": ({"instance": "10.0.0.5:8000", "namespace": "ml"}, None),
-    "nor an IPv6 address": ({"instance": "[fd00::7]:8000", "namespace": "ml"}, None),
-    "nothing": ({"engine": "0"}, None),
-}
-
-
-@pytest.mark.parametrize(("labels", "expected"), SERVED.values(), ids=SERVED)
-def test_the_scrape_target_of_a_server_is_the_workload(
-    labels: dict[str, str], expected: PodRef | None
-) -> None:
-    found = served(labels, None)
-    assert (found and found.pod) == expected
-    assert found is None or (found.serves and not found.suspect)
-
-
-def test_a_pod_page_describes_its_pod_regardless_of_its_labels() -> None:
-    found = served(WORK | EXPORTED | GOOGLE, ("ns", "mine"))
-    assert found == Assignment(PodRef("ns", "mine"), "", "", suspect=False, serves=True)
-
-
-def test_the_exporter_pod_is_recognised_beside_a_workload() -> None:
-    assert target(EXPORTER | EXPORTED) == PodRef("monitoring", "dcgm-exporter-x")
-    assert target(EXPORTER) is None
-
-
 @pytest.mark.parametrize(
     ("claimed", "pod", "node", "reason"),
     [
@@ -187,11 +125,3 @@ def test_only_running_ready_pods_have_values(
     phase: str, *, ready: bool, unready: bool, reason: Mismatch | None
 ) -> None:
     assert unfit(make_pod("p", phase=phase, ready=ready), unready=unready) is reason
-
-
-def test_label_names_are_decoded_to_a_bounded_depth() -> None:
-    def deep(times: int) -> dict[str, str]:
-        return {"exported_" * times + "pod": "p", "namespace": "ml"}
-
-    assert named(deep(7), direct=False) == {PodRef("ml", "p")}
-    assert named(deep(8), direct=False) == frozenset()

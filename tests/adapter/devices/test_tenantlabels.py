@@ -12,6 +12,7 @@ import pytest
 
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.exposition.page import parse
+from adapter.exposition.podspellings import POD, SPELLINGS
 from adapter.exposition.samples import Sample, ScrapeResult
 from tests.adapter.world import CATALOG, World, make_pod, reading, row, said
 
@@ -27,8 +28,12 @@ FORGED: dict[str, dict[str, str]] = {
     },
     "old namespace": {"pod_name": "victim", "pod_namespace": "ml"},
     "Cloud Monitoring": {"pod_name": "victim", "namespace_name": "ml"},
-    "HAMi": {"podname": "victim", "podnamespace": "ml"},
-    "Intel": {"kube_pod": "victim", "kube_namespace": "ml"},
+    **{
+        f"{spelling.pod} {namespace}": {spelling.pod: "victim", namespace: "ml"}
+        for spelling in SPELLINGS
+        for namespace in spelling.namespaces
+        if spelling is not POD and "." not in spelling.pod  # not a name in the text format
+    },
 }
 
 

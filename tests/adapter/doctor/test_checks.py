@@ -171,6 +171,22 @@ def test_a_server_opts_in_at_a_port_that_it_declares(ports: list[int], said: str
     assert (said in finding.command) if said else ("port" not in finding.command)
 
 
+def test_with_a_store_no_server_is_asked_to_opt_in() -> None:
+    facts = clean_store()
+    facts.pods = Fact([*facts.pods.read(), pod("vllm-1", containers=[container(VLLM)])])
+    (result,) = run(facts, ("GMA501",))
+    assert result.outcome is Outcome.SKIPPED
+    assert result.why == "source.kind is prometheus: scrape jobs elsewhere read the servers' pages"
+
+
+def test_series_name_pods_in_any_spelling() -> None:
+    facts = clean_store()
+    named = {"k8s_pod_name": "llm-1", "k8s_namespace_name": "chat"}
+    facts.store = Fact(stored([row("gpu-b", namespace="", pod="", **named)]))
+    (result,) = run(facts, ("GMA305",))
+    assert not result.findings
+
+
 def test_a_port_that_the_server_does_not_declare_is_a_warning_if_its_page_was_not_read() -> None:
     facts = clean()
     server = server_pod(VLLM, scrape="true", port="18080")

@@ -192,6 +192,7 @@ def test_google_gets_a_query_for_each_exact_series_name() -> None:
     asked = groups("auth: {kind: google}")
     assert all(series == (name,) for name, series in asked.items())
     assert {"DCGM_FI_DEV_GPU_UTIL", "kubernetes_io:container_accelerator_duty_cycle"} <= set(asked)
+    assert "DCGM_FI_DEV_GPU_UTIL_percent" not in asked, "each name costs a query"
     assert asked == groups("exact_names: true"), "a proxy before Google's engine"
 
 

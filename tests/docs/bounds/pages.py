@@ -7,7 +7,6 @@ from typing import Final
 from adapter.catalog import labelvalue
 from adapter.devices import (
     accounting,
-    assignment,
     idlepower,
     options,
     pageplan,
@@ -16,7 +15,7 @@ from adapter.devices import (
     rejects,
     steadypages,
 )
-from adapter.exposition import line, page, pagelayout
+from adapter.exposition import line, page, pagelayout, podlabels
 from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.serve import build, garbage
 from adapter.sources.scrape import client, connection, selection, source
@@ -214,8 +213,8 @@ STORED: Final[Rows] = {
         by=_STORE + "test_the_details_of_rejects_are_bounded_and_the_counts_are_not",
     ),
     "`exported_` prefixes": row(
-        assignment._DEPTH - 1,
-        by="adapter/devices/test_assignment.py::test_label_names_are_decoded_to_a_bounded_depth",
+        podlabels._DEPTH - 1,
+        by="adapter/exposition/test_podlabels.py::test_label_names_are_decoded_to_a_bounded_depth",
     ),
     "Memory for the samples of server pages": row(
         *(_SERIES.server_bytes, _SERIES.server_bytes // serverbudget._SHARE),

@@ -14,7 +14,7 @@ from adapter.sources.scrape.discovery import (
     ScrapeTargets,
     selected,
 )
-from adapter.sources.scrape.selection import LINGER, ExporterSelection, _Node
+from adapter.sources.scrape.selection import LINGER, RETRY, ExporterSelection, _Node
 from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
@@ -152,6 +152,49 @@ def test_a_daemonset_pod_precedes_the_oldest_pod_of_one_kind_on_a_node(mounts: b
     for gone, next_one in ((daemon, "older"), (older, "younger"), (younger, "unknown")):
         cluster.put(replace(gone, phase="Failed"))
         assert cluster.scraped == {next_one}
+
+
+OPERATORS = exporter("operators", OPERATOR, born=200.0, mounts=True, owner=DAEMONSET)
+CHARTS = exporter("charts", namespace="monitoring", mounts=True, owner=DAEMONSET)
+
+
+def test_an_exporter_that_names_pods_precedes_one_that_names_none() -> None:
+    cluster = Cluster(OPERATORS, CHARTS)
+    assert cluster.scraped == {"charts"}
+    assert cluster.targets.contested(CHARTS.ref)
+    cluster.targets.note_page(CHARTS.ref, names_pods=False)
+    assert cluster.scraped == {"operators"}
+    cluster.targets.note_page(OPERATORS.ref, names_pods=True)
+    cluster.now += 2 * RETRY
+    cluster.put(replace(OPERATORS, ready=False))
+    assert cluster.scraped == {"operators"}
+
+
+def test_exporters_that_all_name_no_pod_do_not_take_turns() -> None:
+    cluster = Cluster(OPERATORS, CHARTS)
+    for pod in (CHARTS, OPERATORS, CHARTS, CHARTS):
+        cluster.targets.note_page(pod.ref, names_pods=False)
+    assert cluster.changes == ["+charts", "-charts", "+operators", "-operators", "+charts"]
+    cluster.now += RETRY
+    cluster.targets.note_page(CHARTS.ref, names_pods=False)
+    assert cluster.scraped == {"operators"}
+
+
+def test_a_new_pod_of_an_exporter_is_tried_again() -> None:
+    cluster = Cluster(OPERATORS, CHARTS)
+    cluster.targets.note_page(CHARTS.ref, names_pods=False)
+    cluster.put(replace(CHARTS, uid="next"))
+    assert cluster.scraped == {"charts"}
+
+
+def test_what_a_page_without_proof_names_gives_it_no_precedence() -> None:
+    old = exporter("old", owner=DAEMONSET, born=1.0)
+    forged = replace(FORGED, owner=DAEMONSET)
+    cluster = Cluster(old, forged)
+    assert cluster.scraped == {"old"}
+    cluster.targets.note_page(old.ref, names_pods=False)
+    cluster.targets.note_page(forged.ref, names_pods=True)
+    assert cluster.scraped == {"old"}
 
 
 def test_a_pod_without_proof_is_not_accepted_by_another_rule() -> None:

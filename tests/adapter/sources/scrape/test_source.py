@@ -16,10 +16,12 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.exposition.samples import ScrapeResult
 from adapter.sources.errors import CredentialError
+from adapter.sources.scrape.discovery import DiscoveryRule
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import ScrapeTarget, TargetState
 from apiservice.kube.reflector import EventType
+from apiservice.labels.selector import parse
 from apiservice.runtime.steps import Steps
 from tests.adapter.sources.conftest import (
     Recorder,
@@ -258,6 +260,48 @@ async def test_exporters_follow_their_pods(web: Web, sink: Recorder) -> None:
         pods.apply(EventType.DELETED, exporter(web))
         assert sink.forgotten == [web.url()]
         assert not made.states
+
+
+async def test_of_two_exporters_of_a_node_the_one_that_names_pods_is_scraped(
+    web: Web, sink: Recorder
+) -> None:
+    """The operator's, which names pods, and an older one of the chart, which names none."""
+    bare = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 87\n'
+    web.replies |= {"/chart": answer(bare), "/operator": answer(PAGE)}
+    rules = tuple(
+        DiscoveryRule(name, parse(f"app={name}"), "metrics", None, path=f"/{name}", family="nvidia")
+        for name in ("chart", "operator")
+    )
+    pods = PodIndex()
+    pods.replace(
+        [
+            replace(
+                exporter(web),
+                ref=PodRef("gpu", name),
+                labels={"app": name},
+                born=born,
+                host_paths=True,
+            )
+            for name, born in (("chart", 1.0), ("operator", 2.0))
+        ]
+        + [make_pod("p", namespace="n", node="gpu-7", born=1.0)]
+    )
+    made = ScrapeSource(replace(OPTIONS, rules=rules), sink, pods)
+    async with running(made.run):
+        await sink.until(lambda: sum(r.pod == ("gpu", "operator") for r in sink.results) > 3)
+        assert sink.forgotten == [web.url("/chart")]
+        assert [target.pod for target in made.states] == [("gpu", "operator")]
+
+
+async def test_exporters_are_compared_only_if_a_pod_holds_a_gpu(web: Web, sink: Recorder) -> None:
+    web.replies["/metrics"] = answer(b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 87\n')
+    pods = PodIndex()
+    old = replace(exporter(web), born=1.0, host_paths=True)
+    pods.replace([old, replace(old, ref=PodRef("gpu", "other"), born=2.0)])
+    made = ScrapeSource(OPTIONS, sink, pods)
+    async with running(made.run):
+        await sink.until(lambda: len(sink.results) > 3)
+        assert {result.pod for result in sink.results} == {old.ref}
 
 
 async def test_no_exporter_is_chosen_before_all_pods_are_known(web: Web, sink: Recorder) -> None:
