@@ -15,6 +15,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from adapter.attribution.holdings import Holders, Holding
+from adapter.catalog.migprofile import spelt_as
 from adapter.cluster.nodelabels import NodeFacts
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import mismatch
@@ -82,6 +83,7 @@ def node_sharing(
         held: device -> living pods that samples named for it.
     """
     live = {pod.ref: pod for pod in pods if pod.holds_gpu and pod.phase == "Running"}
+    asked = {name for pod in live.values() for name in pod.gpus}
     devices = _devices(all_series)
     shares: dict[str, Share] = {}
     named: set[PodRef] = set()
@@ -90,7 +92,7 @@ def node_sharing(
         past = [holding for holding in held.get(device, ()) if _lives(holding, live)]
         sharers = _named(its, live, past)
         named |= sharers
-        kind = resource(its[0], facts)
+        kind = resource(its[0], facts, asked)
         kinds.setdefault(kind, []).append(device)
         evidence = _evidence(kind, its, past, live, facts)
         if evidence is not None:
@@ -111,12 +113,20 @@ def node_sharing(
     return NodeSharing(shares, _by_pod(shares), frozenset(unplaced))
 
 
-def resource(series: DeviceSeries, facts: NodeFacts) -> str:
-    """Return the extended resource by which pods request such a device, before any renaming."""
+def resource(series: DeviceSeries, facts: NodeFacts, asked: Iterable[str]) -> str:
+    """Return the extended resource by which pods request such a device, before any renaming.
+
+    Args:
+        series: of the device.
+        facts: from the node's labels.
+        asked: resources that pods of the node request.
+    """
     profile = series.device.mig_profile
-    if series.mig and profile and facts.mig_strategy != "single":
-        return _MIG + profile.replace("+", ".")
-    return GPU
+    if not (series.mig and profile) or facts.mig_strategy == "single":
+        return GPU
+    names = {*facts.counts, *facts.replicas, *(name.removesuffix(_RENAMED) for name in asked)}
+    known = {name.removeprefix(_MIG) for name in names if name.startswith(_MIG)}
+    return _MIG + spelt_as(profile.replace("+", "."), known)
 
 
 def asks(pod: Pod, kind: str) -> bool:
