@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.catalog import amd, azure, gateways, google, hami, intel, nvidia, servers
+from adapter.catalog.contradictions import Contradiction, Whole
 from adapter.catalog.field import Field
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
@@ -19,3 +20,16 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
 }
 """Vendor and program -> its fields, in the order of the documentation."""
 FIELDS: Final[tuple[Field, ...]] = sum(VENDORS.values(), start=())
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    *nvidia.CONTRADICTIONS,
+    *amd.CONTRADICTIONS,
+    *intel.CONTRADICTIONS,
+)
+"""What contradicts a 0 of a field, on the same device. Earlier entries apply first."""
+WHOLES: Final[tuple[Whole, ...]] = (
+    *nvidia.WHOLES,
+    *hami.WHOLES,
+    *google.WHOLES,
+    *azure.WHOLES,
+)
+"""Which fields of a device the values of its containers, or of another exporter, must explain."""

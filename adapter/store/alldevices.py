@@ -1,4 +1,4 @@
-"""What follows from all exporters' series of a device: rival assignments, and idle devices."""
+"""What follows from all exporters' series of a device: rivals, false zeros, and idle devices."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 
 from adapter.attribution.nodecontext import ClusterContext
 from adapter.cluster.pod import Pod
+from adapter.devices.crosschecks import doubting
+from adapter.devices.remainder import contradicted
 from adapter.devices.series import DeviceSeries, idle_since
 from adapter.devices.state import ExporterState
 from apiservice.runtime.steps import Steps
@@ -45,6 +47,35 @@ def rival_assignments(
                 if cluster.believes(other):
                     rivals[device] = max(rivals.get(device, 0.0), other.received)
     return rivals
+
+
+def beside_others(
+    all_series: Sequence[DeviceSeries],
+    contested: Mapping[str, tuple[str, ...]],
+    exporters: Mapping[str, ExporterState],
+    lag: float,
+) -> list[DeviceSeries]:
+    """Return the device series without the zeros that another exporter of the device contradicts.
+
+    Args:
+        all_series: of a pod.
+        contested: device that several exporters report -> their origins.
+        exporters: origin -> what it reported.
+        lag: seconds between two pages of an exporter.
+    """
+    found: list[DeviceSeries] = []
+    for series in all_series:
+        device = series.device.id
+        others = [
+            other
+            for origin in contested.get(device, ())
+            if origin != series.origin
+            for other in exporters[origin].devices[device]
+        ]
+        siblings = exporters[series.origin].devices[device] if others else ()
+        doubts = contradicted(series, siblings, others, lag) if others else {}
+        found.append(doubting(series, doubts))
+    return found
 
 
 def idle_devices(

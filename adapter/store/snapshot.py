@@ -39,7 +39,7 @@ from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import ExporterState
-from adapter.store.alldevices import idle_devices, rival_assignments
+from adapter.store.alldevices import beside_others, idle_devices, rival_assignments
 from adapter.store.answercache import (
     CachedAnswer,
     cacheable,
@@ -354,6 +354,9 @@ class Snapshot:
             rivals = rival_assignments(
                 pod, all_series, self._contested, self._exporters, self._cluster
             )
+            if self._options.cross_checks:
+                lag = self._options.scrape_interval
+                all_series = beside_others(all_series, self._contested, self._exporters, lag)
         question = Question(found, selector, self._options, now)
         context, stamp = self._contexts.pod(pod, all_series)
         return pod_value(all_series, pod, question, rivals, context), stamp
