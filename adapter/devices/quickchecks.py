@@ -45,10 +45,7 @@ def _others(layout: Layout) -> tuple[int, ...]:
     return tuple(column for name in sorted(zeros) for column in layout.of_field[name])
 
 
-def _others_above_zero(history: History) -> bool:
-    others = _others(history.layout)
-    if not others:
-        return True
+def _others_above_zero(history: History, others: tuple[int, ...]) -> bool:
     first = len(history.values) - history.layout.width
     return all(history.values[first + column] > 0 for column in others)
 
@@ -59,6 +56,8 @@ class _Columns(NamedTuple):
     util: int | None
     power: int | None
     counters: tuple[int, ...]
+    others: tuple[int, ...]
+    """Of fields of other exporters whose 0 may be false."""
 
 
 @lru_cache(maxsize=512)
@@ -71,7 +70,7 @@ def _columns(layout: Layout) -> _Columns | None:
     counters = tuple(first[name] for name in (*ENGINES, DRAM) if name in first)
     if not counters and UTIL not in first:
         return None
-    return _Columns(first.get(UTIL), first.get(POWER), counters)
+    return _Columns(first.get(UTIL), first.get(POWER), counters, _others(layout))
 
 
 def at_work(history: History) -> bool:
@@ -82,7 +81,7 @@ def at_work(history: History) -> bool:
     columns = _columns(history.layout)
     if columns is None or not columns.counters or not history.times:
         return False
-    if not _others_above_zero(history):
+    if columns.others and not _others_above_zero(history, columns.others):
         return False
     values, first = history.values, len(history.values) - history.layout.width
     least = 0.0
@@ -96,7 +95,7 @@ def at_work(history: History) -> bool:
 
 def beyond_suspicion(history: History, idle: IdleRange | None) -> bool:
     """Return whether the newest samples and the circumstances rule out every suspicion."""
-    if not _others_above_zero(history):
+    if not _others_above_zero(history, _others(history.layout)):
         return False
     columns = _columns(history.layout)
     if columns is None:

@@ -33,6 +33,7 @@ Accounting lags behind the device by up to a second, so the means of a few sampl
 _SERIES: Final = 64
 """Device series that one step compares."""
 _OF_ONE_PAGE: Final = tuple(entry for entry in WHOLES if not entry.elsewhere)
+_OF_SEVERAL_PAGES: Final = tuple(entry for entry in WHOLES if entry.elsewhere)
 FIELDS: Final = frozenset(name for entry in WHOLES for name in (entry.part, entry.whole))
 """Every field that is compared."""
 _Span = tuple[float, float]
@@ -55,7 +56,7 @@ def unexplained(
         before: device -> its device series after the page before. Those that this page does not
             have still explain, or show, what the device did in the window.
     """
-    parts = _by_device(filter(is_part, all_series))
+    parts = _by_device([s for s in all_series if s.per_process or s.history.layout.exact])
     found: dict[int, Doubts] = {}
     if not parts:
         return found
@@ -97,29 +98,25 @@ def _unseen(series: DeviceSeries) -> set[str]:
 
 
 def contradicted(
-    series: DeviceSeries,
-    siblings: Iterable[DeviceSeries],
-    others: Sequence[DeviceSeries],
-    lag: float,
-) -> Doubts:
-    """Return the fields of a device series whose 0 another exporter contradicts.
+    all_series: Sequence[DeviceSeries], others: Iterable[DeviceSeries], lag: float
+) -> dict[int, Doubts]:
+    """Return the address of each device series whose zeros another exporter contradicts -> doubts.
 
     Args:
-        series: of one device.
-        siblings: all device series of its exporter about the device, with itself.
+        all_series: of one exporter about one device.
         others: those of other exporters about the device.
         lag: seconds between two pages of an exporter.
     """
-    fields = series.history.layout.of_field
-    wholes = [other for other in others if not is_part(other)]
-    doubts: dict[str, Doubt] = {}
-    for entry in WHOLES:
-        if not entry.elsewhere or entry.part not in fields or series.per_process:
-            continue
-        parts = [one for one in siblings if is_part(one)] if is_part(series) else [series]
-        if any(zero is series for zero in false_zeros(entry, parts, wholes, lag)):
-            doubts[entry.part] = Doubt.UNEXPLAINED
-    return doubts
+    wholes = [series for series in others if not is_part(series)]
+    parts = [series for series in all_series if is_part(series)]
+    rest = [series for series in all_series if not is_part(series)]
+    found: dict[int, Doubts] = {}
+    for entry in _OF_SEVERAL_PAGES:
+        for group in (parts, rest):
+            for series in false_zeros(entry, group, wholes, lag):
+                earlier = found.get(id(series), {})
+                found[id(series)] = {**earlier, entry.part: Doubt.UNEXPLAINED}
+    return found
 
 
 def _by_device(all_series: Iterable[DeviceSeries]) -> Mapping[str, Sequence[DeviceSeries]]:

@@ -117,9 +117,9 @@ class DeviceSeries:
             return None
         kind, window, percentile = what
         measured = self.history.value_of(field, kind, window or self.window, percentile)
-        if measured is not None and measured.value == 0 and self._positive(field):
-            return None
-        return measured
+        if measured is None or measured.value or not self._positive(field):
+            return measured
+        return None
 
     def newest(self, field: str) -> DeviceValue | None:
         """Return the field's newest sample, even if its number is not to be trusted."""

@@ -7,8 +7,7 @@ from typing import Final
 
 from adapter.attribution.nodecontext import ClusterContext
 from adapter.cluster.pod import Pod
-from adapter.devices.crosschecks import doubting
-from adapter.devices.remainder import contradicted
+from adapter.devices.remainder import Doubts, contradicted
 from adapter.devices.series import DeviceSeries, idle_since
 from adapter.devices.state import ExporterState
 from apiservice.runtime.steps import Steps
@@ -49,33 +48,29 @@ def rival_assignments(
     return rivals
 
 
-def beside_others(
-    all_series: Sequence[DeviceSeries],
+def false_beside_others(
+    origin: str,
+    device: str,
     contested: Mapping[str, tuple[str, ...]],
     exporters: Mapping[str, ExporterState],
     lag: float,
-) -> list[DeviceSeries]:
-    """Return the device series without the zeros that another exporter of the device contradicts.
+) -> Mapping[int, Doubts]:
+    """Return the address of each device series with zeros that other exporters contradict.
 
     Args:
-        all_series: of a pod.
+        origin: the exporter of the device series.
+        device: which several exporters report.
         contested: device that several exporters report -> their origins.
         exporters: origin -> what it reported.
         lag: seconds between two pages of an exporter.
     """
-    found: list[DeviceSeries] = []
-    for series in all_series:
-        device = series.device.id
-        others = [
-            other
-            for origin in contested.get(device, ())
-            if origin != series.origin
-            for other in exporters[origin].devices[device]
-        ]
-        siblings = exporters[series.origin].devices[device] if others else ()
-        doubts = contradicted(series, siblings, others, lag) if others else {}
-        found.append(doubting(series, doubts))
-    return found
+    others = (
+        series
+        for other in contested[device]
+        if other != origin
+        for series in exporters[other].devices[device]
+    )
+    return contradicted(exporters[origin].devices[device], others, lag)
 
 
 def idle_devices(
