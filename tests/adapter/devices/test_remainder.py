@@ -7,6 +7,7 @@ and of dcgm-exporter's per-process accounting.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.devices.options import TelemetryOptions
+from tests.adapter.prometheusscrape import TARGET, behind
 from tests.adapter.world import World, make_pod, row, said
 from tests.examples import bounded
 
@@ -93,6 +95,19 @@ def test_a_zero_is_served_if_the_device_does_not_contradict_it(vendor: str, case
     assert lab.count(FALSE) == (FALSE in says.values())
 
 
+@pytest.mark.parametrize("honor", [False, True], ids=["honorLabels false", "honorLabels true"])
+@pytest.mark.parametrize("old", [False, True], ids=["HAMi 2.9", "HAMi before 2.9"])
+def test_a_store_gives_the_same_values(honor: bool, old: bool) -> None:
+    """The scrape puts the monitor's own pod on the sample of the device."""
+    for load, says in (({"a": 20, "b": 0}, [20.0, FALSE]), ({"a": 95, "b": 0}, [95.0, 0.0])):
+        lab = world()
+        monitor = make_pod(TARGET["pod"], namespace=TARGET["namespace"], gpus={}, node="n")
+        lab.put(replace(monitor, ip="10.0.0.7"))
+        pages = [(hami(99, load, old=old), time) for time in (100.0, 115.0)]
+        behind(lab, pages, honor=honor)
+        assert [lab.value(name, "gpu_utilization", 115.0) for name in "ab"] == says
+
+
 @pytest.mark.parametrize(
     ("policy", "says"), [("copy", 100.0), ("equal", 50.0), ("exact", FALSE), ("memory", FALSE)]
 )
@@ -166,6 +181,14 @@ def test_another_exporter_of_the_device_contradicts_a_zero(host: float | None, l
     for number, name in enumerate(order):
         lab.scrape(pages[name], 100.0 + number, node="n", origin=f"http://{name}")
     assert {lab.value(pod, "gpu_utilization", 101.0) for pod in "ab"} == {FALSE}
+
+
+def test_the_value_of_an_exporter_that_names_the_pod_replaces_a_false_zero() -> None:
+    lab = world("a")
+    lab.scrape(hami(None, {"a": 0}), 100.0, node="n", origin="http://hami")
+    assert lab.value("a", "gpu_utilization", 100.0) == 0.0
+    lab.scrape(row(UTIL, 97, "a"), 101.0, node="n", origin="http://dcgm")
+    assert lab.value("a", "gpu_utilization", 101.0) == 97.0
 
 
 def test_another_exporter_confirms_a_zero_beside_a_busy_container() -> None:
