@@ -142,6 +142,26 @@ def test_a_new_container_does_not_have_to_explain_what_was_before_it() -> None:
     assert lab.value("b", "gpu_utilization", 125.0) == 0.0
 
 
+def test_a_container_does_not_explain_what_came_after_it() -> None:
+    lab = world("a", "b")
+    for number in range(5):
+        lab.scrape(hami(90, {"a": 90}), 100.0 + 5 * number, node="n")
+    lab.scrape(hami(90, {"b": 0}), 125.0, node="n")
+    assert lab.value("b", "gpu_utilization", 125.0) == FALSE
+
+
+def test_what_is_repeated_for_each_container_of_a_pod_explains_once() -> None:
+    """dcgm-exporter accounts the pod's processes, not those of a container."""
+    lab = World(
+        make_pod("a", node="n", uid="uid-a", containers=("x", "y")),
+        make_pod("b", node="n", uid="uid-b"),
+    )
+    own = "".join(row(UTIL, 40, "a", container=name, more='vgpu="0"') for name in "xy")
+    page = row(UTIL, 80) + own + row(UTIL, 0, "b", more='vgpu="1"')
+    lab.scrape(page, 100.0, node="n")
+    assert lab.value("b", "gpu_utilization", 100.0) == FALSE
+
+
 def test_a_container_that_is_missing_on_one_page_still_explains_the_pages_before() -> None:
     lab = world()
     for number in range(5):
