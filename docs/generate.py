@@ -28,6 +28,7 @@ from docs import (
     dashboard,
     reasonpage,
     selfmetrics,
+    zeros,
 )
 from docs.paragraphs import wrapped
 
@@ -214,6 +215,7 @@ def metrics_page() -> str:
             """
         ),
         *_sources(named, catalog),
+        *zeros.section(catalog),
         "## Exporter names",
         "",
         *wrapped(

@@ -50,6 +50,11 @@ class Containers:
         total = min(sum(measured.value for measured in found), kind.high)
         return newest._replace(value=total, time=min(measured.time for measured in found))
 
+    def newest(self, field: str) -> DeviceValue | None:
+        """Return the newest of the containers' samples."""
+        found = [s for series in self._all_series if (s := series.newest(field)) is not None]
+        return max(found, key=lambda sample: sample.time, default=None)
+
     def reports(self, field: str) -> bool:
         """Return whether an exporter of one of the series writes samples of this field."""
         return any(series.reports(field) for series in self._all_series)

@@ -270,7 +270,7 @@ REASONS: Final[Mapping[str, Cause]] = {
     ),
     # Values that other fields contradict.
     "util_zero_while_active": Cause(
-        "GPU_UTIL is 0 while the engines are active: the field is broken.",
+        "The utilization is 0 while other fields of the device show work: the field is broken.",
         "Restart the exporter or its host engine. To serve the value, set values.cross_checks.",
         _RESTART,
     ),
@@ -283,6 +283,17 @@ REASONS: Final[Mapping[str, Cause]] = {
         "The profiling counters are 0 while the device is busy.",
         "Restart the exporter. Another profiler on the node may hold the counters.",
         _RESTART,
+    ),
+    "zero_on_busy_device": Cause(
+        "The exporter writes 0 for the pod, and nobody accounts for the work of the device: the "
+        "exporter does not see the pod's processes.",
+        "dcgm-exporter needs `hostPID: true`. HAMi watches containers with a limit of cores and "
+        "GPU_CORE_UTILIZATION_POLICY=force only. To serve the value, set values.cross_checks.",
+    ),
+    "zero_of_unsupported_field": Cause(
+        "The exporter writes 0 for a field that the device or its driver does not support.",
+        "Use another metric, or remove the field from the exporter's list. AMD's exporter writes "
+        "no such zeros from 1.3.1 on.",
     ),
     "too_large": Cause(
         "The API cannot express the number.", "Set `scale` of the entry of `metrics`."

@@ -15,6 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from adapter.attribution.holdings import Holders, Holding
+from adapter.catalog.migprofile import spelt_as
 from adapter.cluster.gpuresources import (
     MIG_PREFIX,
     NVIDIA_GPU,
@@ -86,6 +87,7 @@ def node_sharing(
     """
     holding = [pod for pod in pods if pod.may_hold_gpu and not pod.finished]
     live = {pod.ref: pod for pod in holding if pod.phase == "Running"}
+    asked = {name for pod in live.values() for name in pod.gpus}
     members = _members(live.values())
     devices = _devices(all_series)
     shares: dict[str, Share] = {}
@@ -96,7 +98,7 @@ def node_sharing(
         holders = _named(its, live, past)
         sharers = _in_groups(holders, live, members)
         named |= sharers | holders
-        kind = resource(its[0], facts)
+        kind = resource(its[0], facts, asked)
         kinds.setdefault(kind, []).append(device)
         evidence = _evidence(kind, its, past, live, facts)
         if evidence is None and sharers != holders:
@@ -155,12 +157,21 @@ def _sole(
     return {pod.ref: its}
 
 
-def resource(series: DeviceSeries, facts: NodeFacts) -> str:
-    """Return the extended resource by which pods request such a device, before any renaming."""
+def resource(series: DeviceSeries, facts: NodeFacts, asked: Iterable[str]) -> str:
+    """Return the extended resource by which pods request such a device, before any renaming.
+
+    Args:
+        series: of the device.
+        facts: from the node's labels.
+        asked: resources that pods of the node request.
+    """
     profile = series.device.mig_profile
-    if series.mig and profile and facts.mig_strategy != "single":
-        return MIG_PREFIX + profile.replace("+", ".")
-    return NVIDIA_GPU
+    if not (series.mig and profile) or facts.mig_strategy == "single":
+        return NVIDIA_GPU
+    names = {*facts.counts, *facts.replicas}
+    names |= {name.removesuffix(RENAMED_SUFFIX) for name in asked}
+    known = {name.removeprefix(MIG_PREFIX) for name in names if name.startswith(MIG_PREFIX)}
+    return MIG_PREFIX + spelt_as(profile.replace("+", "."), known)
 
 
 def asks(pod: Pod, kind: str) -> bool:

@@ -199,7 +199,7 @@ def _cores(pod: Pod) -> float | None:
 
 def _replica(pod: Pod, series: DeviceSeries, facts: NodeFacts) -> float | None:
     """Return 1 / the replicas that the node offers per device, if the pod requests one replica."""
-    kind = resource(series, facts)
+    kind = resource(series, facts, pod.gpus)
     replicas = facts.replicas.get(kind, 0)
     asked = pod.gpus.get(kind, 0) + pod.gpus.get(kind + RENAMED_SUFFIX, 0)
     return 1.0 / replicas if replicas > 1 and asked == 1 else None

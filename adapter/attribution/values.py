@@ -31,7 +31,7 @@ from adapter.cluster.pod import Pod
 from adapter.devices.assignment import mismatch, unfit
 from adapter.devices.crosschecks import doubt
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.series import DeviceSeries, Doubt
+from adapter.devices.series import UNSUPPORTED, DeviceSeries, Doubt
 from apiservice.labels.selector import Selector
 
 UNKNOWN_METRIC: Final = "unknown_metric"
@@ -53,7 +53,8 @@ _NEARNESS: Final[Mapping[str, int]] = {
     NO_WEIGHT: 5,
     TOO_MANY: 5,
     STALE: 4,
-    **dict.fromkeys(Doubt, 4),
+    **dict.fromkeys((*Doubt, UNSUPPORTED), 4),
+    Doubt.UNEXPLAINED: 6,
     NO_VALUE: 3,
     NOT_EXPORTED: 2,
     CONFLICT: 1,

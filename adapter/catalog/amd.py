@@ -4,6 +4,9 @@ Names and units are from its ``docs/configuration/metricslist.md`` and
 ``pkg/amdgpu/gpuagent/gpuagent_gpu_metrics.go``. ``MetricsFieldPrefix`` can add any prefix; the
 exporter's own examples use ``amd_``, which is read in addition to the names without a prefix.
 
+A card may report ``gpu_gfx_activity`` 0 while it works (issues 135 and 160). Its compute cores, the
+profiler, the memory controller and the power then show the work.
+
 In the partitioned modes (DPX, QPX, CPX), only the first partition has an activity, and the others
 report a power of 0. There, ``gpu_gfx_busy_instantaneous`` of each partition is used, which has a
 sample for each compute core, and power is that of the board.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
 from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
@@ -46,7 +50,7 @@ def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) ->
     )
 
 
-def _vram(name: str) -> Field:
+def _vram(name: str, *, positive: bool = False) -> Field:
     """``MB`` is 1,048,576 bytes here: a 192 GiB MI300X reports 196592 for 206,141,652,992."""
     return Field(
         name,
@@ -56,6 +60,7 @@ def _vram(name: str) -> Field:
         over_pods=Combine.SUM,
         renamed=(("amd_" + name, 1.0, Unit.MEBIBYTES),),
         group="amd_memory",
+        positive=positive,
     )
 
 
@@ -68,6 +73,7 @@ def _board(name: str, unit: Unit, high: float) -> Field:
         renamed=(("amd_" + name, 1.0, unit),),
         group="amd_board",
         divisible=unit is Unit.WATTS,
+        positive=True,
     )
 
 
@@ -80,9 +86,27 @@ FIELDS: Final[tuple[Field, ...]] = (
     _percent(TENSOR, mig=Mig.INSTANCE, group="amd_profiling"),
     _vram(USED),
     _vram(FREE),
-    _vram(TOTAL),
+    _vram(TOTAL, positive=True),
     *(_board(name, Unit.WATTS, MAX_WATTS) for name in POWERS),
     _board(EDGE, Unit.CELSIUS, MAX_CELSIUS),
     _board(JUNCTION, Unit.CELSIUS, MAX_CELSIUS),
     _board(MEMORY_TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS),
+)
+
+_ACTIVE: Final = 10.0
+"""Mean percent of the cores' or the profiler's activity that contradicts an activity of 0."""
+_BUSY: Final = 50.0
+"""Percent, at every sample, that contradicts a 0 of the other counters.
+
+For the memory controller too: copies by the DMA engines use only a few percent of the memory's
+bandwidth, because a link is that much slower.
+"""
+
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    *(Contradiction(GFX, by, mean=_ACTIVE, at_once=True) for by in (BUSY, SM)),
+    Contradiction(GFX, UMC, least=_BUSY, at_once=True),
+    *(Contradiction(GFX, by, least=WORKING_WATTS, at_once=True) for by in POWERS),
+    *(Contradiction(zero, GFX, least=_BUSY) for zero in (BUSY, SM, OCCUPANCY)),
+    *(Contradiction(zero, BUSY, least=_BUSY) for zero in (SM, OCCUPANCY)),
+    Contradiction(BUSY, SM, mean=_ACTIVE, at_once=True),
 )

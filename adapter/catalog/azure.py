@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog import nvidia
+from adapter.catalog.contradictions import Whole
 from adapter.catalog.wholedevices import whole_devices
 
 UTIL: Final = "containerGpuDutyCycle"
@@ -15,3 +17,4 @@ USED: Final = "containerGpumemoryUsedBytes"
 TOTAL: Final = "containerGpumemoryTotalBytes"
 
 FIELDS: Final = whole_devices(UTIL, USED, TOTAL, group="azure")
+WHOLES: Final = (Whole(UTIL, nvidia.UTIL, spare=nvidia.BUSY, elsewhere=True),)

@@ -100,6 +100,10 @@ class Field:
         part_labels: labels that identify the parts of an inference server. Every other label is
             one that a scrape or store adds, or that identifies no part. None, for a user's own
             metric, uses every label except those that scrapes are known to add.
+        positive: a device in use never has a 0 of it, such as 0 W, 0 °C or 0 MHz. Exporters write 0
+            for a field that the device or driver does not support, so the 0 is not a value
+            (ROCm/device-metrics-exporter before 1.3.1, and its issue 353; DCGM's memory
+            temperature in a vGPU guest).
         seen: the samples are from an inference server's page and describe the GPUs that the
             server sees. They name no pod. They are assigned to the pod that serves the page, if
             no exporter describes its devices.
@@ -125,6 +129,7 @@ class Field:
     over_parts: Combine = Combine.MEAN
     traps: bool = False
     part_labels: frozenset[str] | None = None
+    positive: bool = False
     seen: bool = False
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adapter.catalog.metric import LAST, DeviceData, DeviceValue, Formula, Kind, Statistic
+from adapter.catalog.metric import DeviceData, DeviceValue, Formula, Kind, Statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """1 for every device that has a value of at least one of the fields."""
+    """1 for every device that has a sample of at least one of the fields."""
 
     fields: tuple[str, ...]
 
@@ -200,8 +200,8 @@ class Presence:
         return any(map(device.reports, self.fields))
 
     def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
-        """Return 1, with the time of the newest of the fields; None if no field has a value."""
-        heard = [s for s in (device.value_of(field, LAST) for field in self.fields) if s]
+        """Return 1, with the time of the newest of the fields; None if no field has a sample."""
+        heard = [s for s in map(device.newest, self.fields) if s]
         if not heard:
             return None
         newest = max(heard, key=lambda measured: measured.time)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog import nvidia
+from adapter.catalog.contradictions import Whole
 from adapter.catalog.wholedevices import whole_devices
 
 GROUP: Final = "google"
@@ -18,3 +20,4 @@ USED: Final = "kubernetes_io:container_accelerator_memory_used"
 TOTAL: Final = "kubernetes_io:container_accelerator_memory_total"
 
 FIELDS: Final = whole_devices(UTIL, USED, TOTAL, group=GROUP)
+WHOLES: Final = (Whole(UTIL, nvidia.UTIL, spare=nvidia.BUSY, elsewhere=True),)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
 from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_BYTES, MAX_CELSIUS, MAX_WATTS
@@ -54,7 +55,7 @@ def _task(name: str, task: str) -> Field:
     return _ratio(name, "hw_gpu_utilization_ratio", ("hw_gpu_task", task))
 
 
-def _bytes(name: str, series: str = "") -> Field:
+def _bytes(name: str, series: str = "", *, positive: bool = False) -> Field:
     return Field(
         name,
         Unit.BYTES,
@@ -66,6 +67,7 @@ def _bytes(name: str, series: str = "") -> Field:
         where=(("hw_memory_location", "device"),) if series else (),
         parts=(*_TILES, "hw_name") if series else _TILES,
         over_parts=Combine.SUM,
+        positive=positive,
     )
 
 
@@ -80,6 +82,7 @@ def _watts(name: str, domain: str = "") -> Field:
         where=(("hw_sensor_location", domain),) if domain else (),
         parts=_TILES,
         over_parts=Combine.SUM,
+        positive=True,
     )
 
 
@@ -95,6 +98,7 @@ def _celsius(name: str, series: str, *where: tuple[str, str]) -> Field:
         parts=_TILES,
         over_parts=Combine.MAX,
         divisible=False,
+        positive=True,
     )
 
 
@@ -115,9 +119,27 @@ FIELDS: Final[tuple[Field, ...]] = (
         parts=(*_TILES, "hw_name"),
     ),
     _bytes(HW_USED, "hw_memory_usage_bytes"),
-    _bytes(HW_TOTAL, "hw_memory_size_bytes"),
+    _bytes(HW_TOTAL, "hw_memory_size_bytes", positive=True),
     *(_watts(name, name.split()[1]) for name in HW_POWERS),
     _celsius(
         HW_TEMPERATURE, "hw_temperature_celsius", ("hw_sensor_location", "gpu"), ("statistic", "")
+    ),
+)
+
+_ACTIVE: Final = 0.1
+"""Mean share of the execution units' or compute engines' activity that contradicts a 0."""
+_BUSY: Final = 0.5
+"""Share of the memory's bandwidth, at every sample, that copies alone do not use."""
+
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    Contradiction(ENGINE, ACTIVE, mean=_ACTIVE, at_once=True),
+    Contradiction(ENGINE, BANDWIDTH, least=_BUSY, at_once=True),
+    Contradiction(ENGINE, POWER, least=WORKING_WATTS, at_once=True),
+    Contradiction(TASKS, COMPUTE, mean=_ACTIVE, at_once=True),
+    *(Contradiction(zero, HW_BANDWIDTH, least=_BUSY, at_once=True) for zero in (TASKS, COMPUTE)),
+    *(
+        Contradiction(zero, by, least=WORKING_WATTS, at_once=True)
+        for zero in (TASKS, COMPUTE)
+        for by in HW_POWERS
     ),
 )

@@ -111,6 +111,9 @@ class DeviceData(Protocol):
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
         """Return the requested statistic of the field, or None if there is no value."""
 
+    def newest(self, field: str) -> DeviceValue | None:
+        """Return the field's newest sample, even if its number is not to be trusted."""
+
     def reports(self, field: str) -> bool:
         """Return whether the device's exporter writes samples of this field, valid or not."""
 

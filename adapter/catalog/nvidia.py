@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.contradictions import WORKING_WATTS, Contradiction, Whole
 from adapter.catalog.field import Field, Mig
 from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MEGAHERTZ, MAX_MIB, MAX_WATTS, MIB
@@ -39,7 +40,7 @@ def _activity(name: str, ratio: str, *, group: str = "profiling") -> Field:
     )
 
 
-def _framebuffer(name: str, renamed: str, *legacy: str) -> Field:
+def _framebuffer(name: str, renamed: str, *legacy: str, positive: bool = False) -> Field:
     return Field(
         name,
         Unit.MEBIBYTES,
@@ -49,6 +50,7 @@ def _framebuffer(name: str, renamed: str, *legacy: str) -> Field:
         renamed=((renamed, 1 / MIB, Unit.BYTES),),
         legacy=legacy,
         group="memory",
+        positive=positive,
     )
 
 
@@ -61,6 +63,7 @@ def _board(name: str, unit: Unit, high: float, renamed: str, legacy: str) -> Fie
         renamed=((renamed, 1.0, unit),) if renamed else (),
         legacy=(legacy,),
         divisible=unit is Unit.WATTS,
+        positive=True,
     )
 
 
@@ -80,19 +83,42 @@ TOTAL: Final = "DCGM_FI_DEV_FB_TOTAL"
 USED_SHARE: Final = "DCGM_FI_DEV_FB_USED_PERCENT"
 POWER: Final = "DCGM_FI_DEV_POWER_USAGE"
 TEMPERATURE: Final = "DCGM_FI_DEV_GPU_TEMP"
+SM: Final = "DCGM_FI_PROF_SM_ACTIVE"
+OCCUPANCY: Final = "DCGM_FI_PROF_SM_OCCUPANCY"
+DRAM: Final = "DCGM_FI_PROF_DRAM_ACTIVE"
+COPY: Final = "DCGM_FI_DEV_MEM_COPY_UTIL"
+CODECS: Final = ("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_DEC_UTIL")
+PROFILING: Final = "DCGM_FI_PROF_"
+"""How the names of the counters begin."""
+ENGINES: Final = (ENGINE, SM, OCCUPANCY)
+"""Counters that are above 0 while a kernel runs: one warp on one of 132 SMs shows as 0.0001.
+
+Pipes and memory may be idle while a kernel runs, so a 0 of theirs proves nothing.
+"""
+ACTIVE: Final = 0.1
+"""Mean share of engine activity that contradicts GPU_UTIL 0.
+
+GPU_UTIL samples a period of up to a second and misses short bursts. It cannot miss a tenth of
+the window.
+"""
+BUSY: Final = 50.0
+"""Percent of GPU_UTIL, at every sample of the window, that contradicts counters at 0."""
+_COPYING: Final = 10.0
+"""Percent of MEM_COPY_UTIL, at every sample, that contradicts DRAM_ACTIVE 0.
+
+It does not show engine activity: copies need no kernel.
+"""
 
 FIELDS: Final[tuple[Field, ...]] = (
     _percent(UTIL, "DCGM_FI_DEV_GPU_UTIL_RATIO", "dcgm_gpu_utilization"),
-    _percent(
-        "DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_MEMORY_UTIL_RATIO", "dcgm_mem_copy_utilization"
-    ),
+    _percent(COPY, "DCGM_FI_DEV_MEMORY_UTIL_RATIO", "dcgm_mem_copy_utilization"),
     _percent("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_ENC_UTIL_RATIO", "dcgm_enc_utilization"),
     _percent("DCGM_FI_DEV_DEC_UTIL", "DCGM_FI_DEV_DEC_UTIL_RATIO", "dcgm_dec_utilization"),
     _activity(ENGINE, "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", group="utilization"),
-    _activity("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"),
-    _activity("DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO"),
+    _activity(SM, "DCGM_FI_PROF_SM_UTIL_RATIO"),
+    _activity(OCCUPANCY, "DCGM_FI_PROF_SM_OCCUPANCY_RATIO"),
     _activity("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO"),
-    _activity("DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO"),
+    _activity(DRAM, "DCGM_FI_PROF_DRAM_UTIL_RATIO"),
     _activity("DCGM_FI_PROF_PIPE_FP64_ACTIVE", "DCGM_FI_PROF_FP64_UTIL_RATIO"),
     _activity("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "DCGM_FI_PROF_FP32_UTIL_RATIO"),
     _activity("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO"),
@@ -101,7 +127,7 @@ FIELDS: Final[tuple[Field, ...]] = (
     _framebuffer(USED, "DCGM_FI_DEV_FB_USED_BYTES", "dcgm_fb_used"),
     _framebuffer(FREE, "DCGM_FI_DEV_FB_FREE_BYTES", "dcgm_fb_free"),
     _framebuffer(RESERVED, "DCGM_FI_DEV_FB_RESERVED_BYTES"),
-    _framebuffer(TOTAL, "DCGM_FI_DEV_FB_CAPACITY_BYTES"),
+    _framebuffer(TOTAL, "DCGM_FI_DEV_FB_CAPACITY_BYTES", positive=True),
     Field(USED_SHARE, Unit.RATIO, 1.0, group="memory"),
     _board(POWER, Unit.WATTS, MAX_WATTS, "DCGM_FI_DEV_BOARD_POWER_WATTS", "dcgm_power_usage"),
     _board(TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS, "DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"),
@@ -126,3 +152,22 @@ FIELDS: Final[tuple[Field, ...]] = (
         divisible=False,
     ),
 )
+
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    *(Contradiction(UTIL, by, mean=ACTIVE, at_once=True) for by in (ENGINE, SM)),
+    Contradiction(UTIL, POWER, least=WORKING_WATTS, at_once=True),
+    *(Contradiction(zero, UTIL, least=BUSY) for zero in ENGINES),
+    *(
+        Contradiction(zero, by, mean=ACTIVE)
+        for zero in ENGINES
+        for by in (ENGINE, SM)
+        if zero != by
+    ),
+    Contradiction(DRAM, COPY, least=_COPYING),
+)
+"""GPU_UTIL 0 beside busy engines, and counters stuck at 0 (dcgm-exporter#662, DCGM#303)."""
+WHOLES: Final[tuple[Whole, ...]] = (
+    Whole(UTIL, UTIL, spare=5.0),
+    Whole(USED, USED, spare=1024.0),
+)
+"""Per-process accounting: other processes and the driver's own memory explain a small remainder."""

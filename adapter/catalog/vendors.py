@@ -17,6 +17,7 @@ from adapter.catalog import (
     nvidia,
     servers,
 )
+from adapter.catalog.contradictions import Contradiction, Whole
 from adapter.catalog.field import Field
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
@@ -34,3 +35,16 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
 }
 """Vendor and program -> its fields, in the order of the documentation."""
 FIELDS: Final[tuple[Field, ...]] = sum(VENDORS.values(), start=())
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    *nvidia.CONTRADICTIONS,
+    *amd.CONTRADICTIONS,
+    *intel.CONTRADICTIONS,
+)
+"""What contradicts a 0 of a field, on the same device. Earlier entries apply first."""
+WHOLES: Final[tuple[Whole, ...]] = (
+    *nvidia.WHOLES,
+    *hami.WHOLES,
+    *google.WHOLES,
+    *azure.WHOLES,
+)
+"""Which fields of a device the values of its containers, or of another exporter, must explain."""

@@ -18,6 +18,7 @@ def whole_devices(util: str, used: str, total: str, *, group: str) -> tuple[Fiel
             over_devices=Combine.SUM,
             over_pods=Combine.SUM,
             group=group,
+            positive=name == total,
         )
         for name in (used, total)
     )

@@ -26,11 +26,6 @@ BLIND: Final = "per_process_blind"
 ACCOUNTED: Final = frozenset((UTIL, USED))
 """Fields that dcgm-exporter accounts per process under ``--kubernetes-virtual-gpus``."""
 _REST: Final = frozenset((FREE, RESERVED))
-_SEEN_ABOVE: Final[Mapping[str, float]] = {UTIL: 5.0, USED: 1024.0}
-"""Percent of utilisation and MiB of memory that a device may show while all pods are idle.
-
-They are caused by other processes and by what the driver reserves.
-"""
 FRAMES: Final = 256
 """How many frames one step looks at: about 0.5 ms."""
 _Pods = Sequence[tuple[SeriesKey, SeriesBuilder]]
@@ -70,11 +65,12 @@ def accounted(
     """Compare the samples of pods with those of their devices, page by page.
 
     A pod that has a whole device gets the device's own samples, as it does from an exporter
-    without the accounting. If all pods of a busy device read 0, the exporter cannot see
-    their processes (``hostPID`` or pod UIDs are off), and those zeros are missing values. A sample
-    without the device's own sample beside it is left out too, because its 0 could be such a
-    zero. The free memory on a pod's samples is the device's, while the used memory is the pod's.
-    The two do not add up, so the free memory is left out of the pods, and kept for the device.
+    without the accounting. If the exporter cannot see the processes of pods (``hostPID`` or pod
+    UIDs are off), their samples are 0; :mod:`adapter.devices.remainder` finds these zeros by the
+    device's own sample. So a sample without one beside it is left out.
+
+    The free memory on a pod's samples is the device's, while the used memory is the pod's. The two
+    do not add up, so the free memory is left out of the pods, and kept for the device.
 
     The work is proportional to the number of samples.
 
@@ -107,7 +103,6 @@ def accounted(
             else:
                 found |= keys
                 _keep_rest(moment)
-                _drop_blind(moment, rejects)
     uncompared = {key: compared[key] for key in (*known, *compared)}
     yield from _drop_uncompared(uncompared, builders, rejects, step)
     for key in found:
@@ -192,7 +187,8 @@ def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
     unseen = ACCOUNTED - moment.fields
     for _, _, frame in moment.pods:
         found = [s for s, value in frame.items() if s.field.name in unseen and value == 0]
-        rejects.count(BLIND, len(found))
+        if found:
+            rejects.count(BLIND, len(found))
         for spelling in found:
             del frame[spelling]
 
@@ -225,23 +221,6 @@ def _keep_rest(moment: _Moment) -> None:
         for spelling, value in frame.items():
             if spelling.field.name in _REST:
                 moment.whole.setdefault(spelling, value)
-
-
-def _drop_blind(moment: _Moment, rejects: Rejects) -> None:
-    """Leave out zeros that the device's own samples contradict."""
-    frames = [frame for _, _, frame in moment.pods]
-    zero = [name for name in ACCOUNTED if max(_of(frame, name, -1.0) for frame in frames) == 0]
-    if not any(_of(moment.whole, name, 0.0) > _SEEN_ABOVE[name] for name in zero):
-        return
-    rejects.count(BLIND, len(moment.pods))
-    for frame in frames:
-        for spelling in [s for s in frame if s.field.name in zero]:
-            del frame[spelling]
-
-
-def _of(frame: Frame, field: str, otherwise: float) -> float:
-    found = (value for spelling, value in frame.items() if spelling.field.name == field)
-    return max(found, default=otherwise)
 
 
 def _bare(device: str) -> SeriesKey:

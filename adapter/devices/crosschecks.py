@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 from adapter.catalog.metric import DeviceValue, Metric, Statistic
+from adapter.catalog.nvidia import ENGINES
 from adapter.devices.history import History
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.plausibility import ENGINES, Circumstances, at_work, idle_watts, judge
+from adapter.devices.plausibility import Circumstances, idle_watts, judge
+from adapter.devices.quickchecks import at_work
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.series import CLEAR, DeviceSeries, Doubt, SeriesKey, Verdict
+from adapter.devices.remainder import unexplained
+from adapter.devices.series import CLEAR, UNSUPPORTED, DeviceSeries, Doubt, SeriesKey, Verdict
 from adapter.devices.state import ExporterState
 from apiservice.runtime.steps import Steps
 
@@ -29,8 +32,9 @@ def cross_checked(
 ) -> Steps[dict[SeriesKey, DeviceSeries]]:
     """Return the device series of a scrape result, each with its verdict.
 
-    The device series of pods whose device is accounted per process are not checked: beside the
-    pod's own utilisation they carry the device's counters, which do not describe the pod.
+    The fields of one device are compared with each other, and the zeros of containers with the
+    device's own value. Of a pod whose device is accounted per process, only the latter are
+    checked: beside its own utilisation are the device's counters, which do not describe the pod.
 
     Args:
         idle: the power that the exporter's devices draw when idle; updated from idle devices.
@@ -40,9 +44,16 @@ def cross_checked(
     earlier = _Earlier(before)
     counted: set[tuple[str, str]] = set()
     judged = dict(all_series)
+    false_zeros = yield from unexplained(
+        tuple(all_series.values()), before.devices if before else {}
+    )
     for number, (key, series) in enumerate(all_series.items(), 1):
         if not number % _STEP:
             yield
+        zeros = false_zeros.get(id(series), {})
+        if zeros:
+            judged[key] = doubting(series, zeros)
+            _count(judged[key], counted, rejects)
         if series.per_process or not series.history.times or at_work(series.history):
             continue
         device = series.device
@@ -56,21 +67,32 @@ def cross_checked(
         verdict = judge(series.history, earlier.of(key), at)
         if verdict is CLEAR:
             continue
-        judged[key] = replace(series, verdict=verdict)
+        judged[key] = doubting(replace(series, verdict=verdict), zeros)
         watts = None if series.mig else idle_watts(series.history, verdict, at)
         if watts is not None:
             idle.learn(device.model, device.board, watts)
-        for name, doubt in verdict.doubts.items():
-            if (device.id, name) not in counted:
-                counted.add((device.id, name))
-                rejects.add(Reject(doubt, name, device.id), series.received)
+        _count(judged[key], counted, rejects)
     return judged
 
 
-def doubt(metric: Metric, series: DeviceSeries) -> Doubt | None:
+def doubting(series: DeviceSeries, doubts: Mapping[str, Doubt]) -> DeviceSeries:
+    """Return the device series with more doubts."""
+    if not doubts:
+        return series
+    verdict = series.verdict
+    return replace(series, verdict=Verdict({**verdict.doubts, **doubts}, verdict.since))
+
+
+def _count(series: DeviceSeries, counted: set[tuple[str, str]], rejects: Rejects) -> None:
+    """Count the fields of a device that are doubted, each once."""
+    for name, reason in series.verdict.doubts.items():
+        if (series.device.id, name) not in counted:
+            counted.add((series.device.id, name))
+            rejects.add(Reject(reason, name, series.device.id), series.received)
+
+
+def doubt(metric: Metric, series: DeviceSeries) -> str | None:
     """Return the doubt because of which a metric has no value for this device, if any."""
-    if not series.verdict.doubts:
-        return None
     asked = _Asked(series)
     metric.read(asked)
     return asked.doubt
@@ -81,15 +103,22 @@ class _Asked:
 
     def __init__(self, series: DeviceSeries) -> None:
         self._series = series
-        self.doubt: Doubt | None = None
+        self.doubt: str | None = None
 
     @property
     def mig(self) -> bool:
         return self._series.mig
 
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
-        self.doubt = self.doubt or self._series.verdict.doubts.get(field)
-        return self._series.value_of(field, what)
+        measured = self._series.value_of(field, what)
+        if measured is None and self.doubt is None:
+            self.doubt = self._series.verdict.doubts.get(field)
+            if self.doubt is None and self._series.unsupported(field):
+                self.doubt = UNSUPPORTED
+        return measured
+
+    def newest(self, field: str) -> DeviceValue | None:
+        return self._series.newest(field)
 
     def reports(self, field: str) -> bool:
         return self._series.reports(field)

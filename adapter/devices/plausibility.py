@@ -13,54 +13,20 @@ not measured at the same instant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
-from math import inf, nextafter
 from typing import Final, NamedTuple
 
-from adapter.catalog import ENGINE, POWER, UTIL
-from adapter.catalog.layout import Layout
+from adapter.catalog.nvidia import BUSY, CODECS, ENGINES, POWER, PROFILING, UTIL
+from adapter.catalog.vendors import CONTRADICTIONS
 from adapter.devices.extents import Extents
 from adapter.devices.history import History
 from adapter.devices.idlepower import IdleRange
+from adapter.devices.quickchecks import AT_IDLE, REST, at_rest, beyond_suspicion, contradictions_in
 from adapter.devices.series import CLEAR, DEVICE, IDLE, Doubt, Verdict
 
-SM: Final = "DCGM_FI_PROF_SM_ACTIVE"
-OCCUPANCY: Final = "DCGM_FI_PROF_SM_OCCUPANCY"
-DRAM: Final = "DCGM_FI_PROF_DRAM_ACTIVE"
-COPY: Final = "DCGM_FI_DEV_MEM_COPY_UTIL"
-_CODECS: Final = ("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_DEC_UTIL")
-PROFILING: Final = "DCGM_FI_PROF_"
-"""How the names of the counters begin."""
-ENGINES: Final = (ENGINE, SM, OCCUPANCY)
-"""Counters that are above 0 while a kernel runs: one warp on one of 132 SMs shows as 0.0001.
-
-Pipes and memory may be idle while a kernel runs, so a 0 of theirs proves nothing.
-"""
-
-EVIDENCE: Final = (UTIL, POWER, COPY, *_CODECS, DRAM, *ENGINES)
+FIELDS: Final = frozenset(
+    (POWER, *CODECS, *(name for entry in CONTRADICTIONS for name in (entry.zero, entry.by)))
+)
 """The fields that are compared with each other, with all of :data:`PROFILING`."""
-_ACTIVE: Final = 0.1
-"""Mean share of engine activity that contradicts GPU_UTIL 0.
-
-GPU_UTIL samples a period of up to a second and misses short bursts. It cannot miss a tenth of
-the window.
-"""
-_BUSY: Final = 50.0
-"""Percent of GPU_UTIL, at every sample of the window, that contradicts counters at 0."""
-_REST: Final = 0.01
-"""Share up to which a counter does not show work: DCGM's own measurement causes a little."""
-_COPYING: Final = 10.0
-"""Percent of MEM_COPY_UTIL, at every sample, that contradicts DRAM_ACTIVE 0.
-
-It does not show engine activity: copies need no kernel.
-"""
-_AT_IDLE: Final = 1.05
-"""Factor on the lowest idle power up to which a device counts as idle.
-
-A device at 100 % with little work draws more: 66 W beside 53 W at 0 % on one V100 node
-(GLM-130B#32).
-"""
 _AT_WORK: Final = 3.0
 """Factor on the highest idle power above which a device counts as busy.
 
@@ -96,7 +62,7 @@ def judge(history: History, before: Verdict, at: Circumstances) -> Verdict:
             accounts some fields per process and others per device.
         before: the device's verdict after the previous scrape result, regardless of its pod.
     """
-    if not history.times or _beyond_suspicion(history, at):
+    if not history.times or beyond_suspicion(history, at.idle):
         return CLEAR
     return _Case(history, before, at).verdict()
 
@@ -110,122 +76,15 @@ def idle_watts(history: History, verdict: Verdict, at: Circumstances) -> IdleRan
     return IdleRange(watts.low, watts.high) if watts.low > 0 else None
 
 
-class _Columns(NamedTuple):
-    """The columns of the fields that decide most cases quickly."""
-
-    util: int | None
-    power: int | None
-    counters: tuple[int, ...]
-
-
-@lru_cache(maxsize=512)
-def _columns(layout: Layout) -> _Columns | None:
-    """Return the columns, or None if a field has several or nothing can be compared."""
-    held = {name: layout.of_field.get(name, ()) for name in (UTIL, POWER, DRAM, *ENGINES)}
-    if any(len(columns) > 1 for columns in held.values()):
-        return None
-    first = {name: columns[0] for name, columns in held.items() if columns}
-    counters = tuple(first[name] for name in (*ENGINES, DRAM) if name in first)
-    if not counters and UTIL not in first:
-        return None
-    return _Columns(first.get(UTIL), first.get(POWER), counters)
-
-
-def at_work(history: History) -> bool:
-    """Return whether the newest samples alone rule out every suspicion.
-
-    This is the quick check for a busy device whose exporter writes profiling counters.
-    """
-    columns = _columns(history.layout)
-    if columns is None or not columns.counters or not history.times:
-        return False
-    values, first = history.values, len(history.values) - history.layout.width
-    least = 0.0
-    if columns.util is not None:
-        util = values[first + columns.util]
-        if not util > 0:
-            return False
-        least = _REST if util >= _BUSY else 0.0
-    return all(values[first + column] > least for column in columns.counters)
-
-
-def _beyond_suspicion(history: History, at: Circumstances) -> bool:
-    """Return whether the newest samples and the circumstances rule out every suspicion."""
-    columns = _columns(history.layout)
-    if columns is None:
-        return not any(name in history.layout.of_field for name in (UTIL, *ENGINES, DRAM))
-    if columns.counters or columns.util is None:
-        return at_work(history)
-    row = history.values[-history.layout.width :]
-    util = row[columns.util]
-    if util <= 0 or columns.power is None or at.idle is None:
-        return util > 0
-    return util < _BUSY or row[columns.power] > _AT_IDLE * at.idle.low
-
-
-class Bound(NamedTuple):
-    """What a number of the next page must be."""
-
-    column: int
-    """Of the device's history."""
-    above: float
-    """The number is greater than this one."""
-    most: float
-    """The number is at most this one."""
-
-
-def lasts(verdict: Verdict, layout: Layout) -> bool:
-    """Return whether the verdict stays the same while no field shows work.
-
-    It does for a device that was idle over the whole window. Without GPU_UTIL it does not: power,
-    or counters slightly above 0, may end the verdict although no field shows work.
-    """
-    kinds = verdict.since.keys() - {(POWER, IDLE)}
-    return kinds == {(DEVICE, IDLE)} and not verdict.doubts and UTIL in layout.of_field
-
-
-@lru_cache(maxsize=512)
-def resting_bounds(layout: Layout) -> tuple[Bound, ...]:
-    """Return bounds within which numbers leave a verdict that :func:`lasts` as it is."""
-    fields = layout.of_field
-    limits = _at_rest(name for name in fields if name.startswith(PROFILING)) | {UTIL: 0.0}
-    return tuple(
-        Bound(column, -inf, limit)
-        for name, limit in limits.items()
-        for column in fields.get(name, ())
-    )
-
-
-@lru_cache(maxsize=512)
-def working_bounds(layout: Layout) -> tuple[Bound, ...]:
-    """Return bounds within which numbers show work, so that no field can be doubted.
-
-    They are narrower than the rules of :class:`_Case`: numbers outside show nothing.
-    """
-    columns = _columns(layout)
-    if columns is None:
-        compared = any(name in layout.of_field for name in (UTIL, *ENGINES, DRAM))
-        return (Bound(0, inf, inf),) if compared else ()
-    busy = () if columns.util is None else (Bound(columns.util, 0.0, inf),)
-    if columns.counters or columns.power is None:
-        return *busy, *(Bound(column, _REST, inf) for column in columns.counters)
-    return tuple(Bound(bound.column, 0.0, nextafter(_BUSY, 0.0)) for bound in busy)
-
-
-def _at_rest(counters: Iterable[str]) -> dict[str, float]:
-    """Return field -> the highest number that does not show work."""
-    rest = {name: _REST for name in counters if "PCIE" not in name}
-    return rest | {COPY: 100 * _REST} | dict.fromkeys(_CODECS, 0.0)
-
-
 class _Case:
     """Compares the fields of one device."""
 
-    __slots__ = ("_at", "_before", "_doubts", "_fields", "_since", "_window")
+    __slots__ = ("_at", "_before", "_contradictions", "_doubts", "_fields", "_since", "_window")
 
     def __init__(self, history: History, before: Verdict, at: Circumstances) -> None:
         self._window = Extents(history, at.window)
         self._fields = history.layout.of_field
+        self._contradictions = contradictions_in(history.layout)
         self._at = at
         self._before = before.since
         self._doubts: dict[str, Doubt] = {}
@@ -234,8 +93,9 @@ class _Case:
     def verdict(self) -> Verdict:
         """Apply each rule in turn; a field that is doubted is no longer evidence for later
         rules."""
-        self._zero_util()
+        self._false_zeros(at_once=True)
         self._high_util()
+        self._false_zeros(at_once=False)
         self._stuck_counters()
         if self._idle:
             self._stands(POWER, IDLE)
@@ -243,36 +103,39 @@ class _Case:
             self._stands(DEVICE, IDLE)
         return Verdict(self._doubts, self._since) if self._doubts or self._since else CLEAR
 
-    def _zero_util(self) -> None:
-        """Doubt GPU_UTIL if it is 0 over the whole window in which the engines were active."""
-        if self._window[UTIL].high == 0 and self._active_engine:
-            self._doubts[UTIL] = Doubt.ZERO_UTIL
+    def _false_zeros(self, *, at_once: bool) -> None:
+        """Doubt fields that are 0 over the window in which the catalogue's evidence shows work."""
+        window = self._window
+        for entry in self._contradictions:
+            if entry.at_once is not at_once or entry.by in self._doubts:
+                continue
+            shown = window[entry.by]
+            working = shown.mean >= entry.mean or shown.low >= entry.least
+            if not working or window[entry.zero].high != 0:
+                continue
+            if at_once:
+                self._doubts[entry.zero] = Doubt.ZERO_UTIL
+            else:
+                self._suspect(entry.zero, Doubt.STUCK)
 
     def _high_util(self) -> None:
         """Doubt a high GPU_UTIL if the device draws idle power and no other field shows work."""
         window, idle = self._window, self._at.idle
-        busy = window[UTIL].low >= _BUSY
-        if busy and idle and self._at_rest and window[POWER].high <= _AT_IDLE * idle.low:
+        busy = window[UTIL].low >= BUSY
+        if busy and idle and self._at_rest and window[POWER].high <= AT_IDLE * idle.low:
             self._suspect(UTIL, Doubt.IDLE_POWER)
 
     def _stuck_counters(self) -> None:
-        """Doubt counters that are exactly 0 over a window in which the device was busy."""
+        """Doubt DCGM's counters by the power of the board, and all of them if no engine moves."""
         window = self._window
-        by_util = UTIL not in self._doubts and window[UTIL].low >= _BUSY
-        busy = by_util or self._busy_by_power or self._active_engine
         engines = [name for name in ENGINES if name in self._fields]
-        for name in engines:
-            if busy and window[name].high == 0:
-                self._suspect(name, Doubt.STUCK)
+        if self._busy_by_power:
+            for name in engines:
+                if window[name].high == 0:
+                    self._suspect(name, Doubt.STUCK)
         if engines and all(name in self._doubts for name in engines):
             # One DCGM module writes all counters, so a 0 of the others is not reliable either.
             self._doubts |= {name: Doubt.STUCK for name in self._counters if window[name].high == 0}
-        if window[DRAM].high == 0 and window[COPY].low >= _COPYING:
-            self._suspect(DRAM, Doubt.STUCK)
-
-    @property
-    def _active_engine(self) -> bool:
-        return any(self._window[name].mean >= _ACTIVE for name in (ENGINE, SM))
 
     @property
     def _busy_by_power(self) -> bool:
@@ -285,7 +148,7 @@ class _Case:
     @property
     def _at_rest(self) -> bool:
         """Return whether no reported field shows work."""
-        limits = _at_rest(self._counters)
+        limits = at_rest(self._counters)
         return not any(self._window[name].high > limit for name, limit in limits.items())
 
     @property
@@ -302,7 +165,7 @@ class _Case:
             return False
         if UTIL in self._fields:
             return self._window[UTIL].high == 0
-        return any(self._window[name].high <= _REST for name in ENGINES)
+        return any(self._window[name].high <= REST for name in ENGINES)
 
     @property
     def _counters(self) -> list[str]:

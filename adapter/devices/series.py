@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.catalog.metric import DeviceValue, Statistic
+from adapter.catalog.metric import DeviceValue, Kind, Statistic
 from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Assignment
 from adapter.devices.device import Device
@@ -20,6 +20,12 @@ class Doubt(StrEnum):
     ZERO_UTIL = "util_zero_while_active"
     IDLE_POWER = "util_high_at_idle_power"
     STUCK = "profiling_stuck_at_zero"
+    UNEXPLAINED = "zero_on_busy_device"
+
+
+UNSUPPORTED: Final = "zero_of_unsupported_field"
+"""Why a 0 of a field that is never 0 is left out; see
+:attr:`adapter.catalog.field.Field.positive`."""
 
 
 DEVICE: Final = ""
@@ -103,11 +109,31 @@ class DeviceSeries:
         return self.verdict.since.get((DEVICE, IDLE))
 
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
-        """Return the field's mean over the window or its newest value; None if it is doubted."""
+        """Return the field's mean over the window or its newest value; None if it is doubted.
+
+        A 0 of a field that is never 0 is None too.
+        """
         if field in self.verdict.doubts:
             return None
         kind, window, percentile = what
-        return self.history.value_of(field, kind, window or self.window, percentile)
+        measured = self.history.value_of(field, kind, window or self.window, percentile)
+        if measured is None or measured.value or not self._positive(field):
+            return measured
+        return None
+
+    def newest(self, field: str) -> DeviceValue | None:
+        """Return the field's newest sample, even if its number is not to be trusted."""
+        return self.history.value_of(field, Kind.LAST, self.window)
+
+    def unsupported(self, field: str) -> bool:
+        """Return whether the exporter writes 0 because the device does not support the field."""
+        newest = self.newest(field) if self._positive(field) else None
+        return newest is not None and newest.value == 0
+
+    def _positive(self, field: str) -> bool:
+        layout = self.history.layout
+        columns = layout.of_field.get(field)
+        return columns is not None and layout.columns[columns[0]].field.positive
 
     @property
     def own(self) -> bool:

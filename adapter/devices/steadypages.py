@@ -25,13 +25,8 @@ from adapter.devices.device import Device
 from adapter.devices.idlepower import IdleRange
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.pageplan import PagePlan, Row
-from adapter.devices.plausibility import (
-    Circumstances,
-    idle_watts,
-    lasts,
-    resting_bounds,
-    working_bounds,
-)
+from adapter.devices.plausibility import Circumstances, idle_watts
+from adapter.devices.quickchecks import lasts, resting_bounds, working_bounds
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import CLEAR, DeviceSeries, SeriesKey
 from adapter.devices.state import Contents, ExporterState, still_reported

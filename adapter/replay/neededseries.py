@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
+from adapter.catalog.nvidia import PROFILING
 from adapter.catalog.serverkinds import WAITING
 from adapter.cluster.gpuresources import NAME_FORMS, GpuResources
-from adapter.devices.plausibility import EVIDENCE, PROFILING
+from adapter.devices import plausibility, remainder
 from adapter.hpa import HpaSpec, MetricKind
 from adapter.replay.divisible import RUNNING
 
@@ -70,7 +71,7 @@ def device_series(catalog: Catalog, spec: HpaSpec, *, cross_checks: bool) -> Nee
     others: set[str] = set()
     if cross_checks and of_gpus:
         more = {name for name in catalog.fields if name.startswith(PROFILING)}
-        others = _names(catalog, more.union(EVIDENCE)) - own
+        others = _names(catalog, more.union(plausibility.FIELDS, remainder.FIELDS)) - own
     queue = queue_series(catalog) if of_gpus else ()
     return NeededSeries(tuple(sorted(own)), tuple(sorted(others)), of_gpus, queue)
 

@@ -1,4 +1,4 @@
-"""What follows from all exporters' series of a device: rival assignments, and idle devices."""
+"""What follows from all exporters' series of a device: rivals, false zeros, and idle devices."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from adapter.attribution.nodecontext import ClusterContext
 from adapter.cluster.pod import Pod
+from adapter.devices.remainder import Doubts, contradicted
 from adapter.devices.series import DeviceSeries, idle_since
 from adapter.devices.state import ExporterState
 from apiservice.runtime.steps import Steps
@@ -45,6 +46,31 @@ def rival_assignments(
                 if cluster.believes(other):
                     rivals[device] = max(rivals.get(device, 0.0), other.received)
     return rivals
+
+
+def false_beside_others(
+    origin: str,
+    device: str,
+    contested: Mapping[str, tuple[str, ...]],
+    exporters: Mapping[str, ExporterState],
+    lag: float,
+) -> Mapping[int, Doubts]:
+    """Return the address of each device series with zeros that other exporters contradict.
+
+    Args:
+        origin: the exporter of the device series.
+        device: which several exporters report.
+        contested: device that several exporters report -> their origins.
+        exporters: origin -> what it reported.
+        lag: seconds between two pages of an exporter.
+    """
+    others = (
+        series
+        for other in contested[device]
+        if other != origin
+        for series in exporters[other].devices[device]
+    )
+    return contradicted(exporters[origin].devices[device], others, lag)
 
 
 def idle_devices(

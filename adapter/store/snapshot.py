@@ -37,11 +37,13 @@ from adapter.catalog import Catalog
 from adapter.catalog.metric import DeviceValue, Metric, Scope
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
+from adapter.devices.crosschecks import doubting
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
+from adapter.devices.remainder import Doubts
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import ExporterState
-from adapter.store.alldevices import idle_devices, rival_assignments
+from adapter.store.alldevices import false_beside_others, idle_devices, rival_assignments
 from adapter.store.answercache import (
     CachedAnswer,
     cacheable,
@@ -108,6 +110,8 @@ class Snapshot:
         self._pages = pages
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
+        self._false: dict[tuple[str, str], Mapping[int, Doubts]] = {}
+        """Exporter and device -> zeros that other exporters contradict, by address."""
         self._nodes: Mapping[str, Sequence[_Placed]] | None = None
         self._none_of: Mapping[PodRef, Mismatch] | None = None
 
@@ -376,9 +380,22 @@ class Snapshot:
             rivals = rival_assignments(
                 pod, all_series, self._contested, self._exporters, self._cluster
             )
+            if self._options.cross_checks:
+                all_series = [doubting(series, self._doubts(series)) for series in all_series]
         question = Question(found, selector, self._options, now)
         context, stamp = self._contexts.pod(pod, all_series)
         return pod_value(all_series, pod, question, rivals, context), stamp
+
+    def _doubts(self, series: DeviceSeries) -> Doubts:
+        """Return why fields of a pod's device are not trusted, by other exporters of the device."""
+        device = series.device.id
+        if device not in self._contested:
+            return {}
+        key = (series.origin, device)
+        if key not in self._false:
+            lag = self._options.scrape_interval
+            self._false[key] = false_beside_others(*key, self._contested, self._exporters, lag)
+        return self._false[key].get(id(series), {})
 
     def _by_node(self) -> Mapping[str, Sequence[_Placed]]:
         at_once(self.survey())

@@ -146,7 +146,7 @@ SECTION_3 = {
         row(UTIL, 5) + row(UTIL, 0, "p", more='vgpu="0"'), UTIL, 0
     ),
     "zeros beside a device above 5 are missing": Case(
-        row(UTIL, 6) + row(UTIL, 0, "p", more='vgpu="0"'), UTIL, "no_value"
+        row(UTIL, 6) + row(UTIL, 0, "p", more='vgpu="0"'), UTIL, "zero_on_busy_device"
     ),
 }
 SECTION_4 = {

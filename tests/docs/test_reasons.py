@@ -15,7 +15,7 @@ from adapter.attribution.reading import Absence
 from adapter.attribution.reasons import REASONS, explanation
 from adapter.cluster.pod import Owner, PodRef
 from adapter.devices.assignment import Mismatch
-from adapter.devices.series import Doubt
+from adapter.devices.series import UNSUPPORTED, Doubt
 from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
 from tests.adapter.world import make_pod
 from tests.docs.pages import ROOT
@@ -77,6 +77,7 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
         TOO_LARGE,
         *Mismatch,
         *Doubt,
+        UNSUPPORTED,
     }
     assert set(REASONS) == engine
 

@@ -7,7 +7,7 @@ import pytest
 from adapter.attribution.reading import Absence
 from apiservice.runtime.steps import at_once
 from tests.adapter.prometheusscrape import TARGET, Prometheus
-from tests.adapter.world import World, make_pod, row
+from tests.adapter.world import World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -21,6 +21,17 @@ def test_a_pod_that_requests_one_device_and_is_assigned_two_has_no_value(where: 
     world = World(make_pod("p", node="n"))
     world.scrape(TWO, 100.0, node="n")
     assert world.value("p", UTIL, 100.0, where) == "more_devices_than_asked"
+
+
+def test_two_replicas_of_a_shared_instance_are_not_two_devices() -> None:
+    """Both may be of one instance. DCGM does not always know its profile
+    (gpu-monitoring-tools#193), so the samples do not show that it is shared."""
+    page = row(ENGINE, 0.6, "p", more='GPU_I_PROFILE="<<<NULL>>>",GPU_I_ID="7"')
+    for resource, partial in (("mig-1g.5gb", True), ("mig-1g.5gb.shared", False)):
+        world = World(make_pod("p", node="n", gpus={f"nvidia.com/{resource}": 2}))
+        world.scrape(page, 100.0, node="n")
+        answer = reading(world.read("p", "gpu_utilization", 100.0))
+        assert (answer.value, answer.partial) == (60.0, partial)
 
 
 def test_a_pod_that_requests_two_devices_has_the_mean_of_two() -> None:

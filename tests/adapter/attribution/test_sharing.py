@@ -246,7 +246,7 @@ def test_zeros_of_processes_on_a_busy_device_are_missing_under_every_policy() ->
     for policy in SharingPolicy:
         lab = world(on_node("p"), on_node("q"), sharing=SharingOptions(policy))
         lab.scrape(page, 100.0, node="n")
-        assert lab.value("p", UTIL, 100.0) == "no_value"
+        assert lab.value("p", UTIL, 100.0) == "zero_on_busy_device"
 
 
 @given(
@@ -297,6 +297,59 @@ def test_a_shared_instance_is_shared_by_the_pods_that_request_its_profile() -> N
     answers = [lab.value(name, "gpu_utilization", 100.0) for name in "pqr"]
     assert answers == [30.0, 30.0, 40.0]
     assert lab.value("r", "gpu_utilization", 100.0, "sharing=exclusive") == 40.0
+
+
+SPELLINGS = {
+    "the same name": ("1g.5gb", "1g.5gb", True),
+    "memory rounded down: dcgm-exporter#544": ("1g.11gb", "1g.12gb", True),
+    "all slices: dcgm-exporter#713": ("7g.79gb", "7g.80gb", True),
+    "with an attribute": ("1g.11gb+me", "1g.12gb.me", True),
+    "part of the compute slices": ("1c.3g.47gb", "1c.3g.48gb", True),
+    "another attribute is another profile": ("1g.11gb", "1g.12gb.me", False),
+    "other slices are another profile": ("1g.11gb", "2g.12gb", False),
+    "twice the memory is another profile": ("1g.20gb", "1g.10gb", False),
+    "a name without slices": ("odd", "1g.12gb", False),
+}
+
+
+@pytest.mark.parametrize(("label", "asked", "same"), SPELLINGS.values(), ids=SPELLINGS)
+def test_a_shared_instance_is_known_by_its_slices_if_the_memory_is_rounded(
+    label: str, asked: str, same: bool
+) -> None:
+    gpus = {f"nvidia.com/mig-{asked}.shared": 1}
+    lab = world(on_node("p", gpus), on_node("q", gpus), sharing=SharingOptions(SharingPolicy.EQUAL))
+    lab.scrape(row(ENGINE, 0.6, "p", more=MIG(label, 7)), 100.0, node="n")
+    expected = [30.0, 30.0] if same else [60.0, "pod_not_named"]
+    answers = [lab.value(name, "gpu_utilization", 100.0) for name in "pq"]
+    assert answers == expected if same else answers[0] == 60.0
+
+
+def test_an_instance_whose_profile_may_be_one_of_two_is_not_guessed() -> None:
+    gpus = {"nvidia.com/mig-1g.10gb.shared": 1}
+    labels = {"nvidia.com/mig-1g.12gb.count": "7"}
+    lab = world(
+        on_node("p", gpus),
+        on_node("q", gpus),
+        labels=labels,
+        sharing=SharingOptions(SharingPolicy.EQUAL),
+    )
+    lab.scrape(row(ENGINE, 0.6, "p", more=MIG("1g.11gb", 7)), 100.0, node="n")
+    assert lab.value("p", "gpu_utilization", 100.0) == 60.0
+
+
+def test_a_requested_part_is_known_by_slices_too() -> None:
+    labels = {"nvidia.com/mig-1g.12gb.count": "7", "nvidia.com/mig-1g.12gb.replicas": "4"}
+    gpus = {"nvidia.com/mig-1g.12gb": 1}
+    lab = world(
+        on_node("p", gpus),
+        on_node("q", gpus),
+        labels=labels,
+        sharing=SharingOptions(SharingPolicy.EQUAL),
+    )
+    page = "".join(row(ENGINE, 0.2, name, more=MIG("1g.11gb", 7)) for name in "pq")
+    lab.scrape(page, 100.0, node="n")
+    assert lab.value("p", "gpu_utilization", 100.0) == 10.0
+    assert lab.value("p", "gpu_utilization_of_request", 100.0) == 40.0
 
 
 def test_instances_with_the_single_strategy_are_requested_as_whole_gpus() -> None:

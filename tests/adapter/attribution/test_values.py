@@ -177,7 +177,7 @@ CASES = {
     "per process: zeros under a busy device are missing": Case(
         row(UTIL, 97) + row(UTIL, 0, "p", more='vgpu="0"') + row(UTIL, 0, "q", more='vgpu="1"'),
         UTIL,
-        "no_value",
+        "zero_on_busy_device",
     ),
     "per process: zeros under an idle device are zeros": Case(
         row(UTIL, 0) + row(UTIL, 0, "p", more='vgpu="0"'), UTIL, 0.0

@@ -13,7 +13,7 @@ from adapter.attribution.values import CONFLICT
 from adapter.catalog import Catalog
 from adapter.catalog.layout import Layout, layout
 from adapter.devices import pageplan, steadypages
-from adapter.devices.plausibility import resting_bounds, working_bounds
+from adapter.devices.quickchecks import resting_bounds, working_bounds
 from adapter.devices.state import ExporterState
 from adapter.devices.steadypages import _MOST_DEVICES, MOST_PAGES
 from tests.adapter.devices.test_pageplan import EPOCH, NODE, ORIGIN, Both
@@ -29,25 +29,38 @@ FIELDS = (
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
     "DCGM_FI_PROF_DRAM_ACTIVE",
     "DCGM_FI_PROF_PCIE_RX_BYTES",
+    "gpu_gfx_activity",
+    "gpu_umc_activity",
+    "gpu_package_power",
 )
 NUMBERS = {
-    "works": ((80, 12, 300, 9000, 0.7, 0.4, 5e9), (3, 0, 90, 9000, 0.05, 0.02, 0)),
-    "rests": ((0, 0, 60, 9000, 0, 0, 0), (0, 0, 64, 500, 0.004, 0, 7)),
-    "odd": (
-        (0, 0, 300, 9000, 0.6, 0.4, 0),
-        (97, 0, 61, 9000, 0, 0, 0),
-        (97, 40, 310, 9000, 0.8, 0, 0),
-        (2, 0, 70, 9000, 0.005, 0, 0),
+    "works": (
+        (80, 12, 300, 9000, 0.7, 0.4, 5e9, 80, 30, 600),
+        (3, 0, 90, 9000, 0.05, 0.02, 0, 3, 0, 150),
     ),
-    "invalid": ((200, 0, 60, 9000, 0, 0, 0), (50, 0, "NaN", 9000, 0.5, 0.5, 0)),
+    "rests": ((0, 0, 60, 9000, 0, 0, 0, 0, 0, 140), (0, 0, 64, 500, 0.004, 0, 7, 0, 0, 0)),
+    "odd": (
+        (0, 0, 300, 9000, 0.6, 0.4, 0, 0, 60, 150),
+        (97, 0, 61, 9000, 0, 0, 0, 0, 0, 650),
+        (97, 40, 310, 9000, 0.8, 0, 0, 5, 0, 0),
+        (2, 0, 70, 9000, 0.005, 0, 0, 0, 70, 120),
+        (0, 0, 650, 9000, 0, 0, 0, 0, 0, 650),
+    ),
+    "invalid": (
+        (200, 0, 60, 9000, 0, 0, 0, 200, 0, 60),
+        (50, 0, "NaN", 9000, 0.5, 0.5, 0, 50, 0, "NaN"),
+    ),
 }
 """What a device does -> numbers of the fields that show it."""
 EXPORTERS = (
-    tuple(range(len(FIELDS))),
+    tuple(range(7)),
     (0, 1, 2, 3),  # without profiling counters
     (3, 4, 5),  # without GPU_UTIL and power
     (2, 3, 4, 5, 6),
     (0, 3),
+    (0, 2),
+    (7, 8, 9),  # AMD's
+    (0, 2, 4, 7, 9),  # of two vendors
 )
 """Which of the fields an exporter writes."""
 MIG = 'GPU_I_PROFILE="1g.10gb",GPU_I_ID="7"'
@@ -71,7 +84,7 @@ PAGES = st.lists(
         Page,
         st.dictionaries(st.integers(0, 2), st.sampled_from(tuple(NUMBERS)), max_size=1)
         | st.just({}),
-        st.integers(0, 3),
+        st.integers(0, 4),
         st.sampled_from((5.0, 5.0, 5.0, 5.0, 12.0, 0.0, -7.0, 100.0)),
         st.booleans(),
         st.sampled_from(("", "", "", "", "", "", "", "b")),

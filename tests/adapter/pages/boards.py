@@ -134,7 +134,11 @@ SCENES: Final = {
             "node:guest": (
                 Line("DCGM_FI_DEV_SM_CLOCK", 1410, "verbatim"),
                 Line("DCGM_FI_DEV_MEM_CLOCK", 1215, "verbatim"),
-                Line("DCGM_FI_DEV_MEMORY_TEMP", 0, "as the guest's driver says"),
+                Line(
+                    "DCGM_FI_DEV_MEMORY_TEMP",
+                    "zero_of_unsupported_field",
+                    "the guest's driver does not support it",
+                ),
                 Line("DCGM_FI_DEV_GPU_UTIL", 0, "verbatim"),
                 Line("DCGM_FI_DEV_MEM_COPY_UTIL", 0, "verbatim"),
                 Line("DCGM_FI_DEV_ENC_UTIL", 0, "verbatim"),

@@ -90,7 +90,7 @@ SCENES: Final = {
         _excerpt("gpu-monitoring-tools#193"),
         {
             "node:a0321111701": (
-                Line("DCGM_FI_DEV_SM_CLOCK", 0, "the node by the row's own word"),
+                Line("DCGM_FI_DEV_SM_CLOCK", "zero_of_unsupported_field", "a clock never rests"),
                 Line("gpu_count", 1, "an instance"),
                 Line("gpu_count", 1, "<<<NULL>>> is not a profile", "!mig_profile"),
             ),

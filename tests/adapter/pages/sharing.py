@@ -199,11 +199,19 @@ SCENES: Final = {
                 Line(ENGINE, 0.714, "other fields are copied"),
             ),
             "ml/llm-c": (
-                Line(UTIL, "no_value", "all pods at 0 beside a device at 97: missing, not 0"),
-                Line("gpu_utilization", "no_value", "nor any other basis"),
+                Line(
+                    UTIL,
+                    "zero_on_busy_device",
+                    "all pods at 0 beside a device at 97: missing, not 0",
+                ),
+                Line("gpu_utilization", "zero_on_busy_device", "nor any other basis"),
+                Line("gpu_count", 1, "the device is there"),
             ),
             "ml/llm-d": (
-                Line("gpu_utilization", "no_value", "an empty pod_uid is not a mismatch"),
+                Line(
+                    "gpu_utilization", "zero_on_busy_device", "an empty pod_uid is not a mismatch"
+                ),
+                Line("gpu_count", 1, "the device is there"),
             ),
             f"node:{NODE}": (
                 *_has(99, "the device's own row", "sharing=shared")[:-1],
@@ -211,7 +219,7 @@ SCENES: Final = {
             ),
             "node:gpu-node-2": _has(97, "the device's own row", "sharing=exclusive")[:-1],
         },
-        rejects={"per_process_blind": 2},
+        rejects={"zero_on_busy_device": 1},
     ),
     "case 05, divided equally": Scene(
         pages=(PROCESSES,),
@@ -223,9 +231,12 @@ SCENES: Final = {
                 _of(248),
                 Line(ENGINE, 0.357, "what is copied is divided"),
             ),
-            "ml/llm-c": (Line("gpu_utilization", "no_value", "97 / 2 is not what it did"),),
+            "ml/llm-c": (
+                Line("gpu_utilization", "zero_on_busy_device", "97 / 2 is not what it did"),
+                Line("gpu_count", 1, "the device is there"),
+            ),
         },
-        rejects={"per_process_blind": 2},
+        rejects={"zero_on_busy_device": 1},
     ),
     "case 05, nothing but what is exact": Scene(
         pages=(PROCESSES,),
@@ -238,6 +249,6 @@ SCENES: Final = {
                 Line(ENGINE, "not_exact", "copied"),
             ),
         },
-        rejects={"per_process_blind": 2},
+        rejects={"zero_on_busy_device": 1},
     ),
 }

@@ -10,7 +10,7 @@ from adapter.devices import (
     idlepower,
     options,
     pageplan,
-    plausibility,
+    quickchecks,
     reader,
     rejects,
     steadypages,
@@ -157,8 +157,8 @@ PAGES: Final[Rows] = {
     "Places of a device's numbers": row(
         most(steadypages._places),
         most(steadypages._check),
-        most(plausibility.working_bounds),
-        most(plausibility.resting_bounds),
+        most(quickchecks.working_bounds),
+        most(quickchecks.resting_bounds),
         by=_STEADY + "test_few_places_checks_and_bounds_are_kept",
     ),
     "Pages of one exporter that wait": row(

@@ -1,0 +1,70 @@
+"""The section of docs/metrics.md about zeros that other fields contradict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from adapter.catalog import Catalog
+from adapter.catalog.field import Field
+from adapter.catalog.metric import Unit
+from adapter.catalog.vendors import CONTRADICTIONS, WHOLES
+from docs.paragraphs import wrapped
+
+
+def section(catalog: Catalog) -> Iterator[str]:
+    """Yield the lines of the section, from the catalogue's comparisons."""
+    yield from ("## Zeros that are not served", "")
+    yield from wrapped(
+        """
+        A false 0 scales a workload in. So a 0 over the window is absent if another field of the
+        device shows work ([a 0 on a busy GPU](sharing.md#a-0-on-a-busy-gpu)). The limit is that of
+        the mean over the window, or of every sample in it.
+        """
+    )
+    yield from _contradictions(catalog)
+    yield ""
+    yield from wrapped(
+        """
+        The values of a device's containers explain the device's own value. They may miss a fifth
+        of it, and at least the amount below. If more remains, a 0 of a container is absent.
+        """
+    )
+    yield from _wholes(catalog)
+    yield ""
+    yield from wrapped(
+        """
+        A device in use never has a 0 of the fields below. Exporters write it if the device or its
+        driver does not support the field. The metric's next formula is used, or the value is absent
+        ([zero_of_unsupported_field](reasons.md#zero_of_unsupported_field)).
+        """
+    )
+    yield from (f"- `{_shown(field)}`" for field in catalog.fields.values() if field.positive)
+    yield ""
+
+
+def _shown(field: Field) -> str:
+    """Return a field as a page shows it."""
+    return (field.series or field.name) + field.condition
+
+
+def _contradictions(catalog: Catalog) -> Iterator[str]:
+    yield "| A 0 of | is absent beside | from |"
+    yield "|---|---|---|"
+    for entry in CONTRADICTIONS:
+        zero, by = catalog.fields[entry.zero], catalog.fields[entry.by]
+        limit = min(entry.mean, entry.least)
+        ratio = by.unit is Unit.RATIO
+        amount = f"{100 * limit:g} percent" if ratio else f"{limit:g} {by.unit}"
+        how = "in the mean" if entry.mean < inf else "in every sample"
+        yield f"| `{_shown(zero)}` | `{_shown(by)}` | {amount} {how} |"
+
+
+def _wholes(catalog: Catalog) -> Iterator[str]:
+    yield "| Container | Device | Amount |"
+    yield "|---|---|---|"
+    for entry in WHOLES:
+        part, whole = catalog.fields[entry.part], catalog.fields[entry.whole]
+        spare = f"{entry.spare:g} percent" if part.unit is Unit.PERCENT else "1 GiB"
+        where = ", of another exporter" if entry.elsewhere else ""
+        yield f"| `{_shown(part)}` | `{_shown(whole)}`{where} | {spare} |"
