@@ -18,6 +18,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 CLIENT = (ExtendedKeyUsageOID.CLIENT_AUTH,)
 SERVER = (ExtendedKeyUsageOID.SERVER_AUTH,)
 HOUR = 3600.0
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,10 @@ def on_another_curve(pem: bytes) -> bytes:
 
 
 class Authority:
-    """A CA. ``now`` is epoch seconds; lives are given relative to it, in seconds."""
+    """A CA. ``now`` is epoch seconds; lives are given relative to it, in seconds.
+
+    Its certificates keep the forms of RFC 5280: a strict client accepts them.
+    """
 
     def __init__(self, name: str, now: float, signer: Authority | None = None) -> None:
         self.now = now
@@ -72,9 +86,12 @@ class Authority:
         self.key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(name, self.key, -HOUR, 24 * HOUR)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        builder = builder.add_extension(_SIGNS, True)
         identifier = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
         builder = builder.add_extension(identifier, False)
         issuer = signer or self
+        issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key())
+        builder = builder.add_extension(issuer_key, False)
         subject = _name(name, ())
         self.certificate = builder.issuer_name(signer.subject if signer else subject).sign(
             issuer.key, hashes.SHA256()
@@ -112,7 +129,7 @@ class Authority:
             builder = builder.add_extension(x509.ExtendedKeyUsage(usage), False)
         if hosts:
             names = x509.SubjectAlternativeName([_host(host) for host in hosts])
-            builder = builder.add_extension(names, False)
+            builder = builder.add_extension(names, not name and not groups)
         if raw_names:
             oid = ExtensionOID.SUBJECT_ALTERNATIVE_NAME
             builder = builder.add_extension(x509.UnrecognizedExtension(oid, raw_names), False)

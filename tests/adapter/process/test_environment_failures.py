@@ -65,7 +65,7 @@ FIX: Final = {
     "html": "proxy or login page",
     "silent": "this machine reaches it",
     "refused": "this machine reaches it",
-    "expired": "renew the API server's certificate",
+    "expired": "renew the server's certificate",
     "untrusted": "set certificate-authority",
 }
 
