@@ -253,6 +253,16 @@ async def test_google_exchanges_the_default_credentials_for_a_token(
     assert json.loads(base64.urlsafe_b64decode(claims + "=="))["scope"] == READ
 
 
+async def test_a_certificate_that_a_cloud_library_refuses_is_named_with_the_fix(
+    secure: Secure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = service_account(tmp_path, f"{secure.url}/{'long/' * 60}token")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    said = "Google.*: certificate verify failed: .*; set REQUESTS_CA_BUNDLE to the CA that signed"
+    with pytest.raises(CredentialError, match=said):
+        await shown(Bearer(google_tokens()))
+
+
 async def test_google_uses_the_metadata_server_in_gke(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
