@@ -1,7 +1,8 @@
 # A fresh clone needs only two commands: make demo, make test.
 
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
-  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+# The supported versions of Python. The newest one that runs is used, or python3.
+PYTHONS := $(shell sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
+PYTHON ?= $(shell for p in python3 $(PYTHONS:%=python%); do $$p -c '' 2>/dev/null && found=$$p; done; echo $$found)
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -31,11 +32,16 @@ SHIPPED := --extra aws --extra azure --extra google --extra prometheus
 help: ## list the targets
 	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-15s %s\n", name, $$0}' $(MAKEFILE_LIST)
 
+# Made again for another Python: make test PYTHON=python3.12
+ifneq ($(filter command environment,$(firstword $(origin PYTHON))),)
+version_of = $(shell command -v $(1) >/dev/null && $(1) -V 2>&1)
+ifneq ($(call version_of,$(PYTHON)),$(call version_of,$(BIN)/python))
+.PHONY: $(READY)
+endif
+endif
+
 $(READY): requirements-dev.lock pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or name it: make PYTHON=/path/to/python3"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@sh environment.sh "$(PYTHON)" $(VENV) $(PYTHONS)
 	@touch $@
 
 ##@ Try

@@ -23,6 +23,7 @@ from typing import cast
 import msgspec
 import uvloop
 
+from apiservice.runtime.servertrust import client_context
 from load.plan import Outcome, Plan
 
 _HEAD_END = b"\r\n\r\n"
@@ -166,7 +167,7 @@ def _itself(connection: Connection) -> Connection:
 
 
 def _context(plan: Plan) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=plan.ca)
+    context = client_context(plan.ca)
     context.load_cert_chain(plan.cert, plan.key)
     return context
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import trustme
 
+from apiservice.runtime.servertrust import client_context
+
 FRONT_PROXY = "front-proxy-client"
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 """Who asks: the HPA controller."""
@@ -27,7 +29,7 @@ class Pki:
 
     def client_context(self) -> ssl.SSLContext:
         """As the front proxy: presents its certificate, checks the server's."""
-        context = ssl.create_default_context(cafile=str(self.ca))
+        context = client_context(self.ca)
         context.load_cert_chain(self.client_cert, self.client_key)
         return context
 

@@ -6,7 +6,6 @@ controller's Accept header, and the front proxy's client certificate and ``X-Rem
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from yarl import URL
 from adapter.cluster.metricsapi import GarbledAnswerError, pods_path, read_values
 from adapter.demo.certificates import FrontProxy
 from adapter.hpa import Missing
+from apiservice.runtime.servertrust import client_context
 
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
@@ -98,7 +98,7 @@ class MetricsClient:
 
     async def _get(self, path: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[int, bytes]:
         if self._http is None:
-            context = ssl.create_default_context(cafile=self._ca)
+            context = client_context(self._ca)
             context.load_cert_chain(self._proxy.certificate, self._proxy.key)
             self._http = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=context), timeout=aiohttp.ClientTimeout(5)

@@ -18,6 +18,7 @@ import msgspec
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
 from apiservice.kube.client import BoundedAnswer
+from apiservice.kube.failures import transport_failure
 
 SECONDS: Final = 10.0
 _PROXY_ERROR: Final = "error trying to reach service"
@@ -156,7 +157,7 @@ class DirectFetcher:
         except TimeoutError:
             return Fetched(0, b"", error="no answer in time")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Fetched(0, b"", error=" ".join(str(error).split()) or type(error).__name__)
+            return Fetched(0, b"", error=" ".join(transport_failure(error).split()))
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from adapter.exposition.page import parse
 from adapter.settings import discovery
 from adapter.sources.scrape.discovery import selected
 from adapter.sources.scrape.target import ScrapeTarget
+from apiservice.runtime.servertrust import client_context
 
 MOST_PAGES: Final = 500
 """Pages of one kind that are read."""
@@ -148,7 +149,7 @@ def _trust(facts: Facts, release: Release) -> tuple[ssl.SSLContext | None, str]:
         if ours and service and each.spec.ca_bundle:
             try:
                 pem = b64decode(each.spec.ca_bundle).decode("ascii")
-                context = ssl.create_default_context(cadata=pem)
+                context = client_context(ca_data=pem)
             except (ValueError, ssl.SSLError):
                 continue
             return context, f"{service.name}.{service.namespace}.svc"

@@ -12,6 +12,7 @@ import msgspec
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.doctor.fetch import DirectFetcher
+from apiservice.runtime.servertrust import client_context
 
 MOST_BYTES: Final = 4 << 20
 """Bytes of one answer."""
@@ -98,7 +99,7 @@ def trust(file: Path) -> tuple[ssl.SSLContext, bytes]:
             content = opened.read(_MOST_CA + 1)
         if len(content) > _MOST_CA:
             raise ClientError(f"{file}: larger than {_MOST_CA} bytes; name the CA's certificate")
-        return ssl.create_default_context(cadata=content.decode("ascii")), content
+        return client_context(ca_data=content.decode("ascii")), content
     except ssl.SSLError as error:
         raise ClientError(
             f"{file}: has no PEM certificate ({error.reason}); name the CA's file"

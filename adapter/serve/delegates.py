@@ -15,6 +15,7 @@ from apiservice.delegate.delegate import Delegate
 from apiservice.delegate.delegation import Delegation
 from apiservice.delegate.options import DelegateOptions
 from apiservice.runtime.filestamp import Stamp, stamp
+from apiservice.runtime.servertrust import client_context
 
 
 class DelegateError(Exception):
@@ -97,7 +98,7 @@ class _Tls:
 
     def _make(self) -> ssl.SSLContext:
         chosen = self._settings
-        context = ssl.create_default_context(cafile=chosen.ca_file, cadata=chosen.ca or None)
+        context = client_context(chosen.ca_file, chosen.ca or None)
         if chosen.insecure_skip_tls_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -7,7 +7,9 @@ import ssl
 
 import aiohttp
 
-_TLS_HINT = "check the CA file, the host name in the URL, and whether the server uses HTTPS"
+from apiservice.runtime.servertrust import certificate_fix
+
+_NOT_TLS = "check whether the server uses HTTPS"
 
 
 class SourceError(Exception):
@@ -26,10 +28,15 @@ class CredentialError(SourceError):
         super().__init__("credential", message)
 
 
+def _handshake(host: str, port: int | None, error: OSError) -> SourceError:
+    hint = certificate_fix(str(error), "ca_file") or _NOT_TLS
+    return SourceError("tls", f"TLS handshake with {host}:{port} failed: {error}; {hint}")
+
+
 def unreachable(host: str, port: int, error: OSError) -> SourceError:
     """Return why a connection to a server failed."""
     if isinstance(error, ssl.SSLError):
-        return SourceError("tls", f"TLS handshake with {host}:{port} failed: {error}; {_TLS_HINT}")
+        return _handshake(host, port, error)
     said = os.strerror(error.errno) if error.errno and error.errno > 0 else error
     return SourceError("connect", f"cannot connect to {host}:{port}: {said}")
 
@@ -43,11 +50,7 @@ def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cas
             return SourceError("timeout", "no answer in time")
         # The texts of these two contain the TLS context's address in memory.
         case aiohttp.ClientSSLError() as failed:
-            return SourceError(
-                "tls",
-                f"TLS handshake with {failed.host}:{failed.port} failed: {failed.os_error}; "
-                f"{_TLS_HINT}",
-            )
+            return _handshake(failed.host, failed.port, failed.os_error)
         case aiohttp.ClientConnectorError() as failed:
             said = failed.os_error.strerror or failed.os_error
             return SourceError("connect", f"cannot connect to {failed.host}:{failed.port}: {said}")

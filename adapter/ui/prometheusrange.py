@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 import time
@@ -13,6 +14,8 @@ import aiohttp
 import msgspec
 
 from adapter.client.errors import ClientError
+from apiservice.kube.failures import transport_failure
+from apiservice.runtime.servertrust import certificate_fix, client_context
 
 Json = dict[str, Any]
 
@@ -26,6 +29,7 @@ _QUERIES: Final = {
 _POINTS: Final = 480
 _STEP: Final = 15
 _LONGEST: Final = 20.0
+_system_trust: Final = functools.cache(client_context)
 _MOST: Final = 8 << 20
 """Bytes of one answer."""
 
@@ -64,7 +68,8 @@ async def read_range(url: str, namespace: str, name: str, seconds: int) -> Json:
     named = f"{{namespace={json.dumps(namespace)},horizontalpodautoscaler={json.dumps(name)}}}"
     window = {"start": str(end - seconds), "end": str(end), "step": str(step)}
     timeout = aiohttp.ClientTimeout(total=_LONGEST)
-    async with aiohttp.ClientSession(timeout=timeout) as session:
+    connector = aiohttp.TCPConnector(ssl=_system_trust())
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         found = await asyncio.gather(
             *(
                 _query(session, url, {**window, "query": f"{metric}{named}"})
@@ -104,10 +109,9 @@ async def _query(session: aiohttp.ClientSession, url: str, query: Json) -> list[
             504,
         ) from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise ClientError(
-            f"Prometheus at {url} cannot be read: {why}; check --prometheus"
-        ) from None
+        why = " ".join(transport_failure(error).split())[:200]
+        hint = certificate_fix(why, "SSL_CERT_FILE") or "check --prometheus"
+        raise ClientError(f"Prometheus at {url} cannot be read: {why}; {hint}") from None
     try:
         answer = _decode(body)
     except msgspec.MsgspecError as error:

@@ -17,6 +17,7 @@ from apiservice.delegate.credential import Credential
 from apiservice.delegate.failure import DelegateFailure
 from apiservice.delegate.options import DelegateOptions
 from apiservice.kube.failures import transport_failure
+from apiservice.runtime.servertrust import certificate_fix
 from apiservice.wire.delegated import DELEGATED
 
 _CHUNK: Final = 1 << 16
@@ -99,8 +100,9 @@ class HttpTransport:
         except aiohttp.ClientPayloadError as error:
             raise DelegateFailure("invalid", "the answer is incomplete") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            text = transport_failure(error)
-            raise DelegateFailure(_outcome(error), text.replace(token, "…")) from error
+            text = transport_failure(error).replace(token, "…")
+            hint = certificate_fix(text, "its ca_file")
+            raise DelegateFailure(_outcome(error), "; ".join(filter(None, (text, hint)))) from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

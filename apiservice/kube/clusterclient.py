@@ -23,6 +23,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 from apiservice.kube.credentials import CredentialPlugin
 from apiservice.kube.outages import Outages
 from apiservice.runtime.filestamp import Stamp, stamp
+from apiservice.runtime.servertrust import checking_alike
 
 log = structlog.get_logger(__name__)
 
@@ -97,6 +98,7 @@ class ClusterClient(ApiClient):
             "trust_env": bool(getproxies_environment()),
         }
         super().__init__(configuration)
+        checking_alike(self.rest_client.ssl_context)
         self._retired: list[Any] = []
         """Connections made with earlier content; the watches of the newest ones continue."""
         self.origin = ""
@@ -175,4 +177,6 @@ class ClusterClient(ApiClient):
                 file = Path(folder) / role
                 file.write_bytes(content)
                 setattr(changed, role, str(file))
-            return _connections(changed)
+            fresh = _connections(changed)
+        checking_alike(fresh.ssl_context)
+        return fresh

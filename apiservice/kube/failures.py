@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import aiohttp
 
+from apiservice.runtime.servertrust import certificate_fix
+
 NOT_AN_API_SERVER: Final = "this is not a response of a Kubernetes API server"
 """The cause when something answers in another form than the API server."""
 TOO_LONG: Final = "the answer is longer than"
@@ -43,7 +45,9 @@ def describe_failure(client: Any, error: Exception) -> str:
 def fix(status: int, text: str) -> str:
     """Return the fix for a failed request; ``status`` is 0 without a response."""
     if status == 0 and NOT_AN_API_SERVER not in text:
-        return next((hint for words, hint in _UNANSWERED.items() if words in text), _UNREACHED)
+        if TOO_LONG in text:
+            return "read fewer objects: name a namespace, or see which objects are so large"
+        return certificate_fix(text, "certificate-authority") or _UNREACHED
     return _ANSWERED.get(404 if NOT_AN_API_SERVER in text else status, _FAILING)
 
 
@@ -53,11 +57,6 @@ _ANSWERED: Final = {
     404: "check that a Kubernetes API server is at this address, and not a proxy or login page",
 }
 _FAILING: Final = "try again later, or see the API server's own log"
-_UNANSWERED: Final = {
-    TOO_LONG: "read fewer objects: name a namespace, or see which objects are so large",
-    "certificate has expired": "renew the API server's certificate, and check this machine's clock",
-    "certificate": "set certificate-authority to the CA that signed the API server's certificate",
-}
 _UNREACHED: Final = (
     "check that the API server runs at this address and that this machine reaches it"
 )

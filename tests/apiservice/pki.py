@@ -18,6 +18,17 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 CLIENT = (ExtendedKeyUsageOID.CLIENT_AUTH,)
 SERVER = (ExtendedKeyUsageOID.SERVER_AUTH,)
 HOUR = 3600.0
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True)
@@ -64,17 +75,28 @@ def on_another_curve(pem: bytes) -> bytes:
 
 
 class Authority:
-    """A CA. ``now`` is epoch seconds; lives are given relative to it, in seconds."""
+    """A CA. ``now`` is epoch seconds; lives are given relative to it, in seconds.
 
-    def __init__(self, name: str, now: float, signer: Authority | None = None) -> None:
+    Its certificates keep the forms of RFC 5280: a strict client accepts them. Those of an ``old``
+    one are as EKS and MicroK8s made them for years: no key usage, no key identifiers, and servers
+    without a subject.
+    """
+
+    def __init__(
+        self, name: str, now: float, signer: Authority | None = None, *, old: bool = False
+    ) -> None:
         self.now = now
         self._signer = signer
+        self._old = old
         self.key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(name, self.key, -HOUR, 24 * HOUR)
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        identifier = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
-        builder = builder.add_extension(identifier, False)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), not old)
         issuer = signer or self
+        if not old:
+            builder = builder.add_extension(_SIGNS, True)
+            identifier = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
+            builder = builder.add_extension(identifier, False)
+            builder = builder.add_extension(issuer.identifier, False)
         subject = _name(name, ())
         self.certificate = builder.issuer_name(signer.subject if signer else subject).sign(
             issuer.key, hashes.SHA256()
@@ -87,6 +109,11 @@ class Authority:
     @property
     def pem(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def identifier(self) -> x509.AuthorityKeyIdentifier:
+        """Of its key, in the certificates that it signs."""
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
 
     def issue(
         self,
@@ -112,17 +139,19 @@ class Authority:
             builder = builder.add_extension(x509.ExtendedKeyUsage(usage), False)
         if hosts:
             names = x509.SubjectAlternativeName([_host(host) for host in hosts])
-            builder = builder.add_extension(names, False)
+            builder = builder.add_extension(names, not (name or groups or self._old))
         if raw_names:
             oid = ExtensionOID.SUBJECT_ALTERNATIVE_NAME
             builder = builder.add_extension(x509.UnrecognizedExtension(oid, raw_names), False)
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
-        certificate = builder.add_extension(issuer, False).sign(self.key, hashes.SHA256())
+        if not self._old:
+            builder = builder.add_extension(self.identifier, False)
+        certificate = builder.sign(self.key, hashes.SHA256())
         return Issued(certificate, key, (self.certificate,) if self._signer else ())
 
     def server(self, *hosts: str, ends: float = HOUR) -> Issued:
         """A serving certificate."""
-        return self.issue(hosts[0], usage=SERVER, hosts=hosts, ends=ends)
+        name = "" if self._old else hosts[0]
+        return self.issue(name, usage=SERVER, hosts=hosts, ends=ends)
 
     def _builder(
         self,
@@ -141,6 +170,34 @@ class Authority:
             .not_valid_before(moment + timedelta(seconds=starts))
             .not_valid_after(moment + timedelta(seconds=ends))
         )
+
+
+def server_context(issued: Issued, folder: Path) -> ssl.SSLContext:
+    """A server that shows a certificate, and asks for none."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*issued.write(folder, f"server-{id(issued)}"))
+    return context
+
+
+def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> None:
+    """Shake hands in memory; raises SSLError of the side that refuses."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    waiting = [
+        client.wrap_bio(to_client, to_server, server_hostname=host),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while waiting:
+        side = waiting.pop(0)
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            waiting.append(side)
+
+
+def strict(context: ssl.SSLContext) -> ssl.SSLContext:
+    """A context that refuses what departs from RFC 5280 in form, as defaults do from 3.13 on."""
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_STRICT
+    return context
 
 
 def client_context(

@@ -7,7 +7,6 @@ streamed, and bounded in bytes and time.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from yarl import URL
 
 from adapter.demo.certificates import FrontProxy
 from apiservice.errors import Unavailable
+from apiservice.runtime.servertrust import client_context
 from apiservice.wire.accept import accept_header
 
 USER: Final = "demo"
@@ -106,7 +106,7 @@ class Upstream:
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:
-            context = ssl.create_default_context(cafile=self._ca)
+            context = client_context(self._ca)
             context.load_cert_chain(self._proxy.certificate, self._proxy.key)
             self._http = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=context),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Final
 
+import aiohttp
 import structlog
 
 from adapter.cluster.index import PodIndex
@@ -20,6 +21,7 @@ from adapter.sources.azure.insights import Usage, UsageMemo
 from adapter.sources.azure.options import AzureLogsOptions
 from adapter.sources.azure.refusal import describe_query_error, retry_after
 from adapter.sources.errors import SourceError
+from adapter.sources.login.credentials import TlsClient
 from adapter.sources.login.port import required
 from adapter.sources.login.tokens import CachedToken
 from apiservice.runtime.turns import Turns
@@ -37,7 +39,8 @@ class AzureLogsSource:
     """Passes one scrape result per node and round to the sink.
 
     Raises:
-        CredentialError: at construction, if the extra ``azure`` is not installed.
+        CredentialError: at construction, if the extra ``azure`` is not installed, or if the CA
+            file cannot be used.
     """
 
     def __init__(
@@ -55,7 +58,9 @@ class AzureLogsSource:
         self._tokens = tokens
         self._credential = _Credential(tokens, required("azure.core.credentials", "azure"))
         self._library = required("azure.monitor.query.aio", "azure")
+        self._transport = required("azure.core.pipeline.transport", "azure").AioHttpTransport
         self._errors = required("azure.core.exceptions", "azure")
+        self._tls = TlsClient(options.ca_file)
         self._clock = clock
         self._memo = UsageMemo()
         self._turns = Turns()
@@ -95,30 +100,37 @@ class AzureLogsSource:
     async def run(self) -> None:
         """Query until cancelled, then close every connection."""
         pods = PodUids(self._index)
-        verify: Any = str(self._options.ca_file) if self._options.ca_file else True
-        client = self._library.LogsQueryClient(
+        try:
+            while True:
+                await self._round(pods)
+                now = self._clock()
+                wait = max(self._options.interval, self._not_before - now)
+                await asyncio.sleep(wait)
+        finally:
+            pods.close()
+
+    def _client(self) -> Any:
+        """Return a client for one round: the next one reads a new CA."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._tls.current()),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # Azure's library does it
+            trust_env=True,
+        )
+        return self._library.LogsQueryClient(
             self._credential,
             endpoint=self._options.endpoint,
-            connection_verify=verify,
+            transport=self._transport(session=session),
             # Azure's own retries would sleep within a round for as long as the server asks.
             retry_total=0,
             permit_redirects=False,
         )
-        try:
-            async with client:
-                while True:
-                    await self._round(client, pods)
-                    now = self._clock()
-                    wait = max(self._options.interval, self._not_before - now)
-                    await asyncio.sleep(wait)
-        finally:
-            pods.close()
 
-    async def _round(self, client: Any, pods: PodUids) -> None:
+    async def _round(self, pods: PodUids) -> None:
         self.queries += 1
         started = perf_counter()
         try:
-            async with asyncio.timeout(self._options.timeout):
+            async with asyncio.timeout(self._options.timeout), self._client() as client:
                 usage, loss = await self._admitted(client, pods)
         except Exception as error:  # one bad round must not end the source
             self._failed(describe_query_error(error, self._errors))

@@ -15,15 +15,12 @@ from typing import Any, Final
 
 from adapter.sources.errors import CredentialError
 from adapter.sources.login.port import required
+from adapter.sources.login.sessions import cloud_session
 from adapter.sources.login.tokens import CachedToken, Token, redacted
 
 _FEDERATED: Final = "AZURE_FEDERATED_TOKEN_FILE"
-_PATIENCE: Final[dict[str, Any]] = {
-    "connection_timeout": 5,
-    "read_timeout": 10,
-    "retry_total": 2,
-    "retry_status": 2,
-}
+_WAITS: Final[dict[str, Any]] = {"connection_timeout": 5, "read_timeout": 10}
+_RETRIES: Final[dict[str, Any]] = {"retry_total": 2, "retry_status": 2}
 """Fewer retries than Azure's default, which takes over a minute and delays the process's exit."""
 
 
@@ -63,14 +60,20 @@ def azure_tokens(
 
 
 def _credential(library: Any, identity: AzureIdentity) -> Any:
+    transport = required("azure.core.pipeline.transport", "azure").RequestsTransport(
+        session=cloud_session("azure"), **_WAITS
+    )
     if not os.environ.get(_FEDERATED):
-        return library.ManagedIdentityCredential(client_id=identity.client_id, **_PATIENCE)
+        return library.ManagedIdentityCredential(
+            client_id=identity.client_id, transport=transport, **_RETRIES
+        )
     more: dict[str, Any] = {"authority": identity.authority} if identity.authority else {}
     return library.WorkloadIdentityCredential(
         client_id=identity.client_id,
         tenant_id=identity.tenant_id,
         # Else the library queries login.microsoftonline.com, which private clouds cannot reach.
         disable_instance_discovery=bool(identity.authority),
+        transport=transport,
         **more,
-        **_PATIENCE,
+        **_RETRIES,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from adapter.sources.errors import CredentialError
 from apiservice.runtime.filestamp import Stamp, stamp
+from apiservice.runtime.servertrust import client_context
 
 
 class SecretFile:
@@ -80,7 +81,7 @@ class TlsClient:
 
     def _read(self) -> ssl.SSLContext:
         try:
-            context = ssl.create_default_context(cafile=self._ca_file)
+            context = client_context(self._ca_file)
         except OSError as error:  # SSLError is an OSError
             raise CredentialError(
                 f"CA file {self._ca_file}: {error}; give one or more PEM CAs"

@@ -11,6 +11,7 @@ import functools
 from typing import Any, Final
 
 from adapter.sources.login.port import required
+from adapter.sources.login.sessions import cloud_session
 from adapter.sources.login.tokens import CachedToken, Token
 
 READ: Final = "https://www.googleapis.com/auth/monitoring.read"
@@ -26,7 +27,7 @@ def google_tokens() -> CachedToken:
     """
     auth = required("google.auth", "google")
     transport = required("google.auth.transport.requests", "google")
-    request = functools.partial(transport.Request(), timeout=_TIMEOUT)
+    request = functools.partial(transport.Request(cloud_session("google")), timeout=_TIMEOUT)
     found: list[Any] = []
 
     def fetch() -> Token:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from adapter.sources.errors import CredentialError
+from apiservice.runtime.servertrust import certificate_fix
 
 log = structlog.get_logger(__name__)
 
@@ -32,6 +33,7 @@ The rejection is usually right, and another token does not help.
 """
 _SECRET: Final = re.compile(r"[\w\-.+=~]{60,}")
 """Text that may be a token, and is removed from text for logs."""
+_REFUSED: Final = re.compile(r"certificate verify failed: [^(]*")
 
 
 class Token(NamedTuple):
@@ -125,4 +127,7 @@ class CachedToken:
 def redacted(error: BaseException, most: int = 300) -> str:
     """Return an error's text in one line, without anything that may be a token."""
     text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    refused = _REFUSED.search(text)
+    if refused:  # behind an address that may fill the line
+        text = f"{refused[0].strip()}; {certificate_fix(text, 'REQUESTS_CA_BUNDLE')}"
     return _SECRET.sub("…", text)[:most]

@@ -65,7 +65,7 @@ FIX: Final = {
     "html": "proxy or login page",
     "silent": "this machine reaches it",
     "refused": "this machine reaches it",
-    "expired": "renew the API server's certificate",
+    "expired": "renew the server's certificate",
     "untrusted": "set certificate-authority",
 }
 
@@ -96,8 +96,9 @@ def test_every_command_is_in_one_of_the_tables() -> None:
 
 def test_every_program_is_the_same_command_line() -> None:
     """kubectl finds kubectl-gpu, so that `kubectl gpu` is covered too."""
-    scripts = {each.name: each.load() for each in entry_points(group="console_scripts")}
-    assert scripts["kubectl-gpu"] is scripts["gpu-metrics-adapter"] is main
+    for name in ("kubectl-gpu", "gpu-metrics-adapter"):
+        (script,) = entry_points(group="console_scripts", name=name)
+        assert script.load() is main
 
 
 @pytest.fixture

@@ -142,6 +142,6 @@ assert not full, full
 count = len(gc.get_objects())
 del kept, node
 gc.collect()
-assert len(gc.get_objects()) < count - 200_000
+assert len(gc.get_objects()) < count - 199_900  # the interpreter's own vary
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

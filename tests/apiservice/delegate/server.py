@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -18,8 +17,9 @@ from apiservice.delegate.credential import Credential
 from apiservice.delegate.delegate import Delegate
 from apiservice.delegate.options import DelegateOptions
 from apiservice.delegate.transport import HttpTransport
+from apiservice.runtime.servertrust import client_context
 from apiservice.wire.metricvalues import CUSTOM_GROUP, EXTERNAL_GROUP
-from tests.apiservice.pki import Authority
+from tests.apiservice.pki import Authority, server_context
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 NAME = "other.monitoring.svc"
@@ -89,11 +89,9 @@ class OtherServer:
 
     async def start(self, folder: Path, stack: AsyncExitStack, *, name: str = NAME) -> None:
         """Serve until the stack ends."""
-        authority = Authority("other", time.time())
+        authority = Authority("other", time.time(), old=True)
         self.ca = authority.pem
-        certificate, key = authority.server(name).write(folder, "other")
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate, key)
+        context = server_context(authority.server(name), folder)
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -143,7 +141,7 @@ class OtherServer:
             "timeout": 5.0,
         } | options
         made = DelegateOptions(**chosen)
-        context = ssl.create_default_context(cadata=self.ca.decode())
+        context = client_context(ca_data=self.ca.decode())
         transport = HttpTransport(made, lambda: context, credential or FixedToken("good"), "test")
         stack.push_async_callback(transport.close)
         return Delegate(made, transport)

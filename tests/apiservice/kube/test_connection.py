@@ -220,7 +220,7 @@ async def test_a_pod_follows_its_cluster_to_another_ca(
 ) -> None:
     monkeypatch.setattr(clusterclient, "LOOK", 0.0)
     now = time.time()
-    old, new = Authority("old", now), Authority("new", now)
+    old, new = Authority("old", now, old=True), Authority("new", now, old=True)
     async with AsyncExitStack() as stack:
         servers = {}
         for name, ca in (("old", old), ("new", new)):
@@ -284,7 +284,7 @@ async def test_a_broken_service_account_is_an_error_that_names_it(
 
 async def test_tls_to_the_api_server_is_checked(tmp_path: Path, api: FakeApiServer) -> None:
     now = time.time()
-    good, other = Authority("good", now), Authority("other", now)
+    good, other = Authority("good", now, old=True), Authority("other", now)
     files = CertificateFiles(*good.server("127.0.0.1").write(tmp_path, "tls"))
     tls = ServingTLS(files, ClientAuth(), now)
     async with serving(api, tls.listening) as server:

@@ -120,9 +120,10 @@ async def test_a_missing_right_is_named_with_its_fix(rig: Rig) -> None:
     assert 'User "u" cannot list' in rig.reflector.last_error
     assert "RBAC" in rig.reflector.last_error
     again.page([], "1")
+    assert await rig.recorder.next() == ("REPLACE", [])
     watch = await rig.api.watch()
     watch.event("ADDED", thing("a", "2"))
-    await rig.recorder.next()
+    assert await rig.recorder.next() == ("ADDED", ["a"])
     assert (rig.reflector.denied, rig.reflector.last_error) == (False, "")
 
 

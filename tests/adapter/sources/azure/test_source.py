@@ -9,14 +9,12 @@ import asyncio
 import datetime
 import itertools
 import json
-import ssl
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from adapter.attribution.reading import Reading
 from adapter.cluster.index import PodIndex
@@ -32,6 +30,7 @@ from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
 from tests.adapter.sources.conftest import Recorder, Reply, Request, Web, answer, running, settled
 from tests.adapter.world import World, make_pod
+from tests.apiservice.pki import Authority, server_context
 
 WORKSPACE = "b438b4f6-912a-46d5-9cb1-b44069212ab4"
 PATH = f"/v1/workspaces/{WORKSPACE}/query"
@@ -78,11 +77,10 @@ def said(body: bytes, status: str = "200 OK", headers: str = "") -> Reply:
 @pytest.fixture
 async def workspace(web: Web, tmp_path: Path) -> AsyncIterator[AzureLogsOptions]:
     """Where the server is, over TLS."""
-    authority = trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority = Authority("ca", time.time(), old=True)
+    context = server_context(authority.server("127.0.0.1"), tmp_path)
     ca = tmp_path / "ca.crt"
-    authority.cert_pem.write_to_path(str(ca))
+    ca.write_bytes(authority.pem)
     server = await asyncio.start_server(web.serve, "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     yield AzureLogsOptions(

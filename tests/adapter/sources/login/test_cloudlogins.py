@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import importlib
 import json
-import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -34,6 +32,7 @@ from adapter.sources.login.port import Bearer, Login, Outgoing
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.source import PrometheusSource
 from tests.adapter.sources.conftest import Recorder, Request, Web, answer, running, settled
+from tests.apiservice.pki import Authority, server_context
 
 JSON = "Content-Type: application/json\r\n"
 TENANT = "72f988bf-86f1-41af-91ab-2d7cd011db47"
@@ -74,7 +73,7 @@ async def shown(login: Login) -> Mapping[str, str]:
 
 @dataclass
 class Secure:
-    """A server on loopback with TLS."""
+    """A server on loopback with TLS, and the certificates of an old CA."""
 
     web: Web
     url: str
@@ -83,11 +82,10 @@ class Secure:
 
 @pytest.fixture
 async def secure(web: Web, tmp_path: Path) -> AsyncIterator[Secure]:
-    authority = trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    authority = Authority("ca", time.time(), old=True)
+    context = server_context(authority.server("127.0.0.1", "localhost"), tmp_path)
     ca = tmp_path / "ca.crt"
-    authority.cert_pem.write_to_path(str(ca))
+    ca.write_bytes(authority.pem)
     server = await asyncio.start_server(web.serve, "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     yield Secure(web, f"https://127.0.0.1:{port}", ca)
@@ -254,6 +252,16 @@ async def test_google_exchanges_the_default_credentials_for_a_token(
     assert form["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
     claims = form["assertion"][0].split(".")[1]
     assert json.loads(base64.urlsafe_b64decode(claims + "=="))["scope"] == READ
+
+
+async def test_a_certificate_that_a_cloud_library_refuses_is_named_with_the_fix(
+    secure: Secure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = service_account(tmp_path, f"{secure.url}/{'long/' * 60}token")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    said = "Google.*: certificate verify failed: .*; set REQUESTS_CA_BUNDLE to the CA that signed"
+    with pytest.raises(CredentialError, match=said):
+        await shown(Bearer(google_tokens()))
 
 
 async def test_google_uses_the_metadata_server_in_gke(

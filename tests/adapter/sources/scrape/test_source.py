@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import ssl
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import trustme
 
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
@@ -35,6 +33,7 @@ from tests.adapter.sources.conftest import (
     settled,
 )
 from tests.adapter.world import make_pod
+from tests.apiservice.pki import Authority, server_context
 
 PAGE = b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",pod="p",namespace="n"} 87\n'
 OPTIONS = ScrapeOptions(interval=0.02, timeout=5.0, max_backoff=0.04)
@@ -342,22 +341,17 @@ async def test_a_stopped_source_ends_scrapes_and_ignores_pods(web: Web, sink: Re
     assert (len(sink.results), ours) == (seen, set())
 
 
-@pytest.fixture
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
 async def test_https_exporters_are_verified_with_the_ca_and_get_the_token(
-    web: Web, sink: Recorder, authority: trustme.CA, tmp_path: Path
+    web: Web, sink: Recorder, tmp_path: Path
 ) -> None:
     web.replies["/metrics"] = answer(PAGE)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority = Authority("ca", time.time(), old=True)
+    context = server_context(authority.server("127.0.0.1"), tmp_path)
     server = await asyncio.start_server(web.serve, "127.0.0.1", 0, ssl=context)
     url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics"
     token, ca = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("one\n")
-    authority.cert_pem.write_to_path(str(ca))
+    ca.write_bytes(authority.pem)
     options = replace(OPTIONS, targets=(ScrapeTarget(url),), bearer_token_file=token)
 
     strange = ScrapeSource(options, sink)
@@ -365,7 +359,7 @@ async def test_https_exporters_are_verified_with_the_ca_and_get_the_token(
         await settled(lambda: strange.failures["tls"] > 0)
         (state,) = strange.states.values()
     assert "certificate verify failed" in state.last_error
-    assert "check the CA file, the host name in the URL" in state.last_error
+    assert "set ca_file to the CA that signed" in state.last_error
     assert "SSLContext" not in state.last_error, "an address in memory helps nobody"
     assert web.requests == []
 
