@@ -60,10 +60,15 @@ class Source(Protocol):
 
     @property
     def found(self) -> bool:
-        """Whether there is an exporter or a store.
+        """Whether there is a page or a store.
 
-        Before the first exporter is found, an absent value says nothing about its pod.
+        Before the first page is found, an absent value says nothing about its pod.
         """
+
+    @property
+    def only_servers(self) -> bool:
+        """Whether inference servers are all that there is to read. They may fail for long, as while
+        they load a model, so readiness does not wait until one answers."""
 
 
 async def cluster_loops(

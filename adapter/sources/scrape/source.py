@@ -136,10 +136,18 @@ class ScrapeSource:
 
     @property
     def found(self) -> bool:
-        """Whether an exporter is known, or the settings neither name nor discover any."""
+        """Whether a page is known, or the settings neither name nor discover an exporter.
+
+        A cluster may have inference servers only: then their pages are all that there is to read.
+        """
         if not self._options.rules and not self._options.targets:
             return True
-        return any(not target.serves for target in self.states)
+        return bool(self.states)
+
+    @property
+    def only_servers(self) -> bool:
+        """Whether all known pages are server pages."""
+        return all(target.serves for target in self.states)
 
     def problem(self, now: float) -> str | None:
         """Return why there is no fresh data although there should be, or None.
