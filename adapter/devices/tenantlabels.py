@@ -15,6 +15,7 @@ from adapter.cluster.pod import Find, Pod, PodRef
 from adapter.devices.assignment import named
 from adapter.devices.device import CLUSTERS, UUIDS
 from adapter.devices.state import Belief, Identity
+from adapter.exposition.cutlabels import without
 
 SEVERAL_PODS: Final = "several_pods"
 """The sample could name several pods that hold a GPU."""
@@ -80,7 +81,7 @@ def _without(
     """Return what the labels name without those that a tenant wrote."""
     if not written:
         return known, ()
-    left = again({name: v for name, v in known.labels.items() if name not in written})
+    left = again(without(known.labels, written))
     # Exporters write an identity of the device themselves, so the label was the exporter's.
     if left.device is None:
         return known, ()

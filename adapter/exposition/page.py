@@ -18,6 +18,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from adapter.exposition.cutlabels import CutLabels, label_count
 from adapter.exposition.limits import (
     EXPORTER,
     LABEL_BYTES,
@@ -258,7 +259,7 @@ class _Reader:
                 return None
             if duplicates:
                 return None
-        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * len(known)
+        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(known)
         if held > self._room:
             return None
         self.held = held
@@ -270,16 +271,18 @@ class _Reader:
             raise LineError(TOO_LONG)
         self._spend(2)
         found = label_set(text)
-        self._spend(len(found.labels) >> 2)
+        self._spend(label_count(found.labels) >> 2)
         first = self._texts.setdefault
         shared = {name: first(value, value) for name, value in found.labels.items()}
+        if isinstance(found.labels, CutLabels):
+            return Labels(CutLabels(shared, found.labels.cut), found.duplicates)
         return Labels(shared, found.duplicates)
 
     def _remember(self, text: bytes, labels: Labels) -> bool:
         """Cache a label set for later lines and the next page; return False if there is no room."""
         if text in self.sets or text in self.flawed:
             return True
-        size = SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * len(labels.labels)
+        size = SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(labels.labels)
         held = self.held + size
         if held > self._room:
             self.rejects[OVER_BUDGET] += 1

@@ -32,6 +32,7 @@ _SOURCE = "adapter/sources/scrape/test_source.py::"
 _SCRAPE_LIMITS = "adapter/sources/scrape/test_scrapelimits.py::"
 _SELECTION = "adapter/sources/scrape/test_selection.py::"
 _GARBAGE = "adapter/serve/test_garbage.py::"
+_CUT = "adapter/devices/test_cutlabels.py::"
 _LAYOUTS = "adapter/exposition/test_pagelayout.py::"
 _STEADY = "adapter/devices/test_steadypages.py::"
 _STEPS = "adapter/store/test_intake_steps.py::"
@@ -177,9 +178,20 @@ PAGES: Final[Rows] = {
         client._DROPPED, by=_HOSTILE + "test_idle_connections_are_closed_a_few_at_a_time"
     ),
     "Length of a line": row(page._MAX_LINE, by=_PAGE + "test_a_bad_line_costs_one_line"),
-    "Labels of a line": row(line.MAX_LABELS, by=_LIMITS + "test_lengths_of_labels_are_bounded"),
+    "Labels of a line": row(
+        *(line.MAX_LABELS, line.MAX_WRITTEN),
+        by=(
+            _LIMITS + "test_a_label_beyond_a_bound_is_left_out_of_its_line",
+            _LIMITS + "test_a_line_of_far_too_many_labels_is_left_out",
+            _CUT + "test_a_label_between_too_many_costs_the_sample_if_it_is_read",
+        ),
+    ),
     "Length of a label's name": row(
-        *(line.MAX_NAME, line.MAX_TEXT), by=_LIMITS + "test_lengths_of_labels_are_bounded"
+        *(line.MAX_NAME, line.MAX_TEXT),
+        by=(
+            _LIMITS + "test_a_label_beyond_a_bound_is_left_out_of_its_line",
+            _CUT + "test_a_label_that_is_read_and_too_long_costs_the_sample",
+        ),
     ),
 }
 
