@@ -18,6 +18,7 @@ from adapter.serve.login import azure_identity, prometheus_login
 from adapter.serve.ownmetrics import queries
 from adapter.settings import Settings, discovery
 from adapter.settings.cluster import ClusterSettings
+from adapter.settings.pageaccess import page_access
 from adapter.settings.scrape import StaticTarget
 from adapter.sources.azure.options import AzureLogsOptions
 from adapter.sources.azure.source import AzureLogsSource
@@ -173,7 +174,8 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
 
 def _fixed(target: StaticTarget) -> ScrapeTarget:
     pod = None if target.pod is None else PodRef(*target.pod.split("/"))
-    return ScrapeTarget(str(target.url), target.node, pod, serves=pod is not None)
+    access = page_access(target.tls_config, target if pod is None else None)
+    return ScrapeTarget(str(target.url), target.node, pod, serves=pod is not None, access=access)
 
 
 def prometheus_options(settings: Settings) -> PrometheusOptions:

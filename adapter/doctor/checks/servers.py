@@ -18,7 +18,8 @@ from adapter.doctor.podcommands import logs, owner
 from adapter.doctor.troubled import troubled
 from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
-from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
+from adapter.sources.scrape.pageaddress import Unscrapable
+from adapter.sources.scrape.serverpages import ServerPages
 
 _PORT_NAMES: Final = ("metrics", "http-metrics", "http")
 """Names of container ports that usually have the metrics, in this order."""

@@ -13,16 +13,28 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from adapter.sources.body import Take, decoded
 from adapter.sources.errors import SourceError, unreachable
-from adapter.sources.login.credentials import SecretFile, TlsClient
-from adapter.sources.scrape.connection import PageConnection, StaleError
+from adapter.sources.scrape.connection import (
+    PageConnection,
+    StaleError,
+    TlsAnswerError,
+    UnansweredError,
+)
+from adapter.sources.scrape.pageaccess import PageKeys
+from adapter.sources.scrape.refusal import (
+    READ,
+    SPEAKS_TLS,
+    refused,
+    speaks_tls,
+    untrusted,
+    use_scheme,
+)
 from adapter.sources.scrape.target import ScrapeTarget
 
 _HEADERS: Final = (
@@ -53,19 +65,13 @@ class PageClient:
 
     Args:
         idle: seconds for which an unused connection is kept, at least.
-        ca_file: CA of HTTPS targets; None trusts the system's CAs.
-        token_file: file with the bearer token for exporters.
-
-    Raises:
-        CredentialError: the CA file or the token's file cannot be used.
+        keys: the trust in certificates, and the credentials of exporters; None has none, and
+            trusts the system's CAs.
     """
 
-    def __init__(
-        self, *, idle: float, ca_file: Path | None = None, token_file: Path | None = None
-    ) -> None:
+    def __init__(self, *, idle: float, keys: PageKeys | None = None) -> None:
         self._idle = idle
-        self._tls = TlsClient(ca_file)
-        self._token = SecretFile(token_file, "bearer_token_file") if token_file else None
+        self._keys = keys or PageKeys(None, None, ())
         self._kept: dict[str, tuple[PageConnection, float]] = {}
         """URL -> its idle connection, and until when it is kept; the longest idle first."""
         self._connected = False
@@ -90,40 +96,48 @@ class PageClient:
 
         Raises:
             SourceError: the target did not answer, or its answer is not a page.
-            CredentialError: the token's file cannot be read.
+            CredentialError: the file of a credential or a CA cannot be read.
         """
         if not self._connected:
             raise RuntimeError("not connected: fetch within connected()")
         address = _address(target.url)
-        request = self._request(target, address)
+        sent = "" if target.serves else self._keys.authorization(target.access)
         kept = self._kept.pop(target.url, None)
         if kept is not None:
             try:
-                return await self._exchange(kept[0], target, request, limit, take)
+                return await self._exchange(kept[0], target, sent, limit, take)
             except StaleError:
                 pass  # the server had closed the kept connection: retry once on a new one
-        connection = await self._connect(address)
-        return await self._exchange(connection, target, request, limit, take)
+        connection = await self._connect(target, address)
+        return await self._exchange(connection, target, sent, limit, take)
 
     async def _exchange(
         self,
         connection: PageConnection,
         target: ScrapeTarget,
-        request: bytes,
+        sent: str,
         limit: int,
         take: Take | None,
     ) -> bytes:
         try:
-            await connection.ask(request, limit + limit // 4 + _HEAD)
-            if 300 <= connection.status < 400:
-                raise SourceError("redirect", f"{connection.status}: redirects are not followed")
+            await connection.ask(_request(target, sent), limit + limit // 4 + _HEAD)
             if connection.status != 200:
-                raise SourceError("status", f"HTTP status {connection.status}")
+                location = connection.headers.get(b"location", b"").decode("latin-1")
+                body = await _beginning(connection)
+                raise refused(target, connection.status, location, body, sent)
             body = await _body(connection, limit, take)
             if connection.spent and not target.serves and self._connected:
                 self._keep(target.url, connection)
             else:
                 connection.close()
+        except TlsAnswerError:
+            raise SourceError(SPEAKS_TLS, speaks_tls(target)) from None
+        except UnansweredError as error:
+            if _address(target.url).tls:
+                raise
+            # Many servers end a plain request on a TLS port in this way.
+            hint = f"if it speaks TLS, {use_scheme(target, 'https')}"
+            raise SourceError(error.reason, f"{error}; {hint}") from error
         except BaseException:
             connection.close()
             raise
@@ -145,23 +159,40 @@ class PageClient:
         if kept is not None:
             kept[0].close()
 
-    async def _connect(self, address: _Address) -> PageConnection:
+    async def _connect(self, target: ScrapeTarget, address: _Address) -> PageConnection:
         loop = asyncio.get_running_loop()
-        context = self._tls.current() if address.tls else None
+        context = self._keys.context(target.access) if address.tls else None
+        name = target.access.server_name if address.tls else ""
         try:
             _, connection = await loop.create_connection(
-                PageConnection, address.host, address.port, ssl=context
+                PageConnection,
+                address.host,
+                address.port,
+                ssl=context,
+                server_hostname=name or None,
             )
         except (OSError, ssl.SSLError) as error:
-            raise unreachable(address.host, address.port, error) from error
+            failed = untrusted(target, error) if address.tls else None
+            raise failed or unreachable(address.host, address.port, error) from error
         return connection
 
-    def _request(self, target: ScrapeTarget, address: _Address) -> bytes:
-        token = None if target.serves else self._token
-        more = f"Authorization: Bearer {token.read()}\r\n" if token is not None else ""
-        if target.serves:
-            more += "Connection: close\r\n"
-        return address.request + more.encode() + b"\r\n"
+
+def _request(target: ScrapeTarget, sent: str) -> bytes:
+    more = f"Authorization: {sent}\r\n" if sent else ""
+    if target.serves:
+        more += "Connection: close\r\n"
+    return _address(target.url).request + more.encode() + b"\r\n"
+
+
+async def _beginning(connection: PageConnection) -> bytes:
+    """Return the beginning of a body that is not a page; what cannot be read is left out."""
+    found = b""
+    with suppress(SourceError):
+        async for part in connection.body():
+            found += part[:READ]
+            if len(found) >= READ:
+                break
+    return found[:READ]
 
 
 async def _body(connection: PageConnection, limit: int, take: Take | None) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,8 @@ from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
 from adapter.sources.scrape.discovery import ScrapeTargets
 from adapter.sources.scrape.options import ScrapeOptions
+from adapter.sources.scrape.pageaccess import PageAccess, PageKeys
+from adapter.sources.scrape.refusal import REFUSED
 from adapter.sources.scrape.scrapelimits import ScrapeLimits
 from adapter.sources.scrape.target import ScrapeTarget, TargetState, due, phase_of
 from apiservice.runtime.steps import Steps
@@ -50,7 +52,7 @@ class ScrapeSource:
     """Passes one scrape result per exporter and interval to the sink.
 
     Raises:
-        CredentialError: at construction, if the CA file cannot be used.
+        CredentialError: at construction, if the file of a CA or of a credential cannot be used.
     """
 
     def __init__(
@@ -69,8 +71,7 @@ class ScrapeSource:
         self._clock = clock
         self._pages = PageClient(
             idle=3 * options.interval,
-            ca_file=options.ca_file,
-            token_file=options.bearer_token_file,
+            keys=PageKeys(options.ca_file, options.bearer_token_file, _accesses(options)),
         )
         self._exporters = ScrapeLimits(
             options.concurrency,
@@ -118,7 +119,16 @@ class ScrapeSource:
 
     def _pages_of(self, targets: Collection[ScrapeTarget]) -> Sequence[PageState]:
         states = (self.states[target] for target in sorted(targets))
-        return [PageState(s.target.url, s.target.pod, s.last_success, s.last_error) for s in states]
+        return [
+            PageState(
+                s.target.url,
+                s.target.pod,
+                s.last_success,
+                s.last_error,
+                refused=s.reason in REFUSED,
+            )
+            for s in states
+        ]
 
     @property
     def settled(self) -> bool:
@@ -314,6 +324,14 @@ class ScrapeSource:
             log.warning("scrape failed", url=state.target.url, error=str(error))
         state.failures += 1
         state.reason, state.last_error = error.reason, str(error)
+
+
+def _accesses(options: ScrapeOptions) -> Iterator[PageAccess]:
+    """Yield how pages are reached according to the settings."""
+    yield from (rule.access for rule in options.rules)
+    yield from (target.access for target in options.targets)
+    if options.servers is not None:
+        yield options.servers.access
 
 
 def _check(page: Page) -> None:
