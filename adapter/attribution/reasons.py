@@ -78,6 +78,13 @@ REASONS: Final[Mapping[str, Cause]] = {
         _LOGS,
         _RESTART,
     ),
+    "exporter_refuses": Cause(
+        "The exporter of the node answers, but not with its page.",
+        "The message says what the exporter answers, and which setting changes it: scheme, path, "
+        "tls_config, authorization or basic_auth of a rule in source.scrape.exporters "
+        "(docs/sources.md). Restarting the exporter changes nothing.",
+        _DOCTOR,
+    ),
     "exporter_without_devices": Cause(
         "The exporter of the node answers, but its page has no device that the adapter can "
         "identify.",
@@ -117,6 +124,13 @@ REASONS: Final[Mapping[str, Cause]] = {
         "The pod's server page does not answer.",
         "Check the server, and the annotations gpu-metrics-adapter.io/port and /path.",
         "kubectl -n {namespace} logs {pod} --tail=20",
+    ),
+    "server_refuses": Cause(
+        "The pod's server answers, but not with its page.",
+        "The message says what the server answers. Correct the annotations "
+        "gpu-metrics-adapter.io/port, /path and /scheme in the pod template of the workload. The "
+        "adapter sends no credentials to a server page (docs/inference.md).",
+        _DOCTOR,
     ),
     # The pod's devices are known, and the metric is missing.
     "metric_not_exported": Cause(
