@@ -201,6 +201,10 @@ class Snapshot:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
         return ref in self._servers or any(map(_SERVES, self.naming(ref)))
 
+    def reads_server(self, pod: Pod) -> bool:
+        """Return whether the source reads a server page of the pod, with or without success."""
+        return bool(self._pages.of_pod(pod.ref))
+
     def serving(self) -> Steps[frozenset[PodRef]]:
         """Return the pods whose server page has been seen; pods that are gone may be among them."""
         found = set(self._servers)
