@@ -107,6 +107,12 @@ REASONS: Final[Mapping[str, Cause]] = {
         "Wait for two reads of the exporter if the pod is new. Otherwise restart the exporter.",
         _RESTART,
     ),
+    "samples_rejected": Cause(
+        "Samples name the pod, and none of them names a device that the adapter can identify.",
+        "Each sample needs a UUID or an index, in a label of at most 1,024 characters. "
+        "docs/troubleshooting.md explains the reason that the message names.",
+        _LOGS,
+    ),
     "server_not_scraped": Cause(
         "The pod does not opt in to have its server page scraped.",
         'Opt in with the annotation gpu-metrics-adapter.io/scrape: "true" in the pod template of '
@@ -141,7 +147,8 @@ REASONS: Final[Mapping[str, Cause]] = {
     "no_value": Cause(
         "The pages have samples of the pod's device, but the values of this metric were left out, "
         "or a rate needs a second sample.",
-        "See why values were left out: gma_rejects_total, docs/troubleshooting.md.",
+        "The message says why samples were left out, if there are some; docs/troubleshooting.md "
+        "explains each reason. After an XID error of the device, drain the node.",
         _LOGS,
     ),
     "stale": Cause(

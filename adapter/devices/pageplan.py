@@ -271,6 +271,7 @@ def renewed(
         scale=before.scale,
         beliefs=before.beliefs,
         disowned=before.disowned,
+        rejected=before.rejected,
         plan=plan,
     )
 

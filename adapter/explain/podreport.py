@@ -17,7 +17,6 @@ from adapter.explain.gpupod import PodView, Why, why_of
 from adapter.explain.hpatext import events, fixes
 from adapter.explain.words import milli, to_milli
 
-
 _OF_SERVER: Final = "server_"
 """How the reasons begin that concern the page of the pod's server."""
 

@@ -101,6 +101,18 @@ def sample_name(written: bytes) -> str:
     return match[1].decode()
 
 
+def name_and_labels(line: bytes) -> tuple[str, bytes]:
+    """Return the series name of a sample line and the text between its braces.
+
+    Raises:
+        LineError: the line has no name.
+    """
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise LineError(BAD_NAME)
+    return match[1].decode(), match[2] or b""
+
+
 def sample_line(line: bytes) -> SampleLine:
     """Split a sample line into its parts.
 

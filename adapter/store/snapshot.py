@@ -15,6 +15,7 @@ from adapter.attribution.census import attributions
 from adapter.attribution.holdings import Holding
 from adapter.attribution.nodecontext import NodeContexts, Stamp
 from adapter.attribution.reading import Absence, Attribution, Reading
+from adapter.attribution.samplerejects import SampleRejects, rejected
 from adapter.attribution.sharing import NodeSharing
 from adapter.attribution.unnamed import (
     NO_EXPORTER,
@@ -24,6 +25,10 @@ from adapter.attribution.unnamed import (
     unreported_node,
 )
 from adapter.attribution.values import (
+    NO_VALUE,
+    NOT_EXPORTED,
+    STALE,
+    TOO_FEW,
     UNKNOWN_METRIC,
     Question,
     current,
@@ -37,6 +42,7 @@ from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
+from adapter.devices.rejects import Reject, RejectCount
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import ExporterState
 from adapter.store.alldevices import idle_devices, rival_assignments
@@ -51,6 +57,8 @@ from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
 _UTILIZATION: Final = "gpu_utilization"
+_EXPLAINED: Final = frozenset((NO_VALUE, NOT_EXPORTED, STALE, TOO_FEW))
+"""Reasons that rejected samples of a pod's devices may explain."""
 _SERVING: Final = "serving"
 """Key of an exporter's pods that have a server page, among its cached answers."""
 _SERVES: Final = attrgetter("serves")
@@ -90,6 +98,7 @@ class Snapshot:
         contexts: NodeContexts,
         servers: Collection[PodRef] = (),
         pages: ReadPages = NO_PAGES,
+        rejects: Mapping[Reject, RejectCount] | None = None,
     ) -> None:
         self.version = version
         self.catalog = self._catalog = catalog
@@ -104,6 +113,7 @@ class Snapshot:
         self._servers = servers
         """Pods whose server page was seen earlier and is no longer in the store."""
         self._pages = pages
+        self._rejects = SampleRejects(catalog, rejects or {}, options.oldest)
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
         self._nodes: Mapping[str, Sequence[_Placed]] | None = None
@@ -122,7 +132,11 @@ class Snapshot:
             return value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
-        return replace(value, exporter=self._exporter_of(pod))
+        value = replace(value, exporter=self._exporter_of(pod))
+        if value.reason not in _EXPLAINED:
+            return value
+        asked = self._catalog.metrics[metric]
+        return self._rejects.explain(value, asked, self.naming(pod.ref), now)
 
     def _answer(
         self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool
@@ -329,6 +343,9 @@ class Snapshot:
             return unnamed_server(pod, self._pages, now)
         if not pod.holds_gpu:
             return Absence(Mismatch.NO_GPU)
+        left_out = rejected(pod.ref, self._exporters.values())
+        if left_out is not None:
+            return left_out
         exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
         return unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
 

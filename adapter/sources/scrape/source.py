@@ -292,6 +292,7 @@ class ScrapeSource:
                 samples=page.samples,
                 received=now,
                 rejects=page.rejects,
+                unread=page.unread,
                 pod=target.pod,
                 serves=target.serves,
             )

@@ -83,11 +83,10 @@ CASES = {
         "no samples from http://e/metrics for 40 s: connection refused",
     ),
     "an exporter that answers without its page": (
-        Pages(refusing(0.0, "HTTP status 401: the page needs credentials")),
+        Pages(refusing(0.0, "HTTP status 401: needs credentials")),
         "",
         "exporter_refuses",
-        "http://e/metrics has never answered with its page: HTTP status 401: the page needs "
-        "credentials",
+        "http://e/metrics has never answered with its page: HTTP status 401: needs credentials",
     ),
     "an exporter that no longer answers with its page": (
         Pages(refusing(T - 40, "HTTP status 403")),
