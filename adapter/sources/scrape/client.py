@@ -18,7 +18,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from adapter.sources.body import Take, decoded
+from adapter.exposition.limits import EXPORTER
+from adapter.sources.body import Take, decoded, decoded_parts
 from adapter.sources.errors import SourceError, unreachable
 from adapter.sources.scrape.connection import (
     PageConnection,
@@ -26,6 +27,7 @@ from adapter.sources.scrape.connection import (
     TlsAnswerError,
     UnansweredError,
 )
+from adapter.sources.scrape.largepages import LargePages
 from adapter.sources.scrape.pageaccess import PageKeys
 from adapter.sources.scrape.refusal import (
     READ,
@@ -60,6 +62,32 @@ class _Address(NamedTuple):
     """The request, without its end."""
 
 
+class _Ask:
+    """What one page may cost.
+
+    Args:
+        limit: bytes that are kept.
+        most: bytes that are read.
+        lines: lines that are kept.
+        take: accounts for bytes that are kept.
+    """
+
+    __slots__ = ("_left", "limit", "lines", "most", "take")
+
+    def __init__(self, limit: int, most: int, lines: int, take: Take | None) -> None:
+        self.limit = self._left = limit
+        self.most = most
+        self.lines = lines
+        self.take = take
+
+    async def take_kept(self, size: int) -> None:
+        """Account for bytes of the page, as far as they may be kept."""
+        size = min(size, self._left)
+        self._left -= size
+        if self.take is not None and size > 0:
+            await self.take(size)
+
+
 class PageClient:
     """Fetches pages from targets while it is connected.
 
@@ -67,10 +95,14 @@ class PageClient:
         idle: seconds for which an unused connection is kept, at least.
         keys: the trust in certificates, and the credentials of exporters; None has none, and
             trusts the system's CAs.
+        large: reads server pages beyond the limit of one page; None reads none.
     """
 
-    def __init__(self, *, idle: float, keys: PageKeys | None = None) -> None:
+    def __init__(
+        self, *, idle: float, keys: PageKeys | None = None, large: LargePages | None = None
+    ) -> None:
         self._idle = idle
+        self._large = large or LargePages()
         self._keys = keys or PageKeys(None, None, ())
         self._kept: dict[str, tuple[PageConnection, float]] = {}
         """URL -> its idle connection, and until when it is kept; the longest idle first."""
@@ -87,12 +119,20 @@ class PageClient:
             for url in list(self._kept):
                 self.drop(url)
 
-    async def fetch(self, target: ScrapeTarget, limit: int, take: Take | None = None) -> bytes:
+    async def fetch(
+        self,
+        target: ScrapeTarget,
+        limit: int,
+        take: Take | None = None,
+        lines: int = EXPORTER.lines,
+    ) -> bytes:
         """Return the target's page, decompressed. The caller sets the deadline.
 
         Args:
-            limit: the largest page in bytes, after decompression.
+            limit: the largest page in bytes, after decompression. Of a server page that is larger,
+                the lines of known series are returned.
             take: accounts for the bytes that are read, and may make the reader wait.
+            lines: the same limit for lines.
 
         Raises:
             SourceError: the target did not answer, or its answer is not a page.
@@ -101,31 +141,31 @@ class PageClient:
         if not self._connected:
             raise RuntimeError("not connected: fetch within connected()")
         address = _address(target.url)
+        ask = _Ask(limit, self._large.most(limit) if target.serves else limit, lines, take)
         sent = "" if target.serves else self._keys.authorization(target.access)
         kept = self._kept.pop(target.url, None)
         if kept is not None:
             try:
-                return await self._exchange(kept[0], target, sent, limit, take)
+                return await self._exchange(kept[0], target, sent, ask)
             except StaleError:
                 pass  # the server had closed the kept connection: retry once on a new one
         connection = await self._connect(target, address)
-        return await self._exchange(connection, target, sent, limit, take)
+        return await self._exchange(connection, target, sent, ask)
 
     async def _exchange(
         self,
         connection: PageConnection,
         target: ScrapeTarget,
         sent: str,
-        limit: int,
-        take: Take | None,
+        ask: _Ask,
     ) -> bytes:
         try:
-            await connection.ask(_request(target, sent), limit + limit // 4 + _HEAD)
+            await connection.ask(_request(target, sent), ask.most + ask.most // 4 + _HEAD)
             if connection.status != 200:
                 location = connection.headers.get(b"location", b"").decode("latin-1")
                 body = await _beginning(connection)
                 raise refused(target, connection.status, location, body, sent)
-            body = await _body(connection, limit, take)
+            body = await self._body(connection, ask)
             if connection.spent and not target.serves and self._connected:
                 self._keep(target.url, connection)
             else:
@@ -158,6 +198,20 @@ class PageClient:
         kept = self._kept.pop(url, None)
         if kept is not None:
             kept[0].close()
+
+    async def _body(self, connection: PageConnection, ask: _Ask) -> bytes:
+        encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")
+        text = connection.headers.get(b"content-length", b"0").decode("latin-1")
+        length = int(text) if text.isdigit() else 0
+        chunked = b"transfer-encoding" in connection.headers
+        if encoding == "identity" and not chunked and 0 < length <= min(ask.limit, _SHORT):
+            if ask.take is not None:
+                await ask.take(length)
+            return await connection.whole()
+        if ask.most == ask.limit:
+            return await decoded(connection.body(), encoding, ask.limit, length, ask.take)
+        parts = decoded_parts(connection.body(), encoding, ask.most, length, ask.take_kept)
+        return await self._large.read(parts, ask.limit, ask.lines)
 
     async def _connect(self, target: ScrapeTarget, address: _Address) -> PageConnection:
         loop = asyncio.get_running_loop()
@@ -193,18 +247,6 @@ async def _beginning(connection: PageConnection) -> bytes:
             if len(found) >= READ:
                 break
     return found[:READ]
-
-
-async def _body(connection: PageConnection, limit: int, take: Take | None) -> bytes:
-    encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")
-    text = connection.headers.get(b"content-length", b"0").decode("latin-1")
-    length = int(text) if text.isdigit() else 0
-    chunked = b"transfer-encoding" in connection.headers
-    if encoding != "identity" or chunked or not 0 < length <= min(limit, _SHORT):
-        return await decoded(connection.body(), encoding, limit, length, take)
-    if take is not None:
-        await take(length)
-    return await connection.whole()
 
 
 @lru_cache(maxsize=8192)

@@ -26,6 +26,7 @@ from adapter.sources.byteroom import HeldBytes
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
 from adapter.sources.scrape.discovery import ScrapeTargets
+from adapter.sources.scrape.largepages import LargePages
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.pageaccess import PageAccess, PageKeys
 from adapter.sources.scrape.refusal import REFUSED
@@ -37,6 +38,7 @@ from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
 
+_DEFAULTS = ScrapeOptions()
 _PAGE_BYTES = 64 << 20
 _SERVER_PAGE_BYTES = 16 << 20
 """Bytes of server pages in progress; above it, pages are read one after another."""
@@ -72,22 +74,25 @@ class ScrapeSource:
         self._pages = PageClient(
             idle=3 * options.interval,
             keys=PageKeys(options.ca_file, options.bearer_token_file, _accesses(options)),
+            large=LargePages(wanted),
         )
         self._exporters = ScrapeLimits(
             options.concurrency,
             None,
             page_bytes=_PAGE_BYTES,
             label_bytes=options.label_bytes,
-            limits=EXPORTER,
+            limits=EXPORTER.times(options.max_bytes / _DEFAULTS.max_bytes),
             max_bytes=options.max_bytes,
+            setting="source.scrape.max_bytes",
         )
         self._servers = ScrapeLimits(
             options.concurrency,
             max(1, options.concurrency // _NAMESPACE_SHARE),
             page_bytes=_SERVER_PAGE_BYTES,
             label_bytes=options.server_label_bytes,
-            limits=SERVER,
+            limits=SERVER.times(options.server_max_bytes / _DEFAULTS.server_max_bytes),
             max_bytes=options.server_max_bytes,
+            setting="source.scrape.inference.max_bytes",
         )
         self._turns = Turns()
         self._targets = ScrapeTargets(options.rules, self._start, self._stop, options.servers)
@@ -270,11 +275,13 @@ class ScrapeSource:
         self.scrapes += 1
         try:
             async with asyncio.timeout(self._options.timeout):
-                body = await self._pages.fetch(state.target, room.max_bytes, hold.take)
+                body = await self._pages.fetch(
+                    state.target, room.max_bytes, hold.take, room.limits.lines
+                )
             async with room.reading(len(body)):
                 await self._turns.run(self._intake(body, started, memo, state, room))
         except Exception as error:  # one exporter must not end the others
-            self._failed(state, describe(error))
+            self._failed(state, describe(error), room)
         self.durations.observe(max(0.0, self._clock() - started))
 
     def _intake(
@@ -319,7 +326,9 @@ class ScrapeSource:
             room.labels.release(namespace, reserved, state.held)
         return page
 
-    def _failed(self, state: TargetState, error: SourceError) -> None:
+    def _failed(self, state: TargetState, error: SourceError, room: ScrapeLimits) -> None:
+        if error.reason in ("too_large", "too_costly"):
+            error = SourceError(error.reason, f"{error}; raise {room.setting}")
         self.failures[error.reason] += 1
         if state.reason != error.reason:
             log.warning("scrape failed", url=state.target.url, error=str(error))
