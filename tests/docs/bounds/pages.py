@@ -19,7 +19,7 @@ from adapter.devices import (
 from adapter.exposition import line, page, pagelayout
 from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.serve import build, garbage
-from adapter.sources.scrape import client, connection, selection, source
+from adapter.sources.scrape import client, connection, largepages, refusal, selection, source
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.store import serverbudget, store
 from apiservice.runtime import steps
@@ -28,6 +28,8 @@ from tests.docs.bounds.row import Rows, most, row
 _PAGE = "adapter/exposition/test_page.py::"
 _LIMITS = "adapter/exposition/test_limits.py::"
 _HOSTILE = "adapter/sources/scrape/test_hostile_pages.py::"
+_LARGE = "adapter/sources/scrape/test_largepages.py::"
+_ACCESS = "adapter/sources/scrape/test_access.py::"
 _SOURCE = "adapter/sources/scrape/test_source.py::"
 _SCRAPE_LIMITS = "adapter/sources/scrape/test_scrapelimits.py::"
 _SELECTION = "adapter/sources/scrape/test_selection.py::"
@@ -77,6 +79,16 @@ PAGES: Final[Rows] = {
     "Size of a page": row(
         *(_SCRAPE.max_bytes, _SCRAPE.server_max_bytes),
         by=_HOSTILE + "test_a_pod_page_has_a_smaller_limit_than_an_exporter_page",
+    ),
+    "Bytes and lines of a server page of which": row(
+        *(largepages.MOST_BYTES, largepages.MOST_LINES),
+        by=(
+            _LARGE + "test_the_known_series_of_a_large_server_page_are_read",
+            _LARGE + "test_the_reason_of_a_page_beyond_a_bound_names_the_setting",
+        ),
+    ),
+    "Time in which lines of all such pages": row(
+        100 * largepages.SHARE, by=_LARGE + "test_dropping_lines_takes_a_share_of_the_time"
     ),
     "Size of an answer on the wire": row(5, 4, client._HEAD, by=_ENDLESS),
     "Head of an answer": row(connection._MAX_HEAD, by=_ENDLESS),
@@ -176,6 +188,13 @@ PAGES: Final[Rows] = {
     ),
     "Idle connections that are closed": row(
         client._DROPPED, by=_HOSTILE + "test_idle_connections_are_closed_a_few_at_a_time"
+    ),
+    "Samples without a readable number": row(
+        *(page._UNREAD, page._UNREAD_TEXT),
+        by=_PAGE + "test_few_samples_without_a_number_are_kept",
+    ),
+    "Answer with an error status": row(
+        refusal.READ, by=_ACCESS + "test_little_is_read_of_an_answer_that_is_not_the_page"
     ),
     "Length of a line": row(page._MAX_LINE, by=_PAGE + "test_a_bad_line_costs_one_line"),
     "Labels of a line": row(

@@ -311,6 +311,17 @@ async def test_a_refusal_names_what_the_server_answers_and_the_setting(
     assert sink.results == []
 
 
+async def test_little_is_read_of_an_answer_that_is_not_the_page(web: Web, sink: Recorder) -> None:
+    async def endless(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"no" * 50_000)
+            await writer.drain()
+
+    web.replies["/metrics"] = endless
+    assert (await failure(source({}, sink, exporter(web.port))))[0] == "status"
+
+
 async def test_a_user_that_may_not_read_the_page_is_told_apart_from_a_missing_one(
     web: Web, sink: Recorder, tmp_path: Path
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
 from adapter.cluster.pod import PodRef
+from adapter.sources.scrape import largepages
 from adapter.sources.scrape.largepages import MOST_BYTES, MOST_LINES
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.sources.scrape.source import ScrapeSource
@@ -84,6 +87,28 @@ async def test_the_reason_of_a_page_beyond_a_bound_names_the_setting(
     assert state.reason == reason
     assert state.last_error.endswith("; raise source.scrape.inference.max_bytes")
     assert sink.results == []
+
+
+async def test_dropping_lines_takes_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, paused = 0.0, 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.0005
+        return now
+
+    async def sleep(seconds: float) -> None:
+        nonlocal paused
+        paused += seconds
+
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(10):
+            yield b"x 1\n" * 5000
+
+    monkeypatch.setattr(largepages, "perf_counter", clock)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    assert await largepages.LargePages({"y"}).read(parts(), 1000, 1000) == b""
+    assert paused / (paused + now) == pytest.approx(1 - largepages.SHARE, abs=0.1)
 
 
 async def test_the_limits_of_a_page_grow_with_the_setting(web: Web, sink: Recorder) -> None:
