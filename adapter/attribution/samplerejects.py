@@ -13,6 +13,7 @@ from math import isnan
 from typing import Final
 
 from adapter.attribution.reading import Absence
+from adapter.attribution.unnamed import SAMPLES_REJECTED
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Metric
 from adapter.cluster.pod import PodRef
@@ -20,8 +21,6 @@ from adapter.devices.rejects import Reject, RejectCount
 from adapter.devices.series import DeviceSeries
 from adapter.devices.state import ExporterState
 
-SAMPLES_REJECTED: Final = "samples_rejected"
-"""Samples name the pod, and none of them identifies a device."""
 XID: Final = "DCGM_FI_DEV_XID_ERRORS"
 _XIDS: Final = {48: "double-bit ECC error", 79: "GPU has fallen off the bus"}
 """Errors after which a device has no values (NVIDIA, "XID Errors")."""

@@ -20,6 +20,7 @@ NO_EXPORTER: Final = "no_exporter_on_node"
 EXPORTER_DOWN: Final = "exporter_down"
 EXPORTER_REFUSES: Final = "exporter_refuses"
 NO_DEVICES: Final = "exporter_without_devices"
+SAMPLES_REJECTED: Final = "samples_rejected"
 NAMES_NO_POD: Final = "exporter_names_no_pod"
 OTHER_POD: Final = "device_named_for_other_pod"
 SERVER_NOT_SCRAPED: Final = "server_not_scraped"
@@ -34,6 +35,7 @@ UNNAMED: Final = frozenset(
         EXPORTER_DOWN,
         EXPORTER_REFUSES,
         NO_DEVICES,
+        SAMPLES_REJECTED,
         NAMES_NO_POD,
         OTHER_POD,
         SERVER_NOT_SCRAPED,
@@ -42,7 +44,7 @@ UNNAMED: Final = frozenset(
         SERVER_REFUSES,
     }
 )
-"""Reasons of pods that no sample names. A pod that has just started may have one of them."""
+"""Reasons of pods that no sample names for a device. A pod that has just started may have one."""
 _MINUTES: Final = 120.0
 """Seconds from which a duration is given in minutes."""
 _LISTED: Final = 3

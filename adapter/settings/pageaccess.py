@@ -43,11 +43,15 @@ class BasicAuth(Section):
 class PageAccessSettings(Section):
     """TLS and credentials of an exporter's page."""
 
-    tls_config: TlsConfig = TlsConfig()
+    tls_config: TlsConfig | None = None
+    """TLS of the page, with the keys ``ca_file``, ``server_name`` and ``insecure_skip_verify`` of
+    ``source.scrape.inference.tls_config``."""
     authorization: PageAuthorization | None = None
-    """Bearer token. It replaces ``source.scrape.bearer_token_file``."""
+    """Bearer token, in the file of the key ``credentials_file``. The adapter reads it before each
+    scrape. It replaces ``source.scrape.bearer_token_file``."""
     basic_auth: BasicAuth | None = None
-    """Basic authentication. It replaces ``source.scrape.bearer_token_file``."""
+    """Basic authentication, with the keys ``username`` and ``password_file``. The adapter reads the
+    file before each scrape. It replaces ``source.scrape.bearer_token_file``."""
 
     @property
     def credentials(self) -> str:
@@ -63,8 +67,9 @@ class PageAccessSettings(Section):
         return "basic_auth" if self.basic_auth is not None else ""
 
 
-def page_access(tls: TlsConfig, credentials: PageAccessSettings | None = None) -> PageAccess:
+def page_access(tls: TlsConfig | None, credentials: PageAccessSettings | None = None) -> PageAccess:
     """Return how a page is reached; ``credentials`` are for exporters only."""
+    tls = tls or TlsConfig()
     bearer = credentials.authorization if credentials else None
     basic = credentials.basic_auth if credentials else None
     return PageAccess(

@@ -165,10 +165,11 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
     `--metrics-endpoint-auth=false`.
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
+        said, _, fix = page.detail.partition("; ")
         yield Finding(
             each.subject,
-            f"its page at {page.url} answers: {page.detail}",
-            f"set the annotation {PREFIX}path to the path of the server's metrics",
+            f"its page at {page.url} answers: {said}",
+            fix or f"set the annotation {PREFIX}path to the path of the server's metrics",
             _annotate(each, path=(_server(each) or KINDS["vllm"]).path),
         )
 

@@ -1,7 +1,7 @@
 """How a page is reached besides its address: which certificate is trusted, and which credentials
 are sent.
 
-A credential goes only to the exporters that the settings name it for. Whoever controls a pod can
+A credential goes only to the exporters that the settings name it for. Anyone who controls a pod can
 read what is sent to it, so nothing that a pod says about itself selects one.
 """
 

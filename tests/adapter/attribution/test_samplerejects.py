@@ -79,7 +79,7 @@ def test_an_xid_error_of_the_device_is_named(code: int, said: str) -> None:
     assert found.detail.endswith(f"device GPU-0 reports {said}" if said else "GPU-0")
 
 
-def test_an_xid_error_is_no_reason_beside_a_value() -> None:
+def test_an_xid_error_explains_nothing_beside_a_value() -> None:
     world = World(make_pod("p", node="n1"))
     world.scrape(row("DCGM_FI_DEV_XID_ERRORS", 79, "p") + row(UTIL, 87, "p"), T, node="n1")
     assert world.value("p", "gpu_utilization", T) == 87

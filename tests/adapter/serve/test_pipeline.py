@@ -128,7 +128,7 @@ async def test_inference_servers_alone_are_enough_to_be_ready_once_each_was_read
         assert telemetry.problem(now, now) is None
 
 
-async def test_inference_servers_are_no_reason_to_be_ready_before_the_exporters(
+async def test_inference_servers_that_answer_do_not_replace_exporters_that_fail(
     exporter: Exporter,
 ) -> None:
     targets = [{"url": exporter.url, "pod": "ns/p0"}, {"url": "http://127.0.0.1:1/metrics"}]

@@ -322,7 +322,7 @@ async def test_little_is_read_of_an_answer_that_is_not_the_page(web: Web, sink: 
     assert (await failure(source({}, sink, exporter(web.port))))[0] == "status"
 
 
-async def test_a_user_that_may_not_read_the_page_is_told_apart_from_a_missing_one(
+async def test_a_user_that_may_not_read_the_page_is_not_a_missing_one(
     web: Web, sink: Recorder, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
