@@ -344,6 +344,42 @@ async def test_a_user_that_may_not_read_the_page_is_not_a_missing_one(
     assert "the pod's annotations choose its address; name the pod's namespace" in text
 
 
+@pytest.mark.parametrize(
+    ("words", "trusting"),
+    [
+        ({"insecure_skip_verify": "true"}, False),
+        ({"server_name": "llm.ml.svc"}, True),
+        ({}, False),
+        ({"server_name": "llm.ml.svc"}, False),
+        ({}, True),
+    ],
+)
+async def test_a_server_page_is_reached_behind_tls(
+    web: Web,
+    sink: Recorder,
+    authority: trustme.CA,
+    ca: Path,
+    words: dict[str, str],
+    *,
+    trusting: bool,
+) -> None:
+    web.replies["/metrics"] = answer(b'vllm:num_requests_waiting{engine="0"} 3\n')
+    said = {PREFIX + name.replace("_", "-"): text for name, text in words.items()}
+    said |= {PREFIX + "scrape": "true", PREFIX + "scheme": "https"}
+    async with behind_tls(web, authority, "llm.ml.svc") as port:
+        pod = make_pod(
+            "llm", ip="127.0.0.1", annotations=said, ports=(ContainerPort("http", port),)
+        )
+        tls = {"ca_file": str(ca)} if trusting else {}
+        made = source({"inference": {"tls_config": tls}}, sink, pod)
+        if words and (trusting or "insecure_skip_verify" in words):
+            assert await sent(made, web, sink) is None
+        else:
+            reason, text = await failure(made)
+            assert reason == "tls"
+            assert "set server-name in the pod's gpu-metrics-adapter.io annotations" in text
+
+
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
 async def test_no_setting_sends_credentials_to_a_server_page(
     web: Web, sink: Recorder, status: str
