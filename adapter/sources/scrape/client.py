@@ -28,14 +28,13 @@ from adapter.sources.scrape.connection import (
     UnansweredError,
 )
 from adapter.sources.scrape.largepages import LargePages
-from adapter.sources.scrape.pageaccess import PageKeys
+from adapter.sources.scrape.pageaccess import PageAccess, PageKeys
 from adapter.sources.scrape.refusal import (
     READ,
     SPEAKS_TLS,
     refused,
     speaks_tls,
     untrusted,
-    use_scheme,
 )
 from adapter.sources.scrape.target import ScrapeTarget
 
@@ -50,6 +49,8 @@ _HEAD: Final = 1 << 16
 _SHORT: Final = 1 << 17
 """Bytes of a page up to which it is read in one piece, if its length is known before."""
 
+_HANDSHAKE: Final = 0.5
+"""Seconds for a TLS handshake that shows whether a server which hung up speaks TLS."""
 _DROPPED: Final = 2
 """Connections without a use that are closed for each one that is kept."""
 
@@ -173,11 +174,10 @@ class PageClient:
         except TlsAnswerError:
             raise SourceError(SPEAKS_TLS, speaks_tls(target)) from None
         except UnansweredError as error:
-            if _address(target.url).tls:
-                raise
             # Many servers end a plain request on a TLS port in this way.
-            hint = f"if it speaks TLS, {use_scheme(target, 'https')}"
-            raise SourceError(error.reason, f"{error}; {hint}") from error
+            if not await self._answers_tls(_address(target.url)):
+                raise
+            raise SourceError(SPEAKS_TLS, speaks_tls(target)) from error
         except BaseException:
             connection.close()
             raise
@@ -198,6 +198,21 @@ class PageClient:
         kept = self._kept.pop(url, None)
         if kept is not None:
             kept[0].close()
+
+    async def _answers_tls(self, address: _Address) -> bool:
+        """Return whether a port that was asked over plain HTTP takes a TLS handshake."""
+        if address.tls:
+            return False
+        context = self._keys.context(PageAccess(insecure_skip_verify=True))
+        try:
+            async with asyncio.timeout(_HANDSHAKE):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    PageConnection, address.host, address.port, ssl=context
+                )
+        except OSError:  # SSLError and TimeoutError are OSErrors
+            return False
+        connection.close()
+        return True
 
     async def _body(self, connection: PageConnection, ask: _Ask) -> bytes:
         encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")

@@ -132,7 +132,9 @@ class Answers:
 def read_pages(status: int, **scrape: object) -> ExporterPage:
     facts = clean()
     settings = Settings.model_validate({"source": {"scrape": scrape}})
-    facts.release = Fact(facts.release.read()._replace(settings=settings))
+    release = facts.release.read()
+    assert release is not None
+    facts.release = Fact(release._replace(settings=settings))
     pages = asyncio.run(exporter_pages(Answers(status), facts, []))
     return pages[KEY_B]
 

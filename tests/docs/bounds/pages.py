@@ -193,6 +193,9 @@ PAGES: Final[Rows] = {
         *(page._UNREAD, page._UNREAD_TEXT),
         by=_PAGE + "test_few_samples_without_a_number_are_kept",
     ),
+    "TLS handshake with a server that hung up": row(
+        client._HANDSHAKE, by=_ACCESS + "test_a_server_that_hangs_up_does_not_speak_tls"
+    ),
     "Answer with an error status": row(
         refusal.READ, by=_ACCESS + "test_little_is_read_of_an_answer_that_is_not_the_page"
     ),

@@ -311,6 +311,15 @@ async def test_a_refusal_names_what_the_server_answers_and_the_setting(
     assert sink.results == []
 
 
+async def test_a_server_that_hangs_up_does_not_speak_tls(web: Web, sink: Recorder) -> None:
+    async def hang_up(_: Request, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    web.replies["/metrics"] = hang_up
+    reason, text = await failure(source({}, sink, exporter(web.port)))
+    assert (reason, text) == ("connect", "the server closed the connection")
+
+
 async def test_little_is_read_of_an_answer_that_is_not_the_page(web: Web, sink: Recorder) -> None:
     async def endless(_: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -403,7 +412,7 @@ async def test_a_scheme_that_is_wrong_is_named_in_both_directions(
     assert (reason, "set scheme: http in" in text) == ("speaks_http", True), text
     async with behind_tls(web, authority, "127.0.0.1") as port:
         reason, text = await failure(source({}, sink, exporter(port)))
-    assert (reason, "scheme: https" in text) == ("connect", True), text
+    assert (reason, "set scheme: https in" in text) == ("speaks_tls", True), text
 
 
 def test_a_file_that_cannot_be_used_is_refused_with_the_settings(
