@@ -78,6 +78,13 @@ REASONS: Final[Mapping[str, Cause]] = {
         _LOGS,
         _RESTART,
     ),
+    "exporter_refuses": Cause(
+        "The exporter of the node answers, but not with its page.",
+        "The message says what the exporter answers, and which setting changes it: scheme, path, "
+        "tls_config, authorization or basic_auth of a rule in source.scrape.exporters "
+        "(docs/sources.md). Restarting the exporter changes nothing.",
+        _DOCTOR,
+    ),
     "exporter_without_devices": Cause(
         "The exporter of the node answers, but its page has no device that the adapter can "
         "identify.",
@@ -126,6 +133,12 @@ REASONS: Final[Mapping[str, Cause]] = {
         "The vendor's exporter names no pod for any device.",
         "Use a metric of the inference server, such as inference_requests_waiting.",
     ),
+    "samples_rejected": Cause(
+        "Samples name the pod, and none of them names a device that the adapter can identify.",
+        "Each sample needs a UUID or an index, in a label of at most 1,024 characters. "
+        "docs/troubleshooting.md explains the reason that the message names.",
+        _LOGS,
+    ),
     "server_not_scraped": Cause(
         "The pod does not opt in to have its server page scraped.",
         'Opt in with the annotation gpu-metrics-adapter.io/scrape: "true" in the pod template of '
@@ -151,6 +164,13 @@ REASONS: Final[Mapping[str, Cause]] = {
         "Check the server, and the annotations gpu-metrics-adapter.io/port and /path.",
         "kubectl -n {namespace} logs {pod} --tail=20",
     ),
+    "server_refuses": Cause(
+        "The pod's server answers, but not with its page.",
+        "The message says what the server answers. Correct the annotations "
+        "gpu-metrics-adapter.io/port, /path and /scheme in the pod template of the workload. The "
+        "adapter sends no credentials to a server page (docs/inference.md).",
+        _DOCTOR,
+    ),
     # The pod's devices are known, and the metric is missing.
     "metric_not_exported": Cause(
         "The exporter writes no sample of the fields that the metric needs.",
@@ -160,7 +180,8 @@ REASONS: Final[Mapping[str, Cause]] = {
     "no_value": Cause(
         "The pages have samples of the pod's device, but the values of this metric were left out, "
         "or a rate needs a second sample.",
-        "See why values were left out: gma_rejects_total, docs/troubleshooting.md.",
+        "The message says why samples were left out, if there are some; docs/troubleshooting.md "
+        "explains each reason. After an XID error of the device, drain the node.",
         _LOGS,
     ),
     "stale": Cause(

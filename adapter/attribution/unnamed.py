@@ -20,7 +20,9 @@ from adapter.devices.state import ExporterState
 NOT_NAMED: Final = "pod_not_named"
 NO_EXPORTER: Final = "no_exporter_on_node"
 EXPORTER_DOWN: Final = "exporter_down"
+EXPORTER_REFUSES: Final = "exporter_refuses"
 NO_DEVICES: Final = "exporter_without_devices"
+SAMPLES_REJECTED: Final = "samples_rejected"
 NAMES_NO_POD: Final = "exporter_names_no_pod"
 OTHER_POD: Final = "device_named_for_other_pod"
 CLAIM_NOT_NAMED: Final = "claim_not_named"
@@ -31,13 +33,16 @@ SERVER_NOT_SCRAPED: Final = "server_not_scraped"
 SERVER_NOT_STORED: Final = "server_not_in_store"
 SERVER_UNSCRAPABLE: Final = "server_unscrapable"
 SERVER_DOWN: Final = "server_down"
+SERVER_REFUSES: Final = "server_refuses"
 
 UNNAMED: Final = frozenset(
     {
         NOT_NAMED,
         NO_EXPORTER,
         EXPORTER_DOWN,
+        EXPORTER_REFUSES,
         NO_DEVICES,
+        SAMPLES_REJECTED,
         NAMES_NO_POD,
         OTHER_POD,
         CLAIM_NOT_NAMED,
@@ -48,9 +53,10 @@ UNNAMED: Final = frozenset(
         SERVER_NOT_STORED,
         SERVER_UNSCRAPABLE,
         SERVER_DOWN,
+        SERVER_REFUSES,
     }
 )
-"""Reasons of pods that no sample names. A pod that has just started may have one of them."""
+"""Reasons of pods that no sample names for a device. A pod that has just started may have one."""
 _MINUTES: Final = 120.0
 """Seconds from which a duration is given in minutes."""
 _LISTED: Final = 3
@@ -81,9 +87,10 @@ def unnamed_on_node(
         return unreported_node(pod.node, read, now)
     newest = max(exporters, key=lambda exporter: exporter.received)
     if now - newest.received >= oldest:
-        error = next((page.error for page in read if page.error and _is_of(page, newest)), "")
-        said = _silence(newest.origin, now - newest.received, error)
-        return Absence(EXPORTER_DOWN, said, exporter=newest.pod)
+        own = next((page for page in read if page.error and _is_of(page, newest)), None)
+        said = _silence(newest.origin, now - newest.received, own.error if own else "")
+        reason = EXPORTER_REFUSES if own and own.refused else EXPORTER_DOWN
+        return Absence(reason, said, exporter=newest.pod)
     all_series = [s for e in exporters for s in e.all_series.values() if not s.serves]
     return _of_others(pod, all_series, newest)
 
@@ -131,7 +138,7 @@ def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:
     worst = next((page for page in read if page.error), read[0])
     if not worst.error and worst.last_success:
         return Absence(NOT_NAMED, f"{worst.url} has no samples of an inference server")
-    return Absence(SERVER_DOWN, _page_failure(worst, now))
+    return Absence(SERVER_REFUSES if worst.refused else SERVER_DOWN, _page_failure(worst, now))
 
 
 def unreported_node(node: str, read: Sequence[PageState], now: float) -> Absence:
@@ -140,7 +147,8 @@ def unreported_node(node: str, read: Sequence[PageState], now: float) -> Absence
         return Absence(NO_EXPORTER, node)
     failing = next((page for page in read if page.error or not page.last_success), None)
     if failing is not None:
-        return Absence(EXPORTER_DOWN, _page_failure(failing, now), exporter=failing.pod)
+        reason = EXPORTER_REFUSES if failing.refused else EXPORTER_DOWN
+        return Absence(reason, _page_failure(failing, now), exporter=failing.pod)
     return Absence(NO_DEVICES, read[0].url, exporter=read[0].pod)
 
 
@@ -154,7 +162,8 @@ def _page_failure(page: PageState, now: float) -> str:
     if not page.error:
         return f"{page.url} has not been read yet"
     if not page.last_success:
-        return f"{page.url} has never answered: {page.error}"
+        never = "has never answered with its page" if page.refused else "has never answered"
+        return f"{page.url} {never}: {page.error}"
     return _silence(page.url, now - page.last_success, page.error)
 
 

@@ -10,6 +10,7 @@ from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Assignment, assigned_to
 from adapter.devices.device import cluster, device, host, part, seen_by
 from adapter.devices.state import Identity
+from adapter.exposition.cutlabels import CutLabelError, CutLabels, StrictLabels
 from adapter.exposition.podlabels import (
     NamedPod,
     address,
@@ -45,6 +46,25 @@ def identify(
         spelling: of the sample's series; it states whether the sample is about a device or a
             server.
     """
+    if not isinstance(labels, CutLabels):
+        return _identify(labels, spelling, result, exporter, pod_at)
+    strict = StrictLabels(labels)
+    try:
+        for name in (*spelling.field.parts, *(label for label, _ in spelling.field.where)):
+            strict.get(name)
+        found = _identify(strict, spelling, result, exporter, pod_at)
+    except CutLabelError as error:
+        return Identity(labels, None, flaw=error.reason)
+    return found._replace(labels=labels)
+
+
+def _identify(
+    labels: Mapping[str, str],
+    spelling: Spelling,
+    result: ScrapeResult,
+    exporter: PodRef | None,
+    pod_at: PodAt,
+) -> Identity:
     if spelling.server or spelling.field.seen:
         return _of_server(labels, spelling, result, pod_at)
     if result.serves:

@@ -96,6 +96,7 @@ def absorb(
         scale=reader.scale,
         beliefs=reader.beliefs,
         disowned=reader.disowned,
+        rejected=reader.rejected,
         plan=plan,
     )
 

@@ -237,6 +237,7 @@ def renewed(
         scale=before.scale,
         beliefs=before.beliefs,
         disowned=before.disowned,
+        rejected=before.rejected,
         plan=plan,
     )
 

@@ -10,14 +10,14 @@ from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.builder import SeriesBuilder, folded
-from adapter.devices.identity import identify
+from adapter.devices.identity import NO_DEVICE, identify
 from adapter.devices.location import KnownCluster
 from adapter.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryOptions
 from adapter.devices.parts import Parts
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.scrapetarget import released, unassigned
 from adapter.devices.series import SeriesKey
-from adapter.devices.state import Belief, ExporterState, Identity
+from adapter.devices.state import NO_REJECTS, Belief, ExporterState, Identity
 from adapter.devices.tenantlabels import believed, placed
 from adapter.devices.validity import (
     LEAST_SENTINEL,
@@ -28,6 +28,8 @@ from adapter.devices.validity import (
     percent_of,
     scale_shown,
 )
+from adapter.exposition.line import BAD_VALUE, LONG_LABEL, MANY_LABELS
+from adapter.exposition.podlabels import possible_pods
 from adapter.exposition.samples import Sample, ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps, parts
 
@@ -38,6 +40,8 @@ INVALID_ON_MIG = "invalid_on_mig"
 TOO_MANY = "too_many_devices"
 TOO_MANY_TIMES = "too_many_timestamps"
 
+_NO_DEVICE: Final = frozenset((NO_DEVICE, LONG_LABEL, MANY_LABELS))
+"""Why a sample that names a pod names no device."""
 SAMPLES: Final = 512
 """Samples with known label sets that one step reads: about 0.3 ms."""
 DEVICES: Final = 16
@@ -86,11 +90,15 @@ class PageReader:
         """Whether each sample was read regardless of the others; set by the last step."""
         self.disowned: Mapping[PodRef, Mismatch] = {}
         """See :attr:`adapter.devices.state.ExporterState.disowned`."""
+        self._unidentified: list[Identity] = []
+        self.rejected: Mapping[PodRef, str] = NO_REJECTS
+        """See :attr:`adapter.devices.state.ExporterState.rejected`."""
 
     def read(self) -> Steps[None]:
         """Read the scrape result. Use the builders only after the last step."""
         yield from self._read(self._result.samples)
         yield from self._read(self._forked)
+        self._note_unread()
         yield from self._settle_ratios()
         yield from self._parts.settle()
         yield from self._report()
@@ -98,6 +106,7 @@ class PageReader:
             yield
         named = self.by_key
         self.disowned = self._disown()
+        self.rejected = self._without_device()
         self.by_key = folded(self.by_key)
         self.plain = not (
             self._forked
@@ -270,6 +279,7 @@ class PageReader:
         for reason in belief.aside:
             self._rejects.add(Reject(reason, "", at.id if at else ""), self._result.received)
         if at is None:
+            self._unidentified.append(known)
             return None
         builder = self.by_key.get(key)
         if builder is None:
@@ -295,6 +305,37 @@ class PageReader:
             self.reported.add(spelling.field.name)
         reject = Reject(reason, spelling.name, at.id if at else "")
         self._rejects.add(reject, self._result.received, value)
+
+    def _note_unread(self) -> None:
+        """Note the devices of samples whose number could not be read; the page is bounded."""
+        for name, labels, _, _ in self._result.unread:
+            spelling = self._catalog.spellings.get(name)
+            if spelling is None:
+                continue
+            address = id(labels) + spelling.salt
+            if address not in self._builders:
+                self._builders[address] = self._builder(address, labels, spelling)
+            builder = self._builders[address]
+            at = builder.identity.device if builder is not None else None
+            if builder is None or at is None:
+                continue
+            if not builder.mig:
+                self.reported.add(spelling.field.name)
+            self._rejects.note(Reject(BAD_VALUE, spelling.name, at.id), self._result.received)
+
+    def _without_device(self) -> Mapping[PodRef, str]:
+        """Return the pods that samples without a device name, and why there is none."""
+        flawed = [known for known in self._unidentified if known.flaw in _NO_DEVICE]
+        if not flawed:
+            return NO_REJECTS
+        if self._result.serves and self.pod is not None:
+            return {self.pod: flawed[-1].flaw}
+        direct = self._result.direct
+        return {
+            PodRef(*names): known.flaw
+            for known in flawed
+            for names in possible_pods(known.labels, direct=direct)
+        }
 
     def _disown(self) -> Mapping[PodRef, Mismatch]:
         """Return samples that name the scrape target to their devices, and find the exporter's pod.

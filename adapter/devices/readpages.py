@@ -18,6 +18,8 @@ class PageState(NamedTuple):
     """0 if the page was never read."""
     error: str
     """Why the last read failed, in one line; empty after a success and before the first read."""
+    refused: bool = False
+    """The server answered, and not with its page: its address or the credentials are wrong."""
 
 
 class ReadPages(Protocol):

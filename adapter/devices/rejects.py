@@ -53,6 +53,10 @@ class Rejects:
         self.totals[reject.reason] += 1
         self._remember(reject, RejectCount(1, value, time, detail))
 
+    def note(self, reject: Reject, time: float) -> None:
+        """Remember the device of a reject that is counted already."""
+        self._remember(reject, RejectCount(1, float("nan"), time))
+
     def merge(self, later: Rejects) -> None:
         """Add the rejects of another object."""
         self.totals.update(later.totals)

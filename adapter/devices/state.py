@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Assignment, Mismatch
@@ -15,6 +15,9 @@ from adapter.devices.validity import RatioScale
 
 if TYPE_CHECKING:
     from adapter.devices.pageplan import PagePlan
+
+
+NO_REJECTS: Final[Mapping[PodRef, str]] = {}
 
 
 class Identity(NamedTuple):
@@ -117,7 +120,7 @@ class ExporterState:
 
     __slots__ = (
         *("_contents", "_deferred", "answers", "beliefs", "disowned"),
-        *("origin", "plan", "pod", "received", "scale"),
+        *("origin", "plan", "pod", "received", "rejected", "scale"),
     )
 
     def __init__(
@@ -130,6 +133,7 @@ class ExporterState:
         scale: RatioScale,
         beliefs: Mapping[int, Belief],
         disowned: Mapping[PodRef, Mismatch],
+        rejected: Mapping[PodRef, str] = NO_REJECTS,
         plan: PagePlan | None = None,
         deferred: DeferredPages | None = None,
     ) -> None:
@@ -143,6 +147,8 @@ class ExporterState:
         """Address of a label set of the last result (plus a salt for servers) -> what it names."""
         self.disowned = disowned
         """Pods that samples of the last result appear to name for devices, and the mismatch."""
+        self.rejected = rejected
+        """Pods that samples of the last result name without a device, and the reject reason."""
         self.plan = plan
         """Where the numbers of the next page go, if only they differ."""
         self.answers: dict[object, object] = {}
@@ -223,6 +229,7 @@ class ExporterState:
             scale=self.scale,
             beliefs=self.beliefs,
             disowned=self.disowned,
+            rejected=self.rejected,
             plan=self.plan,
             deferred=deferred,
         )

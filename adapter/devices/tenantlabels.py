@@ -16,6 +16,7 @@ from adapter.devices.assignment import Assignment
 from adapter.devices.device import IDENTIFYING, UUIDS
 from adapter.devices.location import KnownCluster
 from adapter.devices.state import Belief, Identity
+from adapter.exposition.cutlabels import without
 from adapter.exposition.podlabels import possible_pods
 
 SEVERAL_PODS: Final = "several_pods"
@@ -99,7 +100,7 @@ def _without(
     """Return what the labels name without those that a tenant wrote."""
     if not written:
         return known, ()
-    left = again({name: v for name, v in known.labels.items() if name not in written})
+    left = again(without(known.labels, written))
     # Exporters write an identity of the device themselves, so the label was the exporter's.
     if left.device is None:
         return known, ()

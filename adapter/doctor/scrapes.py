@@ -20,6 +20,8 @@ from adapter.doctor.workloads import SeenPod
 from adapter.exposition.page import parse
 from adapter.settings import discovery
 from adapter.sources.scrape.discovery import selected
+from adapter.sources.scrape.largepages import MOST_BYTES
+from adapter.sources.scrape.refusal import READ, refused
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.runtime.servertrust import client_context
 
@@ -37,7 +39,8 @@ async def exporter_pages(
     found = selected((each.pod for each in pods), discovery.exporter_rules(facts.settings))
     targets = [(each, at) for each in pods if (at := found.get(each.pod.ref)) is not None]
     most = facts.settings.source.scrape.max_bytes
-    return await _pages(fetcher, targets, most, facts.now, notes, "exporters")
+    token = facts.settings.source.scrape.bearer_token_file is not None
+    return await _pages(fetcher, targets, most, facts.now, notes, "exporters", credentials=token)
 
 
 async def server_pages(
@@ -52,7 +55,7 @@ async def server_pages(
         exporter = any(rule.matches(each.pod) for rule in rules)
         if isinstance(at, ScrapeTarget) and not exporter:
             targets.append((each, at))
-    most = facts.settings.source.scrape.inference.max_bytes
+    most = max(facts.settings.source.scrape.inference.max_bytes, MOST_BYTES)
     return await _pages(fetcher, targets, most, facts.now, notes, "server pages")
 
 
@@ -63,41 +66,64 @@ async def _pages(
     now: float,
     notes: list[str],
     what: str,
+    *,
+    credentials: bool = False,
 ) -> Mapping[str, ExporterPage]:
+    """Read pages.
+
+    Args:
+        fetcher: reads them.
+        targets: the pods and their pages.
+        most: bytes of a page.
+        now: epoch seconds.
+        notes: gets a note if some are not read.
+        what: the kind of pages, for the note.
+        credentials: whether the adapter sends credentials to each of them; doctor has none.
+    """
     if len(targets) > MOST_PAGES:
         notes.append(f"only {MOST_PAGES} of {len(targets)} {what} were read")
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def one(each: SeenPod, at: ScrapeTarget) -> ExporterPage:
         async with gate:
-            return await _page(fetcher, each, at, most, now)
+            return await _page(fetcher, each, at, most, now, credentials=credentials)
 
     pages = await asyncio.gather(*(one(each, at) for each, at in targets[:MOST_PAGES]))
     return {page.pod: page for page in pages}
 
 
 async def _page(
-    fetcher: Fetcher, each: SeenPod, at: ScrapeTarget, most: int, now: float
+    fetcher: Fetcher,
+    each: SeenPod,
+    at: ScrapeTarget,
+    most: int,
+    now: float,
+    *,
+    credentials: bool,
 ) -> ExporterPage:
     place = Place("pods", each.pod.ref.namespace, each.pod.ref.name, at.url)
     blank = ExporterPage(each.key, each.pod.node, at.rule, place.brief)
     answer = await fetcher.fetch(place, most)
     if await speaks_tls(fetcher, place, answer):
         return replace(blank, trouble=Trouble.HTTPS, detail="it expects TLS")
-    trouble = _trouble(answer, most)
+    trouble = _trouble(answer, most, at, credentials=credentials or at.access.authenticates)
     if trouble is not None:
         return replace(blank, trouble=trouble[0], detail=trouble[1])
     return reduced(answer.body, blank, now=now)
 
 
-def _trouble(answer: Fetched, most: int) -> tuple[Trouble, str] | None:
+def _trouble(
+    answer: Fetched, most: int, at: ScrapeTarget, *, credentials: bool
+) -> tuple[Trouble, str] | None:
     if answer.unread:
         return Trouble.UNREAD, answer.error
     if answer.status == 0:
         late = "time" in answer.error
         return (Trouble.TIMEOUT if late else Trouble.REFUSED), answer.error
+    if answer.status in (401, 403) and credentials and not at.access.withheld:
+        return Trouble.UNREAD, "its page needs credentials, which doctor does not have"
     if answer.status != 200:
-        return Trouble.STATUS, f"HTTP status {answer.status}"
+        return Trouble.STATUS, str(refused(at, answer.status, "", answer.body[:READ], ""))
     if not answer.complete:
         return Trouble.TOO_LARGE, f"its page is larger than {most} bytes"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import quote
 
 from adapter.attribution.reasons import REASONS
@@ -17,6 +18,9 @@ from adapter.explain.events import events_of
 from adapter.explain.gpupod import PodView, Why, why_of
 from adapter.explain.hpatext import events, fixes
 from adapter.explain.words import milli, to_milli
+
+_OF_SERVER: Final = "server_"
+"""How the reasons begin that concern the page of the pod's server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class PodReport:
             found += _missed(self.view, self.missed, screen)
             found += _values(self.view, self.now, screen)
             found += _devices(self.view, screen)
+            found += _server_page(self.view, self.missed, screen)
             found += _unread(self.view, self.missed, screen)
         for remark in self.remarks:
             found += screen.wrap(f"note: {remark}", "  ", "      ")
@@ -146,6 +151,19 @@ def _missed(view: PodView, missed: Mapping[str, Sequence[str]], screen: Screen) 
     return found
 
 
+def _server_page(view: PodView, missed: Collection[str], screen: Screen) -> list[str]:
+    """Return why the pod's server page gives no values, unless another line says it."""
+    own = view.reason
+    shown = {own.reason} if own is not None else set()
+    shown |= {why.reason for why in map(view.why, missed) if why is not None}
+    found = []
+    for row in view.body.get("absent") or ():
+        why = why_of(row)
+        if why is not None and why.reason.startswith(_OF_SERVER) and why.reason not in shown:
+            found += _why(why, "its server page: ", screen)
+    return found
+
+
 def _unread(view: PodView, missed: Collection[str], screen: Screen) -> list[str]:
     """Return, in one quiet line, the metrics without a value that no HPA reads."""
     own, found = view.reason, []
@@ -153,6 +171,8 @@ def _unread(view: PodView, missed: Collection[str], screen: Screen) -> list[str]
         why = why_of(row)
         names = [str(name) for name in row.get("metrics") or () if name not in missed]
         if why is None or not names or (own is not None and why.reason == own.reason):
+            continue
+        if why.reason.startswith(_OF_SERVER):
             continue
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
         found.append(f"{', '.join(names[:4])}{more} ({why.reason})")

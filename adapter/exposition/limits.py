@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 OVER_BUDGET: Final = "over_budget"
@@ -39,6 +39,16 @@ class PageLimits:
     """Bytes from which a page waits for other large pages. Parsing a usual page takes 3 ms."""
     layouts: bool = True
     """The layouts of pages that are not large are kept, about 50 bytes for a sample."""
+
+    def times(self, factor: float) -> PageLimits:
+        """Return the limits of a page that may be so many times as large; never lower ones."""
+        grown = max(1.0, factor)
+        return replace(
+            self,
+            lines=int(self.lines * grown),
+            samples=int(self.samples * grown),
+            work=int(self.work * grown),
+        )
 
 
 EXPORTER: Final = PageLimits()

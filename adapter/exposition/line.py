@@ -10,11 +10,12 @@ possessive, and each text is scanned once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
 from typing import Final, NamedTuple
 
+from adapter.exposition.cutlabels import CutLabels
 from adapter.exposition.podspellings import WORKLOAD_LABELS
 from adapter.exposition.samples import ONE_WITH_DECIMALS
 
@@ -28,11 +29,14 @@ LONG_LABEL: Final = "label_too_long"
 MANY_LABELS: Final = "too_many_labels"
 
 MAX_LABELS: Final = 128
-"""Labels per line. dcgm-exporter writes about 20, and optionally all labels of the pod."""
+"""Labels per line that are kept. dcgm-exporter writes about 20, and optionally all labels of the
+pod."""
+MAX_WRITTEN: Final = 8 * MAX_LABELS
+"""Labels per line that are looked at; a line with more is left out."""
 MAX_NAME: Final = 512
-"""Characters of a label's name. A Kubernetes label key has at most 317."""
+"""Characters of a label's name that is kept. A Kubernetes label key has at most 317."""
 MAX_TEXT: Final = 1024
-"""Characters of a label's value. Names of Kubernetes objects have at most 253."""
+"""Characters of a label's value that is kept. Names of Kubernetes objects have at most 253."""
 _SHORT: Final = MAX_NAME
 """Characters of a text that needs no length checks: no name or value in it can be too long."""
 
@@ -63,6 +67,7 @@ class Labels(NamedTuple):
     """The labels of a line, and how many labels with a repeated name were dropped."""
 
     labels: Mapping[str, str]
+    """:class:`adapter.exposition.cutlabels.CutLabels` if some are beyond a limit."""
     duplicates: int
 
 
@@ -86,6 +91,18 @@ def sample_name(written: bytes) -> str:
     if match is None:
         raise LineError(BAD_NAME)
     return match[1].decode()
+
+
+def name_and_labels(line: bytes) -> tuple[str, bytes]:
+    """Return the series name of a sample line and the text between its braces.
+
+    Raises:
+        LineError: the line has no name.
+    """
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise LineError(BAD_NAME)
+    return match[1].decode(), match[2] or b""
 
 
 def sample_line(line: bytes) -> SampleLine:
@@ -134,9 +151,9 @@ def label_set(text: bytes) -> Labels:
         raise LineError(BAD_LABELS)
     if names and names[0].lstrip(" \t").startswith(","):
         raise LineError(BAD_LABELS)
-    if len(decoded) > _SHORT:
-        _check_lengths(names, values)
     names[:1] = ["," + first for first in names[:1]]
+    if len(decoded) > _SHORT and _beyond(names, values):
+        return _cut(names, values)
     # Labels are not interned: some releases of Python 3.12 never free interned text.
     labels = dict(zip(map(_label_name, reversed(names)), reversed(values), strict=True))
     duplicates = len(names) - len(labels)
@@ -161,11 +178,34 @@ def sample_time(stamp: float | None, scraped: float, *, seconds: bool) -> float:
     return stamp / 1000
 
 
-def _check_lengths(names: list[str], values: list[str]) -> None:
-    if len(names) > MAX_LABELS:
+def _beyond(names: Sequence[str], values: Sequence[str]) -> bool:
+    """Return whether a label is beyond a limit. ``names`` are as written, and therefore longer."""
+    if not names or len(names) > MAX_LABELS:
+        return bool(names)
+    return max(map(len, names)) > MAX_NAME or max(map(len, values)) > MAX_TEXT
+
+
+def _cut(names: Sequence[str], values: Sequence[str]) -> Labels:
+    """Return the labels within the limits, and the names of the others.
+
+    Of too many labels the first and the last are kept: exporters write those of the device first
+    and those that name the workload last.
+    """
+    if len(names) > MAX_WRITTEN:
         raise LineError(MANY_LABELS)
-    if names and (max(map(len, names)) > MAX_NAME or max(map(len, values)) > MAX_TEXT):
-        raise LineError(LONG_LABEL)
+    half = MAX_LABELS // 2
+    middle = range(half, len(names) - half) if len(names) > MAX_LABELS else range(0)
+    texts: dict[str, tuple[str, str]] = {}
+    for place, (written, value) in enumerate(zip(names, values, strict=True)):
+        # A long name is not cached: the cache counts names, not bytes.
+        name = _label_name(written) if len(written) <= MAX_NAME else _written_name(written)
+        long = len(name) > MAX_NAME or len(value) > MAX_TEXT
+        reason = LONG_LABEL if long else MANY_LABELS if place in middle else ""
+        if name not in texts or name in WORKLOAD_LABELS:
+            texts[name] = ("" if reason else value, reason)
+    kept = {name: value for name, (value, reason) in texts.items() if not reason}
+    cut = {name[:MAX_NAME]: reason for name, (_, reason) in texts.items() if reason}
+    return Labels(CutLabels(kept, cut) if cut else kept, len(names) - len(texts))
 
 
 def _escaped(text: str) -> tuple[list[str], list[str], str]:
@@ -183,13 +223,16 @@ def _unescape(match: re.Match[str]) -> str:
     return {"n": "\n"}.get(match[1], match[1])
 
 
-@lru_cache(maxsize=2048)
-def _label_name(written: str) -> str:
-    """Return ``UUID`` for ``,UUID=``. Exporters use a few dozen names, so results are cached."""
+def _written_name(written: str) -> str:
+    """Return ``UUID`` for ``,UUID=``."""
     match = _BEFORE_VALUE.fullmatch(written)
     if match is None:
         raise LineError(BAD_LABELS)
     return match[1]
+
+
+_label_name = lru_cache(maxsize=2048)(_written_name)
+"""Exporters use a few dozen names, so results are cached."""
 
 
 def _number(written: bytes, reason: str) -> float:

@@ -13,11 +13,14 @@ may cost and the memory that is kept for it. The cost grows linearly with the pa
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from adapter.exposition.cutlabels import CutLabels, label_count
 from adapter.exposition.limits import (
     EXPORTER,
     LABEL_BYTES,
@@ -27,10 +30,12 @@ from adapter.exposition.limits import (
     PageLimits,
 )
 from adapter.exposition.line import (
+    BAD_VALUE,
     DUPLICATE_LABEL,
     Labels,
     LineError,
     label_set,
+    name_and_labels,
     sample_line,
     sample_name,
     sample_time,
@@ -51,6 +56,10 @@ _LINES: Final = 512
 """Lines that one step reads if few of them need the slow parser: about 0.3 ms."""
 _WORK: Final = 64
 """Units of slow parsing in one step."""
+_UNREAD: Final = 64
+"""Samples without a readable number whose labels are kept."""
+_UNREAD_TEXT: Final = 1024
+"""Bytes of the labels of such a sample."""
 _MAX_NAMES: Final = 4096
 _MAX_SERIES_NAME: Final = 512
 """Longest series name, in bytes, that is cached while its page is read."""
@@ -71,6 +80,8 @@ class Page:
     """Lines that were left out, by reason. A line with ``duplicate_label`` was kept."""
     held: int = field(default=0, compare=False)
     """Upper bound of the bytes of the page's label sets, while they are kept."""
+    unread: Sequence[Sample] = field(default=(), compare=False)
+    """Samples whose number cannot be read, as not a number; at most 64. They are in ``rejects``."""
 
     @property
     def abandoned(self) -> bool:
@@ -156,7 +167,7 @@ def parsing(
     if repeats:
         texts = reader.sets.keys() | reader.flawed.keys()
         samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time, texts)
-    return Page(samples, rejects, reader.held)
+    return Page(samples, rejects, reader.held, reader.unread)
 
 
 class _Reader:
@@ -173,6 +184,7 @@ class _Reader:
     ) -> None:
         self.held = 0
         self.samples: list[Sample] = []
+        self.unread: list[Sample] = []
         self.rejects: Counter[str] = Counter()
         self.sets: dict[bytes, Mapping[str, str]] = {}
         self.flawed: dict[bytes, Labels] = {}
@@ -258,7 +270,7 @@ class _Reader:
                 return None
             if duplicates:
                 return None
-        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * len(known)
+        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(known)
         if held > self._room:
             return None
         self.held = held
@@ -270,16 +282,18 @@ class _Reader:
             raise LineError(TOO_LONG)
         self._spend(2)
         found = label_set(text)
-        self._spend(len(found.labels) >> 2)
+        self._spend(label_count(found.labels) >> 2)
         first = self._texts.setdefault
         shared = {name: first(value, value) for name, value in found.labels.items()}
+        if isinstance(found.labels, CutLabels):
+            return Labels(CutLabels(shared, found.labels.cut), found.duplicates)
         return Labels(shared, found.duplicates)
 
     def _remember(self, text: bytes, labels: Labels) -> bool:
         """Cache a label set for later lines and the next page; return False if there is no room."""
         if text in self.sets or text in self.flawed:
             return True
-        size = SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * len(labels.labels)
+        size = SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(labels.labels)
         held = self.held + size
         if held > self._room:
             self.rejects[OVER_BUDGET] += 1
@@ -303,6 +317,8 @@ class _Reader:
             time = sample_time(stamp, self._time, seconds=self._seconds)
         except LineError as error:
             self.rejects[error.reason] += 1
+            if error.reason == BAD_VALUE and len(self.unread) < _UNREAD:
+                self._keep_unread(line)
             return
         if self._wanted is not None and name not in self._wanted:
             return
@@ -311,6 +327,15 @@ class _Reader:
         if labels.duplicates:
             self.rejects[DUPLICATE_LABEL] += 1
         self.samples.append(Sample(name, labels.labels, value, time))
+
+    def _keep_unread(self, line: bytes) -> None:
+        """Keep what a line without a good number names, so that its pod's reason can say so."""
+        name, text = name_and_labels(line)
+        if len(text) > _UNREAD_TEXT or (self._wanted is not None and name not in self._wanted):
+            return
+        with suppress(LineError):
+            labels = self._any_set(text)
+            self.unread.append(Sample(name, labels.labels, math.nan, self._time))
 
     def _any_set(self, text: bytes) -> Labels:
         plain = self.sets.get(text) or self._old.sets.get(text)

@@ -66,6 +66,8 @@ class ScrapeResult:
 
     Every sample is about that pod, regardless of its labels, and says nothing about devices.
     """
+    unread: Sequence[Sample] = ()
+    """Samples whose number could not be read, as not a number; they are in ``rejects`` too."""
 
     @property
     def direct(self) -> bool:

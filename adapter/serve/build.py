@@ -19,6 +19,7 @@ from adapter.serve.login import azure_identity, prometheus_login
 from adapter.serve.ownmetrics import queries
 from adapter.settings import Settings, discovery
 from adapter.settings.cluster import ClusterSettings
+from adapter.settings.pageaccess import page_access
 from adapter.settings.scrape import StaticTarget
 from adapter.sources.azure.options import AzureLogsOptions
 from adapter.sources.azure.source import AzureLogsSource
@@ -61,10 +62,15 @@ class Source(Protocol):
 
     @property
     def found(self) -> bool:
-        """Whether there is an exporter or a store.
+        """Whether there is a page or a store.
 
-        Before the first exporter is found, an absent value says nothing about its pod.
+        Before the first page is found, an absent value says nothing about its pod.
         """
+
+    @property
+    def only_servers(self) -> bool:
+        """Whether inference servers are all that there is to read. They may fail for long, as while
+        they load a model, so readiness does not wait until one answers."""
 
 
 async def cluster_loops(
@@ -170,7 +176,8 @@ def scrape_options(settings: Settings) -> ScrapeOptions:
 
 def _fixed(target: StaticTarget) -> ScrapeTarget:
     pod = None if target.pod is None else PodRef(*target.pod.split("/"))
-    return ScrapeTarget(str(target.url), target.node, pod, serves=pod is not None)
+    access = page_access(target.tls_config, target if pod is None else None)
+    return ScrapeTarget(str(target.url), target.node, pod, serves=pod is not None, access=access)
 
 
 def prometheus_options(settings: Settings) -> PrometheusOptions:

@@ -195,7 +195,7 @@ class PipelineSwitcher:
         if not self._objects.pod_index.synced:
             return "the pods have not been listed yet"
         source = self.current.source
-        problem = source.problem(now)
+        problem = None if source.only_servers else source.problem(now)
         if problem is None and not source.found:
             problem = "no exporter has been found yet"
         elif problem is None and not source.settled:

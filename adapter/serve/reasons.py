@@ -67,6 +67,7 @@ ABSENCES: Final = tuple(REASONS)
 
 FAILURES: Final = (
     *("connect", "timeout", "tls", "protocol", "truncated", "redirect", "status", "denied"),
+    *("speaks_tls", "speaks_http", "no_page"),
     *(
         "unavailable",
         "credential",
@@ -82,7 +83,7 @@ FAILURES: Final = (
 """Why a scrape or a query failed."""
 
 UNSCRAPABLE: Final = (
-    *("bad_scheme", "bad_path", "bad_port", "no_port"),
+    *("bad_scheme", "bad_path", "bad_server_name", "bad_port", "no_port"),
     *("another_exporter_on_node", "no_host_path"),
 )
 """Why a pod that opts in, or has an exporter's labels, is not scraped."""

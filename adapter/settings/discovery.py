@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adapter.settings import Settings
+from adapter.settings.pageaccess import page_access
 from adapter.sources.scrape.discovery import DISCOVERY_RULES, DiscoveryRule
 from adapter.sources.scrape.serverpages import ServerPages
 from apiservice.labels.selector import parse
@@ -18,6 +19,7 @@ def exporter_rules(settings: Settings) -> tuple[DiscoveryRule, ...]:
             rule.port,
             path=rule.path,
             scheme=rule.scheme,
+            access=page_access(rule.tls_config, rule),
             namespace=rule.namespace,
         )
         for rule in scrape.exporters
@@ -37,6 +39,7 @@ def server_pages(settings: Settings) -> ServerPages | None:
         port=inference.port,
         path=inference.path,
         scheme=inference.scheme,
+        access=page_access(inference.tls_config),
         namespaces=frozenset(inference.namespaces),
         unready=settings.values.include_unready,
     )

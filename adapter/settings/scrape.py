@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from adapter.devices.options import TelemetryOptions
+from adapter.settings.pageaccess import PageAccessSettings, TlsConfig
 from adapter.settings.types import ADVANCED, Interval, LabelSelector, PageUrl, Section
 from adapter.sources.scrape.discovery import DiscoveryRule
 from adapter.sources.scrape.options import ScrapeOptions
@@ -65,8 +66,13 @@ ExporterPort = Annotated[int | str, AfterValidator(_port)]
 Namespace = Annotated[str, AfterValidator(_namespace)]
 
 
-class ExporterRule(Section):
-    """A rule that finds the pods of an exporter and their pages."""
+class ExporterRule(PageAccessSettings):
+    """A rule that finds the pods of an exporter and their pages.
+
+    A pod of the rule can set its page's ``…/port``, ``…/path``, ``…/scheme``, ``…/server-name``
+    and ``…/insecure-skip-verify`` with annotations ``gpu-metrics-adapter.io/…``. If the rule has no
+    ``namespace``, the adapter sends no credentials to a pod that does.
+    """
 
     name: str
     """Name of the rule in logs and metrics."""
@@ -83,8 +89,17 @@ class ExporterRule(Section):
     the rule is scraped on each node. The adapter believes such a pod about every GPU of its node,
     so choose a namespace in which tenants cannot create pods."""
 
+    @model_validator(mode="after")
+    def _credentials(self) -> ExporterRule:
+        if self.credentials and self.namespace is None:
+            raise ValueError(
+                f"{self.credentials} needs namespace: without it, anyone who may create a pod with "
+                "the labels of selector receives the credentials"
+            )
+        return self
 
-class StaticTarget(Section):
+
+class StaticTarget(PageAccessSettings):
     """An exporter at a fixed address."""
 
     url: PageUrl
@@ -95,13 +110,22 @@ class StaticTarget(Section):
     """``namespace/name`` of a pod, if the page is an inference server's. Its samples then describe
     this pod only."""
 
+    @model_validator(mode="after")
+    def _credentials(self) -> StaticTarget:
+        if self.credentials and self.pod is not None:
+            raise ValueError(
+                f"{self.credentials} is for exporters: no credentials are sent to the page of a pod"
+            )
+        return self
+
 
 class InferenceSettings(Section):
     """Server pages: pages of inference servers such as vLLM, and of gateways in front of them.
 
     A pod opts in with the annotation (or label) ``gpu-metrics-adapter.io/scrape: "true"``. It can
-    set ``…/port`` (number or name), ``…/path`` and ``…/scheme`` in the same way. ``"false"``
-    excludes a pod that ``selector`` or ``port_names`` would select.
+    set ``…/port`` (number or name), ``…/path``, ``…/scheme``, ``…/server-name`` (of its
+    certificate) and ``…/insecure-skip-verify`` in the same way. ``"false"`` excludes a pod that
+    ``selector`` or ``port_names`` would select.
     """
 
     enabled: bool = True
@@ -119,6 +143,7 @@ class InferenceSettings(Section):
     """Path of the page of pods that do not set one."""
     scheme: Scheme = _SERVERS.scheme
     """Protocol for pods that do not set one."""
+    tls_config: TlsConfig = TlsConfig()
     namespaces: tuple[Namespace, ...] = ()
     """Namespaces whose pods may be scraped. If empty, every namespace."""
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.server_max_bytes
@@ -162,7 +187,7 @@ class ScrapeSettings(Section):
     max_backoff: Annotated[Interval, ADVANCED] = _DEFAULTS.max_backoff
     """Longest pause, in seconds, between two scrapes of an exporter that keeps failing."""
     ca_file: Path | None = None
-    """CA of exporters that use HTTPS. If not set, the system's CAs are trusted."""
+    """CA of pages that use HTTPS. If not set, the system's CAs are trusted."""
     bearer_token_file: Path | None = None
     """File with a bearer token. The adapter sends the token to ``targets`` and to every pod that it
     scrapes as an exporter, never to server pages. It reads the file before each scrape. If you

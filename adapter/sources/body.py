@@ -45,7 +45,7 @@ async def body_parts(
     chunks = response.content.iter_chunked(_CHUNK)
     length = response.content_length or 0
     try:
-        async for part in _decoded_parts(chunks, encoding, limit, length, take):
+        async for part in decoded_parts(chunks, encoding, limit, length, take):
             yield part
     except aiohttp.ClientPayloadError as error:
         raise SourceError("truncated", "the answer is incomplete") from error
@@ -69,13 +69,14 @@ async def decoded(
         SourceError: ``too_large`` above ``limit`` bytes, ``encoding`` for a body that is
             neither plain nor gzip, ``truncated`` for an incomplete one.
     """
-    found = _decoded_parts(chunks, encoding, limit, length, take)
+    found = decoded_parts(chunks, encoding, limit, length, take)
     return b"".join([part async for part in found])
 
 
-async def _decoded_parts(
+async def decoded_parts(
     chunks: AsyncIterable[bytes], encoding: str, limit: int, length: int, take: Take | None
 ) -> AsyncIterator[bytes]:
+    """Yield the decompressed body in parts; see :func:`decoded`."""
     if length > limit:
         raise SourceError("too_large", f"the answer is above {limit} bytes")
     inflate = _decompressor(encoding)

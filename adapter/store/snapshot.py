@@ -15,6 +15,7 @@ from adapter.attribution.census import attributions
 from adapter.attribution.holdings import Holding
 from adapter.attribution.nodecontext import NodeContexts, Stamp
 from adapter.attribution.reading import Absence, Attribution, Reading
+from adapter.attribution.samplerejects import SampleRejects, rejected
 from adapter.attribution.sharing import NodeSharing
 from adapter.attribution.unnamed import (
     CLAIM_NOT_NAMED,
@@ -26,6 +27,10 @@ from adapter.attribution.unnamed import (
     unreported_node,
 )
 from adapter.attribution.values import (
+    NO_VALUE,
+    NOT_EXPORTED,
+    STALE,
+    TOO_FEW,
     UNKNOWN_METRIC,
     Question,
     current,
@@ -40,6 +45,7 @@ from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.crosschecks import doubting
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
+from adapter.devices.rejects import Reject, RejectCount
 from adapter.devices.remainder import Doubts
 from adapter.devices.series import DeviceSeries, SeriesKey
 from adapter.devices.state import ExporterState
@@ -57,6 +63,8 @@ from apiservice.runtime.steps import Steps, at_once
 _UTILIZATION: Final = "gpu_utilization"
 _ON_PAGES: Final = "on_pages"
 """Key of an exporter's pods that only its page shows, among its cached answers."""
+_EXPLAINED: Final = frozenset((NO_VALUE, NOT_EXPORTED, STALE, TOO_FEW))
+"""Reasons that rejected samples of a pod's devices may explain."""
 _SERVES: Final = attrgetter("serves")
 _SERIES: Final = 64
 """Device series that one step processes."""
@@ -94,6 +102,7 @@ class Snapshot:
         contexts: NodeContexts,
         servers: Collection[PodRef] = (),
         pages: ReadPages = NO_PAGES,
+        rejects: Mapping[Reject, RejectCount] | None = None,
     ) -> None:
         self.version = version
         self.catalog = self._catalog = catalog
@@ -108,6 +117,7 @@ class Snapshot:
         self._servers = servers
         """Pods whose server page was seen earlier and is no longer in the store."""
         self._pages = pages
+        self._rejects = SampleRejects(catalog, rejects or {}, options.oldest)
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
         self._false: dict[tuple[str, str], Mapping[int, Doubts]] = {}
@@ -128,7 +138,11 @@ class Snapshot:
             return value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
-        return replace(value, exporter=self._exporter_of(pod))
+        value = replace(value, exporter=self._exporter_of(pod))
+        if value.reason not in _EXPLAINED:
+            return value
+        asked = self._catalog.metrics[metric]
+        return self._rejects.explain(value, asked, self.naming(pod.ref), now)
 
     def _answer(
         self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool
@@ -215,6 +229,10 @@ class Snapshot:
         if pod.holds_gpu or not pod.may_hold_gpu:
             return pod.holds_gpu
         return any(not series.serves for series in self.naming(pod.ref))
+
+    def reads_server(self, pod: Pod) -> bool:
+        """Return whether the source reads a server page of the pod, with or without success."""
+        return bool(self._pages.of_pod(pod.ref))
 
     def on_pages(self) -> Steps[frozenset[PodRef]]:
         """Return the pods of which only pages show that they have values, though some may be gone.
@@ -350,6 +368,9 @@ class Snapshot:
         unseen = never_named(pod)
         if unseen is not None:
             return unseen
+        left_out = rejected(pod.ref, self._exporters.values())
+        if left_out is not None:
+            return left_out
         exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
         why = unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
         return why if pod.holds_gpu else Absence(CLAIM_NOT_NAMED, f"of its node, {why.reason}")

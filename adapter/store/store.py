@@ -199,6 +199,7 @@ class Store:
                 contested=contested,
                 servers=self._servers,
                 pages=self.pages,
+                rejects=self.rejects.recent,
                 contexts=NodeContexts(self._cluster, exporters, on_node, self._recognition.view()),
             )
         return self._snapshot

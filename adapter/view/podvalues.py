@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from adapter.attribution.reading import Absence, Reading
 from adapter.attribution.values import UNKNOWN_METRIC
 from adapter.catalog.metric import Metric, Scope
+from adapter.cluster.optin import opted_in
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 from adapter.store.snapshot import Snapshot
@@ -71,10 +72,15 @@ class AskedPod(NamedTuple):
         return total
 
     def applies(self, metric: Metric) -> bool:
-        """Return whether the pod should have a value: it holds a GPU, or it is a server."""
+        """Return whether the pod should have a value: it holds a GPU, or it is a server.
+
+        A server whose page was never read has no value of its server, and the reason says why.
+        """
         if metric.scope is not Scope.SERVER:
             return self.holds_gpu
-        return self.serves and (metric.name not in _GATEWAYS or self._exports(metric))
+        if not self.serves and not self.snapshot.reads_server(self.pod) and not opted_in(self.pod):
+            return False
+        return metric.name not in _GATEWAYS or self._exports(metric)
 
     def _exports(self, metric: Metric) -> bool:
         """Return whether the pod's own page has what the metric is computed from."""

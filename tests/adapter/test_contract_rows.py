@@ -100,7 +100,7 @@ SECTION_2 = {
         200,
         make_pod("p", gpus={"nvidia.com/gpu": 2}),
     ),
-    "no number where DCGM had a string": Case(row(UTIL, "<<<NULL>>>", "p"), UTIL, "pod_not_named"),
+    "no number where DCGM had a string": Case(row(UTIL, "<<<NULL>>>", "p"), UTIL, "no_value"),
 }
 SECTION_3 = {
     "MIG single asks for nvidia.com/gpu": Case(

@@ -140,7 +140,18 @@ class World:
         serves: bool = False,
     ) -> None:
         read = parse(page.encode(), time=time, wanted=self.catalog.series)
-        self.store.ingest(ScrapeResult(origin, node, read.samples, time, read.rejects, pod, serves))
+        self.store.ingest(
+            ScrapeResult(
+                origin,
+                node,
+                read.samples,
+                time,
+                read.rejects,
+                unread=read.unread,
+                pod=pod,
+                serves=serves,
+            )
+        )
 
     def read(
         self, name: str, metric: str, time: float, where: str = "", namespace: str = "ml"

@@ -142,16 +142,19 @@ def silent(facts: Facts) -> Iterator[Finding]:
 @check("GMA104", CheckSection.EXPORTERS, "exporters answer with metrics")
 def no_page(facts: Facts) -> Iterator[Finding]:
     """An exporter answers with an HTTP error, with HTML, or with a page without any series of the
-    catalogue. Another program has the port, or the exporter reads no device.
+    catalogue. It needs credentials, its page has another path, another program has the port, or
+    the exporter reads no device.
 
-    Open the page and see what it says.
+    With status 401 or 403, set `authorization` or `basic_auth` in a rule of
+    `source.scrape.exporters`. Otherwise open the page and see what it says.
     """
     wrong = (Trouble.STATUS, Trouble.HTML, Trouble.EMPTY, Trouble.TOO_LARGE)
     for each, page in _troubled(facts, *wrong):
+        said, _, fix = page.detail.partition("; ")
         yield Finding(
             each.subject,
-            f"the exporter on node {page.node} answers at {page.url}: {page.detail}",
-            "see what the page says, and the exporter's log",
+            f"the exporter on node {page.node} answers at {page.url}: {said}",
+            fix or "see what the page says, and the exporter's log",
             logs(each),
         )
 
@@ -160,14 +163,15 @@ def no_page(facts: Facts) -> Iterator[Finding]:
 def https(facts: Facts) -> Iterator[Finding]:
     """The port of an exporter expects TLS, and the rule that finds it says `http`.
 
-    Name the exporter in `source.scrape.exporters` with `scheme: https`, and its CA in
+    Name the exporter in `source.scrape.exporters` with `scheme: https` and `tls_config`, or
+    annotate its pods with `gpu-metrics-adapter.io/scheme: https`. Set its CA in `tls_config` or in
     `source.scrape.ca_file`.
     """
     for each, page in _troubled(facts, Trouble.HTTPS):
         yield Finding(
             each.subject,
             f"the exporter on node {page.node} expects HTTPS at {page.url}",
-            "name it in source.scrape.exporters with scheme: https",
+            "name it in source.scrape.exporters with scheme: https and tls_config",
             show(each),
         )
 

@@ -18,7 +18,8 @@ from adapter.doctor.podcommands import logs, owner
 from adapter.doctor.troubled import troubled
 from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
-from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
+from adapter.sources.scrape.pageaddress import Unscrapable
+from adapter.sources.scrape.serverpages import ServerPages
 
 _PORT_NAMES: Final = ("metrics", "http-metrics", "http")
 """Names of container ports that usually have the metrics, in this order."""
@@ -169,10 +170,11 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
     `--metrics-endpoint-auth=false`.
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
+        said, _, fix = page.detail.partition("; ")
         yield Finding(
             each.subject,
-            f"its page at {page.url} answers: {page.detail}",
-            f"set the annotation {PREFIX}path to the path of the server's metrics",
+            f"its page at {page.url} answers: {said}",
+            fix or f"set the annotation {PREFIX}path to the path of the server's metrics",
             _annotate(each, path=(_server(each) or KINDS["vllm"]).path),
         )
 

@@ -81,6 +81,7 @@ class AzureLogsSource:
         """Durations of the rounds."""
         self.found: Final = True
         """The workspace is the only place to query."""
+        self.only_servers: Final = False
         self.settled = False
         """Set when a round ends, with or without success."""
 

@@ -54,6 +54,7 @@ class TlsClient:
     Args:
         ca_file: PEM; None trusts the system's CAs.
         cert_file: the client's certificate, with ``key_file``; None presents none.
+        verify: verify the server's certificate.
 
     Raises:
         CredentialError: a file is missing or holds no certificate or key.
@@ -64,7 +65,10 @@ class TlsClient:
         ca_file: Path | None = None,
         cert_file: Path | None = None,
         key_file: Path | None = None,
+        *,
+        verify: bool = True,
     ) -> None:
+        self._verify = verify
         self._ca_file, self._cert_file, self._key_file = ca_file, cert_file, key_file
         self._files = [path for path in (ca_file, cert_file, key_file) if path]
         self._stamp = stamp(self._files)
@@ -86,6 +90,9 @@ class TlsClient:
             raise CredentialError(
                 f"CA file {self._ca_file}: {error}; give one or more PEM CAs"
             ) from error
+        if not self._verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
         if self._cert_file is not None:
             try:
                 context.load_cert_chain(self._cert_file, self._key_file)

@@ -86,6 +86,7 @@ class PrometheusSource:
         """Durations of the groups' queries, retries included."""
         self.found: Final = True
         """The store is the only place to query."""
+        self.only_servers: Final = False
         self.settled = False
         """Set when a round has been handed over, with or without success."""
 

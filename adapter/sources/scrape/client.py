@@ -13,16 +13,29 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from adapter.sources.body import Take, decoded
+from adapter.exposition.limits import EXPORTER
+from adapter.sources.body import Take, decoded, decoded_parts
 from adapter.sources.errors import SourceError, unreachable
-from adapter.sources.login.credentials import SecretFile, TlsClient
-from adapter.sources.scrape.connection import PageConnection, StaleError
+from adapter.sources.scrape.connection import (
+    PageConnection,
+    StaleError,
+    TlsAnswerError,
+    UnansweredError,
+)
+from adapter.sources.scrape.largepages import LargePages
+from adapter.sources.scrape.pageaccess import PageAccess, PageKeys
+from adapter.sources.scrape.refusal import (
+    READ,
+    SPEAKS_TLS,
+    refused,
+    speaks_tls,
+    untrusted,
+)
 from adapter.sources.scrape.target import ScrapeTarget
 
 _HEADERS: Final = (
@@ -36,6 +49,8 @@ _HEAD: Final = 1 << 16
 _SHORT: Final = 1 << 17
 """Bytes of a page up to which it is read in one piece, if its length is known before."""
 
+_HANDSHAKE: Final = 0.5
+"""Seconds for a TLS handshake that shows whether a server which hung up speaks TLS."""
 _DROPPED: Final = 2
 """Connections without a use that are closed for each one that is kept."""
 
@@ -48,24 +63,48 @@ class _Address(NamedTuple):
     """The request, without its end."""
 
 
+class _Ask:
+    """What one page may cost.
+
+    Args:
+        limit: bytes that are kept.
+        most: bytes that are read.
+        lines: lines that are kept.
+        take: accounts for bytes that are kept.
+    """
+
+    __slots__ = ("_left", "limit", "lines", "most", "take")
+
+    def __init__(self, limit: int, most: int, lines: int, take: Take | None) -> None:
+        self.limit = self._left = limit
+        self.most = most
+        self.lines = lines
+        self.take = take
+
+    async def take_kept(self, size: int) -> None:
+        """Account for bytes of the page, as far as they may be kept."""
+        size = min(size, self._left)
+        self._left -= size
+        if self.take is not None and size > 0:
+            await self.take(size)
+
+
 class PageClient:
     """Fetches pages from targets while it is connected.
 
     Args:
         idle: seconds for which an unused connection is kept, at least.
-        ca_file: CA of HTTPS targets; None trusts the system's CAs.
-        token_file: file with the bearer token for exporters.
-
-    Raises:
-        CredentialError: the CA file or the token's file cannot be used.
+        keys: the trust in certificates, and the credentials of exporters; None has none, and
+            trusts the system's CAs.
+        large: reads server pages beyond the limit of one page; None reads none.
     """
 
     def __init__(
-        self, *, idle: float, ca_file: Path | None = None, token_file: Path | None = None
+        self, *, idle: float, keys: PageKeys | None = None, large: LargePages | None = None
     ) -> None:
         self._idle = idle
-        self._tls = TlsClient(ca_file)
-        self._token = SecretFile(token_file, "bearer_token_file") if token_file else None
+        self._large = large or LargePages()
+        self._keys = keys or PageKeys(None, None, ())
         self._kept: dict[str, tuple[PageConnection, float]] = {}
         """URL -> its idle connection, and until when it is kept; the longest idle first."""
         self._connected = False
@@ -81,49 +120,64 @@ class PageClient:
             for url in list(self._kept):
                 self.drop(url)
 
-    async def fetch(self, target: ScrapeTarget, limit: int, take: Take | None = None) -> bytes:
+    async def fetch(
+        self,
+        target: ScrapeTarget,
+        limit: int,
+        take: Take | None = None,
+        lines: int = EXPORTER.lines,
+    ) -> bytes:
         """Return the target's page, decompressed. The caller sets the deadline.
 
         Args:
-            limit: the largest page in bytes, after decompression.
+            limit: the largest page in bytes, after decompression. Of a server page that is larger,
+                the lines of known series are returned.
             take: accounts for the bytes that are read, and may make the reader wait.
+            lines: the same limit for lines.
 
         Raises:
             SourceError: the target did not answer, or its answer is not a page.
-            CredentialError: the token's file cannot be read.
+            CredentialError: the file of a credential or a CA cannot be read.
         """
         if not self._connected:
             raise RuntimeError("not connected: fetch within connected()")
         address = _address(target.url)
-        request = self._request(target, address)
+        ask = _Ask(limit, self._large.most(limit) if target.serves else limit, lines, take)
+        sent = "" if target.serves else self._keys.authorization(target.access)
         kept = self._kept.pop(target.url, None)
         if kept is not None:
             try:
-                return await self._exchange(kept[0], target, request, limit, take)
+                return await self._exchange(kept[0], target, sent, ask)
             except StaleError:
                 pass  # the server had closed the kept connection: retry once on a new one
-        connection = await self._connect(address)
-        return await self._exchange(connection, target, request, limit, take)
+        connection = await self._connect(target, address)
+        return await self._exchange(connection, target, sent, ask)
 
     async def _exchange(
         self,
         connection: PageConnection,
         target: ScrapeTarget,
-        request: bytes,
-        limit: int,
-        take: Take | None,
+        sent: str,
+        ask: _Ask,
     ) -> bytes:
         try:
-            await connection.ask(request, limit + limit // 4 + _HEAD)
-            if 300 <= connection.status < 400:
-                raise SourceError("redirect", f"{connection.status}: redirects are not followed")
+            await connection.ask(_request(target, sent), ask.most + ask.most // 4 + _HEAD)
             if connection.status != 200:
-                raise SourceError("status", f"HTTP status {connection.status}")
-            body = await _body(connection, limit, take)
+                location = connection.headers.get(b"location", b"").decode("latin-1")
+                body = await _beginning(connection)
+                raise refused(target, connection.status, location, body, sent)
+            body = await self._body(connection, ask)
             if connection.spent and not target.serves and self._connected:
                 self._keep(target.url, connection)
             else:
                 connection.close()
+        except TlsAnswerError:
+            raise SourceError(SPEAKS_TLS, speaks_tls(target)) from None
+        except UnansweredError as error:
+            # Many servers end a plain request on a TLS port in this way.
+            if not await self._answers_tls(_address(target.url)):
+                raise
+            raise SourceError(SPEAKS_TLS, speaks_tls(target)) from error
         except BaseException:
             connection.close()
             raise
@@ -145,35 +199,69 @@ class PageClient:
         if kept is not None:
             kept[0].close()
 
-    async def _connect(self, address: _Address) -> PageConnection:
+    async def _answers_tls(self, address: _Address) -> bool:
+        """Return whether a port that was asked over plain HTTP takes a TLS handshake."""
+        if address.tls:
+            return False
+        context = self._keys.context(PageAccess(insecure_skip_verify=True))
+        try:
+            async with asyncio.timeout(_HANDSHAKE):
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    PageConnection, address.host, address.port, ssl=context
+                )
+        except OSError:  # SSLError and TimeoutError are OSErrors
+            return False
+        connection.close()
+        return True
+
+    async def _body(self, connection: PageConnection, ask: _Ask) -> bytes:
+        encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")
+        text = connection.headers.get(b"content-length", b"0").decode("latin-1")
+        length = int(text) if text.isdigit() else 0
+        chunked = b"transfer-encoding" in connection.headers
+        if encoding == "identity" and not chunked and 0 < length <= min(ask.limit, _SHORT):
+            if ask.take is not None:
+                await ask.take(length)
+            return await connection.whole()
+        if ask.most == ask.limit:
+            return await decoded(connection.body(), encoding, ask.limit, length, ask.take)
+        parts = decoded_parts(connection.body(), encoding, ask.most, length, ask.take_kept)
+        return await self._large.read(parts, ask.limit, ask.lines)
+
+    async def _connect(self, target: ScrapeTarget, address: _Address) -> PageConnection:
         loop = asyncio.get_running_loop()
-        context = self._tls.current() if address.tls else None
+        context = self._keys.context(target.access) if address.tls else None
+        name = target.access.server_name if address.tls else ""
         try:
             _, connection = await loop.create_connection(
-                PageConnection, address.host, address.port, ssl=context
+                PageConnection,
+                address.host,
+                address.port,
+                ssl=context,
+                server_hostname=name or None,
             )
         except (OSError, ssl.SSLError) as error:
-            raise unreachable(address.host, address.port, error) from error
+            failed = untrusted(target, error) if address.tls else None
+            raise failed or unreachable(address.host, address.port, error) from error
         return connection
 
-    def _request(self, target: ScrapeTarget, address: _Address) -> bytes:
-        token = None if target.serves else self._token
-        more = f"Authorization: Bearer {token.read()}\r\n" if token is not None else ""
-        if target.serves:
-            more += "Connection: close\r\n"
-        return address.request + more.encode() + b"\r\n"
+
+def _request(target: ScrapeTarget, sent: str) -> bytes:
+    more = f"Authorization: {sent}\r\n" if sent else ""
+    if target.serves:
+        more += "Connection: close\r\n"
+    return _address(target.url).request + more.encode() + b"\r\n"
 
 
-async def _body(connection: PageConnection, limit: int, take: Take | None) -> bytes:
-    encoding = connection.headers.get(b"content-encoding", b"identity").decode("latin-1")
-    text = connection.headers.get(b"content-length", b"0").decode("latin-1")
-    length = int(text) if text.isdigit() else 0
-    chunked = b"transfer-encoding" in connection.headers
-    if encoding != "identity" or chunked or not 0 < length <= min(limit, _SHORT):
-        return await decoded(connection.body(), encoding, limit, length, take)
-    if take is not None:
-        await take(length)
-    return await connection.whole()
+async def _beginning(connection: PageConnection) -> bytes:
+    """Return the beginning of a body that is not a page; what cannot be read is left out."""
+    found = b""
+    with suppress(SourceError):
+        async for part in connection.body():
+            found += part[:READ]
+            if len(found) >= READ:
+                break
+    return found[:READ]
 
 
 @lru_cache(maxsize=8192)

@@ -23,11 +23,23 @@ _MAX_AHEAD: Final = 1 << 18
 """Bytes of memory for parts of a body that may be buffered before reading pauses."""
 _PIECE: Final = 64
 """Bytes of memory that a part takes besides its content."""
-_KEPT: Final = frozenset((b"content-encoding", b"content-length", b"transfer-encoding"))
+_KEPT: Final = frozenset(
+    (b"content-encoding", b"content-length", b"transfer-encoding", b"location")
+)
+_TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
+"""The first bytes of a TLS alert and of a TLS handshake (RFC 8446, section 5.1)."""
 
 
 class StaleError(Exception):
     """The server closed a kept connection before it answered: retry on a new connection."""
+
+
+class UnansweredError(SourceError):
+    """The server closed a new connection without an answer."""
+
+
+class TlsAnswerError(Exception):
+    """The server answered a plain request with TLS."""
 
 
 class PageConnection(asyncio.Protocol):
@@ -64,8 +76,8 @@ class PageConnection(asyncio.Protocol):
         self._reusable = True
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
-        """The headers that determine how to read the answer; the last of a repeated header
-        counts."""
+        """The headers that determine how to read the answer, and where a redirect leads; the last
+        of a repeated header counts."""
 
     @property
     def usable(self) -> bool:
@@ -160,6 +172,9 @@ class PageConnection(asyncio.Protocol):
         if not self._busy or self._done:
             self._fail(SourceError("protocol", "the server sent data before a request"))
             return
+        if not self._heard and data.startswith(_TLS_RECORDS):
+            self._fail(TlsAnswerError())
+            return
         self._heard = True
         self._bytes += len(data)
         try:
@@ -197,7 +212,7 @@ class PageConnection(asyncio.Protocol):
             self._error = StaleError()
         elif not self._heard:
             said = f": {exc}" if exc else ""
-            self._error = SourceError("connect", f"the server closed the connection{said}")
+            self._error = UnansweredError("connect", f"the server closed the connection{said}")
         elif self._headed and exc is None and self._until_close:
             self._done, self._reusable = True, False
         else:

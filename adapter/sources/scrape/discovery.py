@@ -15,10 +15,13 @@ from typing import Final
 
 import structlog
 
+from adapter.cluster.optin import PREFIX, words_under
 from adapter.cluster.pod import Pod, PodRef
+from adapter.sources.scrape.pageaccess import DEFAULT, PageAccess
+from adapter.sources.scrape.pageaddress import Unscrapable, names_address, page_address
 from adapter.sources.scrape.selection import ANOTHER, NO_HOST_PATH, ExporterPod, ExporterSelection
-from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
-from adapter.sources.scrape.target import STATIC, Scheme, ScrapeTarget, page_url
+from adapter.sources.scrape.serverpages import ServerPages
+from adapter.sources.scrape.target import STATIC, Scheme, ScrapeTarget
 from apiservice.labels.selector import EVERYTHING, Selector, parse
 
 log = structlog.get_logger(__name__)
@@ -38,6 +41,7 @@ class DiscoveryRule:
     """Port to use if the pod declares none of that name."""
     path: str = "/metrics"
     scheme: Scheme = "http"
+    access: PageAccess = DEFAULT
     namespace: str | None = None
     """Only pods of this namespace; None means any."""
     container: str | None = None
@@ -154,14 +158,33 @@ def _page(pod: Pod, rule: DiscoveryRule) -> ScrapeTarget | Unscrapable | None:
         return None
     named = (port.port for port in pod.ports if port.name == rule.port)
     port = rule.port if isinstance(rule.port, int) else next(named, rule.fallback)
-    if port is None:
-        return Unscrapable(
-            "no_port",
-            f"rule {rule.name}: no container port is named {rule.port!r}: set its number in "
-            "source.scrape.exporters, or name the port in the pod",
-        )
-    url = page_url(rule.scheme, pod.ip, port, rule.path)
-    return ScrapeTarget(url, node=pod.node, pod=pod.ref, uid=pod.uid, rule=rule.name)
+    missing = Unscrapable(
+        "no_port",
+        f"rule {rule.name}: no container port is named {rule.port!r}: set its number in "
+        "source.scrape.exporters, or name the port in the pod",
+    )
+    words, access = words_under(pod, PREFIX), rule.access
+    if rule.namespace is None and names_address(words):
+        # Anyone who may create pods may write such a pod, and choose what receives the request.
+        access = access.without_credentials()
+    found = page_address(
+        pod,
+        words,
+        scheme=rule.scheme,
+        port=missing if port is None else port,
+        path=rule.path,
+        access=access,
+    )
+    if isinstance(found, Unscrapable):
+        return found
+    return ScrapeTarget(
+        found.url,
+        node=pod.node,
+        pod=pod.ref,
+        uid=pod.uid,
+        rule=rule.name,
+        access=found.access,
+    )
 
 
 def _exporter_pod(pod: Pod, rule: DiscoveryRule, target: ScrapeTarget | None) -> ExporterPod | None:

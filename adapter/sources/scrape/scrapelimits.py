@@ -57,6 +57,7 @@ class ScrapeLimits:
         label_bytes: bytes of label sets of all targets together.
         limits: of one page.
         max_bytes: of one page, after decompression.
+        setting: the key of ``max_bytes``, with which ``limits`` grow.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class ScrapeLimits:
         label_bytes: int,
         limits: PageLimits,
         max_bytes: int,
+        setting: str = "",
     ) -> None:
+        self.setting = setting
         self._places = asyncio.Semaphore(places)
         self._of_one_namespace = of_one_namespace
         self._namespaces: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()

@@ -7,31 +7,20 @@ anyone who may create a pod may opt in.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from adapter.cluster.optin import PREFIX, says_yes, words_under
 from adapter.cluster.pod import Pod
-from adapter.sources.scrape.target import Scheme, ScrapeTarget, page_url
+from adapter.sources.scrape.pageaccess import DEFAULT, PageAccess
+from adapter.sources.scrape.pageaddress import Unscrapable, no_port, page_address
+from adapter.sources.scrape.target import Scheme, ScrapeTarget
 from apiservice.labels.selector import Selector
 
 WELL_KNOWN: Final = "prometheus.io/"
 """Prefix of the annotations that many Prometheus configurations use."""
 RULE: Final = "inference"
-
-_PATH = re.compile(r"/[!-~]{0,1023}")
-_PORT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
-
-
-class Unscrapable(NamedTuple):
-    """Why a pod that should be scraped cannot be."""
-
-    reason: str
-    """One word, a label value of the counter."""
-    message: str
-    """The problem, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +37,8 @@ class ServerPages:
     """The page's port if the pod does not name one; None means its only port."""
     path: str = "/metrics"
     scheme: Scheme = "http"
+    access: PageAccess = DEFAULT
+    """The trust in certificates."""
     namespaces: frozenset[str] = frozenset()
     """Only pods of these namespaces; empty means any."""
     unready: bool = False
@@ -81,38 +72,22 @@ class ServerPages:
         return any(port.name in self.port_names for port in pod.ports)
 
     def _page(self, pod: Pod, words: Mapping[str, str]) -> ScrapeTarget | Unscrapable:
-        scheme = words.get("scheme", self.scheme).lower()
-        path = words.get("path", self.path)
-        if scheme not in ("http", "https"):
-            return Unscrapable("bad_scheme", f"scheme {scheme[:20]!r}: write http or https")
-        if not _PATH.fullmatch(path):
-            return Unscrapable("bad_path", f"path {path[:60]!r}: write one that begins with /")
-        port = self._port(pod, words.get("port", ""))
-        if isinstance(port, Unscrapable):
-            return port
-        url = page_url(scheme, pod.ip, port, path)
-        return ScrapeTarget(url, pod.node, pod.ref, pod.uid, RULE, serves=True)
+        found = page_address(
+            pod,
+            words,
+            scheme=self.scheme,
+            port=self._port(pod),
+            path=self.path,
+            access=self.access,
+        )
+        if isinstance(found, Unscrapable):
+            return found
+        return ScrapeTarget(
+            found.url, pod.node, pod.ref, pod.uid, RULE, serves=True, access=found.access
+        )
 
-    def _port(self, pod: Pod, said: str) -> int | Unscrapable:
-        if said:
-            return _said_port(pod, said)
+    def _port(self, pod: Pod) -> int | Unscrapable:
         named = [port.port for port in pod.ports if port.name in self.port_names]
         if named or self.port is not None:
             return named[0] if named else self.port or 0
-        if len(pod.ports) == 1:
-            return pod.ports[0].port
-        count = len(pod.ports) or "no"
-        return Unscrapable(
-            "no_port", f"{count} container ports: say which one in the annotation {PREFIX}port"
-        )
-
-
-def _said_port(pod: Pod, said: str) -> int | Unscrapable:
-    if said.isascii() and said.isdigit() and len(said) <= 5 and 1 <= int(said) <= 65535:
-        return int(said)
-    if _PORT_NAME.fullmatch(said) and not said.isdigit():
-        named = next((port.port for port in pod.ports if port.name == said), None)
-        if named is not None:
-            return named
-    wrong = f"port {said[:20]!r}: write 1-65535 or the name of a container port"
-    return Unscrapable("bad_port", wrong)
+        return pod.ports[0].port if len(pod.ports) == 1 else no_port(pod)

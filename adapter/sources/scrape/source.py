@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,7 +27,10 @@ from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
 from adapter.sources.scrape.contest import ExporterContest
 from adapter.sources.scrape.discovery import ScrapeTargets
+from adapter.sources.scrape.largepages import LargePages
 from adapter.sources.scrape.options import ScrapeOptions
+from adapter.sources.scrape.pageaccess import PageAccess, PageKeys
+from adapter.sources.scrape.refusal import REFUSED
 from adapter.sources.scrape.scrapelimits import ScrapeLimits
 from adapter.sources.scrape.target import ScrapeTarget, TargetState, due, phase_of
 from apiservice.runtime.steps import Steps
@@ -36,6 +39,7 @@ from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
 
+_DEFAULTS = ScrapeOptions()
 _PAGE_BYTES = 64 << 20
 _SERVER_PAGE_BYTES = 16 << 20
 """Bytes of server pages in progress; above it, pages are read one after another."""
@@ -51,7 +55,7 @@ class ScrapeSource:
     """Passes one scrape result per exporter and interval to the sink.
 
     Raises:
-        CredentialError: at construction, if the CA file cannot be used.
+        CredentialError: at construction, if the file of a CA or of a credential cannot be used.
     """
 
     def __init__(
@@ -70,24 +74,26 @@ class ScrapeSource:
         self._clock = clock
         self._pages = PageClient(
             idle=3 * options.interval,
-            ca_file=options.ca_file,
-            token_file=options.bearer_token_file,
+            keys=PageKeys(options.ca_file, options.bearer_token_file, _accesses(options)),
+            large=LargePages(wanted),
         )
         self._exporters = ScrapeLimits(
             options.concurrency,
             None,
             page_bytes=_PAGE_BYTES,
             label_bytes=options.label_bytes,
-            limits=EXPORTER,
+            limits=EXPORTER.times(options.max_bytes / _DEFAULTS.max_bytes),
             max_bytes=options.max_bytes,
+            setting="source.scrape.max_bytes",
         )
         self._servers = ScrapeLimits(
             options.concurrency,
             max(1, options.concurrency // _NAMESPACE_SHARE),
             page_bytes=_SERVER_PAGE_BYTES,
             label_bytes=options.server_label_bytes,
-            limits=SERVER,
+            limits=SERVER.times(options.server_max_bytes / _DEFAULTS.server_max_bytes),
             max_bytes=options.server_max_bytes,
+            setting="source.scrape.inference.max_bytes",
         )
         self._turns = Turns()
         self._targets = ScrapeTargets(options.rules, self._start, self._stop, options.servers)
@@ -123,7 +129,16 @@ class ScrapeSource:
 
     def _pages_of(self, targets: Collection[ScrapeTarget]) -> Sequence[PageState]:
         states = (self.states[target] for target in sorted(targets))
-        return [PageState(s.target.url, s.target.pod, s.last_success, s.last_error) for s in states]
+        return [
+            PageState(
+                s.target.url,
+                s.target.pod,
+                s.last_success,
+                s.last_error,
+                refused=s.reason in REFUSED,
+            )
+            for s in states
+        ]
 
     @property
     def settled(self) -> bool:
@@ -141,10 +156,18 @@ class ScrapeSource:
 
     @property
     def found(self) -> bool:
-        """Whether an exporter is known, or the settings neither name nor discover any."""
+        """Whether a page is known, or the settings neither name nor discover an exporter.
+
+        A cluster may have inference servers only: then their pages are all that there is to read.
+        """
         if not self._options.rules and not self._options.targets:
             return True
-        return any(not target.serves for target in self.states)
+        return bool(self.states)
+
+    @property
+    def only_servers(self) -> bool:
+        """Whether all known pages are server pages."""
+        return all(target.serves for target in self.states)
 
     def problem(self, now: float) -> str | None:
         """Return why there is no fresh data although there should be, or None.
@@ -257,12 +280,14 @@ class ScrapeSource:
         self.scrapes += 1
         try:
             async with asyncio.timeout(self._options.timeout):
-                body = await self._pages.fetch(state.target, room.max_bytes, hold.take)
+                body = await self._pages.fetch(
+                    state.target, room.max_bytes, hold.take, room.limits.lines
+                )
             async with room.reading(len(body)):
                 samples = await self._turns.run(self._intake(body, started, memo, state, room))
             self._contest.note(state.target, samples)
         except Exception as error:  # one exporter must not end the others
-            self._failed(state, describe(error))
+            self._failed(state, describe(error), room)
         self.durations.observe(max(0.0, self._clock() - started))
 
     def _intake(
@@ -280,6 +305,7 @@ class ScrapeSource:
                 samples=page.samples,
                 received=now,
                 rejects=page.rejects,
+                unread=page.unread,
                 pod=target.pod,
                 serves=target.serves,
             )
@@ -307,12 +333,22 @@ class ScrapeSource:
             room.labels.release(namespace, reserved, state.held)
         return page
 
-    def _failed(self, state: TargetState, error: SourceError) -> None:
+    def _failed(self, state: TargetState, error: SourceError, room: ScrapeLimits) -> None:
+        if error.reason in ("too_large", "too_costly"):
+            error = SourceError(error.reason, f"{error}; raise {room.setting}")
         self.failures[error.reason] += 1
         if state.reason != error.reason:
             log.warning("scrape failed", url=state.target.url, error=str(error))
         state.failures += 1
         state.reason, state.last_error = error.reason, str(error)
+
+
+def _accesses(options: ScrapeOptions) -> Iterator[PageAccess]:
+    """Yield how pages are reached according to the settings."""
+    yield from (rule.access for rule in options.rules)
+    yield from (target.access for target in options.targets)
+    if options.servers is not None:
+        yield options.servers.access
 
 
 def _check(page: Page) -> None:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Final, Literal, NamedTuple
 
 from adapter.cluster.pod import PodRef
+from adapter.sources.scrape.pageaccess import DEFAULT, PageAccess
 
 Scheme = Literal["http", "https"]
 """Protocol of a page."""
@@ -34,6 +35,7 @@ class ScrapeTarget(NamedTuple):
     """The discovery rule that found it."""
     serves: bool = False
     """The page is a server page, about its own pod only."""
+    access: PageAccess = DEFAULT
 
     @property
     def namespace(self) -> str:

@@ -43,6 +43,10 @@ def page(last_success: float = T, error: str = "") -> PageState:
     return PageState("http://e/metrics", EXPORTER, last_success, error)
 
 
+def refusing(last_success: float, error: str) -> PageState:
+    return PageState("http://e/metrics", EXPORTER, last_success, error, refused=True)
+
+
 def world(pages: Pages, text: str = "", time: float = T) -> World:
     made = World(make_pod("llm", node="n1"), make_pod("other", node="n1"), make_pod("exporter"))
     made.store.pages = pages
@@ -81,6 +85,18 @@ CASES = {
         "exporter_down",
         "no samples from http://e/metrics for 40 s: connection refused",
     ),
+    "an exporter that answers without its page": (
+        Pages(refusing(0.0, "HTTP status 401: needs credentials")),
+        "",
+        "exporter_refuses",
+        "http://e/metrics has never answered with its page: HTTP status 401: needs credentials",
+    ),
+    "an exporter that no longer answers with its page": (
+        Pages(refusing(T - 40, "HTTP status 403")),
+        "",
+        "exporter_refuses",
+        "no samples from http://e/metrics for 40 s: HTTP status 403",
+    ),
     "a page without devices": (Pages(page()), "", "exporter_without_devices", "http://e/metrics"),
     "pod mapping off": (Pages(page()), IDLE, "exporter_names_no_pod", "http://exporter"),
     "every device for another pod": (
@@ -112,6 +128,16 @@ def test_an_exporter_with_old_samples_is_down_with_the_error_of_its_last_read() 
     assert found.detail == "no samples from http://exporter for 70 s: timeout"
 
 
+def test_an_exporter_that_refuses_after_it_answered_is_not_restarted() -> None:
+    made = world(Pages(refusing(T, "HTTP status 401")), OTHERS)
+    found = absent(made, time=T + 70)
+    assert (found.reason, found.exporter) == ("exporter_refuses", EXPORTER)
+    owned = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
+    said = explanation(found, make_pod("llm"), {EXPORTER: owned}.get)
+    assert "delete pod" not in said.hint + said.then
+    assert "HTTP status 401" in said.message
+
+
 def test_pods_of_another_namespace_are_not_named() -> None:
     foreign = OTHERS.replace('namespace="ml"', 'namespace="secret"')
     found = absent(world(Pages(page()), foreign))
@@ -126,6 +152,10 @@ def test_a_long_list_of_devices_is_counted() -> None:
 SERVERS = {
     "not opted in": (Pages(), "server_not_scraped"),
     "no answer": (Pages(server=[page(0.0, "connection refused")]), "server_down"),
+    "an answer without the page": (
+        Pages(server=[refusing(0.0, "HTTP status 404")]),
+        "server_refuses",
+    ),
     "another page": (Pages(server=[page()]), "pod_not_named"),
 }
 

@@ -13,8 +13,10 @@ from adapter.client.errors import ClientError
 from adapter.client.output import Screen
 from adapter.doctor.facts import Fact
 from adapter.doctor.fetch import Fetched, Place, ProxyFetcher
-from adapter.doctor.page import Trouble
+from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.runner import DoctorReport, Outcome, run
+from adapter.doctor.scrapes import exporter_pages
+from adapter.settings import Settings
 from tests.adapter.clientapi import Json, api_server, forbidden, status_of
 from tests.adapter.doctor.clean import clean
 from tests.adapter.doctor.faults.register import KEY_B, trouble
@@ -115,3 +117,41 @@ def test_no_check_of_pages_is_fine_if_no_page_was_read() -> None:
     facts.pages = Fact({k: replace(p, trouble=Trouble.UNREAD, detail=REFUSED) for k, p in pages})
     found = {each.check.id: each.outcome for each in run(facts)}
     assert {found[key] for key in (*PAGES, "GMA121", "GMA125", "GMA129")} == {Outcome.UNKNOWN}
+
+
+class Answers:
+    """A fetcher with one answer for every page."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    async def fetch(self, place: Place, most: int) -> Fetched:
+        return Fetched(self._status, b"Unauthorized")
+
+
+def read_pages(status: int, **scrape: object) -> ExporterPage:
+    facts = clean()
+    settings = Settings.model_validate({"source": {"scrape": scrape}})
+    release = facts.release.read()
+    assert release is not None
+    facts.release = Fact(release._replace(settings=settings))
+    pages = asyncio.run(exporter_pages(Answers(status), facts, []))
+    return pages[KEY_B]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_page_that_asks_for_credentials_says_which_setting_sends_them(status: int) -> None:
+    page = read_pages(status)
+    assert page.trouble is Trouble.STATUS
+    facts = clean()
+    facts.pages = Fact({**facts.pages.read(), KEY_B: page})
+    (result,) = run(facts, ("GMA104",))
+    (finding,) = result.findings
+    assert f"HTTP status {status}: the page needs credentials" in finding.message
+    assert finding.fix.startswith("set authorization or basic_auth in a rule of source.scrape")
+
+
+def test_a_page_whose_credentials_doctor_lacks_could_not_be_checked() -> None:
+    page = read_pages(401, bearer_token_file="/token")
+    assert (page.trouble, "which doctor does not have" in page.detail) == (Trouble.UNREAD, True)
+    assert read_pages(404, bearer_token_file="/token").trouble is Trouble.STATUS

@@ -128,6 +128,26 @@ def test_metrics_that_no_hpa_reads_are_one_quiet_line(lab: tuple[ApiServer, Path
     )
 
 
+def test_a_failing_server_page_is_shown_beside_the_values_of_the_gpu(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    down = {
+        "reason": "server_down",
+        "message": "The pod's server page does not answer: connection refused",
+        "hint": "kubectl -n chat logs llm-7f9 --tail=20",
+        "metrics": ["inference_requests_waiting", "inference_requests_running"],
+    }
+    world = World().pod("llm-7f9", "92")
+    ended = explain(lab, with_more(world, absent=[down]), "pod", "llm-7f9")
+    assert ended.code == 0
+    assert ended.output.endswith(
+        "    n1.gpu0   GPU-0   exact\n"
+        "  x its server page: server_down: The pod's server page does not answer: connection "
+        "refused\n"
+        "      fix: kubectl -n chat logs llm-7f9 --tail=20\n"
+    )
+
+
 def test_a_pod_without_a_metric_that_an_hpa_reads_is_not_fine(lab: tuple[ApiServer, Path]) -> None:
     world = World().pod("llm-7f9", "92")
     hpas = [

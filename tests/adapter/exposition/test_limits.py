@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.exposition.limits import SERVER, PageLimits
-from adapter.exposition.line import MAX_LABELS, MAX_NAME, MAX_TEXT
+from adapter.exposition.cutlabels import CutLabels
+from adapter.exposition.limits import LABEL_BYTES, SERVER, PageLimits
+from adapter.exposition.line import MAX_LABELS, MAX_NAME, MAX_TEXT, MAX_WRITTEN
 from adapter.exposition.page import LabelMemo, Page, parse
 
 SMALL = PageLimits(lines=10, samples=3, work=12, held=3000)
@@ -72,20 +73,52 @@ def test_nothing_is_remembered_of_a_line_without_a_good_number(line: bytes) -> N
     assert page.held == 0
 
 
-@pytest.mark.parametrize(
-    ("labels", "reason"),
-    [
-        (b'a="' + b"x" * (MAX_TEXT + 1) + b'"', "label_too_long"),
-        (b"a" * (MAX_NAME + 1) + b'="x"', "label_too_long"),
-        (b",".join(b'a%d="x"' % i for i in range(MAX_LABELS + 1)), "too_many_labels"),
-    ],
+LONG = (
+    (b'z="' + b"x" * (MAX_TEXT + 1) + b'"', "z", "label_too_long"),
+    (b'z="\\n' + b"x" * MAX_TEXT + b'"', "z", "label_too_long"),
+    (b"a" * (MAX_NAME + 1) + b'="x"', "a" * MAX_NAME, "label_too_long"),
+    (b",".join(b'a%d="x"' % i for i in range(MAX_LABELS + 1)), "a64", "too_many_labels"),
 )
-def test_lengths_of_labels_are_bounded(labels: bytes, reason: str) -> None:
+
+
+@pytest.mark.parametrize(("labels", "cut", "reason"), LONG)
+def test_a_label_beyond_a_bound_is_left_out_of_its_line(
+    labels: bytes, cut: str, reason: str
+) -> None:
     memo = LabelMemo()
-    page = parse(b'good{a="b"} 1\nbad{' + labels + b"} 1\n", time=1.0, memo=memo)
-    assert [row.name for row in page.samples] == ["good"]
-    assert page.rejects == {reason: 1}
+    line = b'a{UUID="u",' + labels + b',pod="p"} 1\n'
+    for _ in range(3):  # the third is known by its layout
+        page = parse(line, time=1.0, memo=memo)
+        (sample,) = page.samples
+        assert (sample.labels["UUID"], sample.labels["pod"]) == ("u", "p")
+        assert cut not in sample.labels
+        assert len(sample.labels) <= MAX_LABELS
+        assert all(len(text) <= MAX_TEXT for text in (*sample.labels, *sample.labels.values()))
+        assert isinstance(sample.labels, CutLabels)
+        assert sample.labels.cut[cut] == reason
+        assert page.rejects == {}
     assert len(memo) == 1
+
+
+def test_a_label_beyond_a_bound_takes_part_in_the_memory_of_the_page() -> None:
+    names = MAX_WRITTEN - 2
+    many = b'a{UUID="u",' + b",".join(b'a%d="x"' % i for i in range(names)) + b"} 1\n"
+    assert parse(many, time=1.0).held > LABEL_BYTES * names
+
+
+def test_a_line_of_far_too_many_labels_is_left_out() -> None:
+    many = b",".join(b'a%d="x"' % i for i in range(MAX_WRITTEN + 1))
+    page = parse(b'good{a="b"} 1\nbad{' + many + b"} 1\n", time=1.0)
+    assert [row.name for row in page.samples] == ["good"]
+    assert page.rejects == {"too_many_labels": 1}
+
+
+def test_a_repeated_label_beyond_a_bound_follows_the_rule_for_repeated_labels() -> None:
+    long = b"x" * (MAX_TEXT + 1)
+    first = parse(b'a{UUID="' + long + b'",UUID="u",pod="' + long + b'",pod="p"} 1\n', time=1.0)
+    (sample,) = first.samples
+    assert dict(sample.labels) == {"pod": "p"}, "the first UUID wins, and the last pod"
+    assert first.rejects == {"duplicate_label": 1}
 
 
 def test_labels_at_their_bounds_are_read() -> None:

@@ -238,3 +238,22 @@ def test_no_bytes_raise_and_the_memo_changes_nothing(page: bytes) -> None:
 def test_a_page_cut_inside_a_label_that_looks_like_its_end_keeps_its_milliseconds() -> None:
     page = parse(b'a 1 49500\nb{c="# EOF', time=50.0)
     assert [row.time for row in page.samples] == [49.5]
+
+
+def test_few_samples_without_a_number_are_kept() -> None:
+    page = b"".join(b'a{pod="%d"} N/A\n' % number for number in range(100))
+    read = parse(page, time=1.0)
+    assert read.rejects == {"bad_value": 100}
+    assert [sample.labels["pod"] for sample in read.unread] == [str(n) for n in range(64)]
+    long = parse(b'a{pod="%b"} N/A\n' % (b"x" * 1024), time=1.0)
+    assert (long.unread, long.rejects) == ([], {"bad_value": 1})
+
+
+def test_a_sample_without_a_number_is_kept_of_wanted_series_only() -> None:
+    page = b'a{pod="p"} N/A\nb{pod="p"} N/A\na{pod=} N/A\na N/A\n'
+    read = parse(page, time=1.0, wanted={"a"})
+    assert [(sample.name, dict(sample.labels)) for sample in read.unread] == [
+        ("a", {"pod": "p"}),
+        ("a", {}),
+    ]
+    assert all(math.isnan(sample.value) for sample in read.unread)

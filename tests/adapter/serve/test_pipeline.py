@@ -115,6 +115,30 @@ async def test_a_missing_pod_list_does_not_prove_that_no_exporters_exist(
         assert telemetry.problem(now + 1000, now) is None
 
 
+@pytest.mark.parametrize("status", [200, 500])
+async def test_inference_servers_alone_are_enough_to_be_ready_once_each_was_read(
+    exporter: Exporter, status: int
+) -> None:
+    exporter.status = status
+    targets = [{"url": exporter.url, "pod": "ns/p0"}]
+    settings = Settings.model_validate({"source": {"scrape": {"targets": targets}}})
+    async with running(settings) as telemetry:
+        now = time.time()
+        await until(lambda: telemetry.current.source.settled)
+        assert telemetry.problem(now, now) is None
+
+
+async def test_inference_servers_that_answer_do_not_replace_exporters_that_fail(
+    exporter: Exporter,
+) -> None:
+    targets = [{"url": exporter.url, "pod": "ns/p0"}, {"url": "http://127.0.0.1:1/metrics"}]
+    settings = Settings.model_validate({"source": {"scrape": {"targets": targets}}})
+    async with running(settings) as telemetry:
+        now = time.time()
+        await until(lambda: telemetry.current.source.settled)
+        assert "1 of 1 exporters fail" in str(telemetry.problem(now, now))
+
+
 async def test_the_first_values_are_served_when_it_is_ready(exporter: Exporter) -> None:
     async with running(scraping(exporter)) as telemetry, asyncio.timeout(60):
         started = time.time()

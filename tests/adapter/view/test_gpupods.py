@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,6 +11,7 @@ from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.attribution.reading import Reading
 from adapter.catalog.metric import Scope
 from adapter.cluster.pod import Owner, PodRef
+from adapter.devices.readpages import PageState
 from adapter.view.podvalues import AskedPod
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.pages.scene import Scene, every_scene
@@ -224,6 +226,31 @@ def test_a_server_whose_page_is_gone_says_why() -> None:
     world.scrape(page, 100.0, pod=("ml", "vllm-0"), serves=True)
     shown = Viewer(world).pods.row("vllm-0", 300.0)
     assert shown == {"Why-Not": "stale", "Node": NODE}
+
+
+class Failing:
+    """A source whose server pages fail."""
+
+    def on_node(self, node: str) -> Sequence[PageState]:
+        return ()
+
+    def of_pod(self, pod: PodRef) -> Sequence[PageState]:
+        return [PageState("http://10.0.0.9:8000/metrics", pod, 0.0, "connection refused")]
+
+
+def test_a_server_page_that_was_never_read_is_explained_beside_the_value_of_the_gpu() -> None:
+    world = World(make_pod("llm-0", node=NODE), make_pod("batch-0", node=NODE))
+    world.scrape(row(UTIL, 87, "llm-0") + row(UTIL, 5, "batch-0", uuid="GPU-1"), 100.0)
+    silent = Viewer(world).pods.get("llm-0", 100.0)
+    assert "inference_requests_waiting" not in reasons(silent)
+    world.store.pages = Failing()
+    world.scrape(row(UTIL, 87, "llm-0"), 105.0)
+    found = Viewer(world).pods.get("llm-0", 105.0)
+    assert (found["measured"], numbers(found)["gpu_utilization"]) == (True, 87)
+    assert reasons(found)["inference_requests_waiting"] == "server_down"
+    assert "inference_gateway_requests_waiting" not in reasons(found)
+    (told,) = [each for each in found["absent"] if each["reason"] == "server_down"]
+    assert told["message"].endswith("has never answered: connection refused")
 
 
 @pytest.mark.parametrize("scene", every_scene(SCENES))

@@ -18,7 +18,7 @@ from adapter.devices import (
 from adapter.exposition import line, page, pagelayout, podlabels
 from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.serve import build, garbage
-from adapter.sources.scrape import client, connection, selection, source
+from adapter.sources.scrape import client, connection, largepages, refusal, selection, source
 from adapter.sources.scrape.options import ScrapeOptions
 from adapter.store import serverbudget, store
 from apiservice.runtime import steps
@@ -27,10 +27,13 @@ from tests.docs.bounds.row import Rows, most, row
 _PAGE = "adapter/exposition/test_page.py::"
 _LIMITS = "adapter/exposition/test_limits.py::"
 _HOSTILE = "adapter/sources/scrape/test_hostile_pages.py::"
+_LARGE = "adapter/sources/scrape/test_largepages.py::"
+_ACCESS = "adapter/sources/scrape/test_access.py::"
 _SOURCE = "adapter/sources/scrape/test_source.py::"
 _SCRAPE_LIMITS = "adapter/sources/scrape/test_scrapelimits.py::"
 _SELECTION = "adapter/sources/scrape/test_selection.py::"
 _GARBAGE = "adapter/serve/test_garbage.py::"
+_CUT = "adapter/devices/test_cutlabels.py::"
 _LAYOUTS = "adapter/exposition/test_pagelayout.py::"
 _STEADY = "adapter/devices/test_steadypages.py::"
 _STEPS = "adapter/store/test_intake_steps.py::"
@@ -75,6 +78,16 @@ PAGES: Final[Rows] = {
     "Size of a page": row(
         *(_SCRAPE.max_bytes, _SCRAPE.server_max_bytes),
         by=_HOSTILE + "test_a_pod_page_has_a_smaller_limit_than_an_exporter_page",
+    ),
+    "Bytes and lines of a server page of which": row(
+        *(largepages.MOST_BYTES, largepages.MOST_LINES),
+        by=(
+            _LARGE + "test_the_known_series_of_a_large_server_page_are_read",
+            _LARGE + "test_the_reason_of_a_page_beyond_a_bound_names_the_setting",
+        ),
+    ),
+    "Time in which lines of all such pages": row(
+        100 * largepages.SHARE, by=_LARGE + "test_dropping_lines_takes_a_share_of_the_time"
     ),
     "Size of an answer on the wire": row(5, 4, client._HEAD, by=_ENDLESS),
     "Head of an answer": row(connection._MAX_HEAD, by=_ENDLESS),
@@ -175,10 +188,31 @@ PAGES: Final[Rows] = {
     "Idle connections that are closed": row(
         client._DROPPED, by=_HOSTILE + "test_idle_connections_are_closed_a_few_at_a_time"
     ),
+    "Samples without a readable number": row(
+        *(page._UNREAD, page._UNREAD_TEXT),
+        by=_PAGE + "test_few_samples_without_a_number_are_kept",
+    ),
+    "TLS handshake with a server that hung up": row(
+        client._HANDSHAKE, by=_ACCESS + "test_a_server_that_hangs_up_does_not_speak_tls"
+    ),
+    "Answer with an error status": row(
+        refusal.READ, by=_ACCESS + "test_little_is_read_of_an_answer_that_is_not_the_page"
+    ),
     "Length of a line": row(page._MAX_LINE, by=_PAGE + "test_a_bad_line_costs_one_line"),
-    "Labels of a line": row(line.MAX_LABELS, by=_LIMITS + "test_lengths_of_labels_are_bounded"),
+    "Labels of a line": row(
+        *(line.MAX_LABELS, line.MAX_WRITTEN),
+        by=(
+            _LIMITS + "test_a_label_beyond_a_bound_is_left_out_of_its_line",
+            _LIMITS + "test_a_line_of_far_too_many_labels_is_left_out",
+            _CUT + "test_a_label_between_too_many_costs_the_sample_if_it_is_read",
+        ),
+    ),
     "Length of a label's name": row(
-        *(line.MAX_NAME, line.MAX_TEXT), by=_LIMITS + "test_lengths_of_labels_are_bounded"
+        *(line.MAX_NAME, line.MAX_TEXT),
+        by=(
+            _LIMITS + "test_a_label_beyond_a_bound_is_left_out_of_its_line",
+            _CUT + "test_a_label_that_is_read_and_too_long_costs_the_sample",
+        ),
     ),
 }
 

@@ -13,7 +13,7 @@ from adapter.sources.scrape.discovery import (
     ScrapeTargets,
     _page,
 )
-from adapter.sources.scrape.serverpages import Unscrapable
+from adapter.sources.scrape.pageaddress import Unscrapable
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
 from tests.adapter.world import make_pod

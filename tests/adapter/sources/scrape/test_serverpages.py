@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from adapter.cluster.optin import opted_in
 from adapter.cluster.pod import ContainerPort, Pod, PodRef
 from adapter.sources.scrape.discovery import DISCOVERY_RULES, ScrapeTargets
-from adapter.sources.scrape.serverpages import ServerPages, Unscrapable
+from adapter.sources.scrape.pageaddress import Unscrapable
+from adapter.sources.scrape.serverpages import ServerPages
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
 from tests.adapter.world import make_pod
