@@ -231,6 +231,8 @@ def test_a_server_whose_page_is_gone_says_why() -> None:
 class Failing:
     """A source whose server pages fail."""
 
+    of_store = False
+
     def on_node(self, node: str) -> Sequence[PageState]:
         return ()
 

@@ -359,7 +359,7 @@ async def test_https_exporters_are_verified_with_the_ca_and_get_the_token(
         await settled(lambda: strange.failures["tls"] > 0)
         (state,) = strange.states.values()
     assert "certificate verify failed" in state.last_error
-    assert "set ca_file to the CA that signed" in state.last_error
+    assert "set tls_config with ca_file and server_name in its entry" in state.last_error
     assert "SSLContext" not in state.last_error, "an address in memory helps nobody"
     assert web.requests == []
 
