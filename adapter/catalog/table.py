@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from adapter.catalog.field import Field, Mig, Spelling
-from adapter.catalog.formulas import Rated, Scaled
+from adapter.catalog.formulas import Rated, Scaled, Unless
 from adapter.catalog.layout import Layout
 from adapter.catalog.metric import Kind, Metric
 from adapter.catalog.neutral import METRICS
@@ -86,9 +86,7 @@ class Catalog:
 
 
 def _spellings(field: Field) -> Iterable[Spelling]:
-    named = [(field.series or field.name, 1.0), *((n, f) for n, f, _ in field.renamed)]
-    named += [(name, 1.0) for name in field.legacy]
-    for name, factor in named:
+    for name, factor, _ in field.names:
         yield Spelling(name, factor, field)
         if name.lower() != name:
             yield Spelling(name.lower(), factor, field)
@@ -98,10 +96,8 @@ def _verbatim(field: Field) -> Iterable[Metric]:
     """Yield a metric per name, and its lowercase alias: some HPAs on GKE fail with upper case."""
     if field.series:
         return
-    served = [(field.name, 1.0, field.unit), *field.renamed]
-    served += [(name, 1.0, field.unit) for name in field.legacy]
     whole_only = False if field.mig is Mig.INVALID else None
-    for name, factor, unit in served:
+    for name, factor, unit in field.names:
         for spelt in (name, name.lower()):
             yield Metric(
                 spelt,
@@ -127,7 +123,8 @@ def _windows(metrics: Iterable[Metric]) -> dict[str, float]:
     windows: dict[str, float] = {}
     for metric in metrics:
         for formula in metric.formulas:
-            rated = metric.kind is Kind.RATE or isinstance(formula, Rated)
+            read = formula.formula if isinstance(formula, Unless) else formula
+            rated = metric.kind is Kind.RATE or isinstance(read, Rated)
             for field in formula.fields if rated or metric.window else ():
                 windows[field] = max(windows.get(field, 0.0), metric.window or 0.0)
     return windows

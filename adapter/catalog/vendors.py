@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import amd, azure, gateways, google, hami, intel, nvidia, servers
+from adapter.catalog import amd, azure, google, hami, intel, nvidia
 from adapter.catalog.field import Field
+from adapter.catalog.serverkinds import GATEWAY_FIELDS, SERVER_FIELDS
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "NVIDIA (dcgm-exporter)": nvidia.FIELDS,
@@ -14,8 +15,8 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "HAMi (vGPU monitor)": hami.FIELDS,
     "Azure (Container Insights)": azure.FIELDS,
     "GKE (Cloud Monitoring)": google.FIELDS,
-    "Inference servers": servers.FIELDS,
-    "Inference gateways": gateways.FIELDS,
+    "Inference servers": SERVER_FIELDS,
+    "Inference gateways": GATEWAY_FIELDS,
 }
 """Vendor and program -> its fields, in the order of the documentation."""
 FIELDS: Final[tuple[Field, ...]] = sum(VENDORS.values(), start=())

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from adapter.cluster.pod import Pod, PodRef
+from adapter.devices.serveraddress import NOWHERE, ServerAddress
 
 _LEGACY: Final = (
     ("pod_name", "pod_namespace", "container_name"),
@@ -61,6 +62,8 @@ class Assignment(NamedTuple):
     """The sample is about the process that serves the page; its pod needs no GPU."""
     sees: bool = False
     """The sample is about a GPU as that process sees it."""
+    address: ServerAddress = NOWHERE
+    """Where the page of a server was read."""
 
 
 def assignment(
@@ -131,6 +134,18 @@ def served(labels: Mapping[str, str], serving: tuple[str, str] | None) -> Assign
         return None
     uid = labels.get("pod_uid", "")
     return Assignment(PodRef(namespace, name), container, uid, suspect=False, serves=True)
+
+
+def names_another_pod(labels: Mapping[str, str], serving: PodRef) -> bool:
+    """Return whether a sample of a page that the adapter fetched names another pod than its own.
+
+    Gateways repeat the samples of their servers so: aibrix' gateway plugin writes
+    ``num_requests_waiting{namespace,pod}`` (``pkg/metrics/custom_metrics.go``).
+    """
+    refs = named(labels, direct=True)
+    if refs:
+        return serving not in refs
+    return labels.get("pod", serving.name) not in ("", serving.name)
 
 
 def hands_on(labels: Mapping[str, str]) -> bool:

@@ -18,6 +18,8 @@ class PageState(NamedTuple):
     """0 if the page was never read."""
     error: str
     """Why the last read failed, in one line; empty after a success and before the first read."""
+    unknown: bool = False
+    """The server answers, and its page has no series that is read."""
 
 
 class ReadPages(Protocol):

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
-from adapter.catalog.serverkinds import WAITING
+from adapter.catalog.serverkind import WAITING
 from adapter.devices.plausibility import EVIDENCE, PROFILING
 from adapter.hpa import HpaSpec, MetricKind
 from adapter.replay.divisible import RUNNING

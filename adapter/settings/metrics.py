@@ -29,7 +29,10 @@ def _metric_name(text: str) -> str:
 
 @cache
 def _taken() -> frozenset[str]:
-    return frozenset(name.lower() for name in Catalog().metrics)
+    """Return the names that a metric of the user may not have, in lower case."""
+    catalog = Catalog()
+    free = {name for field in catalog.fields.values() for name, _, _ in field.respelt}
+    return frozenset(name.lower() for name in catalog.metrics if name not in free)
 
 
 def _series_name(text: str) -> str:

@@ -19,6 +19,7 @@ from adapter.attribution.sharing import NodeSharing
 from adapter.attribution.unnamed import (
     NO_EXPORTER,
     NOT_NAMED,
+    failing_page,
     unnamed_on_node,
     unnamed_server,
     unreported_node,
@@ -35,6 +36,7 @@ from adapter.catalog import Catalog
 from adapter.catalog.metric import DeviceValue, Metric, Scope
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
+from adapter.devices.identity import OF_OTHERS
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
 from adapter.devices.series import DeviceSeries, SeriesKey
@@ -119,7 +121,7 @@ class Snapshot:
         """
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
-            return value
+            return self._partly_read(pod, metric, now) or value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
         return replace(value, exporter=self._exporter_of(pod))
@@ -322,11 +324,27 @@ class Snapshot:
     def _unnamed(self, pod: Pod, metric: str, now: float) -> Absence:
         """Return why no sample names the pod. Not cached: it changes with failed scrapes."""
         if self._about_servers(metric):
-            return unnamed_server(pod, self._pages, now)
+            return unnamed_server(pod, self._pages, now, self._repeats_others)
         if not pod.holds_gpu:
             return Absence(Mismatch.NO_GPU)
         exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
         return unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
+
+    def _partly_read(self, pod: Pod, metric: str, now: float) -> Absence | None:
+        """Return why a sum over the pod's servers lacks one; None if each one's page was read.
+
+        Not cached: it changes with failed scrapes.
+        """
+        if not self._about_servers(metric):
+            return None
+        pages = self._pages.of_pod(pod.ref)
+        return failing_page(pages, now, self._options.oldest) if len(pages) > 1 else None
+
+    def _repeats_others(self, origin: str) -> bool:
+        """Return whether samples of a page are about other pods or servers, as on a router's."""
+        exporter = self._exporters.get(origin)
+        beliefs = exporter.beliefs.values() if exporter is not None else ()
+        return any(belief.identity.flaw in OF_OTHERS for belief in beliefs)
 
     def _exporter_of(self, pod: Pod) -> PodRef | None:
         """Return the pod of the exporter on the pod's node, if it is the only one."""

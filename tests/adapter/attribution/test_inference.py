@@ -152,8 +152,9 @@ def test_a_server_page_cannot_describe_devices_or_other_pods() -> None:
     serve(world, forged)
     assert world.value("victim", "gpu_utilization", T) == "pod_not_named"
     assert world.value("victim", WAITING, T) == "server_not_scraped"
-    assert world.value("llm", WAITING, T) == 9.0
+    assert world.value("llm", WAITING, T) == "server_not_scraped"
     assert world.count("device_row_of_a_server") == 1
+    assert world.count("server_names_another_pod") == 1
 
 
 FORGED = 'vllm:num_requests_waiting{pod="victim",namespace="ml"} 999\n'
