@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from adapter.catalog import VENDORS, Catalog
-from adapter.catalog.formulas import Counting, Presence, Rated, Scaled
+from adapter.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
 from adapter.catalog.metric import Formula, Metric, Scope
 from adapter.process.environment import PREFIX
 from adapter.settings import Settings
@@ -269,6 +269,17 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
 
 def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
     """The conditions under which a formula applies; none if it always does."""
+    if isinstance(formula, Unless):
+        yield from _conditions(formula.formula, catalog)
+        others = " nor ".join(_series(name, catalog) for name in formula.others)
+        yield (
+            f"the page has neither {others}"
+            if len(formula.others) > 1
+            else (f"the page does not have {others}")
+        )
+        return
+    if isinstance(formula, Unshown):
+        yield "no value: the page cannot show a queue"
     if catalog.fields[formula.fields[0]].seen:
         yield "no exporter describes the devices of the pod"
     if isinstance(formula, Counting):
@@ -282,6 +293,8 @@ def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
 
 
 def _shown(formula: Formula, catalog: Catalog) -> Iterator[str]:
+    if isinstance(formula, Unless):
+        formula = formula.formula
     named = (formula.field,) if isinstance(formula, Counting) else formula.fields
     for name in dict.fromkeys(named):
         yield _series(name, catalog)
@@ -304,8 +317,10 @@ def _spelling_rows(catalog: Catalog) -> Iterator[str]:
     yield "| Name | Unit | Same as |"
     yield "|---|---|---|"
     for field in catalog.fields.values():
-        for name in (*(name for name, _, _ in field.renamed), *field.legacy):
-            yield f"| `{name}` | {catalog.metrics[name].unit} | `{field.name}` |"
+        if not field.series:
+            for name, _, unit in field.names:
+                if name != field.name:
+                    yield f"| `{name}` | {unit} | `{field.name}` |"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -171,6 +171,17 @@ REASONS: Final[Mapping[str, Cause]] = {
         "adapter sends no credentials to a server page (docs/inference.md).",
         _DOCTOR,
     ),
+    "server_page_unknown": Cause(
+        "The pod's server page answers, and has no series that the adapter reads.",
+        "Turn the metrics of the server on, or correct the annotations gpu-metrics-adapter.io/port "
+        "and /path. For a server that docs/inference.md does not list, add an entry of `metrics` "
+        "with the name of its series.",
+        _DOCTOR,
+    ),
+    "server_page_of_others": Cause(
+        "The samples of the pod's page are about other pods or servers, as on a router's page.",
+        "Nothing to do for this pod. Opt in with the pods of the servers, whose own pages count.",
+    ),
     # The pod's devices are known, and the metric is missing.
     "metric_not_exported": Cause(
         "The exporter writes no sample of the fields that the metric needs.",
@@ -183,6 +194,12 @@ REASONS: Final[Mapping[str, Cause]] = {
         "The message says why samples were left out, if there are some; docs/troubleshooting.md "
         "explains each reason. After an XID error of the device, drain the node.",
         _LOGS,
+    ),
+    "queue_not_shown": Cause(
+        "The server hands every request to its engine at once, so its page cannot show a queue.",
+        "Turn on the engine's own metrics: for Triton with vLLM, REPORT_CUSTOM_METRICS in the "
+        "model's configuration, from release 24.11 on. Otherwise, scale on gpu_utilization "
+        "(docs/inference.md).",
     ),
     "stale": Cause(
         "The newest value is older than the age limit.",

@@ -5,7 +5,7 @@ The question is asked only about pods without a sample, so the usual request doe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.attribution.reading import Absence
@@ -34,6 +34,8 @@ SERVER_NOT_STORED: Final = "server_not_in_store"
 SERVER_UNSCRAPABLE: Final = "server_unscrapable"
 SERVER_DOWN: Final = "server_down"
 SERVER_REFUSES: Final = "server_refuses"
+SERVER_UNKNOWN: Final = "server_page_unknown"
+OF_OTHERS: Final = "server_page_of_others"
 
 UNNAMED: Final = frozenset(
     {
@@ -54,6 +56,8 @@ UNNAMED: Final = frozenset(
         SERVER_UNSCRAPABLE,
         SERVER_DOWN,
         SERVER_REFUSES,
+        SERVER_UNKNOWN,
+        OF_OTHERS,
     }
 )
 """Reasons of pods that no sample names for a device. A pod that has just started may have one."""
@@ -128,17 +132,46 @@ def _in_virtual_machine(pod: Pod) -> bool:
     return owned or launcher or pod.labels.get("kubevirt.io") == "virt-launcher"
 
 
-def unnamed_server(pod: Pod, pages: ReadPages, now: float) -> Absence:
-    """Return why there is no sample from the server that a pod runs."""
+def unnamed_server(
+    pod: Pod, pages: ReadPages, now: float, of_others: Callable[[str], bool]
+) -> Absence:
+    """Return why there is no sample from the server that a pod runs.
+
+    Args:
+        pod: the pod.
+        pages: the pages that the source reads.
+        now: epoch seconds.
+        of_others: whether the samples of a page, by its URL, are about other pods or servers.
+    """
     if pages.of_store:
         return Absence(SERVER_NOT_STORED)
     read = pages.of_pod(pod.ref)
     if not read:
         return Absence(SERVER_UNSCRAPABLE if opted_in(pod) else SERVER_NOT_SCRAPED)
     worst = next((page for page in read if page.error), read[0])
-    if not worst.error and worst.last_success:
-        return Absence(NOT_NAMED, f"{worst.url} has no samples of an inference server")
-    return Absence(SERVER_REFUSES if worst.refused else SERVER_DOWN, _page_failure(worst, now))
+    if worst.unknown:
+        return Absence(SERVER_UNKNOWN, f"{worst.url} answers: {worst.error}")
+    if worst.error or not worst.last_success:
+        return Absence(SERVER_REFUSES if worst.refused else SERVER_DOWN, _page_failure(worst, now))
+    if any(of_others(page.url) for page in read):
+        return Absence(OF_OTHERS, f"{worst.url} repeats the samples of other pods or servers")
+    return Absence(NOT_NAMED, f"{worst.url} has no samples of an inference server")
+
+
+def failing_page(pages: Sequence[PageState], now: float, oldest: float) -> Absence | None:
+    """Return why one of a pod's servers has no value; None if the page of each one is current.
+
+    Args:
+        pages: of a pod with several servers.
+        now: epoch seconds.
+        oldest: the age limit in seconds.
+    """
+    failing = next((page for page in pages if now - page.last_success >= oldest), None)
+    if failing is None:
+        return None
+    if failing.unknown:
+        return Absence(SERVER_UNKNOWN, f"{failing.url} answers: {failing.error}")
+    return Absence(SERVER_REFUSES if failing.refused else SERVER_DOWN, _page_failure(failing, now))
 
 
 def unreported_node(node: str, read: Sequence[PageState], now: float) -> Absence:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from adapter.attribution.candidate import Candidate, candidate, of_device
 from adapter.attribution.credibility import BOARD, TOO_MANY, asked, several_clusters, unbelieved
+from adapter.attribution.ownpages import of_own_pages
 from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Absence, Reading
 from adapter.attribution.sharing import Share, asks_shared
@@ -25,6 +26,7 @@ from adapter.attribution.split import (
     shared_series,
 )
 from adapter.attribution.unnamed import NO_EXPORTER, NOT_NAMED, UNNAMED
+from adapter.catalog.formulas import hides
 from adapter.catalog.metric import DeviceValue, Metric, Scope
 from adapter.catalog.migprofile import normalized
 from adapter.cluster.pod import Pod
@@ -37,6 +39,7 @@ from apiservice.labels.selector import Selector
 UNKNOWN_METRIC: Final = "unknown_metric"
 NO_VALUE: Final = "no_value"
 NOT_EXPORTED: Final = "metric_not_exported"
+NOT_SHOWN: Final = "queue_not_shown"
 STALE: Final = "stale"
 CONFLICT: Final = "conflict"
 TOO_FEW: Final = "too_few_devices"
@@ -56,6 +59,7 @@ _NEARNESS: Final[Mapping[str, int]] = {
     **dict.fromkeys((*Doubt, UNSUPPORTED), 4),
     Doubt.UNEXPLAINED: 6,
     NO_VALUE: 3,
+    NOT_SHOWN: 3,
     NOT_EXPORTED: 2,
     CONFLICT: 1,
 }
@@ -122,6 +126,7 @@ def pod_value(
         return Absence(UNPLACED, "no sample names the pod for one of the node's shared devices")
     if not kept:
         return _absence(left, NOT_NAMED)
+    kept = of_own_pages(kept, pod, question.now - question.options.oldest)
     mixed = several_clusters(kept)
     if mixed is not None:
         return replace(mixed, left_out=tuple(left))
@@ -201,7 +206,7 @@ def _combined(
             left.append(Absence(NOT_SELECTED, series.origin, series.device.id))
             continue
         if found.measured is None and series.serves:
-            unread = unread if reason == NOT_EXPORTED else NO_VALUE
+            unread = unread if reason in (NOT_EXPORTED, None) else reason
             continue  # another part of the server, such as a model without this value
         usable = devices.setdefault(device, [])
         if reason is not None:
@@ -283,6 +288,8 @@ def _unread(metric: Metric, series: DeviceSeries) -> str:
     """Return why the formulas of a metric have no value for a device."""
     if series.mig:
         return NO_VALUE  # `reported` is about whole devices
+    if any(formula.exported(series) for formula in metric.formulas if hides(formula)):
+        return NOT_SHOWN
     exported = any(formula.exported(series) for formula in metric.formulas)
     return NO_VALUE if exported else NOT_EXPORTED
 

@@ -132,6 +132,64 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True)
+class Unless:
+    """A formula that applies only to pages without certain fields, valid or not.
+
+    Args:
+        formula: what is read otherwise.
+        others: fields that say the same better.
+    """
+
+    formula: Formula
+    others: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of the formula."""
+        return self.formula.fields
+
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the formula applies and the exporter writes its fields."""
+        return not any(map(device.reports, self.others)) and self.formula.exported(device)
+
+    def read(self, device: DeviceData, what: Statistic) -> DeviceValue | None:
+        """Return the formula's value; None if one of the other fields is on the page."""
+        if any(map(device.reports, self.others)):
+            return None
+        return self.formula.read(device, what)
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """What a page cannot show: its server hands every request on at once, and reports no queue.
+
+    Args:
+        marks: fields by which such a page is recognized.
+    """
+
+    marks: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The marks."""
+        return self.marks
+
+    def exported(self, device: DeviceData) -> bool:
+        """Return whether the page is such a page."""
+        return any(map(device.reports, self.marks))
+
+    def read(self, device: DeviceData, what: Statistic) -> None:
+        """Return None."""
+        return
+
+
+def hides(formula: Formula) -> bool:
+    """Return whether a formula only states that a page cannot show the value."""
+    read = formula.formula if isinstance(formula, Unless) else formula
+    return isinstance(read, Unshown)
+
+
+@dataclass(frozen=True, slots=True)
 class Percentage:
     """A part as a percentage of a whole."""
 

@@ -3,7 +3,9 @@
 The endpoint picker of llm-d and of the Gateway API inference extension:
 ``docs/metrics.md`` and ``pkg/epp/metrics/llm_d_router_metrics.go`` of llm-d-router, which writes
 each series under ``llm_d_epp_`` and under the older prefixes. NVIDIA Dynamo:
-``docs/reference/observability/metrics-catalog.mdx``.
+``docs/reference/observability/metrics-catalog.mdx``. Ray Serve:
+``python/ray/serve/_private/router.py`` of Ray 2; each router counts the requests that it has not
+assigned to a replica.
 
 A picker serves one InferencePool, and each of its replicas writes the averages of the whole pool.
 The number of requests in the queue and in flight is of the replica alone. All of them describe the
@@ -12,12 +14,19 @@ pod that serves the page, like the pages of servers, in one part: other labels a
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from adapter.catalog.field import Field
+from adapter.catalog.formulas import Counting, Scaled
 from adapter.catalog.metric import Combine, Scope, Unit
+from adapter.catalog.serverkind import (
+    GATEWAY_RUNNING,
+    GATEWAY_WAITING,
+    MAX_REQUESTS,
+    ServerKind,
+)
 
-_MAX_REQUESTS: Final = 1e9
 _MAX_SATURATION: Final = 1e6
 """1 is the set point. The picker does not limit the value."""
 _WHOLE: Final = frozenset[str]()
@@ -30,6 +39,7 @@ OLD_RUNNING: Final = "inference_objective_running_requests"
 FRONTEND_QUEUED: Final = "dynamo_frontend_queued_requests"
 FRONTEND_ACTIVE: Final = "dynamo_frontend_active_requests"
 ROUTER_PENDING: Final = "dynamo_frontend_router_queue_pending_requests"
+_SERVE_QUEUED: Final = "ray_serve_deployment_queued_queries"
 
 
 def _field(
@@ -58,7 +68,7 @@ def _field(
 
 
 def _requests(name: str, parts: tuple[str, ...], *others: str) -> Field:
-    return _field(name, Unit.REQUESTS, _MAX_REQUESTS, *others, how=Combine.SUM, parts=parts)
+    return _field(name, Unit.REQUESTS, MAX_REQUESTS, *others, how=Combine.SUM, parts=parts)
 
 
 def _of_pool(name: str, unit: Unit, high: float, old: str = "") -> Field:
@@ -73,7 +83,7 @@ def _of_pool(name: str, unit: Unit, high: float, old: str = "") -> Field:
     )
 
 
-FIELDS: Final[tuple[Field, ...]] = (
+_PICKER: Final = (
     _requests(
         QUEUE,
         _FLOW,
@@ -92,11 +102,57 @@ FIELDS: Final[tuple[Field, ...]] = (
     ),
     _requests(RUNNING, _FLOW, "llm_d_router_epp_request_running"),
     _requests(OLD_RUNNING, ("model_name",), "inference_model_running_requests"),
-    _of_pool("average_queue_size", Unit.REQUESTS, _MAX_REQUESTS),
-    _of_pool("average_running_requests", Unit.REQUESTS, _MAX_REQUESTS),
+    _of_pool("average_queue_size", Unit.REQUESTS, MAX_REQUESTS),
+    _of_pool("average_running_requests", Unit.REQUESTS, MAX_REQUESTS),
     _of_pool("average_kv_cache_utilization", Unit.RATIO, 1.0),
-    _of_pool("ready_endpoints", Unit.NUMBER, _MAX_REQUESTS, "ready_pods"),
-    _requests(FRONTEND_QUEUED, ("model",)),
-    _requests(FRONTEND_ACTIVE, ("model",), "dynamo_frontend_inflight_requests"),
-    _requests(ROUTER_PENDING, ("worker_type", "model")),
+    _of_pool("ready_endpoints", Unit.NUMBER, MAX_REQUESTS, "ready_pods"),
 )
+
+GATEWAYS: Final[dict[str, ServerKind]] = {
+    "endpoint-picker": ServerKind(
+        "an endpoint picker",
+        re.compile(
+            r"(?:^|/)(?:llm-d-inference-scheduler|llm-d-router-endpoint-picker"
+            r"|gateway-api-inference-extension/epp)$"
+        ),
+        9090,
+        note="needs `--metrics-endpoint-auth=false`",
+        fields=_PICKER,
+        formulas={
+            GATEWAY_WAITING: (Counting(QUEUE, SATURATION),),
+            GATEWAY_RUNNING: (Scaled(RUNNING), Scaled(OLD_RUNNING, unless=RUNNING)),
+        },
+        names=("llm_d_", "inference_extension_", "inference_objective_", "inference_pool_"),
+        scaling=None,
+    ),
+    "dynamo-frontend": ServerKind(
+        "the frontend of NVIDIA Dynamo",
+        re.compile(r"(?:^|/)ai-dynamo/(?:dynamo-)?frontend$"),
+        8000,
+        fields=(
+            _requests(FRONTEND_QUEUED, ("model",)),
+            _requests(FRONTEND_ACTIVE, ("model",), "dynamo_frontend_inflight_requests"),
+            _requests(ROUTER_PENDING, ("worker_type", "model")),
+        ),
+        formulas={
+            GATEWAY_WAITING: (Scaled(ROUTER_PENDING), Scaled(FRONTEND_QUEUED)),
+            GATEWAY_RUNNING: (Scaled(FRONTEND_ACTIVE),),
+        },
+        names=("dynamo_frontend_",),
+        scaling=None,
+    ),
+    "ray-serve": ServerKind(
+        "Ray Serve",
+        re.compile(r"(?:^|/)ray-llm$"),
+        8080,
+        note="the port in `--metrics-export-port` of `ray start`",
+        fields=(
+            _requests(_SERVE_QUEUED, ("deployment", "application", "handle", "actor_id", "route")),
+        ),
+        formulas={GATEWAY_WAITING: (Scaled(_SERVE_QUEUED),)},
+        names=("ray_serve_",),
+        engines=("vllm", "sglang"),
+        scaling=None,
+    ),
+}
+"""Short name -> kind."""

@@ -8,17 +8,24 @@ from adapter.catalog import (
     amd,
     ascend,
     azure,
-    gateways,
     gaudi,
     gkeplugin,
     google,
     hami,
     intel,
     nvidia,
-    servers,
+    serverkinds,
+    triton,
 )
-from adapter.catalog.formulas import Counting, Percentage, Presence, Rated, Rest, Scaled, Total
+from adapter.catalog.formulas import Percentage, Presence, Rest, Scaled, Total
 from adapter.catalog.metric import Combine, Formula, Kind, Metric, Scope, Unit
+from adapter.catalog.serverkind import (
+    CACHE,
+    GATEWAY_RUNNING,
+    GATEWAY_WAITING,
+    RUNNING,
+    WAITING,
+)
 from adapter.catalog.units import MIB
 from adapter.catalog.vendors import FIELDS
 
@@ -40,7 +47,7 @@ _BUSY: Final[tuple[Formula, ...]] = (
     Scaled(google.UTIL, mig=False),
     Scaled(gkeplugin.UTIL, mig=False),
     Scaled(gkeplugin.TPU_UTIL, mig=False),
-    Scaled(servers.TRITON_UTIL, 100.0, mig=False),
+    Scaled(triton.UTIL, 100.0, mig=False),
 )
 """A container's own field comes first: on a page with both, the device's is beside it."""
 
@@ -48,7 +55,7 @@ _HAMI_USED: Final = Scaled(hami.USED)
 _DCGM_USED: Final = Scaled(nvidia.USED, MIB)
 _DCGM_SUM: Final = Total((nvidia.USED, nvidia.FREE), (nvidia.RESERVED,), MIB)
 _AMD_USED: Final = Scaled(amd.USED, MIB)
-_TRITON_USED: Final = Scaled(servers.TRITON_USED)
+_TRITON_USED: Final = Scaled(triton.USED)
 
 _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
     (_HAMI_USED, Scaled(hami.LIMIT)),
@@ -63,7 +70,7 @@ _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
     (Scaled(google.USED), Scaled(google.TOTAL)),
     (Scaled(gkeplugin.USED), Scaled(gkeplugin.TOTAL)),
     (Scaled(gkeplugin.TPU_USED), Scaled(gkeplugin.TPU_TOTAL)),
-    (_TRITON_USED, Scaled(servers.TRITON_TOTAL)),
+    (_TRITON_USED, Scaled(triton.TOTAL)),
 )
 """(Used, total), each in bytes."""
 
@@ -96,12 +103,12 @@ def _board(name: str, unit: Unit, *fields: str | Formula) -> Metric:
     )
 
 
-def _server(name: str, unit: Unit, how: Combine, *formulas: Formula) -> Metric:
+def _server(name: str, unit: Unit, how: Combine) -> Metric:
     return Metric(
         name,
         unit,
         Kind.LAST,
-        formulas,
+        serverkinds.formulas(name),
         over_devices=how,
         over_pods=how,
         scope=Scope.SERVER,
@@ -179,58 +186,10 @@ METRICS: Final[tuple[Metric, ...]] = (
         over_pods=Combine.SUM,
         divisible=False,
     ),
-    _server(
-        "inference_requests_waiting",
-        Unit.REQUESTS,
-        Combine.SUM,
-        Scaled(servers.VLLM_WAITING),
-        Scaled(servers.SGLANG_WAITING),
-        Scaled(servers.TGI_WAITING),
-        Scaled(servers.TENSORRT_WAITING),
-        Scaled(servers.TEI_WAITING),
-        Scaled(servers.LLAMACPP_WAITING),
-        Total((servers.TRTLLM_WAITING,), (servers.TRITON_PENDING,)),
-        Scaled(servers.TRITON_PENDING),
-        # Little's law: the waiting time of all requests per unit of time is the mean number of
-        # requests that wait.
-        Rated(servers.TRITON_QUEUED, 1e-6, unless=servers.TRITON_PENDING),
-    ),
-    _server(
-        "inference_requests_running",
-        Unit.REQUESTS,
-        Combine.SUM,
-        Scaled(servers.VLLM_RUNNING),
-        Scaled(servers.SGLANG_RUNNING),
-        Scaled(servers.TGI_RUNNING),
-        Scaled(servers.TENSORRT_RUNNING),
-        Scaled(servers.LLAMACPP_RUNNING),
-        Scaled(servers.TRTLLM_RUNNING),
-    ),
-    _server(
-        "inference_kv_cache_utilization",
-        Unit.PERCENT,
-        Combine.MEAN,
-        Scaled(servers.VLLM_CACHE, 100.0),
-        Scaled(servers.SGLANG_CACHE, 100.0),
-        Scaled(servers.TENSORRT_CACHE, 100.0),
-        Scaled(servers.LLAMACPP_CACHE, 100.0),
-        Scaled(servers.TRTLLM_CACHE, 100.0),
-    ),
+    _server(WAITING, Unit.REQUESTS, Combine.SUM),
+    _server(RUNNING, Unit.REQUESTS, Combine.SUM),
+    _server(CACHE, Unit.PERCENT, Combine.MEAN),
     # Not the names of the servers: a sum over a namespace would count a request twice.
-    _server(
-        "inference_gateway_requests_waiting",
-        Unit.REQUESTS,
-        Combine.SUM,
-        Counting(gateways.QUEUE, gateways.SATURATION),
-        Scaled(gateways.ROUTER_PENDING),
-        Scaled(gateways.FRONTEND_QUEUED),
-    ),
-    _server(
-        "inference_gateway_requests_running",
-        Unit.REQUESTS,
-        Combine.SUM,
-        Scaled(gateways.RUNNING),
-        Scaled(gateways.OLD_RUNNING, unless=gateways.RUNNING),
-        Scaled(gateways.FRONTEND_ACTIVE),
-    ),
+    _server(GATEWAY_WAITING, Unit.REQUESTS, Combine.SUM),
+    _server(GATEWAY_RUNNING, Unit.REQUESTS, Combine.SUM),
 )

@@ -1,73 +1,50 @@
-"""The kinds of inference servers: how to recognize one by its image, and where its page is.
+"""The kinds of inference servers and gateways, and what follows from their declarations.
 
-Ports and paths are the defaults of the programs: the addresses of :mod:`.servers` and
-:mod:`.gateways`, Dynamo's operator (``DYN_SYSTEM_PORT`` 9090) and the images of the programs.
+A new kind is one entry of :mod:`.engines`, :mod:`.triton` or :mod:`.gateways`. Ports and paths are
+the defaults of the programs.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final
 
-WAITING: Final = "inference_requests_waiting"
-GATEWAY_WAITING: Final = "inference_gateway_requests_waiting"
+from adapter.catalog.engines import ENGINES
+from adapter.catalog.field import Field
+from adapter.catalog.gateways import GATEWAYS
+from adapter.catalog.metric import Formula
+from adapter.catalog.serverkind import ServerKind
+from adapter.catalog.triton import TRITON
 
-
-@dataclass(frozen=True, slots=True)
-class ServerKind:
-    """A program that serves a page about its requests.
-
-    Args:
-        title: the program's name in texts.
-        image: pattern of the image, without its tag, and with the repository before it.
-        port: the default port of the page.
-        path: the default path of the page.
-        queue: the metric of its queue.
-    """
-
-    title: str
-    image: re.Pattern[str]
-    port: int
-    path: str = "/metrics"
-    queue: str = WAITING
-
-
-def _named(names: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:^|/)(?:{names})[^/]*$")
-
-
-KINDS: Final[dict[str, ServerKind]] = {
-    "dynamo": ServerKind(
-        "NVIDIA Dynamo", re.compile(r"(?:^|/)ai-dynamo/(?:vllm|sglang|tensorrtllm)-runtime$"), 9090
-    ),
-    "dynamo-frontend": ServerKind(
-        "the frontend of NVIDIA Dynamo",
-        re.compile(r"(?:^|/)ai-dynamo/(?:dynamo-)?frontend$"),
-        8000,
-        queue=GATEWAY_WAITING,
-    ),
-    "endpoint-picker": ServerKind(
-        "an endpoint picker",
-        re.compile(
-            r"(?:^|/)(?:llm-d-inference-scheduler|llm-d-router-endpoint-picker"
-            r"|gateway-api-inference-extension/epp)$"
-        ),
-        9090,
-        queue=GATEWAY_WAITING,
-    ),
-    "nim": ServerKind("NVIDIA NIM", re.compile(r"(?:^|/)nvcr\.io/nim/"), 8000, "/v1/metrics"),
-    "tensorrt-llm": ServerKind(
-        "TensorRT-LLM", re.compile(r"(?:^|/)tensorrt-llm/release$"), 8000, "/prometheus/metrics"
-    ),
-    "vllm": ServerKind("vLLM", _named("vllm"), 8000),
-    "triton": ServerKind("Triton", _named("tritonserver"), 8002),
-    "tei": ServerKind("text-embeddings-inference", _named("text-embeddings-inference"), 80),
-    "tgi": ServerKind("TGI", _named("text-generation-inference|tgi"), 80),
-    "sglang": ServerKind("SGLang", _named("sglang"), 30000),
-    "llamacpp": ServerKind("llama.cpp", _named(r"llama\.cpp"), 8080),
+KINDS: Final[dict[str, ServerKind]] = {**GATEWAYS, **TRITON, **ENGINES}
+"""Short name -> kind. The first that fits an image is the image's kind."""
+_READ: Final = (*ENGINES.values(), *TRITON.values(), *GATEWAYS.values())
+"""The kinds in the order in which their formulas are tried."""
+OTHERS: Final = {
+    "Ollama": ("ollama_",),
+    "TorchServe": ("ts_inference_", "ts_queue_"),
+    "TensorFlow Serving": (":tensorflow:",),
+    "OpenVINO Model Server": ("ovms_",),
+    "BentoML": ("bentoml_",),
+    "LiteLLM": ("litellm_",),
+    "Envoy": ("envoy_",),
+    "a vLLM router": ("vllm:current_qps", "vllm:healthy_pods"),
 }
-"""Short name -> kind. The first whose pattern fits an image is the image's kind."""
+"""Programs whose pages have no queue that is read -> how names of their series begin."""
+
+
+def fields(kinds: Iterable[ServerKind]) -> tuple[Field, ...]:
+    """Return what is read of the pages of some kinds."""
+    return tuple(field for kind in kinds for field in kind.fields)
+
+
+def formulas(metric: str) -> tuple[Formula, ...]:
+    """Return the ways to compute a neutral metric of servers, in the order in which they apply."""
+    return tuple(formula for kind in _READ for formula in kind.formulas.get(metric, ()))
+
+
+SERVER_FIELDS: Final = fields((*ENGINES.values(), *TRITON.values()))
+GATEWAY_FIELDS: Final = fields(GATEWAYS.values())
 
 
 def kind_of_image(image: str) -> ServerKind | None:
@@ -76,7 +53,21 @@ def kind_of_image(image: str) -> ServerKind | None:
     Args:
         image: as in a pod's spec, such as ``docker.io/vllm/vllm-openai:v0.10.0``.
     """
-    named = image.partition("@")[0]
-    head, colon, tag = named.rpartition(":")
-    bare = head if colon and "/" not in tag else named
-    return next((kind for kind in KINDS.values() if kind.image.search(bare)), None)
+    pinned = image.partition("@")[0]
+    head, colon, tag = pinned.rpartition(":")
+    bare, tag = (head, tag) if colon and "/" not in tag else (pinned, "")
+    return next(
+        (kind for kind in KINDS.values() if kind.image.search(bare) and kind.tag in tag), None
+    )
+
+
+def looks_like(names: Iterable[str]) -> str:
+    """Return which program writes series of these names, in words; empty if it is not known."""
+    known = tuple(names)
+    for title, prefixes in OTHERS.items():
+        if any(name.startswith(prefixes) for name in known):
+            return f"{title}, whose requests the adapter does not read"
+    for kind in _READ:
+        if kind.names and any(name.startswith(kind.names) for name in known):
+            return f"{kind.title}, which is supported, but without the series of its requests"
+    return ""

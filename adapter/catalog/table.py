@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from adapter.catalog.field import Field, Mig, Spelling
-from adapter.catalog.formulas import Rated, Scaled
+from adapter.catalog.formulas import Rated, Scaled, Unless
 from adapter.catalog.layout import Layout
-from adapter.catalog.metric import Kind, Metric, Unit
+from adapter.catalog.metric import Kind, Metric
 from adapter.catalog.neutral import METRICS
 from adapter.catalog.seriesnames import aliases, with_units
 from adapter.catalog.vendors import FIELDS
@@ -82,7 +82,7 @@ class Catalog:
     @cached_property
     def own_names(self) -> frozenset[str]:
         """API names other than aliases; a user's metric may have the name of an alias."""
-        written = (name for field in self._fields if not field.series for name, *_ in _named(field))
+        written = (name for field in self._fields if not field.series for name, *_ in field.names)
         return frozenset((*written, *(metric.name for metric in self.neutral)))
 
     @cached_property
@@ -103,7 +103,7 @@ def _spellings(field: Field) -> Iterable[Spelling]:
             yield Spelling(name, 1.0, field)
         return
     plain = {
-        alias: factor for name, factor, _ in _named(field) for alias in aliases(name, field.scope)
+        alias: factor for name, factor, _ in field.names for alias in aliases(name, field.scope)
     }
     suffixed = {
         form: into
@@ -117,20 +117,12 @@ def _spellings(field: Field) -> Iterable[Spelling]:
         yield Spelling(name, suffixed[name], field, suffixed=True)
 
 
-def _named(field: Field) -> Iterable[tuple[str, float, Unit]]:
-    """Yield the names that exporters write, with the factor to the field's unit, and their unit."""
-    yield field.name, 1.0, field.unit
-    yield from field.renamed
-    for name in field.legacy:
-        yield name, 1.0, field.unit
-
-
 def _verbatim(field: Field) -> Iterable[Metric]:
     """Yield a metric per name and alias: some HPAs on GKE fail with upper case."""
     if field.series:
         return
     whole_only = False if field.mig is Mig.INVALID else None
-    for name, factor, unit in _named(field):
+    for name, factor, unit in field.names:
         for alias in aliases(name, field.scope):
             yield Metric(
                 alias,
@@ -156,7 +148,8 @@ def _windows(metrics: Iterable[Metric]) -> dict[str, float]:
     windows: dict[str, float] = {}
     for metric in metrics:
         for formula in metric.formulas:
-            rated = metric.kind is Kind.RATE or isinstance(formula, Rated)
+            read = formula.formula if isinstance(formula, Unless) else formula
+            rated = metric.kind is Kind.RATE or isinstance(read, Rated)
             for field in formula.fields if rated or metric.window else ():
                 windows[field] = max(windows.get(field, 0.0), metric.window or 0.0)
     return windows

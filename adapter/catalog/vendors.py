@@ -8,17 +8,16 @@ from adapter.catalog import (
     amd,
     ascend,
     azure,
-    gateways,
     gaudi,
     gkeplugin,
     google,
     hami,
     intel,
     nvidia,
-    servers,
 )
 from adapter.catalog.contradictions import Contradiction, Whole
 from adapter.catalog.field import Field
+from adapter.catalog.serverkinds import GATEWAY_FIELDS, SERVER_FIELDS
 
 VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "NVIDIA (dcgm-exporter)": nvidia.FIELDS,
@@ -30,8 +29,8 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "GKE (device plugins for GPUs and TPUs)": gkeplugin.FIELDS,
     "Azure (Container Insights)": azure.FIELDS,
     "GKE (Cloud Monitoring)": google.FIELDS,
-    "Inference servers": servers.FIELDS,
-    "Inference gateways": gateways.FIELDS,
+    "Inference servers": SERVER_FIELDS,
+    "Inference gateways": GATEWAY_FIELDS,
 }
 """Vendor and program -> its fields, in the order of the documentation."""
 FIELDS: Final[tuple[Field, ...]] = sum(VENDORS.values(), start=())

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from adapter.cluster.pod import Pod, PodRef
+from adapter.devices.serveraddress import NOWHERE, ServerAddress
 from adapter.exposition.podlabels import NamedPod, workload
 from adapter.exposition.podspellings import LabelWriter
 
@@ -43,6 +44,8 @@ class Assignment(NamedTuple):
     """The sample is about the process that serves the page; its pod needs no GPU."""
     sees: bool = False
     """The sample is about a GPU as that process sees it."""
+    address: ServerAddress = NOWHERE
+    """Where the page of a server was read."""
 
 
 def assignment(

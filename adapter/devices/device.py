@@ -62,6 +62,9 @@ IDENTIFYING: Final = frozenset(
     )
 )
 """Labels that identify a device, its node or its cluster, and that not every exporter writes."""
+_MODEL_NAME: Final = "model_name"
+_MODEL_OF_TRITON: Final = "model"
+"""Triton names the model so on the series of its vLLM backend, which have no ``model_name``."""
 _NULL: Final = "<<<NULL>>>"
 """What DCGM writes for a string that it does not have."""
 _LOCAL: Final = "localhost"
@@ -159,23 +162,30 @@ def part(
     pod: PodRef,
     part_labels: Collection[str] | None = None,
     aside: Collection[str] = (),
+    port: str = "",
 ) -> Device:
     """Return the part of a pod's server that a sample is about: an engine, a model or its version.
 
-    Two scrapes of one page, by two jobs or ports, give the same part, so it counts once.
+    Two scrapes of one page, by two jobs or two Prometheus servers, give the same part, so it
+    counts once. Pages of two ports are of two servers.
 
     Args:
         part_labels: labels that distinguish parts. None uses every label that a scrape is not known
             to add.
         aside: labels that distinguish values, not parts, such as a state or a kind of memory.
+        port: of the page; empty if it is not known.
     """
     if part_labels is None:
         own = {n: v for n, v in labels.items() if v and n not in aside and _may_identify(n)}
     else:
         # If a target label has the same name, the scrape renames the page's own label.
         found = {n: labels.get(f"exported_{n}") or labels.get(n) for n in part_labels}
+        if not found.get(_MODEL_NAME, _MODEL_NAME):
+            found[_MODEL_NAME] = labels.get(_MODEL_OF_TRITON)
         own = {name: value for name, value in found.items() if value}
     parts = sorted(f"{name}={value}" for name, value in own.items())
+    if port:
+        parts.append(f"port={port}")
     identity = "/".join((pod.namespace, pod.name, ",".join(parts)))
     return Device(identity, identity, _first(labels, ("model_name", "model")), "")
 

@@ -9,11 +9,18 @@ from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Assignment, assigned_to
 from adapter.devices.device import cluster, device, host, part, seen_by
+from adapter.devices.serveraddress import (
+    INSTANCES,
+    ServerAddress,
+    address,
+    names_another_server,
+    scraped_address,
+)
 from adapter.devices.state import Identity
+from adapter.exposition import podlabels
 from adapter.exposition.cutlabels import CutLabelError, CutLabels, StrictLabels
 from adapter.exposition.podlabels import (
     NamedPod,
-    address,
     allow,
     names_another,
     possible_pods,
@@ -28,6 +35,9 @@ NO_POD: Final = "server_without_pod"
 NOT_AN_EXPORTER: Final = "device_row_of_a_server"
 NOT_A_SERVER: Final = "server_row_of_an_exporter"
 ANOTHER_POD: Final = "server_names_another_pod"
+ANOTHER_SERVER: Final = "server_names_another_server"
+OF_OTHERS: Final = frozenset((ANOTHER_POD, ANOTHER_SERVER))
+"""Flaws of samples that a server repeats about others, as a router does."""
 
 PodAt = Callable[[str], PodRef | None]
 """Returns the only pod with an IP address; None if no pod has it, or several."""
@@ -91,57 +101,88 @@ def _identify(
 def _of_server(
     labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult, pod_at: PodAt
 ) -> Identity:
-    asked = _address(labels, result)
-    assigned, field = _server(labels, result, asked, pod_at), spelling.field
+    at = address(result.origin) if result.direct else scraped_address(labels)
+    asked = _asked_address(labels, result)
+    assigned, field = _server(labels, spelling, result, at, asked, pod_at), spelling.field
     if isinstance(assigned, str):
         return Identity(labels, None, flaw=assigned, address=asked)
     if not field.seen:
         aside = {*field.parts, *(label for label, _ in field.where)}
-        own = part(labels, assigned.pod, field.part_labels, aside)
+        own = part(labels, assigned.pod, field.part_labels, aside, at.port)
+        assigned = assigned._replace(address=at)
         return Identity(labels, own, assigned, cluster=_cluster(labels, result), address=asked)
-    at = device(labels, result.origin)
-    if at is None:
+    seen = device(labels, result.origin)
+    if seen is None:
         return Identity(labels, None, flaw=NO_DEVICE)
-    own, assigned = seen_by(assigned.pod, at), assigned._replace(sees=True)
+    own, assigned = seen_by(assigned.pod, seen), assigned._replace(sees=True)
     return Identity(labels, own, assigned, cluster=_cluster(labels, result), address=asked)
 
 
 def _server(
-    labels: Mapping[str, str], result: ScrapeResult, asked: str, pod_at: PodAt
+    labels: Mapping[str, str],
+    spelling: Spelling,
+    result: ScrapeResult,
+    at: ServerAddress,
+    asked: str,
+    pod_at: PodAt,
 ) -> Assignment | str:
     """Return the pod that a server's sample is about, or the reason to leave the sample out.
 
-    Only the pod that serves the page is accepted. Its name comes from where the page was
-    fetched, or from the labels that a store adds to what it scrapes, or from the address that the
-    store scraped.
+    Only the pod that serves the page is accepted, and only for samples about its own server. Its
+    name comes from where the page was fetched, or from the labels that a store adds to what it
+    scrapes, or from the address that the store scraped.
+
+    Args:
+        at: where the page was read.
+        asked: the IP address by which the pod is looked for; empty if it is named.
     """
-    if result.serves:
-        if result.pod is None:
-            return NO_POD
-        found: NamedPod | None = NamedPod(*result.pod)
-        if names_another(labels, result.pod):
-            return ANOTHER_POD
-    elif result.direct:
+    if result.direct and not result.serves:
         return NOT_A_SERVER
-    elif names_another(labels):
+    if names_another(labels, result.pod):
         return ANOTHER_POD
-    else:
-        at = pod_at(asked) if asked else None
-        found = NamedPod(*at) if at is not None and allow(labels, at) else server(labels)
+    if _repeats(labels, spelling, result, at):
+        return ANOTHER_SERVER
+    found = _serving(labels, result, asked, pod_at)
     if found is None:
         return NO_POD
     ref = PodRef(*found.key)
     return Assignment(ref, found.container, found.uid, suspect=False, serves=True)
 
 
-def _address(labels: Mapping[str, str], result: ScrapeResult) -> str:
+def _serving(
+    labels: Mapping[str, str], result: ScrapeResult, asked: str, pod_at: PodAt
+) -> NamedPod | None:
+    """Return the pod whose page was read; None if nothing names it."""
+    if result.serves:
+        return None if result.pod is None else NamedPod(*result.pod)
+    pod = pod_at(asked) if asked else None
+    return NamedPod(*pod) if pod is not None and allow(labels, pod) else server(labels)
+
+
+def _asked_address(labels: Mapping[str, str], result: ScrapeResult) -> str:
     """Return the address that a store scraped, if nothing else names the server's pod.
 
     Clusters use the same addresses, so it is not asked for if the sample names a cluster.
     """
     if result.serves or result.direct or server(labels) is not None or cluster(labels):
         return ""
-    return address(labels)
+    return podlabels.address(labels)
+
+
+def _repeats(
+    labels: Mapping[str, str], spelling: Spelling, result: ScrapeResult, at: ServerAddress
+) -> bool:
+    """Return whether a sample of the catalogue's names another server by its address.
+
+    The labels of a user's own series are not known: an address may be a part of the server there,
+    such as the queue of a gateway for one of its backends.
+    """
+    field = spelling.field
+    if field.part_labels is None:
+        return False
+    target = () if result.direct else INSTANCES
+    aside = {*field.part_labels, *field.parts, *target, *(label for label, _ in field.where)}
+    return names_another_server(labels, at, aside)
 
 
 def _cluster(labels: Mapping[str, str], result: ScrapeResult) -> str:

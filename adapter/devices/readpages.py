@@ -20,6 +20,8 @@ class PageState(NamedTuple):
     """Why the last read failed, in one line; empty after a success and before the first read."""
     refused: bool = False
     """The server answered, and not with its page: its address or the credentials are wrong."""
+    unknown: bool = False
+    """The server answers, and its page has no series that is read."""
 
 
 class ReadPages(Protocol):

@@ -9,12 +9,14 @@ from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.catalog.field import Spelling
+from adapter.catalog.serverkinds import looks_like
 from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import assignment
 from adapter.devices.device import device
 from adapter.devices.validity import complaint
 from adapter.exposition.page import parse
 from adapter.exposition.samples import Sample
+from adapter.exposition.seriesnames import series_names
 
 XID: Final = "DCGM_FI_DEV_XID_ERRORS"
 _CATALOG: Final = Catalog()
@@ -112,7 +114,9 @@ def reduced(body: bytes, blank: ExporterPage, *, now: float) -> ExporterPage:
         return replace(blank, trouble=Trouble.HTML, detail="an HTML page", size=len(body))
     page = parse(body, time=now, wanted=_CATALOG.series)
     if not page.samples:
+        program = looks_like(series_names(body))
         said = "no line of a metrics page that the adapter knows"
+        said += f"; it looks like {program}" if program else ""
         detail = said if body.strip() else "an empty body"
         return replace(
             blank, trouble=Trouble.EMPTY, detail=detail, size=len(body), rejects=page.rejects

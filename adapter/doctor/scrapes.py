@@ -54,7 +54,7 @@ async def server_pages(
         at = servers.of(each.pod) if servers else None
         exporter = any(rule.matches(each.pod) for rule in rules)
         if isinstance(at, ScrapeTarget) and not exporter:
-            targets.append((each, at))
+            targets.append((each, at))  # of several ports, the first
     most = max(facts.settings.source.scrape.inference.max_bytes, MOST_BYTES)
     return await _pages(fetcher, targets, most, facts.now, notes, "server pages")
 

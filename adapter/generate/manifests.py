@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from adapter.catalog.serverkinds import GATEWAY_WAITING
+from adapter.catalog.serverkind import GATEWAY_WAITING
 from adapter.cluster.optin import PREFIX
 from adapter.generate.presets import Preset, ScaledMetric
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from adapter.catalog.serverkinds import KINDS, ServerKind
+from adapter.catalog.serverkind import Scaling, ServerKind
+from adapter.catalog.serverkinds import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +55,29 @@ _UTILIZATION: Final = ScaledMetric(
 )
 
 
-def _batching(name: str) -> Preset:
-    return Preset(KINDS[name].title, (_RUNNING, _WAITING), KINDS[name])
+_FOLLOWS: Final = {
+    Scaling.BATCH: _RUNNING,
+    Scaling.SLOTS: _SLOTS,
+    Scaling.DEVICE: _UTILIZATION,
+}
+"""What follows the load -> the metric that replicas follow."""
+_FIRST: Final = ("vllm", "triton", "tgi", "sglang", "tei", "llamacpp", "nim", "dynamo")
+"""Kinds in the order of the help text, before the others."""
+
+
+def _preset(kind: ServerKind) -> Preset | None:
+    """Return the preset of a kind; None for a gateway, which is not scaled so."""
+    if kind.scaling is None:
+        return None
+    return Preset(kind.title, (_FOLLOWS[kind.scaling], _WAITING), kind)
 
 
 PRESETS: Final[dict[str, Preset]] = {
-    "vllm": _batching("vllm"),
-    "triton": Preset("Triton", (_UTILIZATION, _WAITING), KINDS["triton"]),
-    "tgi": _batching("tgi"),
-    "sglang": _batching("sglang"),
-    "tei": Preset(KINDS["tei"].title, (_UTILIZATION, _WAITING), KINDS["tei"]),
-    "llamacpp": Preset("llama.cpp", (_SLOTS, _WAITING), KINDS["llamacpp"]),
-    "nim": _batching("nim"),
-    "dynamo": Preset("a worker of NVIDIA Dynamo", (_RUNNING, _WAITING), KINDS["dynamo"]),
+    **{
+        name: preset
+        for name in dict.fromkeys((*_FIRST, *KINDS))
+        if (preset := _preset(KINDS[name])) is not None
+    },
     "gpu": Preset("any program on GPUs", (_UTILIZATION,)),
 }
 """Value of ``--for`` -> preset, in the order of the help text."""

@@ -39,5 +39,5 @@ def _running(catalog: Catalog) -> frozenset[str]:
     names = {RUNNING}
     for formula in catalog.metrics[RUNNING].formulas:
         for field in map(catalog.fields.__getitem__, formula.fields):
-            names |= {field.name, *(old for old, _, _ in field.renamed), *field.legacy}
+            names |= {field.name, *(name for name, _, _ in field.names)}
     return frozenset(names)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Scope
 from adapter.catalog.nvidia import PROFILING
-from adapter.catalog.serverkinds import WAITING
+from adapter.catalog.serverkind import WAITING
 from adapter.cluster.gpuresources import NAME_FORMS, GpuResources
 from adapter.devices import plausibility, remainder
 from adapter.hpa import HpaSpec, MetricKind

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from adapter.catalog.serverkinds import WAITING
+from adapter.catalog.serverkind import WAITING
 from adapter.hpa import HpaSpec, MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.recording.events import Recording
 from adapter.replay.demand import SATURATED

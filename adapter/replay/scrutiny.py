@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from adapter.catalog import Catalog
-from adapter.catalog.formulas import Rated
+from adapter.catalog.formulas import Rated, Unless
 from adapter.catalog.metric import Kind
 from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.figures import age
@@ -224,6 +224,7 @@ def _counters(catalog: Catalog, spec: HpaSpec) -> frozenset[str]:
         if metric is None or wanted.kind is not MetricKind.PODS:
             continue
         for formula in metric.formulas:
-            if metric.kind is Kind.RATE or isinstance(formula, Rated):
+            read = formula.formula if isinstance(formula, Unless) else formula
+            if metric.kind is Kind.RATE or isinstance(read, Rated):
                 found.update(formula.fields)
     return frozenset(found)

@@ -43,6 +43,7 @@ REJECTS: Final = tuple(
             identity.NOT_AN_EXPORTER,
             identity.NOT_A_SERVER,
             identity.ANOTHER_POD,
+            identity.ANOTHER_SERVER,
             tenantlabels.SEVERAL_PODS,
             tenantlabels.POD_LABEL,
             *Mismatch,

@@ -21,6 +21,7 @@ from adapter.attribution.unnamed import (
     CLAIM_NOT_NAMED,
     NO_EXPORTER,
     NOT_NAMED,
+    failing_page,
     never_named,
     unnamed_on_node,
     unnamed_server,
@@ -43,6 +44,7 @@ from adapter.catalog.metric import DeviceValue, Metric, Scope
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch, unfit
 from adapter.devices.crosschecks import doubting
+from adapter.devices.identity import OF_OTHERS
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.readpages import NO_PAGES, ReadPages
 from adapter.devices.rejects import Reject, RejectCount
@@ -135,7 +137,7 @@ class Snapshot:
         """
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
-            return value
+            return self._partly_read(pod, metric, now) or value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
         value = replace(value, exporter=self._exporter_of(pod))
@@ -362,7 +364,7 @@ class Snapshot:
     def _unnamed(self, pod: Pod, metric: str, now: float) -> Absence:
         """Return why no sample names the pod. Not cached: it changes with failed scrapes."""
         if self._about_servers(metric):
-            return unnamed_server(pod, self._pages, now)
+            return unnamed_server(pod, self._pages, now, self._repeats_others)
         if not pod.holds_gpu and not pod.claims:
             return Absence(Mismatch.NO_GPU)
         unseen = never_named(pod)
@@ -374,6 +376,22 @@ class Snapshot:
         exporters = [self._exporters[origin] for origin in self._contexts.reporting(pod.node)]
         why = unnamed_on_node(pod, exporters, self._pages, now=now, oldest=self._options.oldest)
         return why if pod.holds_gpu else Absence(CLAIM_NOT_NAMED, f"of its node, {why.reason}")
+
+    def _partly_read(self, pod: Pod, metric: str, now: float) -> Absence | None:
+        """Return why a sum over the pod's servers lacks one; None if each one's page was read.
+
+        Not cached: it changes with failed scrapes.
+        """
+        if not self._about_servers(metric):
+            return None
+        pages = self._pages.of_pod(pod.ref)
+        return failing_page(pages, now, self._options.oldest) if len(pages) > 1 else None
+
+    def _repeats_others(self, origin: str) -> bool:
+        """Return whether samples of a page are about other pods or servers, as on a router's."""
+        exporter = self._exporters.get(origin)
+        beliefs = exporter.beliefs.values() if exporter is not None else ()
+        return any(belief.identity.flaw in OF_OTHERS for belief in beliefs)
 
     def _exporter_of(self, pod: Pod) -> PodRef | None:
         """Return the pod of the exporter on the pod's node, if it is the only one."""

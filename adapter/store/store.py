@@ -127,6 +127,7 @@ class Store:
             self._forgotten.discard(result.origin)
             self._put(before, after)
             self._deferral.note(after, result, rejects)
+            self._replace_pages(result)
         self._evict(result.received)
         self._changed()
 
@@ -229,6 +230,19 @@ class Store:
         keep = max(_RETENTION, 2 * self._options.oldest)
         while self._exporters and self._silence(next(iter(self._exporters)), now) >= keep:
             self._drop(next(iter(self._exporters)), now)
+
+    def _replace_pages(self, result: ScrapeResult) -> None:
+        """Drop the forgotten pages of a pod whose page is read: its annotations name other ports.
+
+        The servers at the old and at the new ports would be added up until the age limit.
+        """
+        if not result.serves or result.pod is None or not self._forgotten:
+            return
+        ref = PodRef(*result.pod)
+        for origin in self._forgotten.intersection(self._holders.of(ref)):
+            # The page of an exporter names the pod too; it is kept until the age limit.
+            if all(series.serves for series in self._exporters[origin].outline.pods[ref]):
+                self._drop(origin, result.received)
 
     def _silence(self, origin: str, now: float) -> float:
         """Return the absolute time since the last scrape result: the clock may be set back."""

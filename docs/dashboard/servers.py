@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog import Catalog
+from adapter.catalog.field import Field
+from adapter.catalog.formulas import hides
+from adapter.catalog.metric import Kind
+from adapter.catalog.serverkind import CACHE, RUNNING, WAITING
+from adapter.catalog.serverkinds import formulas
 from docs.dashboard.panel import Panel, Query, Row
 
 _CHOSEN: Final = '{namespace=~"$namespace", pod=~"($workload)(-.*)?"}'
+_CATALOG: Final = Catalog()
 _POD: Final = "{{namespace}}/{{pod}}"
 
 
-def _any(*names: str) -> str:
-    """The first of these series that a pod has; a pod has those of one server."""
-    return " or ".join(f"sum by (namespace, pod) ({name}{_CHOSEN})" for name in names)
+def _any(metric: str, how: str = "sum") -> str:
+    """The first series of a neutral metric that a pod has; a pod has those of one server."""
+    return " or ".join(f"{how} by (namespace, pod) ({name})" for name in _series(metric))
+
+
+def _selected(field: Field) -> str:
+    """A field's series of the chosen pods."""
+    conditions = "".join(f', {label}="{value}"' for label, value in field.where)
+    return (field.series or field.name) + _CHOSEN.replace("}", conditions + "}")
+
+
+def _series(metric: str) -> list[str]:
+    """The usual series of each server, in the order in which the adapter reads them."""
+    fields = (
+        _CATALOG.fields[formula.fields[0]] for formula in formulas(metric) if not hides(formula)
+    )
+    return list(dict.fromkeys(_selected(field) for field in fields if field.kind is not Kind.RATE))
 
 
 SERVERS: Final = Row(
@@ -20,51 +41,24 @@ SERVERS: Final = Row(
     (
         Panel(
             "Requests waiting",
-            "Of vLLM, SGLang, TGI and Triton. A queue that grows means that the workload needs "
-            "replicas before its GPUs show it.",
+            "Of all servers that docs/inference.md lists. A queue that grows means that the "
+            "workload needs replicas before its GPUs show it.",
             "none",
-            (
-                Query(
-                    _any(
-                        "vllm:num_requests_waiting",
-                        "sglang:num_queue_reqs",
-                        "tgi_queue_size",
-                        "nv_inference_pending_request_count",
-                    ),
-                    _POD,
-                ),
-            ),
+            (Query(_any(WAITING), _POD),),
             low=0,
         ),
         Panel(
             "Requests running",
             "Requests in the current batch.",
             "none",
-            (
-                Query(
-                    _any(
-                        "vllm:num_requests_running",
-                        "sglang:num_running_reqs",
-                        "tgi_batch_current_size",
-                    ),
-                    _POD,
-                ),
-            ),
+            (Query(_any(RUNNING), _POD),),
             low=0,
         ),
         Panel(
             "KV cache in use",
             "Near 100 %, servers preempt requests or let them wait.",
             "percentunit",
-            (
-                Query(
-                    " or ".join(
-                        f"avg by (namespace, pod) ({name}{_CHOSEN})"
-                        for name in ("vllm:kv_cache_usage_perc", "sglang:token_usage")
-                    ),
-                    _POD,
-                ),
-            ),
+            (Query(_any(CACHE, "avg"), _POD),),
             low=0,
             high=1,
         ),

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from adapter.catalog import FIELDS as BUILT_IN
 from adapter.catalog import Catalog
+from adapter.catalog.serverkind import ServerKind
 from adapter.catalog.serverkinds import KINDS
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.manifest import PodDecoder, PodManifest
@@ -25,24 +25,12 @@ from tests.proposals import propose
 PAGES = Path(__file__).parents[2] / "docs"
 PAGE = (PAGES / "inference.md").read_text(encoding="utf-8")
 CHART = "charts/gpu-metrics-adapter"
+DASH = "\N{EN DASH}"
 METRICS = (
     "inference_requests_waiting",
     "inference_requests_running",
     "inference_kv_cache_utilization",
 )
-SERVERS = {
-    "vLLM, also behind Ray": "vllm:",
-    "SGLang": "sglang:",
-    "TGI": "tgi_",
-    "Triton": "nv_inference_",
-    "Triton with TensorRT-LLM": "nv_",
-    "TensorRT-LLM (`trtllm-serve`)": "trtllm_",
-    "NVIDIA NIM": "vllm:",
-    "text-embeddings-inference": "te_",
-    "llama.cpp": "llamacpp:",
-}
-"""First cell of the page's table -> how the server's series begin."""
-FIELDS = {field.name: field for field in BUILT_IN}
 
 
 def manifests(kind: str) -> list[dict[str, Any]]:
@@ -51,32 +39,35 @@ def manifests(kind: str) -> list[dict[str, Any]]:
     return [found for found in map(yaml.safe_load, blocks) if found.get("kind") == kind]
 
 
-def is_read(metric: str, prefix: str) -> bool:
-    """Some way to the metric begins with a series of the server."""
-    fields = [name for formula in Catalog().metrics[metric].formulas for name in formula.fields]
-    series = {FIELDS[name].series or name for name in fields}
-    return any(name.startswith(prefix) for name in series)
+def row(title: str, *cells: str) -> str:
+    """A row of a table that begins with a server's title."""
+    shown = title[0].upper() + title[1:] if title.startswith(("a ", "an ", "the ")) else title
+    return f"| {shown} | " + " | ".join(cells) + " |"
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_what_is_read_of_a_server_is_what_the_table_says(server: str) -> None:
-    line = re.findall(rf"^\| {re.escape(server)} \|(.*)\|$", PAGE, re.MULTILINE)[0]
-    shown = [cell.strip() in ("yes", "older builds") for cell in line.split("|")]
-    assert shown == [is_read(metric, SERVERS[server]) for metric in METRICS]
+def is_read(kind: ServerKind, metric: str) -> bool:
+    """The page of a server, or of the engine in it, has the metric."""
+    return metric in kind.formulas or any(is_read(KINDS[name], metric) for name in kind.engines)
 
 
-def test_the_ports_and_paths_are_those_that_doctor_assumes() -> None:
-    rows = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|", PAGE, re.MULTILINE))
-    titles = {
-        "Dynamo's workers": "dynamo",
-        "Dynamo's frontend": "dynamo-frontend",
-        "endpoint picker": "endpoint-picker",
-    }
-    named = {kind.title: name for name, kind in KINDS.items()}
-    shown = {titles.get(row) or named[row]: int(port) for row, port in rows.items()}
-    assert shown == {name: kind.port for name, kind in KINDS.items()}
-    for kind in KINDS.values():
-        assert kind.path == "/metrics" or f"path `{kind.path}`" in PAGE
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS.values() if not kind.gateway], ids=lambda kind: kind.title
+)
+def test_the_table_says_what_is_read_of_each_server(kind: ServerKind) -> None:
+    cells = ["yes" if is_read(kind, metric) else "no" for metric in METRICS]
+    shown = PAGE.replace("| older builds |", "| yes |").replace(f"| {DASH} ", "| no ")
+    assert row(kind.title, *cells) in shown
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.title)
+def test_the_table_has_the_port_and_path_that_doctor_assumes_and_what_is_needed(
+    kind: ServerKind,
+) -> None:
+    notes = [f"path `{kind.path}`"] if kind.path != "/metrics" else []
+    notes += ["a [gateway](#gateways-of-a-pool-of-servers)"] if kind.gateway else []
+    notes += [kind.note] if kind.note else []
+    expected = row(kind.title, str(kind.port), "; ".join(notes)).replace("|  |", "| |")
+    assert expected in PAGE
 
 
 def test_the_charts_network_policy_lets_the_adapter_reach_the_pages() -> None:

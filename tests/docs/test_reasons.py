@@ -68,6 +68,7 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
             values.UNKNOWN_METRIC,
             values.NO_VALUE,
             values.NOT_EXPORTED,
+            values.NOT_SHOWN,
             values.STALE,
             values.CONFLICT,
         ),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from adapter.catalog import serverkinds
-from adapter.catalog.serverkinds import KINDS, ServerKind
+from adapter.catalog.formulas import hides
+from adapter.catalog.metric import DeviceValue, Statistic
+from adapter.catalog.serverkind import GATEWAY_WAITING, WAITING, ServerKind
+from adapter.catalog.serverkinds import KINDS
 from adapter.cluster.optin import PREFIX, opted_in, words_under
 from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts
@@ -23,12 +26,29 @@ from adapter.sources.scrape.serverpages import ServerPages
 
 _PORT_NAMES: Final = ("metrics", "http-metrics", "http")
 """Names of container ports that usually have the metrics, in this order."""
-_QUEUE: Final = frozenset(
-    field
-    for name in (serverkinds.WAITING, serverkinds.GATEWAY_WAITING)
+_QUEUES: Final = tuple(
+    formula
+    for name in (WAITING, GATEWAY_WAITING)
     for formula in servedmetrics.CATALOG.metrics[name].formulas
-    for field in formula.fields
 )
+
+
+class _Page(NamedTuple):
+    """What the formulas ask of a page: which fields it has."""
+
+    fields: Collection[str]
+    mig: bool = False
+
+    def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
+        """Return None: the numbers are not known."""
+
+    def newest(self, field: str) -> DeviceValue | None:
+        """A page of doctor has no values."""
+        return None
+
+    def reports(self, field: str) -> bool:
+        """Return whether the page has the field."""
+        return field in self.fields
 
 
 def _server(each: SeenPod) -> ServerKind | None:
@@ -119,9 +139,8 @@ def wrong_port(facts: Facts) -> Iterator[Finding]:
     nothing listens there. It is a warning if the page could not be read, and the container declares
     other ports.
 
-    Set `gpu-metrics-adapter.io/port` to the port of the metrics: 8000 for vLLM and NIM, 8002 for
-    Triton, 80 for TGI and text-embeddings-inference, 30000 for SGLang, 8080 for llama.cpp, 9090 for
-    endpoint pickers and Dynamo's workers, by default.
+    Set `gpu-metrics-adapter.io/port` to the port of the metrics. `docs/inference.md` lists the
+    default port of each server.
     """
     rules = discovery.server_pages(facts.settings)
     for each in facts.pods.read() if rules else ():
@@ -165,9 +184,8 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its server answers with an HTTP error or with HTML: the path is wrong, or
     the server's metrics are off.
 
-    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. NIM has `/v1/metrics`. SGLang
-    needs `--enable-metrics`, llama.cpp `--metrics`, and an endpoint picker
-    `--metrics-endpoint-auth=false`.
+    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. `docs/inference.md` lists the path
+    of each server, and the option that turns its metrics on.
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
         said, _, fix = page.detail.partition("; ")
@@ -183,22 +201,47 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
 def no_queue(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its page has no series of a queue that the adapter knows, so
     `inference_requests_waiting` has no value. The server is of another kind, its metrics are turned
-    off in part, or it writes its queue from the first request on (text-embeddings-inference).
+    off in part, or it writes its queue from the first request on (text-embeddings-inference). Or it
+    hands each request to its engine at once, so that its page cannot show a queue (Triton with
+    vLLM).
 
-    Turn the server's metrics on. For another server, define a metric of your own (`metrics` in the
-    settings).
+    Turn the server's metrics on; for Triton with vLLM, set `REPORT_CUSTOM_METRICS` in the model's
+    configuration. For another server, define a metric of your own (`metrics` in the settings).
     """
     pages = facts.server_pages.read()
     for each in facts.pods.read():
         page = pages.get(each.key)
-        if page is None or page.trouble not in (None, Trouble.EMPTY) or page.fields & _QUEUE:
+        if page is None or page.trouble not in (None, Trouble.EMPTY):
             continue
-        yield Finding(
-            each.subject,
-            f"its page at {page.url} has no queue that the adapter knows",
-            "turn the server's metrics on, or define a metric of your own in the settings",
-            logs(each),
-        )
+        missing = _missing_queue(each, page)
+        if missing:
+            yield Finding(
+                each.subject,
+                f"its page at {page.url} {missing}",
+                "turn the server's metrics on, or define a metric of your own in the settings",
+                logs(each),
+            )
+
+
+def _missing_queue(each: SeenPod, page: ExporterPage) -> str:
+    """Return why a page shows no queue, in words; empty if it shows one."""
+    shown = next((queue for queue in _QUEUES if queue.exported(_Page(page.fields))), None)
+    server = _server(each)
+    if shown is None:
+        program = f": {page.detail}" if page.detail else ""
+        return f"has no queue that the adapter knows{program}"
+    own = {field.name for kind in _schedulers(server) for field in kind.fields}
+    if hides(shown) or (own and not own & page.fields):
+        title = server.title if server is not None else "the server"
+        return f"cannot show a queue: {title} hands each request to its engine at once"
+    return ""
+
+
+def _schedulers(server: ServerKind | None) -> Iterable[ServerKind]:
+    """Return the kinds one of whose series a Triton must write to show the queue of its backend."""
+    if server is None or not server.tag:
+        return ()
+    return (server, *(KINDS[name] for name in server.engines))
 
 
 @check("GMA505", CheckSection.SERVERS, "pods that opt in are scraped", Severity.WARNING)

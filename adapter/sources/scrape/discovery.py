@@ -274,10 +274,12 @@ class ScrapeTargets:
         if pod is not None:
             self._selection.change(pod.ref, exporter)
         self._selection.pass_time()
-        if isinstance(before, ScrapeTarget) and before != after:
-            self.remove(before)
-        if isinstance(after, ScrapeTarget):
-            self.add(after)
+        pages = () if isinstance(after, Unscrapable) else after
+        for page in () if isinstance(before, Unscrapable) else before:
+            if page not in pages:
+                self.remove(page)
+        for page in pages:
+            self.add(page)
         if isinstance(after, Unscrapable) and after != before and new is not None:
             self.unscrapable[after.reason] += 1
             log.warning(
@@ -303,17 +305,17 @@ class ScrapeTargets:
 
     def _find(
         self, pod: Pod | None
-    ) -> tuple[ExporterPod | None, ScrapeTarget | Unscrapable | None]:
-        """Return the exporter pod, or else the pod's server page."""
+    ) -> tuple[ExporterPod | None, Sequence[ScrapeTarget] | Unscrapable]:
+        """Return the exporter pod, or else the pod's server pages."""
         if pod is None:
-            return None, None
+            return None, ()
         rule = next((rule for rule in self._rules if rule.matches(pod)), None)
         if rule is None:
-            return None, self._servers.of(pod) if self._servers else None
+            return None, self._servers.all_of(pod) if self._servers else ()
         page = _page(pod, rule)
         if isinstance(page, Unscrapable):
             return _exporter_pod(pod, rule, None), page
-        return _exporter_pod(pod, rule, page), None
+        return _exporter_pod(pod, rule, page), ()
 
 
 def _rank(target: ScrapeTarget) -> int:

@@ -7,8 +7,10 @@ anyone who may create a pod may opt in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from adapter.cluster.optin import PREFIX, says_yes, words_under
@@ -21,6 +23,10 @@ from apiservice.labels.selector import Selector
 WELL_KNOWN: Final = "prometheus.io/"
 """Prefix of the annotations that many Prometheus configurations use."""
 RULE: Final = "inference"
+
+MOST_PORTS: Final = 64
+"""Ports that a pod may name: vLLM runs as many data-parallel ranks."""
+_SPAN: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,30 @@ class ServerPages:
     """Also scrape pods that are not Ready. A server that loads its model refuses connections."""
 
     def of(self, pod: Pod) -> ScrapeTarget | Unscrapable | None:
-        """Return the pod's page; None if it has none or cannot be scraped now."""
+        """Return the pod's first page; None if it has none or cannot be scraped now."""
+        found = self.all_of(pod)
+        return found if isinstance(found, Unscrapable) else next(iter(found), None)
+
+    def all_of(self, pod: Pod) -> Sequence[ScrapeTarget] | Unscrapable:
+        """Return the pages of the pod's servers, one for each port that it names.
+
+        Empty if it has none or cannot be scraped now.
+        """
+        words = self._words(pod)
+        if words is None:
+            return ()
+        pages: list[ScrapeTarget] = []
+        for port in _said_ports(words.get("port", "")):
+            page = self._page(pod, {**words, "port": port})
+            if isinstance(page, Unscrapable):
+                return page
+            pages.append(page)
+        if len(pages) > MOST_PORTS:
+            return Unscrapable("bad_port", f"more than {MOST_PORTS} ports: name fewer")
+        return pages
+
+    def _words(self, pod: Pod) -> Mapping[str, str] | None:
+        """Return what the pod says about its pages; None if no page of it is read now."""
         if pod.phase != "Running" or pod.deleting or not pod.ip:
             return None
         if not pod.ready and not self.unready:
@@ -53,9 +82,7 @@ class ServerPages:
         if self.namespaces and pod.ref.namespace not in self.namespaces:
             return None
         words = next(self._asked(pod), None)
-        if words is None and not self._selected(pod):
-            return None
-        return self._page(pod, words or {})
+        return {} if words is None and self._selected(pod) else words
 
     def _asked(self, pod: Pod) -> Iterator[Mapping[str, str]]:
         prefixes = (PREFIX, WELL_KNOWN) if self.well_known else (PREFIX,)
@@ -91,3 +118,16 @@ class ServerPages:
         if named or self.port is not None:
             return named[0] if named else self.port or 0
         return pod.ports[0].port if len(pod.ports) == 1 else no_port(pod)
+
+
+def _said_ports(said: str) -> Iterator[str]:
+    """Yield each port of a list such as ``8000,8002-8004``; what is not a range as it is written.
+
+    At most one more than are allowed.
+    """
+    for part in islice(said.split(","), MOST_PORTS + 1):
+        span = _SPAN.fullmatch(part.strip())
+        first, last = (int(span[1]), int(span[2])) if span is not None else (1, 0)
+        if first > last:
+            yield part.strip() or said  # an empty part is wrong, unless nothing is said
+        yield from map(str, range(first, min(last, first + MOST_PORTS) + 1))

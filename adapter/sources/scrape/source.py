@@ -16,12 +16,14 @@ from typing import Any, Final
 
 import structlog
 
+from adapter.catalog.serverkinds import looks_like
 from adapter.cluster.index import PodIndex
 from adapter.cluster.pod import PodRef
 from adapter.devices.readpages import PageState
 from adapter.exposition.limits import EXPORTER, SERVER
 from adapter.exposition.page import LabelMemo, Page, parsing
 from adapter.exposition.samples import Sample, ScrapeResult, Sink
+from adapter.exposition.seriesnames import series_names
 from adapter.sources.byteroom import HeldBytes
 from adapter.sources.errors import SourceError, describe
 from adapter.sources.scrape.client import PageClient
@@ -40,6 +42,8 @@ from apiservice.selfmetrics.durations import SLOW, Durations
 log = structlog.get_logger(__name__)
 
 _DEFAULTS = ScrapeOptions()
+EMPTY = "empty"
+"""The reason of a page without a sample that is read."""
 _PAGE_BYTES = 64 << 20
 _SERVER_PAGE_BYTES = 16 << 20
 """Bytes of server pages in progress; above it, pages are read one after another."""
@@ -136,6 +140,7 @@ class ScrapeSource:
                 s.last_success,
                 s.last_error,
                 refused=s.reason in REFUSED,
+                unknown=s.reason == EMPTY,
             )
             for s in states
         ]
@@ -296,7 +301,7 @@ class ScrapeSource:
         """Parse a page and pass it to the sink, in steps. Return its samples."""
         page = yield from self._parse(body, started, memo, state, room)
         state.rejects = page.rejects
-        _check(page)
+        _check(page, body)
         target, now = state.target, self._clock()
         yield from self._sink.steps(
             ScrapeResult(
@@ -351,7 +356,7 @@ def _accesses(options: ScrapeOptions) -> Iterator[PageAccess]:
         yield options.servers.access
 
 
-def _check(page: Page) -> None:
+def _check(page: Page, body: bytes) -> None:
     """Raise SourceError for a page without samples."""
     if page.abandoned:
         raise SourceError(
@@ -360,4 +365,6 @@ def _check(page: Page) -> None:
     if not page.samples:
         left_out = ", ".join(f"{count} {reason}" for reason, count in page.rejects.items())
         said = f"; lines left out: {left_out}" if left_out else ""
-        raise SourceError("empty", f"the page has no series that the catalogue contains{said}")
+        program = looks_like(series_names(body))
+        said += f"; it looks like {program}" if program else ""
+        raise SourceError(EMPTY, f"the page has no series that the catalogue contains{said}")

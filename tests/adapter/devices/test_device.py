@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.catalog import servers
+from adapter.catalog import engines, triton
+from adapter.catalog.serverkind import ONE_MODEL
 from adapter.cluster.pod import PodRef
 from adapter.devices.device import Device, device, host, part
 
@@ -154,41 +155,43 @@ TARGET = {
 @pytest.mark.parametrize(
     ("labels", "part_labels", "expected"),
     [
-        pytest.param(VLLM, servers.VLLM, "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5", id="vLLM"),
+        pytest.param(
+            VLLM, engines.VLLM_PARTS, "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5", id="vLLM"
+        ),
         pytest.param(
             VLLM | TARGET,
-            servers.VLLM,
+            engines.VLLM_PARTS,
             "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5",
             id="scraped",
         ),
         pytest.param(
             VLLM | TARGET | {"team": "a", "version": "2", "model": "of the pod's label"},
-            servers.VLLM,
+            engines.VLLM_PARTS,
             "ml/vllm-0/engine=0,model_name=Qwen/Qwen2.5",
             id="scraped with a labelmap",
         ),
         pytest.param(
             {"exported_engine": "0", "engine": "of the pod's label", "model_name": "m"},
-            servers.VLLM,
+            engines.VLLM_PARTS,
             "ml/vllm-0/engine=0,model_name=m",
             id="scraped with a label of the same name",
         ),
         pytest.param(
             {"model": "m", "version": "1"},
-            servers.TRITON,
+            triton.PARTS,
             "ml/vllm-0/model=m,version=1",
             id="Triton",
         ),
-        pytest.param({"version": "2"}, servers.TGI, "ml/vllm-0/", id="TGI"),
+        pytest.param({"version": "2"}, ONE_MODEL, "ml/vllm-0/", id="TGI"),
         pytest.param(
             {"dp_rank": "1", "tp_rank": "3", "pp_rank": "0", "model_name": "m"},
-            servers.SGLANG,
+            engines.SGLANG_PARTS,
             "ml/vllm-0/dp_rank=1,model_name=m",
             id="SGLang",
         ),
         pytest.param(
             {"model": "m", "request_type": "waiting"},
-            servers.TRITON,
+            triton.PARTS,
             "ml/vllm-0/model=m",
             id="TRT-LLM",
         ),

@@ -26,7 +26,7 @@ from tests.adapter.doctor.clean import (
 )
 from tests.adapter.doctor.faults.every import FAULTS, OF_OTHERS
 from tests.adapter.doctor.faults.register import Fault
-from tests.adapter.doctor.faults.servers import VLLM, server_pod
+from tests.adapter.doctor.faults.servers import PENDING, TRITON, VLLM, page_of, server_pod
 
 CHECKS = {each.id: each for each in registered()}
 COMMANDS = ("kubectl ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
@@ -241,3 +241,17 @@ def test_series_need_not_name_the_pods_of_a_node_that_prometheus_does_not_scrape
     facts.pods, facts.store = Fact(pods), Fact(stored(series))
     results = run(facts, ("GMA302", "GMA303", "GMA305"))
     assert {each.check.id for each in results if each.findings} == ids
+
+
+@pytest.mark.parametrize(
+    ("image", "page"),
+    [
+        (VLLM, b'vllm:num_requests_waiting{engine="0"} 0\nvllm:prompt_tokens_total 9\n'),
+        (TRITON, PENDING + b'vllm:num_requests_waiting{model="m",version="1"} 0\n'),
+        ("nvcr.io/nvidia/tritonserver:25.08-py3", PENDING),
+    ],
+)
+def test_a_page_with_a_queue_that_its_server_shows_is_fine(image: str, page: bytes) -> None:
+    facts = clean()
+    page_of(facts, image, page)
+    assert not [each for each in run(facts) if each.check.id == "GMA504" and each.findings]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapter.doctor.facts import Fact, Facts
-from adapter.doctor.page import ExporterPage, Trouble
+from adapter.doctor.page import ExporterPage, Trouble, reduced
 from adapter.doctor.workloads import SeenPod
 from tests.adapter.doctor.clean import (
     container,
@@ -53,6 +53,27 @@ def not_found(facts: Facts) -> None:
 @fault("GMA504")
 def no_queue(facts: Facts) -> None:
     server_trouble(facts, Trouble.EMPTY, "no line of a metrics page that the adapter knows")
+
+
+def page_of(facts: Facts, image: str, body: bytes) -> None:
+    facts.pods = Fact([*facts.pods.read(), server_pod(image, scrape="true")])
+    blank = ExporterPage("chat/vllm-1", "gpu-a", HTTP, ":8000/metrics")
+    facts.server_pages = Fact({"chat/vllm-1": reduced(body, blank, now=facts.now)})
+
+
+PENDING = b'nv_inference_pending_request_count{model="m",version="1"} 0\n'
+TRITON = "nvcr.io/nvidia/tritonserver:25.08-vllm-python-py3"
+
+
+@fault("GMA504")
+def triton_without_the_series_of_vllm(facts: Facts) -> None:
+    page_of(facts, TRITON, PENDING)
+
+
+@fault("GMA504")
+def triton_with_counters_of_vllm_only(facts: Facts) -> None:
+    counter = b'vllm:prompt_tokens_total{model="m",version="1"} 9\n'
+    page_of(facts, "registry.example/own-triton:1", PENDING + counter)
 
 
 @fault("GMA505")

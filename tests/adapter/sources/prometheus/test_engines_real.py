@@ -129,7 +129,12 @@ EXPECTED: dict[tuple[str, str], float | str] = {
     ("gone-0", "gpu_utilization"): 50.0,
     **{
         (f"{name}-{x}", "gpu_utilization"): value
-        for name, value in (("seen", 55.0), ("other", 22.0), ("blind", "zero_on_busy_device"), ("whole", 90.0))
+        for name, value in (
+            ("seen", 55.0),
+            ("other", 22.0),
+            ("blind", "zero_on_busy_device"),
+            ("whole", 90.0),
+        )
         for x in "ft"
     },
     ("amd-0", "gpu_utilization"): 60.0,

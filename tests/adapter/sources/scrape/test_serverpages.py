@@ -142,7 +142,38 @@ def test_other_pods_are_not_scraped(pages: ServerPages, pod: Pod) -> None:
     assert pages.of(pod) is None
 
 
+PORTS = {
+    "a list": ("8000,8001", [8000, 8001]),
+    "a range": ("8000-8003", [8000, 8001, 8002, 8003]),
+    "both, and a name": ("8000-8001, metrics", [8000, 8001, 8002]),
+}
+
+
+@pytest.mark.parametrize(("said", "ports"), PORTS.values(), ids=PORTS)
+def test_each_port_that_a_pod_names_has_a_page(said: str, ports: list[int]) -> None:
+    found = ServerPages().all_of(annotated(asks(port=said), TWO))
+    assert not isinstance(found, Unscrapable)
+    assert [page.url for page in found] == [f"http://10.0.0.5:{port}/metrics" for port in ports]
+
+
+def test_ports_that_a_pod_no_longer_names_are_not_scraped() -> None:
+    now: set[str] = set()
+    targets = ScrapeTargets(
+        DISCOVERY_RULES, lambda t: now.add(t.url), lambda t: now.remove(t.url), ServerPages()
+    )
+    four, two = (annotated(asks(port=said)) for said in ("8000-8003", "8003-8004"))
+    targets.pod_changed(None, four)
+    targets.pod_changed(four, two)
+    assert now == {f"http://10.0.0.5:{port}/metrics" for port in (8003, 8004)}
+    targets.pod_changed(two, None)
+    assert not now
+
+
 UNSCRAPABLE = [
+    (asks(port="8000,"), "bad_port"),
+    (asks(port="8001-8000"), "bad_port"),
+    (asks(port="1-65535"), "bad_port"),
+    (asks(port=",".join(["8000"] * 5000)), "bad_port"),
     (asks(port="abc"), "bad_port"),
     (asks(port="0"), "bad_port"),
     (asks(port="65536"), "bad_port"),

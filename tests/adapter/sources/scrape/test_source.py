@@ -457,3 +457,24 @@ async def test_a_source_says_which_pages_are_about_a_node_and_a_pod(
     assert broken.error.startswith("the page has no series")
     assert server.error
     assert (made.on_node("gpu-3"), made.of_pod(PodRef("ml", "x"))) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("page", "program"),
+    [
+        (b"ollama_requests_total 3\n", "Ollama, whose requests the adapter does not read"),
+        (b"vllm:lora_requests_info 1\n", "vLLM, which is supported"),
+    ],
+)
+async def test_a_page_that_is_not_read_is_known_to_answer(
+    web: Web, sink: Recorder, page: bytes, program: str
+) -> None:
+    web.replies["/metrics"] = answer(page)
+    llm = PodRef("ml", "llm")
+    target = ScrapeTarget(web.url("/metrics"), pod=llm, serves=True)
+    made = ScrapeSource(replace(OPTIONS, targets=(target,)), sink, wanted=frozenset({"known"}))
+    async with running(made.run):
+        await settled(lambda: made.settled)
+        (server,) = made.of_pod(llm)
+    assert server.unknown
+    assert f"it looks like {program}" in server.error

@@ -1,0 +1,51 @@
+"""Choose among the pages that report about one pod's servers: the pod's own come first.
+
+A gateway or a collector may repeat what a pod's page says, and a store may hold both. The copy is
+not a further server, so it counts only while there is no page of the pod's own.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from adapter.cluster.pod import Pod
+from adapter.devices.series import DeviceSeries
+from adapter.devices.serveraddress import MERGED
+
+
+class Nearness(IntEnum):
+    """How near a page is to the server that it reports about."""
+
+    ELSEWHERE = 0
+    """An address without a port, or an agent of the pod that serves its other pages once more."""
+    OF_A_PORT = 1
+    """A port of an address that is not the pod's, such as a node's name."""
+    OWN = 2
+    """A port of the pod."""
+
+
+def of_own_pages(all_series: list[DeviceSeries], pod: Pod, oldest: float) -> list[DeviceSeries]:
+    """Return the device series of the pages that are as near as the nearest current one.
+
+    All of them, if none is current.
+
+    Args:
+        all_series: all about the pod's servers, or all about its devices, which are kept.
+        pod: the pod.
+        oldest: epoch seconds; a page read earlier is not current.
+    """
+    if len(all_series) < 2 or not all_series[0].serves:
+        return all_series
+    current = (series for series in all_series if series.received > oldest)
+    nearest = max((_nearness(series, pod) for series in current), default=None)
+    if nearest is None:
+        return all_series
+    return [series for series in all_series if _nearness(series, pod) is nearest]
+
+
+def _nearness(series: DeviceSeries, pod: Pod) -> Nearness:
+    assigned = series.assignment
+    host, port = assigned.address if assigned is not None else ("", "")
+    if not port or port in MERGED:
+        return Nearness.ELSEWHERE
+    return Nearness.OWN if host in (pod.ip, pod.ref.name) else Nearness.OF_A_PORT

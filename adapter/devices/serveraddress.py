@@ -1,0 +1,78 @@
+"""The address of a server: which of a pod's servers a page is of, and which one a sample names.
+
+A pod may run a server at each of several ports, such as vLLM's data-parallel ranks, and each calls
+its engine ``0`` (aibrix#1858, gateway-api-inference-extension#1663). So the port is a part of the
+identity of a server. Routers repeat the samples of their servers and name the server by its
+address: vLLM production-stack in ``server`` (``services/metrics_service/__init__.py``), LightLLM's
+``pd_master`` in ``pd_node``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+INSTANCES: Final = ("exported_instance", "instance")
+"""Labels with the address that a scrape read; the first is kept through a federation."""
+_PORT_NAME: Final = "endpoint"
+"""The label with the name of the port, which the Prometheus operator adds."""
+MERGED: Final = frozenset(("15020",))
+"""Ports of agents that serve the pages of a pod's other ports once more: Istio's agent."""
+
+_ADDRESS: Final = re.compile(
+    r"(?:[a-z][a-z0-9+.-]*://(?:[^/@]*@)?)?(\[[^\]]*\]|[^/:\[\]]*)(?::([a-z0-9-]+))?(?:[/?#].*)?",
+    re.IGNORECASE,
+)
+"""``host``, ``host:port`` or a URL; the port may be a name, as in Google's ``<pod>:metrics``."""
+_NAMES_A_SERVER: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*://[^/].*|(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\]):\d{1,5}", re.IGNORECASE
+)
+"""A URL, or an IP address with a port. A host name with a port may be anything else, except in the
+labels below."""
+_OF_A_SERVER: Final = frozenset(
+    ("server", "worker", "worker_addr", "backend", "upstream", "address", "host", "instance")
+)
+"""Labels whose value is a server: there, a host name with a port is one too."""
+
+
+class ServerAddress(NamedTuple):
+    """Where a server page was read. A part that is not known is empty."""
+
+    host: str
+    port: str
+    """A number, or the name of a port."""
+
+
+NOWHERE: Final = ServerAddress("", "")
+
+
+def address(text: str) -> ServerAddress:
+    """Return the host and port of an address or URL; both are empty for other text."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None:
+        return NOWHERE
+    return ServerAddress(found[1].strip("[]"), found[2] or "")
+
+
+def scraped_address(labels: Mapping[str, str]) -> ServerAddress:
+    """Return the address that a store's scrape read, by the labels that it added."""
+    at = address(next(filter(None, map(labels.get, INSTANCES)), ""))
+    return at if at.port else at._replace(port=labels.get(_PORT_NAME, ""))
+
+
+def names_another_server(
+    labels: Mapping[str, str], own: ServerAddress, aside: Collection[str]
+) -> bool:
+    """Return whether a label of a sample is the address of another server than the page's own.
+
+    Args:
+        own: where the page was read.
+        aside: labels that are something else, such as the name of a model.
+    """
+    return any(
+        (_NAMES_A_SERVER.fullmatch(value) or (name in _OF_A_SERVER and address(value).port))
+        and address(value) != own
+        for name, value in labels.items()
+        if name not in aside and not name.startswith("__")
+    )
