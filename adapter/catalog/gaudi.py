@@ -6,6 +6,10 @@ Names are from docs.habana.ai ("Prometheus Metric Exporter", port 41611) and fro
 
 Power is in milliwatts. ``accelerator_power_usage_watts`` of the same page is not read: it repeats
 the milliwatts under a name that says watts.
+
+The driver computes the utilization from the power: 0 is the power of an idle card, 100 the limit
+(``hl_device_utilization`` in Linux, ``drivers/accel/habanalabs/common/device.c``). So a card at
+:data:`WORKING_WATTS` has no utilization of 0.
 """
 
 from __future__ import annotations

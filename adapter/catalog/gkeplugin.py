@@ -74,11 +74,15 @@ FIELDS: Final[tuple[Field, ...]] = (
     _percent(TPU_BANDWIDTH, "memory_bandwidth_utilization", _TPU),
 )
 
+_ACTIVE: Final = 10.0
+"""Mean percent of the tensor cores' activity that contradicts a duty cycle of 0."""
+_BUSY: Final = 50.0
+"""Percent of the memory's bandwidth, at every sample, that copies alone do not use."""
+
 CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
-    Contradiction(TPU_UTIL, TPU_TENSOR, mean=10.0, at_once=True),
-    Contradiction(TPU_UTIL, TPU_BANDWIDTH, least=50.0, at_once=True),
+    Contradiction(TPU_UTIL, TPU_TENSOR, mean=_ACTIVE, at_once=True),
+    Contradiction(TPU_UTIL, TPU_BANDWIDTH, least=_BUSY, at_once=True),
 )
-"""Copies alone do not use half of the memory's bandwidth."""
 WHOLES: Final[tuple[Whole, ...]] = (
     Whole(UTIL, nvidia.UTIL, spare=nvidia.BUSY, elsewhere=True),
 )
