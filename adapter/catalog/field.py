@@ -82,8 +82,7 @@ class Field:
         kind: mean over the window, or last.
         mig: the meaning of its samples on MIG instances.
         renamed: other names on pages, with the factor that converts their number to ``unit``.
-            Each is also an API metric, in its own unit. The names under which tools repeat a
-            server's series (:attr:`names`) need no entry.
+            Each is also an API metric, in its own unit.
         legacy: old names in ``unit``, which are read from pages and served too.
         group: fields that one Prometheus query fetches together.
         scope: what a sample describes.
@@ -135,26 +134,11 @@ class Field:
 
     @property
     def names(self) -> Iterator[tuple[str, float, Unit]]:
-        """Every name on pages, as in ``renamed``, the usual one first."""
-        yield from self._declared
-        yield from self.respelt
+        """Every name that exporters write, as in ``renamed``, the usual one first.
 
-    @property
-    def respelt(self) -> Iterator[tuple[str, float, Unit]]:
-        """The names under which tools repeat a server's series, as in ``renamed``.
-
-        Servers write ``:`` in names. Ray puts ``ray_`` before a name and, in most releases,
-        replaces the colon (``python/ray/util/metrics.py``), as do OpenTelemetry's exporters and the
-        rules of prometheus-adapter. A user may have given such a name to a metric.
+        :mod:`adapter.catalog.seriesnames` has the names that stores, collectors and Ray make of
+        them.
         """
-        if self.scope is Scope.SERVER:
-            for name, factor, unit in self._declared:
-                if ":" in name:
-                    plain = name.replace(":", "_")
-                    yield from ((n, factor, unit) for n in (plain, "ray_" + plain, "ray_" + name))
-
-    @property
-    def _declared(self) -> Iterator[tuple[str, float, Unit]]:
         yield self.series or self.name, 1.0, self.unit
         yield from self.renamed
         yield from ((name, 1.0, self.unit) for name in self.legacy)

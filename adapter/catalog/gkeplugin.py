@@ -83,7 +83,5 @@ CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
     Contradiction(TPU_UTIL, TPU_TENSOR, mean=_ACTIVE, at_once=True),
     Contradiction(TPU_UTIL, TPU_BANDWIDTH, least=_BUSY, at_once=True),
 )
-WHOLES: Final[tuple[Whole, ...]] = (
-    Whole(UTIL, nvidia.UTIL, spare=nvidia.BUSY, elsewhere=True),
-)
+WHOLES: Final[tuple[Whole, ...]] = (Whole(UTIL, nvidia.UTIL, spare=nvidia.BUSY, elsewhere=True),)
 """A page of the GPU plugin has no other sign of work: only dcgm-exporter beside it shows one."""

@@ -6,7 +6,7 @@ Ray, a server's names begin with ``ray_``, and the colon stays or becomes an und
 OpenTelemetry collector, or Prometheus' OTLP receiver, appends the unit, and ``_total`` to counters
 (prometheus/otlptranslator, ``metric_namer.go``): the number is then in the unit of the suffix,
 regardless of the unit of the name without it. It appends ``_ratio`` to gauges of unit 1, so also to
-counts.
+counts of devices. Servers state no unit for their counts, so these get no suffix.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SUFFIXES: Final[Mapping[Unit, Mapping[str, float]]] = {
     Unit.MILLIWATTS: {"milliwatts": 1.0, "watts": 1000.0},
     Unit.CELSIUS: {"celsius": 1.0},
     Unit.MEGAHERTZ: {"MHz": 1.0, "hertz": 1e-6},
-    Unit.REQUESTS: {"ratio": 1.0},
-    Unit.NUMBER: {"ratio": 1.0},
+    Unit.REQUESTS: {},
+    Unit.NUMBER: {},
     Unit.CODE: {"ratio": 1.0},
     Unit.DEVICES: {"ratio": 1.0},
 }

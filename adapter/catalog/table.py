@@ -99,7 +99,7 @@ class Catalog:
 def _spellings(field: Field) -> Iterable[Spelling]:
     """Yield every name of a field's series, on a page or in a store, once."""
     if field.series:
-        for name in dict.fromkeys((field.series, field.series.lower())):
+        for name in aliases(field.series, field.scope):
             yield Spelling(name, 1.0, field)
         return
     plain = {

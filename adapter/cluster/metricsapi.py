@@ -31,7 +31,7 @@ class GarbledAnswerError(ValueError):
     """The controller cannot decode a field of an answer, so it rejects the whole answer."""
 
 
-class MetricValue(NamedTuple):
+class AnsweredValue(NamedTuple):
     """One value of an answer."""
 
     name: str
@@ -66,7 +66,7 @@ class _List(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_List)
 
 
-def read_values(answer: bytes | Mapping[str, Any]) -> list[MetricValue]:
+def read_values(answer: bytes | Mapping[str, Any]) -> list[AnsweredValue]:
     """Return the values of a MetricValueList or an ExternalMetricValueList.
 
     Args:
@@ -84,7 +84,7 @@ def read_values(answer: bytes | Mapping[str, Any]) -> list[MetricValue]:
     return [_value(item) for item in decoded.items or ()]
 
 
-def _value(item: _Item) -> MetricValue:
+def _value(item: _Item) -> AnsweredValue:
     name = item.described_object.name
     named = name or item.metric_name
     try:
@@ -97,7 +97,7 @@ def _value(item: _Item) -> MetricValue:
     if item.timestamp is not None and time is None:
         raise GarbledAnswerError(f"the timestamp of {named}, {item.timestamp!r}, is not a time")
     window = item.window_seconds if item.window_seconds is not None else item.window
-    return MetricValue(name, milli, time, window)
+    return AnsweredValue(name, milli, time, window)
 
 
 def value_path(metric: MetricSpec, selector: str, namespace: str, version: str = NEWEST) -> str:

@@ -18,7 +18,7 @@ from adapter.devices.serveraddress import (
 )
 from adapter.devices.state import Identity
 from adapter.exposition import podlabels
-from adapter.exposition.cutlabels import CutLabelError, CutLabels, StrictLabels
+from adapter.exposition.cutlabels import CutLabelError, CutLabels, StrictLabels, readable
 from adapter.exposition.podlabels import (
     NamedPod,
     allow,
@@ -182,7 +182,8 @@ def _repeats(
         return False
     target = () if result.direct else INSTANCES
     aside = {*field.part_labels, *field.parts, *target, *(label for label, _ in field.where)}
-    return names_another_server(labels, at, aside)
+    # A label beyond a limit is too long for an address.
+    return names_another_server(readable(labels), at, aside)
 
 
 def _cluster(labels: Mapping[str, str], result: ScrapeResult) -> str:

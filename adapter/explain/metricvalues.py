@@ -11,8 +11,8 @@ from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.cluster.metricsapi import (
     OLDER,
+    AnsweredValue,
     GarbledAnswerError,
-    MetricValue,
     read_values,
     value_path,
 )
@@ -81,7 +81,9 @@ async def read(
         return ReadValues(Missing(f"the selector of the metric is not valid: {error}"))
 
 
-async def _values(api: Api, metric: MetricSpec, selector: str, namespace: str) -> list[MetricValue]:
+async def _values(
+    api: Api, metric: MetricSpec, selector: str, namespace: str
+) -> list[AnsweredValue]:
     path = value_path(metric, selector, namespace)
     try:
         return read_values(await api.get(path))
@@ -92,7 +94,7 @@ async def _values(api: Api, metric: MetricSpec, selector: str, namespace: str) -
     return read_values(await api.get(value_path(metric, selector, namespace, OLDER)))
 
 
-def _read(metric: MetricSpec, values: Sequence[MetricValue]) -> ReadValues:
+def _read(metric: MetricSpec, values: Sequence[AnsweredValue]) -> ReadValues:
     sampled = {value.name: Sampled(value.time, value.window) for value in values}
     if metric.kind is MetricKind.PODS:
         return ReadValues({value.name: value.milli for value in values}, sampled=sampled)

@@ -50,6 +50,11 @@ class StrictLabels(Mapping[str, str]):
         return len(self._labels) + len(self._labels.cut)
 
 
+def readable(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the labels without those that were left out, for a search through all values."""
+    return labels._labels if isinstance(labels, StrictLabels) else labels
+
+
 def label_count(labels: Mapping[str, str]) -> int:
     """Return the number of labels on the line."""
     return len(labels) + (len(labels.cut) if isinstance(labels, CutLabels) else 0)

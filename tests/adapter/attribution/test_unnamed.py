@@ -169,7 +169,7 @@ def test_the_reason_names_what_is_wrong_with_the_server_page(case: str) -> None:
 def test_with_a_store_the_advice_is_about_the_scrape_job() -> None:
     pod = make_pod("llm", annotations={"gpu-metrics-adapter.io/scrape": "true"})
     for found in (make_pod("llm"), pod):
-        absence = unnamed_server(found, STORED_PAGES, T)
+        absence = unnamed_server(found, STORED_PAGES, T, lambda url: False)
         assert absence.reason == "server_not_in_store"
         hint = explanation(absence, found, lambda _: None).hint
         assert "labels pod and namespace" in hint

@@ -44,7 +44,6 @@ def test_the_unit_in_the_name_of_a_devices_series_is_honoured(
 
 SERVERS = [
     ("vllm_num_requests_waiting", 7.0, "inference_requests_waiting", 7.0),
-    ("vllm:num_requests_waiting_ratio", 7.0, "inference_requests_waiting", 7.0),
     ("ray_vllm_num_requests_waiting", 7.0, "inference_requests_waiting", 7.0),
     ("ray_vllm:num_requests_waiting", 7.0, "vllm:num_requests_waiting", 7.0),
     ("sglang_num_queue_reqs", 7.0, "inference_requests_waiting", 7.0),

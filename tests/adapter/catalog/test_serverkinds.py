@@ -18,10 +18,9 @@ PAGES = sorted({page for s in own_scenes().values() if s.kind for page in s.page
 """The own pages of servers and gateways."""
 
 
-def served(page: str, catalog: Catalog = CATALOG, gpus: int = 0) -> World:
-    """A pod and its page."""
-    pod = make_pod("p", gpus={"nvidia.com/gpu": gpus} if gpus else {})
-    world = World(pod, catalog=catalog)
+def served(page: str, catalog: Catalog = CATALOG) -> World:
+    """A pod, and its page."""
+    world = World(make_pod("p"), catalog=catalog)
     world.scrape(page, T, origin="http://192.0.2.1:8000/metrics", pod=("ml", "p"), serves=True)
     return world
 
@@ -77,7 +76,7 @@ def test_a_kind_has_everything_that_follows_from_its_declaration(name: str) -> N
     assert kind.fields or kind.engines, "what is on its page?"
     for field in kind.fields:
         assert catalog.fields[field.name] is field
-        assert field.group == "servers", "one query of a store fetches it"
+        assert field.group == ("gateways" if kind.gateway else "servers")
     read = {each for formulas in kind.formulas.values() for f in formulas for each in f.fields}
     assert read <= set(catalog.fields)
     for metric, formulas in kind.formulas.items():
@@ -96,7 +95,7 @@ def test_a_users_own_row_reads_any_field_of_a_page(page: str) -> None:
         if rows([own], Catalog())[0] and series in Catalog().label_variants:
             continue  # needs labels, which are the user's to choose
         catalog = Catalog().extended(*rows([own], Catalog()))
-        value = served(page, catalog, gpus=1).value("p", "my_own", T)
+        value = served(page, catalog).value("p", "my_own", T)
         assert isinstance(value, float) or series.endswith("_us"), series
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from adapter.cluster.metricsapi import (
+    AnsweredValue,
     GarbledAnswerError,
-    MetricValue,
     external_path,
     pods_path,
     read_values,
@@ -101,14 +101,14 @@ ITEM = {
 
 def test_a_value_has_its_name_time_and_window() -> None:
     answer = {"kind": "MetricValueList", "items": [ITEM]}
-    expected = [MetricValue("a", 12_500, 1_769_860_800.0, 15)]
+    expected = [AnsweredValue("a", 12_500, 1_769_860_800.0, 15)]
     assert read_values(answer) == expected
     assert read_values(json.dumps(answer).encode()) == expected
 
 
 def test_an_external_value_has_no_name_and_may_have_no_time() -> None:
     items = [{"metricName": "s0", "value": "2k", "window": 30}]
-    assert read_values({"items": items}) == [MetricValue("", 2_000_000, None, 30)]
+    assert read_values({"items": items}) == [AnsweredValue("", 2_000_000, None, 30)]
 
 
 @pytest.mark.parametrize("items", [[], None])

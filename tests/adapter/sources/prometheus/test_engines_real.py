@@ -269,7 +269,7 @@ OWN_EXPECTED = {
     ("vllm-0", "waiting"): 4.0,
     ("false-0", "busy"): 10.0,
     ("false-0", "hottest"): 10.0,
-    ("false-0", "queue"): "no_value",
+    ("false-0", "queue"): "server_not_in_store",
 }
 
 
