@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
 from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
@@ -23,7 +24,7 @@ POWER: Final = "npu_chip_info_power"
 TEMPERATURE: Final = "npu_chip_info_temperature"
 
 
-def _memory(name: str) -> Field:
+def _memory(name: str, *, positive: bool = False) -> Field:
     return Field(
         name,
         Unit.MEBIBYTES,
@@ -31,13 +32,26 @@ def _memory(name: str) -> Field:
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
         group=GROUP,
+        positive=positive,
     )
 
 
 FIELDS: Final[tuple[Field, ...]] = (
     Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, group=GROUP),
     _memory(HBM_USED),
-    _memory(HBM_TOTAL),
-    Field(POWER, Unit.WATTS, MAX_WATTS, mig=Mig.BOARD, group=GROUP),
-    Field(TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS, mig=Mig.BOARD, group=GROUP, divisible=False),
+    _memory(HBM_TOTAL, positive=True),
+    Field(POWER, Unit.WATTS, MAX_WATTS, mig=Mig.BOARD, group=GROUP, positive=True),
+    Field(
+        TEMPERATURE,
+        Unit.CELSIUS,
+        MAX_CELSIUS,
+        mig=Mig.BOARD,
+        group=GROUP,
+        divisible=False,
+        positive=True,
+    ),
+)
+
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    Contradiction(UTIL, POWER, least=WORKING_WATTS, at_once=True),
 )

@@ -6,12 +6,17 @@ Names are from docs.habana.ai ("Prometheus Metric Exporter", port 41611) and fro
 
 Power is in milliwatts. ``accelerator_power_usage_watts`` of the same page is not read: it repeats
 the milliwatts under a name that says watts.
+
+The driver computes the utilization from the power: 0 is the power of an idle card, 100 the limit
+(``hl_device_utilization`` in Linux, ``drivers/accel/habanalabs/common/device.c``). So a card at
+:data:`WORKING_WATTS` has no utilization of 0.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
 from adapter.catalog.metric import Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_WATTS
@@ -27,12 +32,31 @@ BOARD_TEMPERATURE: Final = "habanalabs_temperature_onboard"
 
 
 def _temperature(name: str) -> Field:
-    return Field(name, Unit.CELSIUS, MAX_CELSIUS, mig=Mig.BOARD, group=GROUP, divisible=False)
+    return Field(
+        name,
+        Unit.CELSIUS,
+        MAX_CELSIUS,
+        mig=Mig.BOARD,
+        group=GROUP,
+        divisible=False,
+        positive=True,
+    )
 
 
 FIELDS: Final[tuple[Field, ...]] = (
     *whole_devices(UTIL, USED, TOTAL, group=GROUP),
-    Field(MILLIWATTS, Unit.MILLIWATTS, 1000.0 * MAX_WATTS, mig=Mig.BOARD, group=GROUP),
+    Field(
+        MILLIWATTS,
+        Unit.MILLIWATTS,
+        1000.0 * MAX_WATTS,
+        mig=Mig.BOARD,
+        group=GROUP,
+        positive=True,
+    ),
     _temperature(CHIP_TEMPERATURE),
     _temperature(BOARD_TEMPERATURE),
+)
+
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    Contradiction(UTIL, MILLIWATTS, least=1000.0 * WORKING_WATTS, at_once=True),
 )

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.catalog import nvidia
+from adapter.catalog.contradictions import Contradiction, Whole
 from adapter.catalog.field import Field, Mig
 from adapter.catalog.metric import Combine, Kind, Unit
 from adapter.catalog.units import MAX_BYTES
@@ -44,7 +46,9 @@ def _percent(name: str, series: str, where: tuple[tuple[str, str], ...]) -> Fiel
     )
 
 
-def _memory(name: str, series: str, where: tuple[tuple[str, str], ...]) -> Field:
+def _memory(
+    name: str, series: str, where: tuple[tuple[str, str], ...], *, positive: bool = False
+) -> Field:
     return Field(
         name,
         Unit.BYTES,
@@ -55,16 +59,29 @@ def _memory(name: str, series: str, where: tuple[tuple[str, str], ...]) -> Field
         group=GROUP,
         series=series,
         where=where,
+        positive=positive,
     )
 
 
 FIELDS: Final[tuple[Field, ...]] = (
     _percent(UTIL, "duty_cycle", _GPU),
     _memory(USED, "memory_used", _GPU),
-    _memory(TOTAL, "memory_total", _GPU),
+    _memory(TOTAL, "memory_total", _GPU, positive=True),
     _percent(TPU_UTIL, "duty_cycle", _TPU),
     _memory(TPU_USED, "memory_used", _TPU),
-    _memory(TPU_TOTAL, "memory_total", _TPU),
+    _memory(TPU_TOTAL, "memory_total", _TPU, positive=True),
     _percent(TPU_TENSOR, "tensorcore_utilization", _TPU),
     _percent(TPU_BANDWIDTH, "memory_bandwidth_utilization", _TPU),
 )
+
+_ACTIVE: Final = 10.0
+"""Mean percent of the tensor cores' activity that contradicts a duty cycle of 0."""
+_BUSY: Final = 50.0
+"""Percent of the memory's bandwidth, at every sample, that copies alone do not use."""
+
+CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
+    Contradiction(TPU_UTIL, TPU_TENSOR, mean=_ACTIVE, at_once=True),
+    Contradiction(TPU_UTIL, TPU_BANDWIDTH, least=_BUSY, at_once=True),
+)
+WHOLES: Final[tuple[Whole, ...]] = (Whole(UTIL, nvidia.UTIL, spare=nvidia.BUSY, elsewhere=True),)
+"""A page of the GPU plugin has no other sign of work: only dcgm-exporter beside it shows one."""

@@ -38,11 +38,15 @@ CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
     *nvidia.CONTRADICTIONS,
     *amd.CONTRADICTIONS,
     *intel.CONTRADICTIONS,
+    *gaudi.CONTRADICTIONS,
+    *ascend.CONTRADICTIONS,
+    *gkeplugin.CONTRADICTIONS,
 )
 """What contradicts a 0 of a field, on the same device. Earlier entries apply first."""
 WHOLES: Final[tuple[Whole, ...]] = (
     *nvidia.WHOLES,
     *hami.WHOLES,
+    *gkeplugin.WHOLES,
     *google.WHOLES,
     *azure.WHOLES,
 )

@@ -10,9 +10,12 @@ from adapter.exposition.seriesnames import series_names
 from adapter.generate.presets import PRESETS
 from adapter.serve.ownmetrics import rows
 from adapter.settings.metrics import MetricSettings
-from tests.adapter.world import CATALOG, OWN_PAGES, World, make_pod, own_page
+from tests.adapter.pages.tables import own_scenes
+from tests.adapter.world import CATALOG, World, make_pod, own_page
 
 T = 100.0
+PAGES = sorted({page for s in own_scenes().values() if s.kind for page in s.pages})
+"""The own pages of servers and gateways."""
 
 
 def served(page: str, catalog: Catalog = CATALOG) -> World:
@@ -64,7 +67,10 @@ def test_an_image_is_of_a_kind(image: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_kind_has_everything_that_follows_from_its_declaration(name: str) -> None:
-    """A consumer that forgets a kind fails here, or in ``tests/docs/test_inference.py``."""
+    """A consumer that forgets a kind fails here, or in ``tests/docs/test_inference.py``.
+
+    ``tests/adapter/pages/test_catalog_pages.py`` demands a page of each kind.
+    """
     kind, catalog = KINDS[name], Catalog()
     assert kind.queue in catalog.metrics
     assert kind.fields or kind.engines, "what is on its page?"
@@ -76,19 +82,12 @@ def test_a_kind_has_everything_that_follows_from_its_declaration(name: str) -> N
     for metric, formulas in kind.formulas.items():
         assert set(formulas) <= set(catalog.metrics[metric].formulas)
     assert (name in PRESETS) is not kind.gateway
-    assert (OWN_PAGES / "servers" / f"{name}.prom").is_file(), "write a page of it"
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_page_of_a_kind_shows_its_queue(name: str) -> None:
-    world = served(own_page(f"servers/{name}.prom"))
-    assert isinstance(world.value("p", KINDS[name].queue, T), float)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_users_own_row_reads_any_field_of_a_page(name: str) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_a_users_own_row_reads_any_field_of_a_page(page: str) -> None:
     """Also a series that the catalogue does not contain."""
-    page = own_page(f"servers/{name}.prom") + "my_depth 3\n"
+    page = own_page(page) + "my_depth 3\n"
     lines = [line for line in page.splitlines() if line and not line.startswith("#")]
     for series in {line.partition("{")[0].partition(" ")[0] for line in lines}:
         row = {"name": "my_own", "series": series, "scope": "server", "combine": "sum"}
