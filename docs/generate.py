@@ -263,7 +263,9 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
         yield "|---|---|---|"
         for formula in formulas:
             parts = " + ".join(_shown(formula, catalog))
-            where = ", ".join(_conditions(formula, catalog))
+            of_part = any(formula in metric.of_parts for metric in same)
+            some = ("values of pods only",) if of_part else ()
+            where = ", ".join((*some, *_conditions(formula, catalog)))
             yield f"| {parts} | {vendors[formula.fields[0]]} | {where} |"
         yield ""
 

@@ -176,6 +176,7 @@ class _SeriesMaker:
             cut=key.pod is not None and not at.mig and key.device in self._cut,
             cluster=builder.identity.cluster,
             superseded=past,
+            rejected=frozenset(builder.rejected),
         )
 
     def _decided(self, series: DeviceSeries) -> DeviceSeries:
