@@ -38,6 +38,14 @@ FIELDS: Final[tuple[Field, ...]] = (
     Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, group=GROUP),
     _memory(HBM_USED),
     _memory(HBM_TOTAL),
-    Field(POWER, Unit.WATTS, MAX_WATTS, mig=Mig.BOARD, group=GROUP),
-    Field(TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS, mig=Mig.BOARD, group=GROUP, divisible=False),
+    Field(POWER, Unit.WATTS, MAX_WATTS, mig=Mig.BOARD, group=GROUP, positive=True),
+    Field(
+        TEMPERATURE,
+        Unit.CELSIUS,
+        MAX_CELSIUS,
+        mig=Mig.BOARD,
+        group=GROUP,
+        divisible=False,
+        positive=True,
+    ),
 )

@@ -27,12 +27,27 @@ BOARD_TEMPERATURE: Final = "habanalabs_temperature_onboard"
 
 
 def _temperature(name: str) -> Field:
-    return Field(name, Unit.CELSIUS, MAX_CELSIUS, mig=Mig.BOARD, group=GROUP, divisible=False)
+    return Field(
+        name,
+        Unit.CELSIUS,
+        MAX_CELSIUS,
+        mig=Mig.BOARD,
+        group=GROUP,
+        divisible=False,
+        positive=True,
+    )
 
 
 FIELDS: Final[tuple[Field, ...]] = (
     *whole_devices(UTIL, USED, TOTAL, group=GROUP),
-    Field(MILLIWATTS, Unit.MILLIWATTS, 1000.0 * MAX_WATTS, mig=Mig.BOARD, group=GROUP),
+    Field(
+        MILLIWATTS,
+        Unit.MILLIWATTS,
+        1000.0 * MAX_WATTS,
+        mig=Mig.BOARD,
+        group=GROUP,
+        positive=True,
+    ),
     _temperature(CHIP_TEMPERATURE),
     _temperature(BOARD_TEMPERATURE),
 )

@@ -74,7 +74,7 @@ def test_every_utilization_that_is_scaled_on_can_be_contradicted() -> None:
 
 
 def test_watts_degrees_and_clocks_are_never_zero() -> None:
-    units = {Unit.WATTS, Unit.CELSIUS, Unit.MEGAHERTZ}
+    units = {Unit.WATTS, Unit.MILLIWATTS, Unit.CELSIUS, Unit.MEGAHERTZ}
     measured = [f for f in FIELDS if f.unit in units and f.scope is Scope.DEVICE]
     assert [field.name for field in measured if not field.positive] == []
 
