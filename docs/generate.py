@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from adapter.catalog import VENDORS, Catalog
+from adapter.catalog.field import Mig
 from adapter.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
 from adapter.catalog.metric import Formula, Metric, Scope
 from adapter.process.environment import PREFIX
@@ -247,12 +248,12 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
 
 def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
     """One table for all metrics with the same formulas."""
-    alike: dict[tuple[Formula, ...], list[str]] = {}
+    alike: dict[tuple[Formula, ...], list[Metric]] = {}
     for metric in metrics:
-        alike.setdefault(metric.formulas, []).append(f"`{metric.name}`")
+        alike.setdefault(metric.formulas, []).append(metric)
     vendors = {field.name: vendor for vendor, fields in VENDORS.items() for field in fields}
-    for formulas, names in alike.items():
-        yield f"### {', '.join(names)}"
+    for formulas, same in alike.items():
+        yield f"### {', '.join(f'`{metric.name}`' for metric in same)}"
         yield ""
         if any(isinstance(formula, Presence) for formula in formulas):
             yield "Any sample of the device."
@@ -262,7 +263,9 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
         yield "|---|---|---|"
         for formula in formulas:
             parts = " + ".join(_shown(formula, catalog))
-            where = ", ".join(_conditions(formula, catalog))
+            of_part = any(formula in metric.of_parts for metric in same)
+            some = ("values of pods only",) if of_part else ()
+            where = ", ".join((*some, *_conditions(formula, catalog)))
             yield f"| {parts} | {vendors[formula.fields[0]]} | {where} |"
         yield ""
 
@@ -280,6 +283,8 @@ def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
         return
     if isinstance(formula, Unshown):
         yield "no value: the page cannot show a queue"
+    if catalog.fields[formula.fields[0]].mig is Mig.FIRST:
+        yield "each partition has the value of its board's first"
     if catalog.fields[formula.fields[0]].seen:
         yield "no exporter describes the devices of the pod"
     if isinstance(formula, Counting):

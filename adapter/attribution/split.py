@@ -76,12 +76,16 @@ def shared_series(
 def is_exact(series: DeviceSeries, measured: DeviceValue, accounting: Accounting) -> bool:
     """Return whether the value measures the pod's own processes, even on a shared device."""
     if "+" not in measured.field:
-        field = measured.field
-        return field in accounting.exact or (series.per_process and field in ACCOUNTED)
+        return accounts(series, measured.field, accounting)
     fields = measured.field.split("+")
     if accounting.exact.issuperset(fields):
         return True
     return series.per_process and ACCOUNTED.issuperset(fields)
+
+
+def accounts(series: DeviceSeries, field: str, accounting: Accounting) -> bool:
+    """Return whether a series' samples of a field measure the pod's own processes."""
+    return field in accounting.exact or (series.per_process and field in ACCOUNTED)
 
 
 def allocation(

@@ -16,6 +16,7 @@ from adapter.attribution.credibility import BOARD, TOO_MANY, asked, several_clus
 from adapter.attribution.ownpages import of_own_pages
 from adapter.attribution.policy import SharingPolicy
 from adapter.attribution.reading import Absence, Reading
+from adapter.attribution.rejectedparts import Unused, withhold
 from adapter.attribution.sharing import Share, asks_shared
 from adapter.attribution.split import (
     NO_CONTEXT,
@@ -167,7 +168,7 @@ def node_value(
     kept = [t for t in all_series if per_board or t.mig or t.device.id not in cut]
     if not kept:
         return Absence(NO_EXPORTER)
-    return _combined(kept, question, [], 0, None, context)
+    return _combined(kept, _of_whole(question), [], 0, None, context)
 
 
 def device_value(
@@ -180,7 +181,12 @@ def device_value(
         question: what is requested.
         context: what is known about the device's node.
     """
-    return _combined(all_series, question, [], 0, None, context)
+    return _combined(all_series, _of_whole(question), [], 0, None, context)
+
+
+def _of_whole(question: Question) -> Question:
+    metric = question.metric.of_device
+    return question if metric is question.metric else question._replace(metric=metric)
 
 
 def _combined(
@@ -196,6 +202,7 @@ def _combined(
     everything = selector.empty
     named: dict[str, list[Candidate]] = {}
     unread = NOT_EXPORTED
+    unused: list[Unused] = []
     for series in all_series:
         found = _candidate(series, question, pod, context)
         device = series.device.board if metric.per_board else series.device.id
@@ -211,9 +218,11 @@ def _combined(
         usable = devices.setdefault(device, [])
         if reason is not None:
             left.append(Absence(reason, series.origin, series.device.id))
+            unused.append(Unused(device, found, left[-1]))
         else:
             usable.append(found)
     if pod is not None and metric.scope is not Scope.SERVER:
+        withhold(devices, unused, left, metric)
         for device, why in unbelieved(named, requested, pod, context).items():
             devices.pop(device, None)
             left.append(Absence(why, device=device))

@@ -7,9 +7,11 @@ exporter's own examples use ``amd_``, which is read in addition to the names wit
 A card may report ``gpu_gfx_activity`` 0 while it works (issues 135 and 160). Its compute cores, the
 profiler, the memory controller and the power then show the work.
 
-In the partitioned modes (DPX, QPX, CPX), only the first partition has an activity, and the others
-report a power of 0. There, ``gpu_gfx_busy_instantaneous`` of each partition is used, which has a
-sample for each compute core, and power is that of the board.
+In the partitioned modes (DPX, QPX, CPX), only the first partition has an activity, a power and a
+temperature; the others have 0, or no sample. There, ``gpu_gfx_busy_instantaneous`` of each
+partition is used, which has a sample for each compute core, and power and temperature are those of
+the board. From 1.4 on, each partition has a ``gpu_id`` and a ``gpu_uuid`` of its own, besides the
+``serial_number`` of the board (``populateLabelsFromGPU``).
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def _board(name: str, unit: Unit, high: float) -> Field:
         name,
         unit,
         high,
-        mig=Mig.BOARD,
+        mig=Mig.FIRST,
         renamed=(("amd_" + name, 1.0, unit),),
         group="amd_board",
         divisible=unit is Unit.WATTS,

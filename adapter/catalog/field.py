@@ -16,6 +16,9 @@ class Mig(StrEnum):
     """The instance's own value."""
     BOARD = "board"
     """The board's value, repeated for each instance. It counts once per board."""
+    FIRST = "first"
+    """The board's value, on its first partition only: the others have 0, or no sample. It is the
+    value of each of them, and counts once per board."""
     INVALID = "invalid"
     """Absent, 0 or garbage. The value is not used."""
 
@@ -131,6 +134,11 @@ class Field:
     part_labels: frozenset[str] | None = None
     positive: bool = False
     seen: bool = False
+
+    @property
+    def per_board(self) -> bool:
+        """Whether the samples of a board's instances are about the board, which counts once."""
+        return self.mig in (Mig.BOARD, Mig.FIRST)
 
     @property
     def names(self) -> Iterator[tuple[str, float, Unit]]:

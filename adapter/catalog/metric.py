@@ -7,7 +7,7 @@ A :class:`Metric` is one name of the API, with the formulas that compute it from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
@@ -138,6 +138,8 @@ class Metric:
 
     Args:
         formulas: ways to compute a device's value; the first that applies is used.
+        of_parts: those of ``formulas`` that apply to a container's part of a device only, such as
+            its limit of memory: the limits do not add up to the device.
         per_board: count a board once, not each of its MIG instances.
         divisible: see :class:`adapter.catalog.field.Field`.
         window: seconds for a mean or rate; None means the window of ``values.window``.
@@ -152,6 +154,7 @@ class Metric:
     formulas: tuple[Formula, ...]
     over_devices: Combine = Combine.MEAN
     over_pods: Combine = Combine.MEAN
+    of_parts: tuple[Formula, ...] = ()
     per_board: bool = False
     scope: Scope = Scope.DEVICE
     divisible: bool = True
@@ -160,10 +163,17 @@ class Metric:
     of_request: bool = False
     statistic: Statistic = field(init=False, repr=False, compare=False)
     """Which statistic of a field's samples the formulas read."""
+    of_device: Metric = field(init=False, repr=False, compare=False)
+    """The metric for a device as a whole, without the formulas of parts."""
 
     def __post_init__(self) -> None:
         statistic = Statistic(self.kind, self.window, self.percentile)
         object.__setattr__(self, "statistic", statistic)
+        whole = self
+        if self.of_parts:
+            formulas = tuple(f for f in self.formulas if f not in self.of_parts)
+            whole = replace(self, formulas=formulas, of_parts=())
+        object.__setattr__(self, "of_device", whole)
 
     def span(self, window: float) -> int | None:
         """Return the whole seconds of the metric's window, or None for a newest value.

@@ -52,13 +52,16 @@ _BUSY: Final[tuple[Formula, ...]] = (
 """A container's own field comes first: on a page with both, the device's is beside it."""
 
 _HAMI_USED: Final = Scaled(hami.USED)
+_HAMI_LIMIT: Final = Scaled(hami.LIMIT)
+_HAMI_SHARE: Final = Percentage(_HAMI_USED, _HAMI_LIMIT)
+_HAMI_REST: Final = Rest(_HAMI_LIMIT, _HAMI_USED)
 _DCGM_USED: Final = Scaled(nvidia.USED, MIB)
 _DCGM_SUM: Final = Total((nvidia.USED, nvidia.FREE), (nvidia.RESERVED,), MIB)
 _AMD_USED: Final = Scaled(amd.USED, MIB)
 _TRITON_USED: Final = Scaled(triton.USED)
 
 _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
-    (_HAMI_USED, Scaled(hami.LIMIT)),
+    (_HAMI_USED, _HAMI_LIMIT),
     (_DCGM_USED, Scaled(nvidia.TOTAL, MIB)),
     (_DCGM_USED, _DCGM_SUM),
     (_AMD_USED, Scaled(amd.TOTAL, MIB)),
@@ -81,7 +84,7 @@ def _mean(
     return Metric(name, Unit.PERCENT, Kind.MEAN, formulas, devices, pods)
 
 
-def _bytes(name: str, *formulas: Formula) -> Metric:
+def _bytes(name: str, *formulas: Formula, of_parts: tuple[Formula, ...] = ()) -> Metric:
     return Metric(
         name,
         Unit.BYTES,
@@ -89,6 +92,7 @@ def _bytes(name: str, *formulas: Formula) -> Metric:
         tuple(dict.fromkeys(formulas)),
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
+        of_parts=of_parts,
     )
 
 
@@ -130,6 +134,7 @@ METRICS: Final[tuple[Metric, ...]] = (
             Scaled(nvidia.USED_SHARE, 100.0),
             Scaled(intel.USED_SHARE, 100.0),
         ),
+        of_parts=(_HAMI_SHARE,),
     ),
     _bytes(
         "gpu_memory_used_bytes",
@@ -137,8 +142,12 @@ METRICS: Final[tuple[Metric, ...]] = (
         Scaled(intel.USED),
         Scaled(hami.HOST_USED),
     ),
-    _bytes("gpu_memory_total_bytes", *(total for _, total in _MEMORY)),
-    _bytes("gpu_memory_headroom_bytes", *(Rest(total, used) for used, total in _MEMORY)),
+    _bytes("gpu_memory_total_bytes", *(total for _, total in _MEMORY), of_parts=(_HAMI_LIMIT,)),
+    _bytes(
+        "gpu_memory_headroom_bytes",
+        *(Rest(total, used) for used, total in _MEMORY),
+        of_parts=(_HAMI_REST,),
+    ),
     _mean(
         "gpu_memory_bandwidth_utilization",
         Scaled("DCGM_FI_PROF_DRAM_ACTIVE", 100.0),

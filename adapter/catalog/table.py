@@ -131,7 +131,7 @@ def _verbatim(field: Field) -> Iterable[Metric]:
                 (Scaled(field.name, 1.0 / factor, mig=whole_only),),
                 over_devices=field.over_devices,
                 over_pods=field.over_pods,
-                per_board=field.mig is Mig.BOARD,
+                per_board=field.per_board,
                 scope=field.scope,
                 divisible=field.divisible,
             )

@@ -23,7 +23,9 @@ class SeriesBuilder:
         most: times to keep, the newest ones.
     """
 
-    __slots__ = ("frames", "identity", "last", "left_out", "mig", "most", "replica", "time")
+    __slots__ = (
+        *("frames", "identity", "last", "left_out", "mig", "most", "rejected", "replica", "time"),
+    )
 
     def __init__(self, identity: Identity, most: int = MAX_SAMPLES) -> None:
         self.identity = identity
@@ -36,6 +38,8 @@ class SeriesBuilder:
         self.time = nan
         self.left_out = 0
         """Samples older than the newest ``most`` times."""
+        self.rejected: set[str] = set()
+        """Fields of which a sample was left out because of its number."""
 
     def frame(self, time: float) -> Frame:
         """Return the frame of a time; create it if needed."""
@@ -76,6 +80,7 @@ class SeriesBuilder:
                 self.put(spelling, value, time)
         self.replica = self.replica or other.replica
         self.left_out += other.left_out
+        self.rejected |= other.rejected
         self.keep_newest()
 
     def drop(self, fields: frozenset[str], until: float = inf, but: Collection[float] = ()) -> bool:

@@ -40,6 +40,10 @@ _MIG_PROFILE: Final = _either_case("GPU_I_PROFILE", "dra_mig_profile")
 _COMPUTE_INSTANCE: Final = _either_case("GPU_CI_ID")
 _PARTITION: Final = "gpu_partition_id"
 _PARTITION_TYPE: Final = "gpu_compute_partition_type"
+_SERIAL: Final = "serial_number"
+"""Of the board: from device-metrics-exporter 1.4 on, each partition has a UUID of its own."""
+_UNKNOWN: Final = frozenset(("", "NA", "N/A"))
+"""What AMD's exporter writes instead of a partition or a serial number."""
 _NODE: Final = (
     *("node", "kubernetes_node", "k8s_node_name", "k8s.node.name"),
     *_either_case("node_name", "NodeName"),
@@ -139,8 +143,8 @@ def device(
     number = _first(labels, _INDEX) or labels.get(_FILE, "")
     cut = labels.get(_PARTITION_TYPE, "").lower()
     partition = labels.get(_PARTITION, "")
-    if partition not in ("", "NA") and cut not in _WHOLE:
-        return Device(f"{board}/{partition}", board, model, cut, number)
+    if partition not in _UNKNOWN and cut not in _WHOLE:
+        return Device(f"{board}/{partition}", _board(labels, board), model, cut, number)
     profile = _first(labels, _MIG_PROFILE)
     instance = _first(labels, _MIG_INSTANCE)
     compute = _first(labels, _COMPUTE_INSTANCE)
@@ -216,9 +220,15 @@ def _local(labels: Mapping[str, str], place: str) -> str | None:
         bus = _first(labels, _BUS)
         return f"{place}/{bus}" if bus else None
     partition = labels.get(_PARTITION, "")
-    if labels.get(_PARTITION_TYPE) or partition in ("", "NA"):
+    if labels.get(_PARTITION_TYPE) or partition in _UNKNOWN:
         return f"{place}/{index}"
     return f"{place}/{index}.{partition}"
+
+
+def _board(labels: Mapping[str, str], identity: str) -> str:
+    """Return the board of a partition; its own identity if the page does not name the board."""
+    serial = labels.get(_SERIAL, "")
+    return serial if serial not in _UNKNOWN and serial.strip("0-") else identity
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:

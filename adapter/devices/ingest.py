@@ -14,6 +14,7 @@ from typing import Final
 from adapter.catalog import Catalog
 from adapter.cluster.pod import PodRef
 from adapter.devices.accounting import Accounted, accounted
+from adapter.devices.boards import lend_board_values
 from adapter.devices.builder import Holders, SeriesBuilder, holders, superseded
 from adapter.devices.crosschecks import cross_checked
 from adapter.devices.history import history
@@ -68,6 +69,7 @@ def absorb(
     names, held = frozenset(reported), holders(reader.by_key.keys() - past)
     earlier = before.all_series if before else {}
     counts = yield from accounted(reader.by_key, earlier, rejects, options.oldest)
+    lent = yield from lend_board_values(reader.by_key.values())
     if len(reader.by_key) > DEVICES:
         yield
     all_series = {}
@@ -82,7 +84,7 @@ def absorb(
     if left_out:
         rejects.count(TOO_MANY_TIMES, left_out)
     plan = None
-    if not (counts.per_process or counts.judged):
+    if not (counts.per_process or counts.judged or lent):
         plan = plan_of(reader, result, catalog)
     idle = before.idle.copy() if before else IdlePower()
     if options.cross_checks:
@@ -174,6 +176,7 @@ class _SeriesMaker:
             cut=key.pod is not None and not at.mig and key.device in self._cut,
             cluster=builder.identity.cluster,
             superseded=past,
+            rejected=frozenset(builder.rejected),
         )
 
     def _decided(self, series: DeviceSeries) -> DeviceSeries:

@@ -25,7 +25,7 @@ from adapter.devices.location import KnownCluster, Location
 from adapter.devices.options import TelemetryOptions
 from adapter.devices.reader import DEVICES, PageReader
 from adapter.devices.rejects import Reject, Rejects
-from adapter.devices.series import DeviceSeries, SeriesKey
+from adapter.devices.series import NO_FIELDS, DeviceSeries, SeriesKey
 from adapter.devices.state import Belief, Contents, ExporterState, Identity, still_reported
 from adapter.devices.tenantlabels import stands
 from adapter.devices.validity import Invalid, PageNumbers
@@ -223,6 +223,7 @@ def renewed(
             earlier.shared,
             cut=earlier.cut,
             cluster=earlier.cluster,
+            rejected=_rejected(row, invalid) if invalid else NO_FIELDS,
         )
         if not len(all_series) % DEVICES:
             yield
@@ -240,6 +241,12 @@ def renewed(
         rejected=before.rejected,
         plan=plan,
     )
+
+
+def _rejected(row: Row, invalid: Mapping[int, Invalid]) -> frozenset[str]:
+    """Return the fields of a device series that have an invalid number."""
+    places = zip(row.spellings, row.places, strict=True)
+    return frozenset(spelling.field.name for spelling, place in places if place in invalid)
 
 
 def _history(

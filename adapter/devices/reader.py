@@ -301,6 +301,7 @@ class PageReader:
         self, builder: SeriesBuilder, spelling: Spelling, reason: Invalid, value: float
     ) -> None:
         at = builder.identity.device
+        builder.rejected.add(spelling.field.name)
         if not builder.mig:
             self.reported.add(spelling.field.name)
         reject = Reject(reason, spelling.name, at.id if at else "")
@@ -319,6 +320,7 @@ class PageReader:
             at = builder.identity.device if builder is not None else None
             if builder is None or at is None:
                 continue
+            builder.rejected.add(spelling.field.name)
             if not builder.mig:
                 self.reported.add(spelling.field.name)
             self._rejects.note(Reject(BAD_VALUE, spelling.name, at.id), self._result.received)

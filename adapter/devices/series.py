@@ -45,6 +45,7 @@ class Verdict:
 
 
 CLEAR: Final = Verdict()
+NO_FIELDS: Final[frozenset[str]] = frozenset()
 
 
 class SeriesKey(NamedTuple):
@@ -95,6 +96,8 @@ class DeviceSeries:
     """The device is a board whose MIG instances have samples."""
     cluster: str = ""
     """The cluster that the sample names."""
+    rejected: frozenset[str] = NO_FIELDS
+    """Fields of which the last scrape result has a sample that was left out for its number."""
     verdict: Verdict = CLEAR
     """Which of the device's fields are not trusted, and why."""
 

@@ -131,7 +131,7 @@ def _metrics(row: MetricSettings, field: Field, factor: float) -> Iterator[Metri
             (Scaled(field.name, factor, mig=mig),),
             over_devices=by_devices,
             over_pods=by_pods,
-            per_board=field.mig is Mig.BOARD,
+            per_board=field.per_board,
             scope=field.scope,
             divisible=field.divisible,
             window=row.window,

@@ -163,10 +163,10 @@ def _number(device: Device, all_series: Iterable[DeviceSeries]) -> str:
     number = next((series.device.number for series in all_series if series.device.number), "")
     if not number or not device.mig:
         return number
+    if device.mig_profile in _AMD_PARTITIONS:
+        return f"{number}.part{device.id.rpartition('/')[2].lower()}"
     part = device.id.removeprefix(device.board + "/").replace("/", "-").lower()
-    if part.startswith("mig-"):
-        return f"{number}.{part}"
-    return f"{number}.{'part' if device.mig_profile in _AMD_PARTITIONS else 'mig'}{part}"
+    return f"{number}.{part}" if part.startswith("mig-") else f"{number}.mig{part}"
 
 
 def _merged(identity: str, its: Sequence[tuple[Seen, str]]) -> Known:

@@ -57,6 +57,16 @@ def test_partitions_of_other_vendors_have_a_name_too() -> None:
     assert Viewer(world).gpus.names() == ["n1.card1", "n1.gpu2.part1"]
 
 
+def test_a_partition_with_a_uuid_of_its_own_is_named_by_its_number() -> None:
+    world = World()
+    page = (
+        'gpu_gfx_busy_instantaneous{gpu_id="5",gpu_uuid="u-5",gpu_partition_id="5",hostname="n1",'
+        'gpu_compute_partition_type="cpx",serial_number="692503008214"} 5\n'
+    )
+    world.scrape(page, 100.0, node="n1")
+    assert Viewer(world).gpus.names() == ["n1.gpu5.part5"]
+
+
 def test_two_devices_with_one_name_have_their_ids_as_names() -> None:
     world = World(make_pod("p", node="n1"))
     page = "".join(f'{UTIL}{{gpu="0",UUID="GPU-{letter}"}} 1\n' for letter in "AB")
