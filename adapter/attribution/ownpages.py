@@ -6,6 +6,7 @@ not a further server, so it counts only while there is no page of the pod's own.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum
 
 from adapter.cluster.pod import Pod
@@ -24,23 +25,29 @@ class Nearness(IntEnum):
     """A port of the pod."""
 
 
-def of_own_pages(all_series: list[DeviceSeries], pod: Pod, oldest: float) -> list[DeviceSeries]:
-    """Return the device series of the pages that are as near as the nearest current one.
+def of_own_pages(
+    all_series: list[DeviceSeries], pod: Pod, fields: Collection[str], oldest: float
+) -> list[DeviceSeries]:
+    """Return the device series without copies: those of pages farther than the nearest current one.
 
-    All of them, if none is current.
+    All of them, if none is current. The answer to a user's own query, which has no address, is not
+    a copy of fields that only the query gives.
 
     Args:
         all_series: all about the pod's servers, or all about its devices, which are kept.
         pod: the pod.
+        fields: what is asked for.
         oldest: epoch seconds; a page read earlier is not current.
     """
     if len(all_series) < 2 or not all_series[0].serves:
         return all_series
-    current = (series for series in all_series if series.received > oldest)
+    about = [series for series in all_series if any(map(series.newest, fields))]
+    current = (series for series in about if series.received > oldest)
     nearest = max((_nearness(series, pod) for series in current), default=None)
     if nearest is None:
         return all_series
-    return [series for series in all_series if _nearness(series, pod) is nearest]
+    copies = {id(series) for series in about if _nearness(series, pod) is not nearest}
+    return [series for series in all_series if id(series) not in copies]
 
 
 def _nearness(series: DeviceSeries, pod: Pod) -> Nearness:
