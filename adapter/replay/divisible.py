@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from adapter.catalog import Catalog
-from adapter.catalog.metric import Kind, Unit
+from adapter.catalog.metric import Kind, Metric, Unit
 
 RUNNING: Final = "inference_requests_running"
 _WHOLE: Final = {Unit.PERCENT: 100_000, Unit.RATIO: 1_000}
@@ -24,20 +24,16 @@ def divisible(name: str, catalog: Catalog) -> Divisible | None:
     metric = catalog.metrics.get(name)
     if metric is None:
         return None
-    if name in _running(catalog):
+    if _fields(metric) <= _fields(catalog.metrics[RUNNING]):
         return Divisible(None)
     if metric.kind is Kind.MEAN and metric.unit in _WHOLE:
         return Divisible(_WHOLE[metric.unit])
     return None
 
 
-def _running(catalog: Catalog) -> frozenset[str]:
-    """Return the names of requests that servers work on, in all spellings.
+def _fields(metric: Metric) -> set[str]:
+    """Return the fields that a metric is computed from: the same under each name of a series.
 
     Requests that wait are not divided: see :mod:`.demand`.
     """
-    names = {RUNNING}
-    for formula in catalog.metrics[RUNNING].formulas:
-        for field in map(catalog.fields.__getitem__, formula.fields):
-            names |= {field.name, *(name for name, _, _ in field.names)}
-    return frozenset(names)
+    return {field for formula in metric.formulas for field in formula.fields}
