@@ -166,7 +166,8 @@ def summary(reasons: Iterable[str]) -> list[str]:
         return []
     why = ", ".join(f"{count} {reason.partition(':')[0]}" for reason, count in counts.items())
     commands = dict.fromkeys(reason.partition(": ")[2] or "see above" for reason in counts)
-    return [f"{counts.total()} tests were skipped: {why}", f"to run them: {'; '.join(commands)}"]
+    skipped = "1 test was" if counts.total() == 1 else f"{counts.total()} tests were"
+    return [f"{skipped} skipped: {why}", f"to run more: {'; '.join(commands)}"]
 
 
 def unexpected(reasons: Iterable[str], lacking: Iterable[str]) -> list[str]:

@@ -65,7 +65,7 @@ def test_the_summary_has_two_lines() -> None:
     reasons = ["without bash: install bash"] * 3 + ["without IPv6: run on a machine with IPv6"]
     assert needs.summary(reasons) == [
         "4 tests were skipped: 3 without bash, 1 without IPv6",
-        "to run them: install bash; run on a machine with IPv6",
+        "to run more: install bash; run on a machine with IPv6",
     ]
     assert needs.summary([]) == []
 
