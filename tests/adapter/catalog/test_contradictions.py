@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.catalog import servers
+from adapter.catalog import triton
 from adapter.catalog.contradictions import Contradiction, Whole
 from adapter.catalog.field import Field
 from adapter.catalog.metric import Scope, Unit
@@ -70,7 +70,7 @@ def test_every_utilization_that_is_scaled_on_can_be_contradicted() -> None:
     scaled = {name for f in CATALOG.metrics["gpu_utilization"].formulas for name in f.fields}
     covered = {entry.zero for entry in CONTRADICTIONS} | {entry.part for entry in WHOLES}
     # Triton's page has nothing but the utilization, of devices that no exporter reports.
-    assert scaled - covered == {servers.TRITON_UTIL}
+    assert scaled - covered == {triton.UTIL}
 
 
 def test_watts_degrees_and_clocks_are_never_zero() -> None:
