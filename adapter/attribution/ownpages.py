@@ -6,9 +6,9 @@ not a further server, so it counts only while there is no page of the pod's own.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from enum import IntEnum
 
+from adapter.catalog.metric import Metric, Scope
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 from adapter.devices.serveraddress import MERGED
@@ -26,7 +26,7 @@ class Nearness(IntEnum):
 
 
 def of_own_pages(
-    all_series: list[DeviceSeries], pod: Pod, fields: Collection[str], oldest: float
+    all_series: list[DeviceSeries], pod: Pod, metric: Metric, oldest: float
 ) -> list[DeviceSeries]:
     """Return the device series without copies: those of pages farther than the nearest current one.
 
@@ -36,11 +36,12 @@ def of_own_pages(
     Args:
         all_series: all about the pod's servers, or all about its devices, which are kept.
         pod: the pod.
-        fields: what is asked for.
+        metric: what is asked for.
         oldest: epoch seconds; a page read earlier is not current.
     """
-    if len(all_series) < 2 or not all_series[0].serves:
+    if len(all_series) < 2 or metric.scope is not Scope.SERVER:
         return all_series
+    fields = {field for formula in metric.formulas for field in formula.fields}
     about = [series for series in all_series if any(map(series.newest, fields))]
     current = (series for series in about if series.received > oldest)
     nearest = max((_nearness(series, pod) for series in current), default=None)

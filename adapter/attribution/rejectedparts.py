@@ -38,6 +38,8 @@ def withhold(
             the rejected sample is the reason.
         metric: what is requested.
     """
+    if not unused:
+        return
     withheld = {
         device
         for device, found, _ in unused

@@ -127,8 +127,7 @@ def pod_value(
         return Absence(UNPLACED, "no sample names the pod for one of the node's shared devices")
     if not kept:
         return _absence(left, NOT_NAMED)
-    fields = {name for formula in question.metric.formulas for name in formula.fields}
-    kept = of_own_pages(kept, pod, fields, question.now - question.options.oldest)
+    kept = of_own_pages(kept, pod, question.metric, question.now - question.options.oldest)
     mixed = several_clusters(kept)
     if mixed is not None:
         return replace(mixed, left_out=tuple(left))
