@@ -159,7 +159,7 @@ NO_SERVERS = {
 
 
 @pytest.mark.parametrize("label", NO_SERVERS.values(), ids=NO_SERVERS)
-def test_the_place_of_a_cluster_or_of_a_model_is_no_other_server(label: str) -> None:
+def test_the_place_of_a_cluster_or_of_a_model_is_not_a_server(label: str) -> None:
     world = World(LLM)
     target = TARGET | {"instance": "192.0.2.4:8000"}
     store(world, queue(7, label), target, origin="192.0.2.4:8000")
