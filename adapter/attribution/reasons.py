@@ -118,9 +118,9 @@ REASONS: Final[Mapping[str, Cause]] = {
     ),
     "reservation_pod_not_named": Cause(
         "The pod has a fraction of a GPU by KAI-Scheduler or Run:ai, and no sample names the pod "
-        "that reserves the GPU of its group.",
-        "Check that the reservation pod of the group runs on the node, and that the exporter of "
-        "the node names it.",
+        "that reserves the GPU of its group, or several pods with a GPU have the group's label.",
+        "Check that the reservation pod of the group runs on the node, that no other pod with a "
+        "GPU has its label, and that the exporter of the node names it.",
         "kubectl get pods -A -l runai-gpu-group --field-selector spec.nodeName={node}",
     ),
     "passed_to_virtual_machine": Cause(

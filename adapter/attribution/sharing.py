@@ -8,7 +8,8 @@ several living pods, at one time or one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from math import inf
@@ -122,12 +123,18 @@ def node_sharing(
     return NodeSharing(shares, _by_pod(shares), frozenset(unplaced), sole)
 
 
-def _members(pods: Iterable[Pod]) -> Mapping[str, set[PodRef]]:
-    """Return GPU group -> the pods that have a fraction of its device."""
+def _members(pods: Collection[Pod]) -> Mapping[str, set[PodRef]]:
+    """Return GPU group -> the pods that have a fraction of its device.
+
+    One pod reserves the device of a group. If several pods with a device have its label, any owner
+    of a namespace may have written it: then the group has no device, and its pods no value.
+    """
+    reserving = Counter(group for pod in pods if pod.gpus for group in pod.gpu_groups)
     members: dict[str, set[PodRef]] = {}
     for pod in pods:
         for group in () if pod.gpus else pod.gpu_groups:
-            members.setdefault(group, set()).add(pod.ref)
+            if reserving[group] == 1:
+                members.setdefault(group, set()).add(pod.ref)
     return members
 
 

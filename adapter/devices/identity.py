@@ -8,7 +8,7 @@ from typing import Final
 from adapter.catalog.field import Spelling
 from adapter.cluster.pod import PodRef
 from adapter.devices.assignment import Assignment, assigned_to
-from adapter.devices.device import cluster, device, host, part, seen_by
+from adapter.devices.device import CLUSTERS, cluster, device, host, part, seen_by
 from adapter.devices.serveraddress import (
     INSTANCES,
     ServerAddress,
@@ -181,7 +181,8 @@ def _repeats(
     if field.part_labels is None:
         return False
     target = () if result.direct else INSTANCES
-    aside = {*field.part_labels, *field.parts, *target, *(label for label, _ in field.where)}
+    beside = (*target, *CLUSTERS)  # a store may name a cluster by the URL of its API server
+    aside = {*field.part_labels, *field.parts, *beside, *(label for label, _ in field.where)}
     # A label beyond a limit is too long for an address.
     return names_another_server(readable(labels), at, aside)
 

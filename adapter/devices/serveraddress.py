@@ -26,10 +26,14 @@ _ADDRESS: Final = re.compile(
 )
 """``host``, ``host:port`` or a URL; the port may be a name, as in Google's ``<pod>:metrics``."""
 _NAMES_A_SERVER: Final = re.compile(
-    r"[a-z][a-z0-9+.-]*://[^/].*|(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\]):\d{1,5}", re.IGNORECASE
+    r"(?:https?|grpcs?)://[^/].*"
+    r"|[a-z][a-z0-9+.-]*://[^/?#]+:\d{1,5}(?:[/?#].*)?"
+    r"|(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\]):\d{1,5}",
+    re.IGNORECASE,
 )
-"""A URL, or an IP address with a port. A host name with a port may be anything else, except in the
-labels below."""
+"""A URL of a protocol that servers answer, or of any one with a port, or an IP address with a port.
+KServe's ``s3://bucket/model`` and ``hf://org/model`` are places of a model. A host name with a port
+may be anything else, except in the labels below."""
 _OF_A_SERVER: Final = frozenset(
     ("server", "worker", "worker_addr", "backend", "upstream", "address", "host", "instance")
 )

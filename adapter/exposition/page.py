@@ -248,7 +248,8 @@ class _Reader:
             return ""
         if self._wanted is not None and name not in self._wanted:
             name = ""
-        if len(written) < len(line):
+        behind_value = len(written.split(None, 1)) > 1  # the brace is that of an exemplar
+        if len(written) < len(line) and not behind_value:
             if len(self._names) < _MAX_NAMES and len(written) <= _MAX_SERIES_NAME:
                 self._names[written] = name
             return name

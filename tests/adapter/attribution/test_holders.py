@@ -9,7 +9,7 @@ from adapter.attribution.policy import SharingOptions, SharingPolicy
 from adapter.cluster.nodes import Node
 from adapter.cluster.pod import Owner
 from apiservice.runtime.steps import at_once
-from tests.adapter.world import CATALOG, ONE_GPU, World, make_pod, reading, row
+from tests.adapter.world import CATALOG, ONE_GPU, World, make_pod, reading, row, said
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
 BUSY = "gpu_utilization"
@@ -106,6 +106,17 @@ def test_a_group_without_a_named_reservation_pod_has_no_value() -> None:
     world = fractions()
     world.scrape(row(UTIL, 70) + row(UTIL, 5, "x", uuid="GPU-1"), 100.0, node="n")
     assert world.value("a", BUSY, 101.0) == "reservation_pod_not_named"
+
+
+@pytest.mark.parametrize("key", ["runai-gpu-group", "runai-gpu-group/1"])
+def test_a_pod_that_labels_itself_into_a_group_does_not_lend_its_device_to_it(key: str) -> None:
+    world = fractions()
+    forged = {key: GROUP["runai-gpu-group"]}
+    world.put(make_pod("forger", namespace="forger", labels=forged, node="n"))
+    own = row(UTIL, 0, "forger", uuid="GPU-1").replace('"ml"', '"forger"')
+    world.scrape(row(UTIL, 70, "reserved") + own, 100.0, node="n")
+    assert world.value("a", BUSY, 101.0) == "reservation_pod_not_named"
+    assert said(world.read("forger", BUSY, 101.0, namespace="forger")) == 0.0
 
 
 def test_the_only_pod_of_a_node_with_one_gpu_has_its_value() -> None:

@@ -117,6 +117,8 @@ OTHERS = {
     "an address": 'pd_node="198.51.100.4:8000"',
     "a host name with a port": 'worker="engine-0:8000"',
     "an IPv6 address": 'backend="[2001:db8::4]:8000"',
+    "a URL of any protocol with a port": 'peer="nats://engine-0:4222/x"',
+    "a gRPC worker": 'worker="grpc://engine-0"',
     "another port of the pod": 'server="http://192.0.2.4:8001"',
 }
 
@@ -145,6 +147,26 @@ def test_a_store_gives_a_router_nothing_of_its_servers(label: str) -> None:
     store(world, queue(7, label), target, origin="192.0.2.4:8000")
     assert world.value("llm", WAITING, T) == "server_not_scraped"
     assert world.count("server_names_another_server") == 1
+
+
+NO_SERVERS = {
+    "the URL of the cluster": 'cluster="https://api.prod.example:6443"',
+    "the address of the cluster": 'k8s_cluster_name="198.51.100.1:6443"',
+    "a bucket with the model": 'model_uri="s3://models/llama"',
+    "a repository of models": 'storage_uri="hf://org/llama"',
+    "a volume with the model": 'model_path="pvc://models/llama"',
+}
+
+
+@pytest.mark.parametrize("label", NO_SERVERS.values(), ids=NO_SERVERS)
+def test_the_place_of_a_cluster_or_of_a_model_is_not_a_server(label: str) -> None:
+    world = World(LLM)
+    target = TARGET | {"instance": "192.0.2.4:8000"}
+    store(world, queue(7, label), target, origin="192.0.2.4:8000")
+    assert world.value("llm", WAITING, T) == 7.0
+    world = World(LLM)
+    world.scrape(queue(7, label), T, origin=URL, pod=("ml", "llm"), serves=True)
+    assert world.value("llm", WAITING, T) == 7.0
 
 
 def test_a_sum_over_ports_is_absent_while_one_of_the_pages_is_missing() -> None:

@@ -43,6 +43,8 @@ GOOD = [
     Line("seconds, ending lost", b'a{b="c"} 1 49.5\n', ("a", {"b": "c"}, 1, 49.5)),
     Line("exemplar", b'a{b="c"} 1 # {t="x"} 0.5\n', ("a", {"b": "c"}, 1, 50)),
     Line("exemplar with time", b'a{b="c"} 1 # {t="x"} 0.5 49\n', ("a", {"b": "c"}, 1, 50)),
+    Line("exemplar without labels", b'a 3 # {t="x"} 0.5\n', ("a", {}, 3, 50)),
+    Line("time and exemplar without labels", b"a 3 49 # {} 2\n# EOF\n", ("a", {}, 3, 49)),
     Line("time and exemplar", b'a{b="c"} 1 49 # {} 2\n# EOF\n', ("a", {"b": "c"}, 1, 49)),
     Line("other alphabets", 'a{b="ü"} 1\n'.encode(), ("a", {"b": "ü"}, 1, 50)),
     Line("colons", b'vllm:x{b="c"} 1\n', ("vllm:x", {"b": "c"}, 1, 50)),
