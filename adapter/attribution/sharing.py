@@ -159,7 +159,10 @@ def _sole(
         return {}
     (pod,), (its,) = holding, devices.values()
     whole = pod.phase == "Running" and whole_devices(pod.gpus) == 1 == len(pod.gpus)
-    if not whole or any(series.assignment is not None or series.own for series in its):
+    # The node states the number of boards, not that of the instances of a board.
+    if not whole or any(
+        series.mig or series.assignment is not None or series.own for series in its
+    ):
         return {}
     return {pod.ref: its}
 

@@ -63,6 +63,24 @@ def _dynamo(running: int, waiting: int) -> str:
     return _vllm(running, waiting) + f"{own} {running + waiting}\n"
 
 
+def _triton_vllm(running: int, waiting: int) -> str:
+    labels = '{model="m",version="1"}'
+    return (
+        f"{_triton(0, 0)}vllm:num_requests_running{labels} {running}\n"
+        f"vllm:num_requests_waiting{labels} {waiting}\n"
+    )
+
+
+def _triton_trtllm(running: int, waiting: int) -> str:
+    series = 'nv_trt_llm_request_metrics{model="m",version="1",request_type='
+    return f'{_triton(0, 0)}{series}"scheduled"}} {running}\n{series}"waiting"}} {waiting}\n'
+
+
+def _two(running: str, waiting: str, labels: str = "") -> Callable[[int, int], str]:
+    """Return the page of a server that writes two gauges."""
+    return lambda busy, queued: f"{running}{labels} {busy}.0\n{waiting}{labels} {queued}.0\n"
+
+
 PAGES: Final[dict[str, Callable[[int, int], str]]] = {
     "vllm": _vllm,
     "triton": _triton,
@@ -72,6 +90,25 @@ PAGES: Final[dict[str, Callable[[int, int], str]]] = {
     "llamacpp": _llamacpp,
     "nim": _nim,
     "dynamo": _dynamo,
+    "llm-d": _vllm,
+    "triton-vllm": _triton_vllm,
+    "triton-trtllm": _triton_trtllm,
+    "tensorrt-llm": _two(
+        "trtllm_num_requests_running",
+        "trtllm_num_requests_waiting",
+        '{engine_type="pytorch",model_name="m"}',
+    ),
+    "vllm-omni": _two(
+        "vllm_omni:num_requests_running", "vllm_omni:num_requests_waiting", '{model_name="m"}'
+    ),
+    "lmdeploy": _two(
+        "lmdeploy:num_requests_running",
+        "lmdeploy:num_requests_waiting",
+        '{engine="0",model_name="m"}',
+    ),
+    "fastdeploy": _two("fastdeploy:num_requests_running", "fastdeploy:num_requests_waiting"),
+    "lightllm": _two("lightllm_batch_current_size", "lightllm_queue_size"),
+    "max": _two("maxserve_num_requests_running", "maxserve_num_requests_queued"),
 }
 """Kind of server -> its page, from the requests that it works on and those that wait."""
 

@@ -66,7 +66,7 @@ def a_field_that_instances_do_not_have(site: Site) -> Iterator[None]:
         yield
 
 
-@fault("GMA204", "GMA121", "GMA706")
+@fault("GMA204")
 def a_pod_with_a_claim_that_the_page_does_not_name(site: Site) -> Iterator[None]:
     claims = [{"name": "gpu", "resourceClaimName": "mine"}]
     pod = holder("claims", resourceClaims=claims)
