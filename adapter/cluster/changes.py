@@ -18,6 +18,7 @@ from adapter.cluster.workload import plural
 
 CORE: Final = ("", "apps", "batch", "autoscaling")
 """API groups whose kinds kubectl knows by their bare name."""
+_SHORT: Final = {"HorizontalPodAutoscaler": "hpa"}
 
 
 class ChangedObject(NamedTuple):
@@ -44,13 +45,14 @@ class ChangedObject(NamedTuple):
     def resource(self) -> str:
         """As kubectl names the kind: ``daemonset``, ``clusterpolicies.nvidia.com``."""
         if self.group in CORE:
-            return self.kind.lower()
+            return _SHORT.get(self.kind, self.kind.lower())
         return f"{plural(self.kind)}.{self.group}"
 
     @property
     def words(self) -> str:
         """Kind and name for a reader."""
-        return f"{self.kind} {self.name}"
+        kind = "HPA" if self.kind in _SHORT else self.kind
+        return f"{kind} {self.name}"
 
     def kubectl(self, verb: str, arguments: str, *, slash: bool = False) -> str:
         """Return a command about the object: ``kubectl -n NAMESPACE VERB KIND NAME ARGUMENTS``."""
@@ -61,7 +63,7 @@ class ChangedObject(NamedTuple):
         return f"kubectl{place} {verb} {named} {arguments}".rstrip()
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """What is to be different."""
 
     words: str
@@ -74,6 +76,8 @@ class Change(NamedTuple):
     """Path -> value of fields that are set: ``spec.maxReplicas`` -> 10."""
     tolerations: Sequence[Mapping[str, Any]] = ()
     """Tolerations that the pod template gets."""
+    values: Mapping[str, str] | None = None
+    """Key -> value in the values of the object's chart."""
 
 
 class Fix(NamedTuple):
@@ -83,6 +87,8 @@ class Fix(NamedTuple):
     """What to do, in words."""
     command: str = ""
     """A command that does it; empty if none can."""
+    by: str = ""
+    """What manages the object, in words; empty if nothing does."""
 
     @property
     def line(self) -> str:
@@ -90,20 +96,22 @@ class Fix(NamedTuple):
         return self.command or self.text
 
 
-def set_env(of: ChangedObject, name: str, value: str | None) -> Change:
+def set_env(of: ChangedObject, name: str, value: str | None) -> ObjectChange:
     """Return the change of a variable in the pod template; None removes it."""
     argument = shlex.quote(f"{name}-" if value is None else f"{name}={value}")
     words = f"remove the variable {name}" if value is None else f"set the variable {name}={value}"
-    return Change(words, of.kubectl("set env", argument, slash=True), env=(name, value))
+    return ObjectChange(words, of.kubectl("set env", argument, slash=True), env=(name, value))
 
 
-def scale(of: ChangedObject, replicas: int) -> Change:
+def scale(of: ChangedObject, replicas: int) -> ObjectChange:
     """Return the change of a workload's size."""
     command = of.kubectl("scale", f"--replicas={replicas}", slash=True)
-    return Change(f"set spec.replicas to {replicas}", command, fields={"spec.replicas": replicas})
+    return ObjectChange(
+        f"set spec.replicas to {replicas}", command, fields={"spec.replicas": replicas}
+    )
 
 
-def set_fields(of: ChangedObject, fields: Mapping[str, Any]) -> Change:
+def set_fields(of: ChangedObject, fields: Mapping[str, Any]) -> ObjectChange:
     """Return the change of fields; one of a list is changed by a JSON patch.
 
     Args:
@@ -111,12 +119,33 @@ def set_fields(of: ChangedObject, fields: Mapping[str, Any]) -> Change:
     """
     words = " and ".join(f"set {path} to {_shown(value)}" for path, value in fields.items())
     if not any("[" in path for path in fields):
-        return Change(words, _merge(of, fields), fields=fields)
+        return ObjectChange(words, _merge(of, fields), fields=fields)
     rows = [{"op": "add", "path": pointer(at), "value": value} for at, value in fields.items()]
-    return Change(words, patch(of, rows), fields=fields)
+    return ObjectChange(words, patch(of, rows), fields=fields)
 
 
-def add_tolerations(of: ChangedObject, rows: Sequence[Mapping[str, Any]], *, first: bool) -> Change:
+def annotate(of: ChangedObject, notes: Mapping[str, str | None]) -> ObjectChange:
+    """Return the change of annotations of the pod template, where they outlive the pod; None
+    removes one.
+    """
+    body = {"spec": {"template": {"metadata": {"annotations": dict(notes)}}}}
+    command = of.kubectl("patch", f"--type=merge -p {_json(body)}", slash=True)
+    kept = [f'{name}: "{value}"' for name, value in notes.items() if value is not None]
+    gone = [name for name, value in notes.items() if value is None]
+    parts = [f"set the annotation{'s' if len(kept) > 1 else ''} {', '.join(kept)}"] if kept else []
+    parts += [f"remove the annotation {', '.join(gone)}"] if gone else []
+    return ObjectChange(f"{' and '.join(parts)} of the pod template", command)
+
+
+def set_values(values: Mapping[str, str]) -> ObjectChange:
+    """Return the change of values of the chart that an object comes from."""
+    words = " and ".join(f"set {key} to {value}" for key, value in values.items())
+    return ObjectChange(f"{words} in the values of the chart", "", values=values)
+
+
+def add_tolerations(
+    of: ChangedObject, rows: Sequence[Mapping[str, Any]], *, first: bool
+) -> ObjectChange:
     """Return the change that adds tolerations to a pod template.
 
     Args:
@@ -130,12 +159,12 @@ def add_tolerations(of: ChangedObject, rows: Sequence[Mapping[str, Any]], *, fir
         change = [{"op": "add", "path": at, "value": list(rows)}]
     keys = ", ".join(f"{row['key']} ({row['operator']}, {row['effect']})" for row in rows)
     words = f"add the toleration{'s' if len(rows) > 1 else ''} {keys}"
-    return Change(words, patch(of, change), tolerations=rows)
+    return ObjectChange(words, patch(of, change), tolerations=rows)
 
 
-def edit(of: ChangedObject, words: str) -> Change:
+def edit(of: ChangedObject, words: str) -> ObjectChange:
     """Return a change that a person has to write."""
-    return Change(words, of.kubectl("edit", ""))
+    return ObjectChange(words, of.kubectl("edit", ""))
 
 
 def patch(of: ChangedObject, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -148,15 +177,24 @@ def pointer(path: str) -> str:
     return "/" + re.sub(r"[.\[\]]+", "/", path).strip("/")
 
 
-def lasting(of: ChangedObject, change: Change) -> Fix:
+def lasting(of: ChangedObject, change: ObjectChange) -> Fix:
     """Return how a change of an object is made so that nothing reverts it."""
-    manager = of.manager
-    if manager is None:
+    if of.manager is None:
         return Fix(f"{change.words} in {of.words}", change.command)
+    return _by_manager(of, of.manager, change)._replace(by=of.manager.source)
+
+
+def _by_manager(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
     if manager.way is Way.NOWHERE:
         return Fix(
             f"nothing changes {of.words} for good, because {manager.tool} writes it again: where "
             f"it allows, {change.words} in its own settings, or run an own one beside it"
+        )
+    if manager.way is Way.UNKNOWN:
+        return Fix(
+            f"{change.words} in {of.words} of namespace {of.namespace}, where it is managed: its "
+            f"ownerReferences, labels and annotations say by what (`{manager.tool}`, which you may "
+            "not read)"
         )
     if manager.way is Way.GIT:
         values = _value_words(manager, of, change)
@@ -169,9 +207,11 @@ def lasting(of: ChangedObject, change: Change) -> Fix:
 # In the values of a Helm release.
 
 
-def _in_values(of: ChangedObject, manager: Manager, change: Change) -> Fix:
+def _in_values(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
     chart = charts.CHARTS.get(manager.chart)
     sets = charts.arguments(manager.chart, change.env, change.fields, change.tolerations, of.env)
+    if change.values:
+        sets = [f"--set {key}={shlex.quote(text)}" for key, text in change.values.items()]
     if chart is not None and chart.source and sets:
         parts = [shlex.quote(manager.name), *chart.source]
         version = ["--version", shlex.quote(manager.version)] if manager.version else []
@@ -188,7 +228,7 @@ def _in_values(of: ChangedObject, manager: Manager, change: Change) -> Fix:
     )
 
 
-def _value_words(manager: Manager, of: ChangedObject, change: Change) -> str:
+def _value_words(manager: Manager, of: ChangedObject, change: ObjectChange) -> str:
     """Return the change in the terms of a known chart; empty if there are none."""
     said = charts.words(manager.chart, change.env, change.fields)
     return f"{said} in the values, which will {change.words}" if said else ""
@@ -197,13 +237,14 @@ def _value_words(manager: Manager, of: ChangedObject, change: Change) -> str:
 # In the object that owns it.
 
 
-def _in_owner(of: ChangedObject, manager: Manager, change: Change) -> Fix:
+def _in_owner(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
     group = manager.api_version.rpartition("/")[0]
     owner = ChangedObject(manager.kind, manager.namespace, manager.name, of.above, group=group)
     at = _OPERANDS.get(of.name, "") if manager.kind == "ClusterPolicy" else ""
     if not manager.name:
-        found = f"`kubectl get {owner.resource}` names it"
-        return Fix(f"{change.words} in {at or 'spec'} of the {manager.kind} ({found})")
+        part = f"{at}.env" if change.env is not None and at else at or "spec"
+        named = f"`kubectl get {owner.resource}` names it"
+        return Fix(f"{change.words} in {part} of the {manager.kind} ({named})")
     if manager.kind == "ClusterPolicy":
         return _in_cluster_policy(of, owner, at, change)
     if manager.kind == "ScaledObject":
@@ -227,7 +268,9 @@ _OPERANDS: Final = {
 (NVIDIA/gpu-operator ``assets/`` and ``api/nvidia/v1/clusterpolicy_types.go``)."""
 
 
-def _in_cluster_policy(of: ChangedObject, owner: ChangedObject, at: str, change: Change) -> Fix:
+def _in_cluster_policy(
+    of: ChangedObject, owner: ChangedObject, at: str, change: ObjectChange
+) -> Fix:
     """A list of a ClusterPolicy is written whole, so its present rows have to be known."""
     if change.env is not None and at:
         path, (name, value) = f"{at}.env", change.env
@@ -245,10 +288,12 @@ def _in_cluster_policy(of: ChangedObject, owner: ChangedObject, at: str, change:
     if owner.manager is not None and owner.manager.way is Way.VALUES:
         # The chart writes the list only if the values have one; a ClusterPolicy that is patched
         # stays so until then.
-        fix = lasting(owner._replace(manager=None), Change(words, _merge(owner, {path: rows})))
+        fix = lasting(
+            owner._replace(manager=None), ObjectChange(words, _merge(owner, {path: rows}))
+        )
         keep = f"keep {path.removeprefix('spec.')} in the values of {owner.manager.source} too"
         return Fix(f"{fix.text}; {keep}", f"{fix.command} # {keep}")
-    return lasting(owner, Change(words, _merge(owner, {path: rows})))
+    return lasting(owner, ObjectChange(words, _merge(owner, {path: rows})))
 
 
 def _rows(manifest: Mapping[str, Any] | None, path: str) -> list[Mapping[str, Any]]:
@@ -267,7 +312,7 @@ _OF_SCALED: Final = {
 _BEHAVIOR: Final = "spec.behavior"
 
 
-def _in_scaled_object(owner: ChangedObject, change: Change) -> Fix:
+def _in_scaled_object(owner: ChangedObject, change: ObjectChange) -> Fix:
     fields = {}
     for path, value in (change.fields or {}).items():
         if path in _OF_SCALED:

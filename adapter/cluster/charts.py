@@ -86,6 +86,8 @@ def _of_variable(
         return []
     # The last of two variables of one name counts, so the list overrides the chart's own.
     rows = [row for row in present if row.get("name") not in {name, *chart.own}]
+    if not all("value" in row or "valueFrom" in row for row in rows):
+        return []
     if value is not None:
         rows.append({"name": name, "value": value})
     text = json.dumps(rows, separators=(",", ":"))

@@ -41,6 +41,8 @@ class Way(StrEnum):
     """In the values of a Helm release: the next upgrade writes the object again."""
     OWNER = "owner"
     """In another object of the cluster, whose controller writes the object."""
+    UNKNOWN = "unknown"
+    """Not known: the caller may not read the object."""
     NOWHERE = "nowhere"
     """Nowhere: the provider of the cluster writes the object."""
 
@@ -67,7 +69,7 @@ class Manager(NamedTuple):
     @property
     def source(self) -> str:
         """What is changed instead, in words: ``Helm release dcgm in namespace gpu``."""
-        if self.way is Way.NOWHERE:
+        if self.way in (Way.NOWHERE, Way.UNKNOWN):
             return self.tool
         named = f"{self.kind} {self.name}".strip()
         if self.way is not Way.OWNER:

@@ -23,6 +23,7 @@ from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
 from adapter.doctor.objects import (
     ApiService,
+    ClusterPolicy,
     ConfigMap,
     Lease,
     ResourceQuota,
@@ -48,6 +49,7 @@ _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-s
 _GKE: Final = "cloud.google.com/gke-nodepool"
 _CLAIMS: Final = "/apis/resource.k8s.io/v1/resourceclaims"
 _SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
+_POLICIES: Final = "/apis/nvidia.com/v1/clusterpolicies"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
@@ -86,6 +88,7 @@ class Collector:
             "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
             "claims": self.optional(_CLAIMS, read_claim),
             "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
+            "policies": self.optional(_POLICIES, lambda row: read(row, ClusterPolicy)),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
         }

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from adapter.cluster.changes import Fix
+
 if TYPE_CHECKING:
     from adapter.doctor.facts import Facts
 
@@ -41,12 +43,26 @@ class Finding(NamedTuple):
     """The object, as a user names it: ``node gpu-a``, ``hpa chat/llm``."""
     message: str
     """What is wrong with it, and what follows from that."""
-    fix: str
+    advice: str
     """What to do, in words."""
-    command: str = ""
-    """A command that does it, or that shows more."""
+    action: str | Fix = ""
+    """A command that does it, or that shows more; or the change of an object, as it lasts."""
     severity: Severity | None = None
     """None means the severity of the check."""
+
+    @property
+    def command(self) -> str:
+        """The command; empty if none does it."""
+        return self.action.command if isinstance(self.action, Fix) else self.action
+
+    @property
+    def fix(self) -> str:
+        """What to do, with what manages the object that has to change."""
+        if not isinstance(self.action, Fix) or not self.action.by:
+            return self.advice
+        if not self.action.command:
+            return f"{self.advice}: {self.action.text}"
+        return f"{self.advice} ({self.action.by} manages it)"
 
 
 class NotApplicableError(Exception):

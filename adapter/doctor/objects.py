@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from adapter.cluster.managers import Manager, manager_of
+
 T = TypeVar("T")
 
 
@@ -16,9 +18,14 @@ class _Object(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
 class SeenOwnerReference(_Object, frozen=True):
     """One of ``metadata.ownerReferences``."""
 
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     controller: bool = False
+
+
+class _FieldManager(_Object, frozen=True):
+    manager: str = ""
 
 
 class Meta(_Object, frozen=True):
@@ -30,8 +37,14 @@ class Meta(_Object, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[SeenOwnerReference] = []
+    managed_fields: list[_FieldManager] = []
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+
+    @property
+    def manager(self) -> Manager | None:
+        """What writes the object again; None if nothing does."""
+        return manager_of(msgspec.to_builtins(self), self.namespace)
 
 
 class SeenCondition(_Object, frozen=True):
@@ -127,6 +140,23 @@ class SeenPriorityClass(_Object, frozen=True):
     metadata: Meta = Meta()
     value: int = 0
     preemption_policy: str = "PreemptLowerPriority"
+
+
+class ClusterPolicy(_Object, frozen=True):
+    """A ClusterPolicy of the NVIDIA GPU Operator."""
+
+    metadata: Meta = Meta()
+    spec: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def manager(self) -> Manager | None:
+        """What writes it again."""
+        return self.metadata.manager
 
 
 class _QuotaStatus(_Object, frozen=True):

@@ -10,7 +10,7 @@ from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.access import Json
 from adapter.client.errors import MissingRight
-from adapter.client.hpacommands import grant_controller, other_unit, patch_hpa
+from adapter.client.hpacommands import change_hpa, grant_controller, other_unit
 from adapter.explain import hpafixes
 from adapter.explain.controllerrights import concerns
 from adapter.explain.hpafacts import HpaFacts
@@ -127,9 +127,7 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
         if wanted and rules.select is Select.DISABLED:
             yield Block(
                 f"behavior.{key}.selectPolicy is Disabled; the metrics ask for {asked}",
-                hpafixes.merge(
-                    facts, f'{{"spec":{{"behavior":{{"{key}":{{"selectPolicy":"Max"}}}}}}}}'
-                ),
+                hpafixes.open_policy(facts, key),
             )
 
 
@@ -185,7 +183,7 @@ def _wrong_units(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
         at = hpafixes.field(facts, metric, "target.averageValue")
         yield Block(
             f"the target of {metric.name} means {said}; did you mean {better}?",
-            "" if facts.scaled_object else patch_hpa(facts.namespace, facts.name, at, better),
+            change_hpa(facts.hpa, at, better).line,
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
 from adapter.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
@@ -142,4 +143,5 @@ async def explain_node(api: Api, name: str) -> NodeReport:
         if amount != "0" and unit_of(key) is not ResourceUnit.PART
         if STANDARD.is_gpu(key) or key in requested
     }
+    await put_lasting_fixes(api, rows)
     return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from adapter.client.access import Api
 from adapter.client.command import ToolReport
 from adapter.client.errors import VIEW, ClientError, odd_answers
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.output import Screen
 from adapter.explain.hpafacts import gather
 from adapter.explain.hpajudge import judge
@@ -113,7 +114,9 @@ async def _hpa(api: Api, name: str) -> ToolReport:
 
 
 async def _gpu(api: Api, name: str) -> ToolReport:
-    return GpuReport(await api.get(f"{VIEW}/gpus/{quote(name, safe='')}"))
+    gpu = await api.get(f"{VIEW}/gpus/{quote(name, safe='')}")
+    await put_lasting_fixes(api, [gpu])
+    return GpuReport(gpu)
 
 
 _MAKERS: Final[dict[str, Callable[[Api, str], Awaitable[ToolReport]]]] = {

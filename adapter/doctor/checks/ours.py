@@ -7,6 +7,8 @@ from typing import Final
 
 from adapter.attribution.reasons import REASONS
 from adapter.attribution.unnamed import NO_EXPORTER, SERVER_UNSCRAPABLE
+from adapter.cluster.changes import scale
+from adapter.doctor.changed import own, own_values
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.release import helm_release
@@ -134,12 +136,11 @@ def single(facts: Facts) -> Iterator[Finding]:
     """
     found = installed(facts)
     if found.workload.spec.replicas == 1:
-        meta = found.workload.metadata
         yield Finding(
             f"deployment {found.workload.key}",
             "has one replica: metrics are unavailable while it restarts",
             "set replicas to 2 in the values of the chart",
-            f"kubectl -n {meta.namespace} scale deployment {meta.name} --replicas=2",
+            own_values(found, {"replicas": "2"}, scale(own(found.workload), 2).command),
         )
 
 

@@ -147,9 +147,7 @@ def test_fields_of_an_hpa() -> None:
     fields = {"spec.maxReplicas": 10, "spec.behavior.scaleUp.selectPolicy": "Max"}
     merged = {"spec": {"maxReplicas": 10, "behavior": {"scaleUp": {"selectPolicy": "Max"}}}}
     fix = lasting(hpa(), set_fields(hpa(), fields))
-    assert fix.command.startswith(
-        "kubectl -n chat patch horizontalpodautoscaler llm --type=merge -p "
-    )
+    assert fix.command.startswith("kubectl -n chat patch hpa llm --type=merge -p ")
     assert patched(fix.command) == merged
     fix = lasting(hpa(), set_fields(hpa(), {"spec.metrics[0].pods.metric.name": "gpu_power"}))
     row = {"op": "add", "path": "/spec/metrics/0/pods/metric/name", "value": "gpu_power"}

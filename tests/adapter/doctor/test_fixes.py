@@ -73,7 +73,7 @@ def test_several_hpas_of_one_target_are_one_finding_with_the_commands_of_explain
     (finding,) = findings(facts, "GMA423")
     assert finding.subject == "hpa chat/a"
     assert finding.message.startswith("hpa b and hpa c scale Deployment llm too")
-    assert finding.command == one_hpa("chat", [each.manifest for each in hpas])
+    assert finding.action == one_hpa([each.manifest for each in hpas])
     patch, delete = finding.command.split(" && ")
     words = shlex.split(patch)
     assert words[:6] == ["kubectl", "-n", "chat", "patch", "hpa", "a"]
@@ -89,7 +89,7 @@ def test_an_hpa_beside_a_scaledobject_is_not_deleted_before_its_metrics_are_move
     assert finding.fix == (
         "add a trigger for gpu_utilization to the ScaledObject, then delete hpa llm"
     )
-    assert finding.command == "kubectl -n chat edit scaledobject llm"
+    assert finding.command == "kubectl -n chat edit scaledobjects.keda.sh llm"
 
 
 def with_bundle(facts: Facts, name: str, bundle: str) -> None:

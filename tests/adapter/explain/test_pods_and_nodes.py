@@ -286,7 +286,7 @@ def test_the_api_version_of_an_hpa_does_not_choose_another_path(
     assert 'no matches for kind "X"' in ended.output
     server, _ = lab
     others = [path for path in server.asked if f"/namespaces/{NS}/" not in path]
-    assert others in ([], [f"GET /api/{version}"])
+    assert set(others) <= {"GET /api/v1", "GET /apis/a"}
 
 
 def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path]) -> None:
