@@ -12,16 +12,17 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from adapter.attribution.reading import Absence
-from adapter.cluster.changes import ObjectChange, ChangedObject, Fix, annotate, lasting, set_env
+from adapter.cluster.changes import ChangedObject, ObjectChange, annotate, set_env
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.lookup import workload_kind
 from adapter.cluster.managers import manager_of
 from adapter.cluster.optin import PREFIX
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import workloads
 
+DOCTOR: Final = "gpu-metrics-adapter doctor"
 PAGE: Final = "docs/reasons.md"
 _POD: Final = "kubectl -n {namespace} describe pod {pod}"
-_DOCTOR: Final = "gpu-metrics-adapter doctor"
 _ON_NODE: Final = "kubectl get pods -A -o wide --field-selector spec.nodeName={node}"
 _LOGS: Final = "kubectl -n {exporter_namespace} logs {exporter} --tail=20"
 _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
@@ -29,6 +30,15 @@ _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
 _OF_LEADERS: Final = "leaderworkerset.sigs.k8s.io/name"
 """Label of pods whose StatefulSet is overwritten by what is above it."""
 _RESTART: Final = "kubectl -n {exporter_namespace} delete pod {exporter}"
+
+
+def doctor(*checks: str) -> str:
+    """Return the command that runs doctor, with the checks that have the cause and its fix.
+
+    Args:
+        checks: ids. The fixes of their findings do not lead back to ``explain``.
+    """
+    return f"{DOCTOR} # {', '.join(checks)}"
 
 
 class ReasonChange(NamedTuple):
@@ -110,7 +120,7 @@ REASONS: Final[Mapping[str, Cause]] = {
         "Run the exporter's DaemonSet on the node: check its node selector and tolerations (GMA101 "
         "of doctor names what is missing). With Prometheus as the source, check that the target is "
         "up and its series show their node.",
-        _DOCTOR,
+        doctor("GMA101"),
     ),
     "exporter_down": Cause(
         "The exporter of the node does not answer, or its samples are too old.",
@@ -124,7 +134,7 @@ REASONS: Final[Mapping[str, Cause]] = {
         "The message says what the exporter answers, and which setting changes it: scheme, path, "
         "tls_config, authorization or basic_auth of a rule in source.scrape.exporters "
         "(docs/sources.md). Restarting the exporter changes nothing.",
-        _DOCTOR,
+        doctor("GMA104", "GMA105"),
     ),
     "exporter_without_devices": Cause(
         "The exporter of the node answers, but its page has no device that the adapter can "
@@ -202,7 +212,7 @@ REASONS: Final[Mapping[str, Cause]] = {
         "Correct the annotations gpu-metrics-adapter.io/port, /path and /scheme. Two pods with "
         "one address, or a pod without an address, cannot be scraped either. GMA502 and GMA505 of "
         "doctor name the pod and the cause.",
-        _DOCTOR,
+        doctor("GMA502", "GMA505"),
     ),
     "server_down": Cause(
         "The pod's server page does not answer.",
@@ -214,14 +224,14 @@ REASONS: Final[Mapping[str, Cause]] = {
         "The message says what the server answers. Correct the annotations "
         "gpu-metrics-adapter.io/port, /path and /scheme in the pod template of the workload. The "
         "adapter sends no credentials to a server page (docs/inference.md).",
-        _DOCTOR,
+        doctor("GMA503"),
     ),
     "server_page_unknown": Cause(
         "The pod's server page answers, and has no series that the adapter reads.",
         "Turn the metrics of the server on, or correct the annotations gpu-metrics-adapter.io/port "
         "and /path. For a server that docs/inference.md does not list, add an entry of `metrics` "
         "with the name of its series.",
-        _DOCTOR,
+        doctor("GMA504"),
     ),
     "server_page_of_others": Cause(
         "The samples of the pod's page are about other pods or servers, as on a router's page.",

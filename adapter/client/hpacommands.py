@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from adapter.catalog.metric import Unit
 from adapter.client.errors import create_again
-from adapter.cluster.changes import ChangedObject, Fix, edit, lasting, patch, set_fields
+from adapter.cluster.changes import ChangedObject, edit, patch, set_fields
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.managers import manager_of
 from adapter.figures import decimal
 

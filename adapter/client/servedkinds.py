@@ -2,7 +2,8 @@
 
 The HPA controller asks its RESTMapper for a target's group and kind over all served versions
 (kubernetes ``pkg/controller/podautoscaler/horizontal.go``: ``RESTMappings(targetGK)`` and
-``scaleForResourceMappings``), so ``apps/v1beta1`` works wherever ``apps/v1`` does.
+``scaleForResourceMappings``), so a reference to ``apps/v1beta1`` finds a Deployment
+of ``apps/v1``.
 """
 
 from __future__ import annotations

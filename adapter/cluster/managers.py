@@ -118,7 +118,7 @@ def _owner(metadata: Metadata, namespace: str) -> Manager | None:
         version, kind, name = (str(row.get(key) or "") for key in ("apiVersion", "kind", "name"))
         group = version.rpartition("/")[0]
         known = _OPERATORS.get((group, kind))
-        # OLM and some operators set references that are no controller's.
+        # OLM and some operators set references without controller: true.
         if not known and not row.get("controller"):
             continue
         inside = namespace if not known or (group, kind) in _NAMESPACED else ""

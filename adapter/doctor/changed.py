@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adapter.cluster.changes import ChangedObject, Fix, lasting, set_values
+from adapter.cluster.changes import ChangedObject, set_values
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.managers import Manager, Way
 from adapter.doctor.facts import Fact, Facts, Release
 from adapter.doctor.workloads import Container, SeenPod, SeenWorkload

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from adapter.cluster.changes import ChangedObject, Fix, add_tolerations, edit, lasting
+from adapter.cluster.changes import ChangedObject, add_tolerations, edit
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.managers import Manager, manager_of
 from adapter.doctor.objects import SeenNode, read
 from adapter.doctor.workloads import SeenPod, read_pod

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from adapter.cluster.changes import ChangedObject, Fix, edit, lasting
+from adapter.cluster.changes import ChangedObject, edit
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.managers import Manager
 from adapter.doctor.claims import SeenClaim

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from adapter.cluster.changes import Fix
+from adapter.cluster.fixes import Fix
 
 if TYPE_CHECKING:
     from adapter.doctor.facts import Facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.cluster import changes
-from adapter.cluster.changes import Fix, lasting
+from adapter.cluster.fixes import Fix, lasting
 from adapter.doctor.changed import workload_of
 from adapter.doctor.facts import Facts
 from adapter.doctor.workloads import SeenPod

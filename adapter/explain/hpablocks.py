@@ -70,7 +70,7 @@ def _silent(facts: HpaFacts) -> Iterator[Block]:
     for found in facts.values:
         if found.problem is not None and found.problem.status >= 500:
             text = f"the metrics API does not answer either: {found.problem.brief}"
-            yield Block(text, "gpu-metrics-adapter doctor")
+            yield Block(text, hpafixes.API_DOWN)
             return
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shlex
 from typing import Final
+from urllib.parse import quote
 
+from adapter.attribution.reasons import doctor
 from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.access import Json
 from adapter.client.hpacommands import change_hpa, edit_hpa, one_hpa, scaled_object
-from adapter.cluster.changes import ChangedObject, lasting, scale
-from adapter.cluster.metricsapi import external_path
+from adapter.cluster.changes import ChangedObject, scale
+from adapter.cluster.fixes import lasting
+from adapter.cluster.metricsapi import CUSTOM, NEWEST, external_path, value_path
 from adapter.explain.hpafacts import HpaFacts
 from adapter.hpa import MetricKind, MetricSpec
 from adapter.hpa.spec import source_key
@@ -86,7 +89,33 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
         return f"kubectl get --raw {shlex.quote(raw)}"
     if "pods might be unready" in error or "no pods returned" in error:
         return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
-    return "gpu-metrics-adapter doctor"
+    return _of_silence(facts, metric)
+
+
+def _of_silence(facts: HpaFacts, metric: MetricSpec) -> str:
+    """Return what shows why the metrics API has no value."""
+    if any(found.problem is not None and found.problem.status >= 500 for found in facts.values):
+        return API_DOWN
+    try:
+        return f"kubectl get --raw {shlex.quote(_asked(facts, metric))}"
+    except (KeyError, ValueError):
+        return f"correct {field(facts, metric, 'metric.selector')}"
+
+
+API_DOWN: Final = doctor("GMA004", "GMA006", "GMA007", "GMA008")
+"""The fix for a metrics API that does not answer."""
+
+
+def _asked(facts: HpaFacts, metric: MetricSpec) -> str:
+    """Return a path of which the adapter's answer says why there is no value.
+
+    For one pod, the answer has the reason; for a selection, the pods without a value are left out.
+    """
+    if metric.kind is not MetricKind.PODS or not facts.pods:
+        return value_path(metric, _selector(facts), facts.namespace, NEWEST)
+    pod = quote(str(facts.pods[0]["metadata"]["name"]), safe="")
+    name = quote(metric.name, safe="")
+    return f"{CUSTOM}/{NEWEST}/namespaces/{quote(facts.namespace, safe='')}/pods/{pod}/{name}"
 
 
 def of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:

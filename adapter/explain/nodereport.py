@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adapter.attribution.reasons import doctor
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.lastingfixes import put_lasting_fixes
@@ -63,7 +64,7 @@ class NodeReport:
         if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
             text = "no exporter reports a GPU of this node"
             found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
-            found += fixes("gpu-metrics-adapter doctor")
+            found += fixes(doctor("GMA101"))
         for why, pods in _by_reason(self.unmeasured):
             names = ", ".join(_full(pod) for pod in pods[:4]) + (", …" if len(pods) > 4 else "")
             reason = why.text if why is not None else "no reason is known"

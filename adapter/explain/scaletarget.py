@@ -74,7 +74,7 @@ def _unknown(group: str, kind: str) -> ScaleError:
 def _instead(group: str, kind: str, plural: str) -> str:
     """Return what to do about a kind that nothing can scale."""
     if kind == "DaemonSet":
-        return "delete the HPA: a DaemonSet has one pod a node, whatever the load is"
+        return "delete the HPA: a DaemonSet has one pod a node, for any load"
     if kind in HOME:
         return f"scale the Deployment or StatefulSet that has the pods, not a {kind}"
     return (

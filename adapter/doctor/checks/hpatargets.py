@@ -9,7 +9,7 @@ from typing import Final
 from adapter.catalog.metric import Scope
 from adapter.client.hpacommands import one_hpa
 from adapter.cluster.changes import edit as change_object
-from adapter.cluster.changes import lasting
+from adapter.cluster.fixes import lasting
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from adapter.cluster.changes import edit, lasting
+from adapter.cluster.changes import edit
+from adapter.cluster.fixes import lasting
 from adapter.cluster.gpuresources import GpuResources
 from adapter.doctor.changed import own
 from adapter.doctor.facts import Facts, Release

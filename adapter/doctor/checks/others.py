@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from adapter.cluster.changes import ChangedObject, edit, lasting
+from adapter.cluster.changes import ChangedObject, edit
+from adapter.cluster.fixes import lasting
 from adapter.doctor.checks.apiservices import EXTERNAL, TWO_WAYS, is_delegate, is_ours
 from adapter.doctor.checks.ours import installed
 from adapter.doctor.checks.selfmetrics import metrics_log, replica_pages

@@ -12,7 +12,8 @@ from adapter.catalog.formulas import hides
 from adapter.catalog.metric import DeviceValue, Statistic
 from adapter.catalog.serverkind import GATEWAY_WAITING, WAITING, ServerKind
 from adapter.catalog.serverkinds import KINDS
-from adapter.cluster.changes import Fix, annotate, lasting
+from adapter.cluster.changes import annotate
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.optin import PREFIX, opted_in, words_under
 from adapter.doctor import servedmetrics
 from adapter.doctor.changed import workload_of

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from adapter.cluster import nodelabels
-from adapter.cluster.changes import ChangedObject, Fix
+from adapter.cluster.changes import ChangedObject
+from adapter.cluster.fixes import Fix
 from adapter.cluster.gpuresources import MIG_PREFIX
 from adapter.doctor.changed import own_values
 from adapter.doctor.checks.hpas import edit, metrics

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapter.cluster.changes import (
-    ChangedObject,
-    add_tolerations,
-    edit,
-    lasting,
-    scale,
-    set_env,
-    set_fields,
-)
+from adapter.cluster.changes import ChangedObject, add_tolerations, edit, scale, set_env, set_fields
+from adapter.cluster.fixes import lasting
 from adapter.cluster.managers import Manager, Way
 
 NAME, INTERVAL = "nvidia-dcgm-exporter", "DCGM_EXPORTER_INTERVAL"

@@ -194,7 +194,7 @@ def test_pods_without_an_exporter_lead_to_the_check_of_nodes() -> None:
     why = WithoutValue("chat/llm-1", "no_exporter_on_node", "no exporter", "kubectl get pods", "x")
     facts.without_value = Fact([why])
     (finding,) = findings(facts, "GMA706")
-    assert finding.fix.startswith("GMA101 says why no exporter runs on the node")
+    assert finding.fix == "GMA101 says why, and has the command"
 
 
 def test_a_server_that_cannot_be_scraped_leads_to_the_checks_of_servers() -> None:
@@ -202,8 +202,9 @@ def test_a_server_that_cannot_be_scraped_leads_to_the_checks_of_servers() -> Non
     hint = "gpu-metrics-adapter doctor"
     facts.without_value = Fact([WithoutValue("chat/llm-1", "server_unscrapable", "no", hint, "x")])
     (finding,) = findings(facts, "GMA706")
-    assert finding.fix == "GMA502 or GMA505 says why its page cannot be scraped"
-    assert finding.command == "gpu-metrics-adapter explain pod llm-1 -n chat"
+    assert finding.fix == "GMA502 or GMA505 says why, and has the command"
+    # `explain pod` would lead back to doctor.
+    assert finding.command == "gpu-metrics-adapter doctor --explain server_unscrapable"
 
 
 def test_pods_that_do_not_have_the_interval_of_their_template_are_replaced() -> None:

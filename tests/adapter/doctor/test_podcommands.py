@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapter.cluster.changes import Fix
+from adapter.cluster.fixes import Fix
 from adapter.doctor.facts import Fact, Facts
 from adapter.doctor.podcommands import owner, set_env
 from tests.adapter.doctor.clean import pod
