@@ -45,7 +45,7 @@ STALE: Final = "stale"
 CONFLICT: Final = "conflict"
 TOO_FEW: Final = "too_few_devices"
 NOT_SELECTED: Final = "not_selected"
-PREDECESSOR: Final = "predecessors_row"
+PREDECESSOR: Final = "predecessors_sample"
 UNPLACED: Final = "shared_device_unknown"
 
 UNREAD: Final = UNNAMED | {NO_VALUE, NOT_EXPORTED}
