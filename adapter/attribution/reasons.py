@@ -207,7 +207,8 @@ REASONS: Final[Mapping[str, Cause]] = {
         _LOGS,
     ),
     "too_few_devices": Cause(
-        "Less than half of the pod's devices have a value.",
+        "Less than half of the pod's devices have a value; or some have none, and the others "
+        "are at 0.",
         "Check the exporter of the pod's node.",
         _LOGS,
     ),
