@@ -58,7 +58,7 @@ class ViewEndpoint:
     Args:
         group: the views.
         clock: epoch seconds.
-        lists: where long lists wait.
+        lists: where long lists wait; a place of their own by default.
     """
 
     def __init__(self, group: ViewGroup, clock: Callable[[], float], lists: LargeAnswers) -> None:
@@ -67,7 +67,7 @@ class ViewEndpoint:
         self._views = {view.resource.plural: view for view in group.views}
         self._turns = Turns()
         self._lists = KeyLists()
-        self._large = lists
+        self._large = LargeAnswers() if lists is None else lists
 
     async def answer(
         self, scope: Scope, where: ResourcePath, receive: Receive, send: Send, may_list: MayList
