@@ -32,7 +32,7 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
     ]
     if facts.spec is not None:
         # First: with a wrong target, the HPA runs away as soon as it may read its metrics.
-        found += _of_manifest(facts, facts.spec)
+        found += flaws_of(facts, facts.spec)
     if facts.denied is not None:
         found.append(_denied(facts.denied))
         found += _silent(facts)
@@ -45,7 +45,7 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
 
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
     """Return what the HPA's own status says that blocks, and the faults of its manifest."""
-    found = [] if facts.spec is None else list(_of_manifest(facts, facts.spec))
+    found = [] if facts.spec is None else list(flaws_of(facts, facts.spec))
     return found + [
         _denied(facts.denied)
         if facts.denied is not None and row["type"] == "ScalingActive"
@@ -156,8 +156,8 @@ def _unschedulable(facts: HpaFacts) -> Iterator[Block]:
         )
 
 
-def _of_manifest(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
-    """Yield the faults of the manifest, which hold whether or not a value can be read."""
+def flaws_of(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+    """Yield the flaws of the manifest, which hold whether or not a value can be read."""
     for metric, found in zip(spec.metrics, facts.values, strict=False):
         if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
             yield from _unknown(facts, metric)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from adapter.client.tables import Cell
 from adapter.figures import count
-from adapter.overview.cells import seconds
+from adapter.judgement.counts import HpaCounts
+from adapter.judgement.states import Level
+from adapter.overview.cells import number, seconds
 from adapter.overview.hpas import HpaSummary
 
 Json = dict[str, Any]
@@ -30,24 +31,36 @@ class PodCounts(NamedTuple):
 
 
 class GpuCounts(NamedTuple):
-    """Devices."""
+    """Devices. Each is in one class, and the classes add up to all of them."""
 
-    total: int
-    measured: int
-    """With a utilization."""
-    idle: int
+    unmeasured: int = 0
+    """Without a utilization."""
+    held_busy: int = 0
+    """Held by a pod, and not idle."""
+    held_idle: int = 0
     """Held by a pod, and idle for 10 minutes or as long as asked for."""
+    busy_unheld: int = 0
+    """They run although no pod holds them."""
+    free: int = 0
+    """No pod holds them, and they do not run."""
 
+    @property
+    def total(self) -> int:
+        """All devices."""
+        return sum(self)
 
-class HpaCounts(NamedTuple):
-    """HPAs by decision; ``healthy`` are those that keep their size or scale."""
-
-    total: int
-    healthy: int
-    stuck: int
-    at_maximum: int
-    scaling: int
-    disabled: int
+    def json(self) -> Json:
+        """The part of the page; ``measured`` and ``idle`` sum up and repeat classes."""
+        return {
+            "total": self.total,
+            "measured": self.total - self.unmeasured,
+            "idle": self.held_idle,
+            "unmeasured": self.unmeasured,
+            "heldBusy": self.held_busy,
+            "heldIdle": self.held_idle,
+            "busyUnheld": self.busy_unheld,
+            "free": self.free,
+        }
 
 
 class IdlePrice(NamedTuple):
@@ -56,6 +69,14 @@ class IdlePrice(NamedTuple):
     per_hour: float | None
     so_far: float | None
     without_price: int
+
+    def json(self) -> Json:
+        """The part of the page."""
+        return {
+            "pricePerHour": self.per_hour,
+            "costSoFar": self.so_far,
+            "withoutPrice": self.without_price,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +96,16 @@ class ClusterVerdict:
         return {
             "level": self.level,
             "text": self.text,
-            "hpas": None if h is None else _renamed(h, at_maximum="atMaximum"),
+            "hpas": None if h is None else h.json(),
             "pods": None if p is None else p._asdict(),
-            "gpus": None if g is None else g._asdict(),
-            "idle": None
-            if i is None
-            else _renamed(
-                i, per_hour="pricePerHour", so_far="costSoFar", without_price="withoutPrice"
-            ),
+            "gpus": None if g is None else g.json(),
+            "idle": None if i is None else i.json(),
         }
 
 
-def _renamed(row: HpaCounts | IdlePrice, **names: str) -> Json:
-    return {names.get(key, key): value for key, value in row._asdict().items()}
-
-
-def count_hpas(states: Iterable[HpaSummary]) -> HpaCounts:
-    """Count HPAs by decision."""
-    found = Counter(state.decision for state in states)
-    scaling = found["scales out"] + found["scales in"]
-    return HpaCounts(
-        found.total(),
-        found["keeps"] + scaling,
-        found["stuck"],
-        found["at maximum"],
-        scaling,
-        found["disabled"],
-    )
+def count_hpas(hpas: Iterable[HpaSummary]) -> HpaCounts:
+    """Count HPAs by state."""
+    return HpaCounts(hpa.state for hpa in hpas)
 
 
 def count_pods(rows: Iterable[Mapping[str, Cell]]) -> PodCounts:
@@ -141,12 +145,21 @@ def gpu_counts(
         idle_since: the column ``Idle-Since``.
         idle_after: seconds.
     """
-    pairs = zip(pods, idle_since, strict=True)
-    idle = sum(
-        since is not None and pod is not None and (seconds(since) or 0.0) >= idle_after
-        for pod, since in pairs
-    )
-    return GpuCounts(len(util), len(util) - util.count(None), idle)
+    counts = dict.fromkeys(GpuCounts._fields, 0)
+    for busy, pod, since in zip(util, pods, idle_since, strict=True):
+        counts[_class(busy, pod, since, idle_after)] += 1
+    return GpuCounts(**counts)
+
+
+def _class(util: Cell, pod: Cell, idle_since: Cell, idle_after: float) -> str:
+    """Return the class of one device, as a field of :class:`GpuCounts`."""
+    if util is None:
+        return "unmeasured"
+    if pod is None:
+        runs = idle_since is None and bool(number(util))
+        return "busy_unheld" if runs else "free"
+    idle = idle_since is not None and (seconds(idle_since) or 0.0) >= idle_after
+    return "held_idle" if idle else "held_busy"
 
 
 def verdict(
@@ -161,22 +174,28 @@ def verdict(
         return ClusterVerdict("waiting", "Nothing has been read yet.", price=price)
     if not any(found.total for found in (counts, pods, gpus) if found is not None):
         return ClusterVerdict("empty", _nothing(counts, pods, gpus), counts, pods, gpus, price)
-    bad, warnings, notes = [], [], []
-    if counts is not None:
-        bad += _some(counts.stuck, counts.total, "HPA", "is stuck", "are stuck")
-        warnings += _some(counts.at_maximum, 0, "HPA", "is at its maximum", "are at their maximum")
+    bad, warnings, notes = _hpas(counts, "bad"), _hpas(counts, "warning"), _hpas(counts, "off")
     if pods is not None:
         warnings += _some(pods.unmeasured, 0, "pod", "has no value", "have no value")
         warnings += _some(pods.waiting, 0, "pod", "waits for a node", "wait for a node")
     if gpus is not None:
-        warnings += _some(
-            gpus.total - gpus.measured, 0, "GPU", "has no utilization", "have no utilization"
-        )
-        notes += _some(gpus.idle, 0, "GPU", "is idle", "are idle")
+        warnings += _some(gpus.unmeasured, 0, "GPU", "has no utilization", "have no utilization")
+        notes += _some(gpus.busy_unheld, 0, "GPU", "runs without a pod", "run without a pod")
+        notes += _some(gpus.held_idle, 0, "GPU", "is idle", "are idle")
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
     parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
     text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"
     return ClusterVerdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
+
+
+def _hpas(counts: HpaCounts | None, level: Level) -> list[str]:
+    """Return how many HPAs are in each state of a level; the worst state says of how many."""
+    parts: list[str] = []
+    for row, amount in counts.rows() if counts is not None else ():
+        if row.level == level and counts is not None:
+            of = counts.total if level == "bad" and not parts else 0
+            parts += _some(amount, of, "HPA", row.one, row.more)
+    return parts
 
 
 def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:
@@ -189,8 +208,9 @@ def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:
 
 def _fine(hpas: HpaCounts | None, pods: PodCounts | None) -> list[str]:
     parts = []
-    if hpas is not None and hpas.total:
-        parts.append("the HPA works" if hpas.total == 1 else f"all {hpas.total} HPAs work")
+    if hpas is not None and (works := sum(n for row, n in hpas.rows() if row.level == "good")):
+        every = "the HPA works" if works == 1 else f"all {works} HPAs work"
+        parts.append(every if works == hpas.total else f"{works} of {hpas.total} HPAs work")
     if pods is not None and pods.total:
         one = "the GPU pod has a value"
         parts.append(one if pods.total == 1 else f"all {pods.total} GPU pods have a value")

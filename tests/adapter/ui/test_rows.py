@@ -8,7 +8,6 @@ import pytest
 
 from adapter.client.errors import ClientError
 from adapter.idle.prices import PriceList
-from adapter.overview.hpas import state_of
 from adapter.ui.gpurows import fleet, share
 from adapter.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
 from adapter.ui.idlecosts import idle_price
@@ -17,6 +16,7 @@ from adapter.ui.panels import HpaList, PanelState, failed, readers
 from adapter.ui.podrows import pods
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
+from tests.adapter.overview.hpas import state_of
 from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, table_of
 
 NOW = 1_000_000.0
