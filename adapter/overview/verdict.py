@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from adapter.client.tables import Cell
 from adapter.figures import count
-from adapter.overview.cells import seconds
+from adapter.overview.gpuclasses import GpuCounts
 from adapter.overview.hpas import HpaSummary
 
 Json = dict[str, Any]
 VerdictLevel = Literal["good", "warning", "bad", "empty", "waiting"]
-
-IDLE: Final = 600.0
-"""Seconds after which a GPU counts as idle, as in ``gpu-metrics-adapter idle``."""
 
 
 class PodCounts(NamedTuple):
@@ -27,16 +24,6 @@ class PodCounts(NamedTuple):
     unmeasured: int
     waiting: int
     """Without a node."""
-
-
-class GpuCounts(NamedTuple):
-    """Devices."""
-
-    total: int
-    measured: int
-    """With a utilization."""
-    idle: int
-    """Held by a pod, and idle for 10 minutes or as long as asked for."""
 
 
 class HpaCounts(NamedTuple):
@@ -77,7 +64,7 @@ class ClusterVerdict:
             "text": self.text,
             "hpas": None if h is None else _renamed(h, at_maximum="atMaximum"),
             "pods": None if p is None else p._asdict(),
-            "gpus": None if g is None else g._asdict(),
+            "gpus": None if g is None else g._asdict() | {"total": g.total},
             "idle": None
             if i is None
             else _renamed(
@@ -118,37 +105,6 @@ def pod_counts(why_not: Sequence[Cell], nodes: Sequence[Cell]) -> PodCounts:
     return PodCounts(total, measured, total - measured - waiting, waiting)
 
 
-def count_gpus(rows: Iterable[Mapping[str, Cell]], idle_after: float = IDLE) -> GpuCounts:
-    """Count the rows of ``gpus``, cells by column.
-
-    Args:
-        rows: the rows.
-        idle_after: seconds.
-    """
-    found = [(row["Util"], row["Pods"], row["Idle-Since"]) for row in rows]
-    util, pods, idle = ([cells[at] for cells in found] for at in range(3))
-    return gpu_counts(util, pods, idle, idle_after)
-
-
-def gpu_counts(
-    util: Sequence[Cell], pods: Sequence[Cell], idle_since: Sequence[Cell], idle_after: float = IDLE
-) -> GpuCounts:
-    """Count the rows of ``gpus`` by the cells of three columns.
-
-    Args:
-        util: the column ``Util``.
-        pods: the column ``Pods``.
-        idle_since: the column ``Idle-Since``.
-        idle_after: seconds.
-    """
-    pairs = zip(pods, idle_since, strict=True)
-    idle = sum(
-        since is not None and pod is not None and (seconds(since) or 0.0) >= idle_after
-        for pod, since in pairs
-    )
-    return GpuCounts(len(util), len(util) - util.count(None), idle)
-
-
 def verdict(
     hpas: Sequence[HpaSummary] | None,
     pods: PodCounts | None,
@@ -169,9 +125,7 @@ def verdict(
         warnings += _some(pods.unmeasured, 0, "pod", "has no value", "have no value")
         warnings += _some(pods.waiting, 0, "pod", "waits for a node", "wait for a node")
     if gpus is not None:
-        warnings += _some(
-            gpus.total - gpus.measured, 0, "GPU", "has no utilization", "have no utilization"
-        )
+        warnings += _some(gpus.unmeasured, 0, "GPU", "is not measured", "are not measured")
         notes += _some(gpus.idle, 0, "GPU", "is idle", "are idle")
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
     parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
