@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from adapter.client.tables import Cell
 from adapter.figures import count
 from adapter.judgement.counts import HpaCounts
 from adapter.judgement.states import Level
-from adapter.overview.cells import number, seconds
+from adapter.overview.gpuclasses import GpuCounts
 from adapter.overview.hpas import HpaSummary
 
 Json = dict[str, Any]
 VerdictLevel = Literal["good", "warning", "bad", "empty", "waiting"]
-
-IDLE: Final = 600.0
-"""Seconds after which a GPU counts as idle, as in ``gpu-metrics-adapter idle``."""
 
 
 class PodCounts(NamedTuple):
@@ -28,39 +25,6 @@ class PodCounts(NamedTuple):
     unmeasured: int
     waiting: int
     """Without a node."""
-
-
-class GpuCounts(NamedTuple):
-    """Devices. Each is in one class, and the classes add up to all of them."""
-
-    unmeasured: int = 0
-    """Without a utilization."""
-    held_busy: int = 0
-    """Held by a pod, and not idle."""
-    held_idle: int = 0
-    """Held by a pod, and idle for 10 minutes or as long as asked for."""
-    busy_unheld: int = 0
-    """They run although no pod holds them."""
-    free: int = 0
-    """No pod holds them, and they do not run."""
-
-    @property
-    def total(self) -> int:
-        """All devices."""
-        return sum(self)
-
-    def json(self) -> Json:
-        """The part of the page; ``measured`` and ``idle`` sum up and repeat classes."""
-        return {
-            "total": self.total,
-            "measured": self.total - self.unmeasured,
-            "idle": self.held_idle,
-            "unmeasured": self.unmeasured,
-            "heldBusy": self.held_busy,
-            "heldIdle": self.held_idle,
-            "busyUnheld": self.busy_unheld,
-            "free": self.free,
-        }
 
 
 class IdlePrice(NamedTuple):
@@ -98,7 +62,7 @@ class ClusterVerdict:
             "text": self.text,
             "hpas": None if h is None else h.json(),
             "pods": None if p is None else p._asdict(),
-            "gpus": None if g is None else g.json(),
+            "gpus": None if g is None else g._asdict() | {"total": g.total},
             "idle": None if i is None else i.json(),
         }
 
@@ -122,46 +86,6 @@ def pod_counts(why_not: Sequence[Cell], nodes: Sequence[Cell]) -> PodCounts:
     return PodCounts(total, measured, total - measured - waiting, waiting)
 
 
-def count_gpus(rows: Iterable[Mapping[str, Cell]], idle_after: float = IDLE) -> GpuCounts:
-    """Count the rows of ``gpus``, cells by column.
-
-    Args:
-        rows: the rows.
-        idle_after: seconds.
-    """
-    found = [(row["Util"], row["Pods"], row["Idle-Since"]) for row in rows]
-    util, pods, idle = ([cells[at] for cells in found] for at in range(3))
-    return gpu_counts(util, pods, idle, idle_after)
-
-
-def gpu_counts(
-    util: Sequence[Cell], pods: Sequence[Cell], idle_since: Sequence[Cell], idle_after: float = IDLE
-) -> GpuCounts:
-    """Count the rows of ``gpus`` by the cells of three columns.
-
-    Args:
-        util: the column ``Util``.
-        pods: the column ``Pods``.
-        idle_since: the column ``Idle-Since``.
-        idle_after: seconds.
-    """
-    counts = dict.fromkeys(GpuCounts._fields, 0)
-    for busy, pod, since in zip(util, pods, idle_since, strict=True):
-        counts[_class(busy, pod, since, idle_after)] += 1
-    return GpuCounts(**counts)
-
-
-def _class(util: Cell, pod: Cell, idle_since: Cell, idle_after: float) -> str:
-    """Return the class of one device, as a field of :class:`GpuCounts`."""
-    if util is None:
-        return "unmeasured"
-    if pod is None:
-        runs = idle_since is None and bool(number(util))
-        return "busy_unheld" if runs else "free"
-    idle = idle_since is not None and (seconds(idle_since) or 0.0) >= idle_after
-    return "held_idle" if idle else "held_busy"
-
-
 def verdict(
     hpas: Sequence[HpaSummary] | None,
     pods: PodCounts | None,
@@ -179,9 +103,9 @@ def verdict(
         warnings += _some(pods.unmeasured, 0, "pod", "has no value", "have no value")
         warnings += _some(pods.waiting, 0, "pod", "waits for a node", "wait for a node")
     if gpus is not None:
-        warnings += _some(gpus.unmeasured, 0, "GPU", "has no utilization", "have no utilization")
-        notes += _some(gpus.busy_unheld, 0, "GPU", "runs without a pod", "run without a pod")
-        notes += _some(gpus.held_idle, 0, "GPU", "is idle", "are idle")
+        warnings += _some(gpus.unmeasured, 0, "GPU", "is not measured", "are not measured")
+        notes += _some(gpus.idle, 0, "GPU", "is idle", "are idle")
+        notes += _some(gpus.unheld, 0, "GPU", "runs without a pod", "run without a pod")
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
     parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
     text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"

@@ -14,15 +14,9 @@ from adapter.client.errors import VIEW, ClientError, odd_answers
 from adapter.client.tables import ObjectTable
 from adapter.cluster.hpas import ShownHpa
 from adapter.overview.columns import Columns
+from adapter.overview.gpuclasses import count_classes, gpu_classes
 from adapter.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
-from adapter.overview.verdict import (
-    ClusterVerdict,
-    GpuCounts,
-    PodCounts,
-    gpu_counts,
-    pod_counts,
-    verdict,
-)
+from adapter.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
 
 ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
 LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
@@ -72,16 +66,12 @@ class ClusterLists:
         return verdict(
             self.hpas,
             None if pods is None else _pods(Columns(pods)),
-            None if gpus is None else _gpus(Columns(gpus)),
+            None if gpus is None else count_classes(gpu_classes(Columns(gpus))),
         )
 
 
 def _pods(by: Columns) -> PodCounts:
     return pod_counts(by.cells("Why-Not"), by.cells("Node"))
-
-
-def _gpus(by: Columns) -> GpuCounts:
-    return gpu_counts(by.cells("Util"), by.cells("Pods"), by.cells("Idle-Since"))
 
 
 async def look(

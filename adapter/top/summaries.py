@@ -10,7 +10,7 @@ from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import percent
 from adapter.overview.cells import number, seconds
 from adapter.overview.columns import Columns, pool
-from adapter.overview.verdict import IDLE
+from adapter.overview.gpuclasses import IDLE
 from adapter.top import tables
 from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, first

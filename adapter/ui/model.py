@@ -11,15 +11,9 @@ import msgspec
 from adapter.client.tables import ObjectTable
 from adapter.idle.prices import PriceList
 from adapter.overview.columns import Columns
+from adapter.overview.gpuclasses import count_classes
 from adapter.overview.hpas import HpaSummary, summarize, workload_pods
-from adapter.overview.verdict import (
-    ClusterVerdict,
-    GpuCounts,
-    IdlePrice,
-    count_gpus,
-    count_pods,
-    verdict,
-)
+from adapter.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
 from adapter.ui.devicechanges import device_facts
 from adapter.ui.gpurows import DeviceParts, fleet
 from adapter.ui.idlecosts import idle_price
@@ -84,7 +78,8 @@ class Model:
         gpus, gpu_pods, owners = seen.table(GPUS), seen.table(PODS), seen.table(WORKLOADS)
         if GPUS in changed and gpus is not None:
             at = seen.panels[GPUS].updated or now
-            self.fleet = fleet(gpus, at, self.fleet.idle_since if self.fleet else {})
+            before = self.fleet.idle_since if self.fleet else {}
+            self.fleet = fleet(gpus, at, before, self._idle_after)
             found |= {"gpus": self.fleet.static, "load": self.fleet.load}
         whole = outage(list(seen.panels.values()))
         hpas = self.hpas(seen, now)
@@ -124,13 +119,10 @@ class Model:
         made = verdict(
             hpas if _readable(seen, HPAS) else None,
             self._once("pods", gpu_pods, lambda table: count_pods(Columns(table).dicts())),
-            self._once("gpus", gpus, self._count_gpus),
+            count_classes(self.fleet.classes) if gpus and self.fleet else None,
             self._once("idle", gpus, self._idle_price),
         )
         return with_trouble(made, list(seen.panels.values()))
-
-    def _count_gpus(self, table: ObjectTable) -> GpuCounts:
-        return count_gpus(Columns(table).dicts(), self._idle_after)
 
     def _idle_price(self, table: ObjectTable) -> IdlePrice:
         return idle_price(table, self._prices, self._idle_after)

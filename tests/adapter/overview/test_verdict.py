@@ -11,12 +11,11 @@ from adapter.figures import percent
 from adapter.judgement.counts import HpaCounts
 from adapter.judgement.states import HpaState
 from adapter.overview.cells import memory, number, seconds
+from adapter.overview.gpuclasses import GpuCounts
 from adapter.overview.hpas import HpaSummary
 from adapter.overview.verdict import (
-    GpuCounts,
     IdlePrice,
     PodCounts,
-    count_gpus,
     count_hpas,
     count_pods,
     verdict,
@@ -25,7 +24,7 @@ from tests.adapter.overview.hpas import at_maximum, hpa, state_of, stuck
 
 GOOD = [state_of(hpa())]
 MIXED = [state_of(row) for row in (stuck(), at_maximum(), hpa(), hpa(desired=5))]
-PODS, GPUS = PodCounts(4, 4, 0, 0), GpuCounts(held_busy=5, free=3)
+PODS, GPUS = PodCounts(4, 4, 0, 0), GpuCounts(busy=8)
 
 SENTENCES: dict[
     str, tuple[Sequence[HpaSummary] | None, PodCounts | None, GpuCounts | None, str]
@@ -34,15 +33,15 @@ SENTENCES: dict[
     "good: The GPU pod has a value, 1 GPU is idle.": (
         [],
         PodCounts(1, 1, 0, 0),
-        GpuCounts(held_busy=7, held_idle=1),
+        GpuCounts(busy=7, idle=1),
         "",
     ),
     "bad: 1 of 4 HPAs is stuck, 1 HPA is overloaded.": (MIXED, PODS, GPUS, ""),
     "warning: 1 pod has no value, 2 pods wait for a node.": ([], PodCounts(4, 1, 1, 2), None, ""),
-    "warning: 3 GPUs have no utilization, 5 GPUs are idle.": (
+    "warning: 3 GPUs are not measured, 5 GPUs are idle.": (
         None,
         None,
-        GpuCounts(unmeasured=3, held_idle=5),
+        GpuCounts(idle=5, unmeasured=3),
         "",
     ),
     "empty: There is no GPU and no GPU pod and no HPA.": (
@@ -84,13 +83,11 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
     assert found["pods"] is None
     assert found["gpus"] == {
         "total": 8,
-        "measured": 8,
+        "free": 0,
+        "unheld": 0,
+        "busy": 8,
         "idle": 0,
         "unmeasured": 0,
-        "heldBusy": 5,
-        "heldIdle": 0,
-        "busyUnheld": 0,
-        "free": 3,
     }
     assert found["idle"] == {"pricePerHour": 4.0, "costSoFar": None, "withoutPrice": 2}
     assert verdict(None, PODS, None).json()["idle"] is None
@@ -107,20 +104,6 @@ def test_every_hpa_is_in_one_class_and_the_classes_add_up() -> None:
     assert set(counts.values()) == {2, 4}  # both directions of scaling are one class
 
 
-def test_every_gpu_is_in_one_class_and_the_classes_add_up() -> None:
-    cells = [
-        (util, pods, idle)
-        for util in (None, "0%", "<0.1%", "60%")
-        for pods in (None, "chat/llm")
-        for idle in (None, "5m", "3h")
-    ]
-    rows = [{"Util": util, "Pods": pods, "Idle-Since": idle} for util, pods, idle in cells]
-    counts = count_gpus(rows)
-    assert counts.total == len(rows) == sum(counts)
-    # A GPU that runs is not free, whoever runs it.
-    assert count_gpus([{"Util": "60%", "Pods": None, "Idle-Since": None}]).busy_unheld == 1
-
-
 def test_pods_without_a_node_wait_and_are_not_counted_as_unmeasured() -> None:
     rows: list[dict[str, Any]] = [
         {"Why-Not": None, "Node": "n1"},
@@ -128,17 +111,6 @@ def test_pods_without_a_node_wait_and_are_not_counted_as_unmeasured() -> None:
         {"Why-Not": "not_scheduled", "Node": None},
     ]
     assert count_pods(rows) == PodCounts(3, 1, 1, 1)
-
-
-def test_a_gpu_is_idle_when_a_pod_holds_it_for_10_idle_minutes() -> None:
-    rows: list[dict[str, Any]] = [
-        {"Util": "0%", "Pods": "chat/llm", "Idle-Since": "10m"},
-        {"Util": "0%", "Pods": "chat/llm", "Idle-Since": "9m59s"},
-        {"Util": "0%", "Pods": None, "Idle-Since": "2d"},
-        {"Util": None, "Pods": "chat/llm", "Idle-Since": None},
-    ]
-    assert count_gpus(rows) == GpuCounts(1, held_busy=1, held_idle=1, free=1)
-    assert count_gpus(rows, idle_after=599.0) == GpuCounts(1, held_idle=2, free=1)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.adapter.top.cluster import HPAS, facts, serve
 
 OVERVIEW = """\
 1 of 3 HPAs is stuck, 1 HPA is overloaded, 1 pod has no value, 1 pod waits for a node, 1 GPU \
-has no utilization, 1 GPU is idle.
+is not measured, 1 GPU is idle, 1 GPU runs without a pod.
 
 HPAs that need attention
 """

@@ -45,6 +45,13 @@ def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
     assert load["xid"] == [None, "0"]
 
 
+def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command() -> None:
+    rows = [gpu("a"), gpu("b", Util="0%", Idle_Since="20m"), gpu("c", Pods=None, Util="0%")]
+    found = fleet(table_of(GPUS, rows), NOW, {})
+    assert found.load["class"] == found.classes == ["busy", "idle", "free"]
+    assert fleet(table_of(GPUS, rows), NOW, {}, 7200.0).classes == ["busy", "busy", "free"]
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [("31.2/80Gi", 0.39), ("80/80Gi", 1.0), ("4Gi", None), ("", None), (None, None), ("1/0", None)],
