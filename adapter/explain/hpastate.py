@@ -33,7 +33,7 @@ def judge_facts(facts: HpaFacts, decision: Decision | None) -> Judgement:
     """
     shown = reduce(msgspec.convert(facts.hpa, HpaManifest, strict=False))
     pods = _pods(facts.pods)
-    if decision is not None:
+    if decision is not None and shown.conditions:
         shown = _decided(shown, facts, decision)
     flaws = [] if facts.spec is None else [block.text for block in flaws_of(facts, facts.spec)]
     return judge(
@@ -57,7 +57,7 @@ def _target(pods: Sequence[Pod], decision: Decision | None, spec: HpaSpec | None
         for metric, proposal in zip(spec.metrics, decision.proposals, strict=False):
             if metric.kind is MetricKind.PODS and proposal.working is not None:
                 missing |= proposal.working.missing
-    return pods_of(pods, len(missing))
+    return pods_of(pods, sum(pod.ready and pod.ref.name in missing for pod in pods))
 
 
 def _decided(shown: ShownHpa, facts: HpaFacts, decision: Decision) -> ShownHpa:
@@ -85,8 +85,10 @@ def _decided(shown: ShownHpa, facts: HpaFacts, decision: Decision) -> ShownHpa:
 
 def _metric(shown: ShownMetric, proposal: Proposal, kind: TargetKind) -> ShownMetric:
     usage = proposal.usage
-    if usage is None:
+    if proposal.replicas is None:
         return shown._replace(current="")
+    if usage is None:
+        return shown  # an average over no replicas
     share = kind is TargetKind.UTILIZATION
     return shown._replace(current=f"{usage // 1000}%" if share else f"{usage}m")
 

@@ -22,7 +22,7 @@ class TargetPods(NamedTuple):
     waiting_since: float | None = None
     """Epoch seconds since when the pod that waits longest is not ready; None if all are ready."""
     without_value: int = 0
-    """Running pods without a value of a metric that the HPA reads of them."""
+    """Ready pods without a value of a metric that the HPA reads of them."""
 
     @property
     def unready(self) -> int:
@@ -38,7 +38,7 @@ def pods_of(pods: Iterable[Pod], without_value: int = 0) -> TargetPods:
 
     Args:
         pods: those of one scale target.
-        without_value: running pods without a value that the HPA reads.
+        without_value: ready pods without a value that the HPA reads.
     """
     rows = [pod for pod in pods if not pod.finished and not pod.deleting]
     waiting = [pod.unready_since or pod.born for pod in rows if not pod.ready]

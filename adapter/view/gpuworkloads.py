@@ -47,9 +47,7 @@ GPUWORKLOADS: Final = ViewResource(
         Column("Ready", "Pods that are ready.", "integer", wide=True),
         Column("Unscheduled", "Pods without a node.", "integer", wide=True),
         Column("Unready-Seconds", "Time for which a pod has not been ready.", "integer", wide=True),
-        Column(
-            "Unmeasured", "Running pods without a value that an HPA reads.", "integer", wide=True
-        ),
+        Column("Unmeasured", "Ready pods without a value that an HPA reads.", "integer", wide=True),
     ),
     schema=workloadobject.SCHEMA,
     fields=("kind",),

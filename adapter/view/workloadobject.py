@@ -40,7 +40,7 @@ class Summary:
     reasons: dict[str, tuple[Absence, Pod, int]] = field(default_factory=dict)
     """Reason -> an absence, its pod, and the number of pods without a value for this reason."""
     lacking: int = 0
-    """Running pods without a value of a metric that an HPA of the workload reads of them."""
+    """Ready pods without a value of a metric that an HPA of the workload reads of them."""
     target: TargetPods = NO_PODS
     """The pods as an HPA is judged by them."""
 
@@ -53,7 +53,7 @@ class Summary:
         """
         self.pods += 1
         main = principal(asked)
-        if asked.pod.phase == "Running" and not asked.pod.deleting:
+        if asked.pod.ready and not asked.pod.deleting:
             self.lacking += any(
                 isinstance(main if name == UTILIZATION else asked.reading(name), Absence)
                 for name in wanted
