@@ -64,7 +64,7 @@ class HpaEvidence:
     causes: Sequence[str] = ()
     """Why wanted pods do not exist or do not serve, one line each, the most important first."""
     flaws: Sequence[str] = ()
-    """What the manifest gets wrong, one line each."""
+    """What else spoils the HPA's work, such as a target in another unit, one line each."""
     frozen_since: float | None = None
     """Epoch seconds since when the controller's status differs from what it describes; None if it
     does not, or nobody looked."""

@@ -11,7 +11,7 @@ import msgspec
 from adapter.client.tables import ObjectTable
 from adapter.figures import count
 from adapter.judgement.counts import class_of
-from adapter.judgement.states import HpaState
+from adapter.judgement.states import ScalingState
 from adapter.overview.columns import Columns
 from adapter.overview.hpas import HpaSummary
 from adapter.ui.entries import About, EntryLevel, TimelineEntry
@@ -79,7 +79,7 @@ def hpa_changes(
             level: EntryLevel = "info" if new.level == "off" else new.level
             text = f"{name} {class_of(new.state).one}"
             yield TimelineEntry(now, "hpa", level, text, about, new.text)
-        elif old.state is not new.state is HpaState.OVERLOADED:
+        elif old.state is not new.state is ScalingState.OVERLOADED:
             yield TimelineEntry(now, "hpa", "warning", f"{name} is overloaded", about, new.text)
 
 

@@ -5,7 +5,7 @@ import { money, NONE } from "./format.js";
 
 const HPAS = [
   ["stuck", "stuck", "bad"], ["stale", "stale", "bad"], ["behind", "behind", "bad"], ["overloaded", "overloaded", "warning"],
-  ["misconfigured", "misconfigured", "warning"], ["incomplete", "incomplete", "warning"], ["waiting", "waiting", "warning"],
+  ["impaired", "impaired", "warning"], ["incomplete", "incomplete", "warning"], ["waiting", "waiting", "warning"],
   ["scaling", "scaling", "good"], ["held", "held", "good"], ["healthy", "healthy", "good"], ["atZero", "at zero", "off"], ["paused", "paused", "off"],
 ];
 
