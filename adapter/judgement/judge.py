@@ -4,7 +4,7 @@ Green stands for an HPA whose every metric has a value, whose targets are met or
 whose replicas exist. What real statuses look like:
 
 - ``ScalingLimited`` True with ``TooFewReplicas`` or ``ScaleDownLimit`` is the usual state of a
-  quiet workload (argoproj/gitops-engine pull requests 234 and 343), so it is no warning.
+  quiet workload (argoproj/gitops-engine pull requests 234 and 343), so it does not warn.
 - ``ScalingActive`` False with ``ScalingDisabled`` is a target at 0 replicas (pull request 323).
 - ``ScalingActive`` True may stand beside metrics without a value (kubernetes-sigs/metrics-server
   issue 270), and ``status.currentMetrics`` may have entries with an empty type or be null.
