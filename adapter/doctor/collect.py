@@ -16,12 +16,7 @@ import msgspec
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.cluster.metricsapi import pods_path, read_values
-from adapter.doctor import release, rights, rulesfile, scrapes, store
-from adapter.doctor.claims import read_claim
-from adapter.doctor.daemonsets import read_daemonset
-from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
-from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
-from adapter.doctor.objects import (
+from adapter.cluster.objects import (
     ApiService,
     ConfigMap,
     Lease,
@@ -30,10 +25,15 @@ from adapter.doctor.objects import (
     SeenPriorityClass,
     read,
 )
+from adapter.cluster.podobjects import SeenWorkload, counted, read_pod, read_workload
+from adapter.doctor import release, rights, rulesfile, scrapes, store
+from adapter.doctor.claims import read_claim
+from adapter.doctor.daemonsets import read_daemonset
+from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
+from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
 from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.withoutvalue import read_without_value
-from adapter.doctor.workloads import SeenWorkload, counted, read_pod, read_workload
 from adapter.figures import count
 
 T = TypeVar("T")

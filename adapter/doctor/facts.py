@@ -8,9 +8,7 @@ from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from adapter.cluster.gpuresources import GpuResources
-from adapter.doctor.claims import SeenClaim
-from adapter.doctor.daemonsets import SeenDaemonSet
-from adapter.doctor.objects import (
+from adapter.cluster.objects import (
     ApiService,
     Lease,
     ResourceQuota,
@@ -18,10 +16,12 @@ from adapter.doctor.objects import (
     SeenNode,
     SeenPriorityClass,
 )
+from adapter.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.doctor.claims import SeenClaim
+from adapter.doctor.daemonsets import SeenDaemonSet
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.withoutvalue import WithoutValue
-from adapter.doctor.workloads import SeenPod, SeenWorkload
 from adapter.hpa.spec import source_key
 from adapter.settings import Settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapter.cluster import nodelabels
 from adapter.cluster.gpuresources import GpuResources
-from adapter.doctor.objects import SeenNode
+from adapter.cluster.objects import SeenNode
 
 
 def gpus_of(node: SeenNode, resources: GpuResources) -> dict[str, int]:

@@ -10,12 +10,12 @@ from adapter.catalog.metric import Scope
 from adapter.client.hpacommands import one_hpa
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.pod import Pod
+from adapter.cluster.podobjects import SeenWorkload
 from adapter.doctor import servedmetrics
 from adapter.doctor.checks.hpas import edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.doctor.scaled import pods_of, target_of
-from adapter.doctor.workloads import SeenWorkload
 
 _READ: Final = ("Deployment", "StatefulSet")
 """Kinds of scale targets that are read."""

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from adapter.cluster.gpuresources import GpuResources
+from adapter.cluster.podobjects import SeenWorkload
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.scaled import target_of
-from adapter.doctor.workloads import SeenWorkload
 from adapter.hpa import quantity
 from adapter.settings import Settings
 

@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from adapter.nodepool.model.capacity import PoolNode, Taint
-from adapter.nodepool.model.shape import Amounts, Shape, Toleration
-
-_BINDING = frozenset({"NoSchedule", "NoExecute"})
-"""Effects that exclude a pod; ``PreferNoSchedule`` does not."""
+from adapter.cluster.taints import Taint, repels
+from adapter.nodepool.model.capacity import PoolNode
+from adapter.nodepool.model.shape import Amounts, Shape
 
 
 def admits(
@@ -31,10 +29,7 @@ def admits(
         return False
     if shape.node_affinity and not _affine(shape.node_affinity, labels, name):
         return False
-    return all(
-        not binding(taint) or any(tolerates(each, taint) for each in shape.tolerations)
-        for taint in taints
-    )
+    return not any(repels(taint, shape.tolerations) for taint in taints)
 
 
 def fits(shape: Shape, node: PoolNode) -> bool:
@@ -52,11 +47,6 @@ def room(node: PoolNode) -> dict[str, int]:
 def times(shape: Shape, free: Amounts) -> int:
     """Return how many pods of a shape fit into free resources; a missing resource fits none."""
     return max(0, min(free.get(name, 0) // milli for name, milli in shape.requests))
-
-
-def binding(taint: Taint) -> bool:
-    """Return whether a taint keeps a pod without a toleration from the node."""
-    return taint.effect in _BINDING
 
 
 def _affine(affinity: str, labels: Mapping[str, str], name: str) -> bool:
@@ -98,14 +88,3 @@ def _beyond(value: str, bound: str, sign: int) -> bool:
         return (int(value) - int(bound)) * sign > 0
     except ValueError:
         return False
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Return whether the toleration tolerates the taint, as ``Toleration.ToleratesTaint`` does."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator == "Equal" and toleration.value == taint.value

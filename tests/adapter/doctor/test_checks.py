@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from adapter.client.output import Screen
+from adapter.cluster.objects import ResourceQuota, read
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import CheckSection, Severity, registered
-from adapter.doctor.objects import ResourceQuota, read
 from adapter.doctor.runner import DoctorReport, Outcome, run
 from adapter.doctor.withoutvalue import WithoutValue
 from tests.adapter.doctor.clean import (

@@ -1,0 +1,217 @@
+"""The facts from which causes follow: an HPA, its target, and the objects around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from adapter.cluster.gpuresources import STANDARD, GpuResources
+from adapter.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode
+from adapter.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.cluster.workload import workloads
+from adapter.figures import age
+from apiservice.wire import instant
+
+_KINDS: Final = {"deployments": "Deployment", "rollouts": "Rollout", "cronjobs": "CronJob"}
+"""Kinds of the workloads that :mod:`adapter.cluster.workload` derives from names."""
+
+
+class ObjectKey(NamedTuple):
+    """An object of a namespace. The API group is left out: no two kinds that own pods share a
+    name."""
+
+    namespace: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        """As a user names it: ``Deployment chat/llm``."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class Scaled(NamedTuple):
+    """An HPA, reduced to what causes need."""
+
+    namespace: str
+    name: str
+    kind: str
+    """Of the target."""
+    target: str
+    api_version: str
+    """Of the target."""
+    low: int
+    high: int
+    created: float | None
+    """Epoch seconds."""
+    synced: bool
+    """The HPA controller has written its conditions."""
+    spec_written: float | None
+    """Epoch seconds of the last change of the spec, by ``managedFields``; None if not known."""
+    metrics: tuple[tuple[str, str], ...] = ()
+    """Type and name of each metric."""
+
+    @property
+    def of(self) -> ObjectKey:
+        """The target."""
+        return ObjectKey(self.namespace, self.kind, self.target)
+
+    @property
+    def subject(self) -> str:
+        """As a user names it."""
+        return f"hpa {self.namespace}/{self.name}"
+
+
+def scaled_of(manifest: Mapping[str, Any]) -> Scaled:
+    """Return an HPA of ``autoscaling/v2`` from a cluster, so the API server has validated it."""
+    meta, spec = manifest["metadata"], manifest.get("spec") or {}
+    reference = spec.get("scaleTargetRef") or {}
+    low = spec.get("minReplicas")
+    times = (
+        instant.read(row.get("time"))
+        for row in meta.get("managedFields") or ()
+        if not row.get("subresource") and "f:spec" in (row.get("fieldsV1") or {})
+    )
+    return Scaled(
+        str(meta.get("namespace") or "default"),
+        str(meta.get("name") or ""),
+        str(reference.get("kind") or ""),
+        str(reference.get("name") or ""),
+        str(reference.get("apiVersion") or ""),
+        1 if low is None else int(low),
+        int(spec.get("maxReplicas") or 0),
+        instant.read(meta.get("creationTimestamp")),
+        bool((manifest.get("status") or {}).get("conditions")),
+        max((at for at in times if at is not None), default=None),
+        tuple(map(_metric, spec.get("metrics") or ())),
+    )
+
+
+def _metric(row: Mapping[str, Any]) -> tuple[str, str]:
+    kind = str(row.get("type") or "")
+    source = row.get(kind[:1].lower() + kind[1:]) or {}
+    return kind, str((source.get("metric") or source).get("name") or "")
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """What was read of a cluster, or of the part around one HPA. Nothing is written to it."""
+
+    now: float
+    """Epoch seconds."""
+    workloads: Sequence[SeenWorkload] = ()
+    """Of every kind that was read, with ReplicaSets."""
+    pods: Sequence[SeenPod] = ()
+    events: Sequence[SeenEvent] = ()
+    """Warnings, and the HPAs' ``SuccessfulRescale``."""
+    nodes: Sequence[SeenNode] | None = None
+    """None if they were not read."""
+    slices: Sequence[ResourceSlice] = ()
+    resources: GpuResources = STANDARD
+    apiservices: Mapping[str, ApiService] | None = None
+    """By name; None if they were not read."""
+    unanswered: Mapping[str, str] | None = None
+    """API group of metrics -> what came instead of an answer."""
+    controller_seen: float | None = None
+    """Epoch seconds at which kube-controller-manager renewed its lease; None if not known."""
+    elsewhere: Sequence[ObjectKey] = ()
+    """Objects of other namespaces that have the kind and name of a target that does not exist."""
+
+    @cached_property
+    def _children(self) -> Mapping[ObjectKey, list[SeenWorkload | SeenPod]]:
+        found: dict[ObjectKey, list[SeenWorkload | SeenPod]] = {}
+        for workload in self.workloads:
+            for owner in workload.metadata.owner_references:
+                if owner.controller:
+                    key = ObjectKey(workload.metadata.namespace, owner.kind, owner.name)
+                    found.setdefault(key, []).append(workload)
+        for pod in self.pods:
+            for key in _owners(pod):
+                found.setdefault(key, []).append(pod)
+        return found
+
+    @cached_property
+    def _events(self) -> Mapping[ObjectKey, list[SeenEvent]]:
+        found: dict[ObjectKey, list[SeenEvent]] = {}
+        for event in self.events:
+            about = event.involved_object
+            namespace = about.namespace or event.metadata.namespace
+            found.setdefault(ObjectKey(namespace, about.kind, about.name), []).append(event)
+        return found
+
+    @cached_property
+    def _workloads(self) -> Mapping[ObjectKey, SeenWorkload]:
+        return {key_of(each): each for each in self.workloads}
+
+    def workload(self, key: ObjectKey) -> SeenWorkload | None:
+        """Return a workload; None if it was not read, or does not exist."""
+        return self._workloads.get(key)
+
+    def events_of(self, key: ObjectKey, *reasons: str) -> list[SeenEvent]:
+        """Return the events about an object with one of these reasons."""
+        return [each for each in self._events.get(key, ()) if each.reason in reasons]
+
+    def below(self, key: ObjectKey) -> tuple[list[SeenWorkload], list[SeenPod]]:
+        """Return the workloads and the unfinished pods that an object owns, through any chain.
+
+        A LeaderWorkerSet owns a StatefulSet, whose pods own the StatefulSets of their workers.
+        """
+        workloads: dict[ObjectKey, SeenWorkload] = {}
+        pods: dict[str, SeenPod] = {}
+        waiting, seen = [key], {key}
+        while waiting:
+            for child in self._children.get(waiting.pop(), ()):
+                if isinstance(child, SeenWorkload):
+                    next_key = key_of(child)
+                    workloads[next_key] = child
+                else:
+                    next_key = pod_key(child)
+                    if not child.pod.finished:
+                        pods[child.key] = child
+                if next_key not in seen:
+                    seen.add(next_key)
+                    waiting.append(next_key)
+        return list(workloads.values()), list(pods.values())
+
+    def top(self, pod: SeenPod) -> ObjectKey | None:
+        """Return the highest known owner of a pod; None for a pod without one."""
+        owners = list(_owners(pod))
+        if not owners:
+            return None
+        key, seen = owners[-1], set[ObjectKey]()
+        while key not in seen and (above := self.workload(key)) is not None:
+            seen.add(key)
+            rows = [row for row in above.metadata.owner_references if row.controller]
+            if not rows:
+                return key
+            key = ObjectKey(key.namespace, rows[0].kind, rows[0].name)
+        return key
+
+    def ago(self, since: float | None) -> str:
+        """Return ``for 12m``, with a blank before it; empty if the time is not known."""
+        return "" if since is None else f" for {age(self.now - since)}"
+
+    def past(self, since: float | None, seconds: float) -> bool:
+        """Return whether a time is this long ago. One that is not known counts as long ago."""
+        return since is None or self.now - since >= seconds
+
+
+def key_of(workload: SeenWorkload) -> ObjectKey:
+    """Return the key of a workload."""
+    return ObjectKey(workload.metadata.namespace, workload.kind, workload.metadata.name)
+
+
+def pod_key(pod: SeenPod) -> ObjectKey:
+    """Return the key of a pod."""
+    return ObjectKey(pod.pod.ref.namespace, "Pod", pod.pod.ref.name)
+
+
+def _owners(pod: SeenPod) -> Iterator[ObjectKey]:
+    """Yield the pod's controller, and the controller's own if the pod's labels show it."""
+    owner = pod.pod.owner
+    if owner is None:
+        return
+    yield ObjectKey(pod.pod.ref.namespace, owner.kind, owner.name)
+    for above in workloads(pod.pod)[1:]:
+        yield ObjectKey(pod.pod.ref.namespace, _KINDS[above.resource.resource], above.name)
