@@ -51,6 +51,8 @@ class Scaled(NamedTuple):
     """Epoch seconds of the last change of the spec, by ``managedFields``; None if not known."""
     metrics: tuple[tuple[str, str], ...] = ()
     """Type and name of each metric."""
+    spec: Mapping[str, Any] = {}
+    """As the manifest has it."""
 
     @property
     def of(self) -> ObjectKey:
@@ -85,6 +87,7 @@ def scaled_of(manifest: Mapping[str, Any]) -> Scaled:
         bool((manifest.get("status") or {}).get("conditions")),
         max((at for at in times if at is not None), default=None),
         tuple(map(_metric, spec.get("metrics") or ())),
+        spec,
     )
 
 

@@ -200,9 +200,10 @@ def _of_taint(
 def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
     names = _gpu_resources(target, pods)
-    if names and "Insufficient" in (_message(pods) or "Insufficient"):
+    if names:
         for cause in gpunodes.causes(target.facts.nodes or (), target.facts.resources):
-            if any(f" {name}" in cause.text or not name for name in names):
+            # A node that offers nothing may have had the resource.
+            if any(name in cause.text for name in names) or "/" not in cause.text:
                 yield cause._replace(
                     text=f"{_wait(target, pods)}: {cause.subject} {cause.text}",
                     pods=tuple(sorted(pod.pod.ref.name for pod in pods)),

@@ -8,6 +8,7 @@ through the subresource ``scale`` as ``kube-controller-manager``.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -126,7 +127,6 @@ def wrong_namespace(facts: ClusterFacts, hpa: Scaled) -> Iterator[Cause]:
     places = sorted({key.namespace for key in facts.elsewhere if key[1:] == hpa.of[1:]})
     if not places:
         return
-    name, home = shlex.quote(hpa.name), shlex.quote(hpa.namespace)
     where = " and ".join(places[:3])
     yield Cause(
         CauseCode.WRONG_NAMESPACE,
@@ -134,10 +134,21 @@ def wrong_namespace(facts: ClusterFacts, hpa: Scaled) -> Iterator[Cause]:
         f"there is no {hpa.kind} {hpa.target} in namespace {hpa.namespace}, and there is one in "
         f"{where}: an HPA scales objects of its own namespace only",
         f"create the HPA in namespace {places[0]}, and delete this one",
-        f"kubectl -n {home} get hpa {name} -o json | jq 'del(.metadata, .status) + "
-        f'{{metadata: {{name: "{hpa.name}"}}}}\' | kubectl apply -n {shlex.quote(places[0])} -f - '
-        f"&& kubectl -n {home} delete hpa {name}",
+        _moved(hpa, places[0]),
     )
+
+
+def _moved(hpa: Scaled, namespace: str) -> str:
+    """Return commands that create the HPA in another namespace and delete it in its own."""
+    manifest = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": hpa.name, "namespace": namespace},
+        "spec": hpa.spec,
+    }
+    text = shlex.quote(json.dumps(manifest, separators=(",", ":")))
+    own = fixes.on(ObjectKey(hpa.namespace, "hpa", hpa.name), "delete")
+    return f"echo {text} | kubectl apply -f - && {own}"
 
 
 def controller_stopped(facts: ClusterFacts, hpa: Scaled, replicas: int | None) -> Iterator[Cause]:

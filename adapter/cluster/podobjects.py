@@ -326,5 +326,5 @@ def _writes_replicas(row: Any) -> bool:
 
 
 def _writer(row: Any) -> ReplicasWriter:
-    names = (str(row.get(key) or "") for key in ("manager", "subresource"))
-    return ReplicasWriter(*names, instant.read(row.get("time")))
+    manager, subresource = str(row.get("manager") or ""), str(row.get("subresource") or "")
+    return ReplicasWriter(manager, subresource, instant.read(row.get("time")))
