@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -120,6 +121,14 @@ class ClusterFacts:
     """Epoch seconds at which kube-controller-manager renewed its lease; None if not known."""
     elsewhere: Sequence[ObjectKey] = ()
     """Objects of other namespaces that have the kind and name of a target that does not exist."""
+
+    def beside(self, elsewhere: Sequence[ObjectKey]) -> ClusterFacts:
+        """Return the same facts, and objects of other namespaces; the indexes are kept."""
+        if not elsewhere:
+            return self
+        found = copy(self)
+        object.__setattr__(found, "elsewhere", elsewhere)
+        return found
 
     @cached_property
     def _children(self) -> Mapping[ObjectKey, list[SeenWorkload | SeenPod]]:

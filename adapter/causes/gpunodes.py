@@ -34,7 +34,7 @@ def amount(amounts: Mapping[str, str | int], resource: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def offered(node: SeenNode, resources: GpuResources) -> dict[str, int]:
+def gpus_of(node: SeenNode, resources: GpuResources) -> dict[str, int]:
     """Return the GPU resources that a node offers, without those that count parts of a GPU."""
     allocatable = node.status.allocatable
     return resources.devices(
@@ -80,7 +80,7 @@ def _lack(node: SeenNode, resources: GpuResources) -> tuple[str, str]:
     plugin = "see whether the driver and the device plugin run on the node, and their logs"
     if gone:
         return f"offers {' and '.join(gone)}: no device is healthy, or the plugin is gone", plugin
-    if labelled(node) and not offered(node, resources):
+    if labelled(node) and not gpus_of(node, resources):
         zero = [name for name in sorted(allocatable) if resources.is_device(name)]
         known = f" ({', '.join(zero)} is 0)" if zero else ""
         return f"is labeled as a GPU node and offers no GPU{known}", plugin

@@ -83,7 +83,7 @@ def reset(
 ) -> Scene:
     """A Deployment that the HPA sets to 6 replicas, and another program to 2."""
     scene = Scene(chain=False)
-    fields = {"f:spec": {"f:replicas": {}}}
+    fields: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
     row = {"manager": manager, "time": ago(seconds), "fieldsV1": fields}
     scene.workload("Deployment", "llm", replicas=2, managedFields=[row] if manager else [])
     return scene.event("HorizontalPodAutoscaler", "llm", "SuccessfulRescale", SCALED, at, times)

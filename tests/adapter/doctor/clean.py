@@ -257,6 +257,10 @@ def clean() -> Facts:
     facts.leases = Fact([lease("gpu-a"), lease("gpu-b")])
     facts.pods = Fact(pods)
     facts.workloads = Fact([workload(), own_workload().workload])
+    facts.replicasets = Fact([])
+    facts.events = Fact([])
+    facts.slices = Fact([])
+    facts.controller_seen = Fact(NOW.timestamp() - 2)
     facts.hpas = Fact([hpa()])
     facts.scaledobjects = Fact([])
     facts.priorityclasses = Fact(

@@ -29,7 +29,7 @@ from tests.adapter.doctor.faults.register import Fault
 from tests.adapter.doctor.faults.servers import PENDING, TRITON, VLLM, page_of, server_pod
 
 CHECKS = {each.id: each for each in registered()}
-COMMANDS = ("kubectl ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
+COMMANDS = ("kubectl ", "echo ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
 CASES = [
     pytest.param(identity, change, id=f"{identity}-{change.__name__}")
     for identity, changes in (*FAULTS.items(), *OF_OTHERS.items())
