@@ -89,6 +89,14 @@ def _gated(target: Target, pods: Sequence[SeenPod]) -> Cause:
     )
 
 
+def _candidates(target: Target, pods: Sequence[SeenPod]) -> list[SeenNode]:
+    """Return the nodes that the pods select; none if nodes were not read."""
+    spec = pods[0].spec
+    return [
+        node for node in target.facts.nodes or () if spec.selects(node.metadata.labels, node.name)
+    ]
+
+
 def _gpu_resources(target: Target, pods: Sequence[SeenPod]) -> list[str]:
     return sorted({name for pod in pods for name in pod.pod.gpus if _device(target, name)})
 
@@ -153,7 +161,7 @@ def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the taints of GPU nodes that the pods do not tolerate."""
     names = _gpu_resources(target, pods)
     kept: dict[Taint, list[SeenNode]] = {}
-    for node in target.facts.nodes or ():
+    for node in _candidates(target, pods):
         if names and not any(gpunodes.amount(node.status.allocatable, name) for name in names):
             continue
         for taint in node.taints:
@@ -201,7 +209,7 @@ def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
     names = _gpu_resources(target, pods)
     if names:
-        for cause in gpunodes.causes(target.facts.nodes or (), target.facts.resources):
+        for cause in gpunodes.causes(_candidates(target, pods), target.facts.resources):
             # A node that offers nothing may have had the resource.
             if any(name in cause.text for name in names) or "/" not in cause.text:
                 yield cause._replace(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.manifest import PodDecoder, PodManifest
+from adapter.cluster.nodeaffinity import affine
 from adapter.cluster.objects import KubeObject, Meta, SeenConditions, read, without_nulls
 from adapter.cluster.pod import Pod
 from adapter.cluster.taints import Toleration
@@ -124,6 +125,22 @@ class PodSpec(_Object, frozen=True):
     resource_claims: list[SeenName] = []
     service_account_name: str = ""
     node_selector: dict[str, str] = {}
+    affinity: dict[str, Any] = {}
+
+    @property
+    def node_terms(self) -> list[dict[str, Any]] | None:
+        """``nodeSelectorTerms`` of the required node affinity; None without one."""
+        required = (self.affinity.get("nodeAffinity") or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        )
+        return list(required.get("nodeSelectorTerms") or ()) if required else None
+
+    def selects(self, labels: Mapping[str, str], name: str) -> bool:
+        """Return whether node selector and required affinity admit a node."""
+        if any(labels.get(key) != value for key, value in self.node_selector.items()):
+            return False
+        terms = self.node_terms
+        return terms is None or affine(terms, labels, name)
 
     @property
     def tolerations(self) -> list[Toleration]:

@@ -7,21 +7,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from adapter.cluster.objects import SeenNode, read
+from adapter.cluster.nodeaffinity import matches
+from adapter.cluster.objects import SeenNode
 from adapter.cluster.podobjects import SeenPod, read_pod
 from adapter.cluster.taints import Taint, Toleration, repels
-from adapter.nodepool.plan.admission import matches
 
 _OF_NODES: Final = "node.kubernetes.io/"
 """Taints for the state of a node. Pods of DaemonSets tolerate them without a toleration."""
 _SYSTEM: Final = ("kubernetes.io", "k8s.io")
 """Domains of labels that the cluster sets: nobody corrects them by hand."""
-
-
-class _Placement(msgspec.Struct, rename="camel", frozen=True):
-    affinity: dict[str, Any] = {}
 
 
 class SeenDaemonSet(NamedTuple):
@@ -56,17 +50,14 @@ def read_daemonset(content: Mapping[str, Any]) -> SeenDaemonSet:
     meta, template = content["metadata"], content["spec"]["template"]
     namespace, name = str(meta.get("namespace") or "default"), str(meta["name"])
     named = {**(template.get("metadata") or {}), "namespace": namespace, "name": name}
-    spec = read(template.get("spec") or {}, _Placement)
-    affinity = spec.affinity.get("nodeAffinity") or {}
     pod = read_pod({"metadata": named, "spec": template.get("spec") or {}})
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return SeenDaemonSet(
         namespace,
         name,
         pod,
         pod.spec.node_selector,
         tuple(pod.spec.tolerations),
-        list(required.get("nodeSelectorTerms") or ()),
+        pod.spec.node_terms or (),
     )
 
 

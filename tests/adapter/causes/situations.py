@@ -443,6 +443,15 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         .node("n1"),
         ("didn't match Pod's node affinity",),
     ),
+    "a-taint-of-another-pool": (
+        CauseCode.UNSCHEDULABLE,
+        Scene()
+        .pending("llm-a", INSUFFICIENT, nodeSelector={"pool": "a"})
+        .node("n1", labels={"pool": "a"})
+        .node("n2", labels={"pool": "b"}, taints=[TAINT])
+        .node("n3", "8", "0", labels={"pool": "b"}),
+        ("3 Insufficient nvidia.com/gpu",),
+    ),
     "a-queue-of-kueue": (
         CauseCode.SCHEDULING_GATE,
         Scene().pending(
