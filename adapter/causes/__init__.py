@@ -15,25 +15,45 @@ from adapter.causes import (
     scaling,
 )
 from adapter.causes.cause import Cause, CauseCode, grouped
-from adapter.causes.facts import ClusterFacts, ObjectKey, Scaled, scaled_of
-from adapter.causes.target import target_of
+from adapter.causes.facts import (
+    ClusterFacts,
+    KubeKey,
+    ScalerFacts,
+    owner_facts,
+    pod_key,
+    scaler_of,
+)
+from adapter.causes.target import Target, target_of
+from adapter.cluster.podobjects import SeenPod
 from apiservice.labels.selector import Selector
 
 __all__ = [
     "Cause",
     "CauseCode",
     "ClusterFacts",
-    "ObjectKey",
-    "Scaled",
+    "KubeKey",
+    "ScalerFacts",
     "causes_of",
+    "causes_of_pod",
     "grouped",
-    "scaled_of",
+    "scaler_of",
 ]
+
+
+def causes_of_pod(facts: ClusterFacts, pod: SeenPod) -> list[Cause]:
+    """Return why a pod has no node, does not run, or does not serve."""
+    owner = facts.top(pod) or pod_key(pod)
+    target = Target(facts, owner_facts(owner), facts.workload(owner), (), [pod])
+    return [
+        *placement.causes(target),
+        *containers.causes(target),
+        *gpunodes.unhealthy(target),
+    ]
 
 
 def causes_of(
     facts: ClusterFacts,
-    hpa: Scaled,
+    hpa: ScalerFacts,
     *,
     replicas: int | None = None,
     selector: Selector | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class CauseCode(StrEnum):
@@ -54,6 +54,11 @@ class Cause(NamedTuple):
     def key(self) -> str:
         """The same for one cause of many HPAs: ``gpus-unavailable node n3``."""
         return f"{self.code} {self.subject}"
+
+    def json(self) -> dict[str, Any]:
+        """The fields that are known, for programs."""
+        found = {**self._asdict(), "code": str(self.code), "pods": list(self.pods)}
+        return {key: value for key, value in found.items() if value not in ("", None, [])}
 
 
 def grouped(rows: Iterable[tuple[str, Cause]]) -> list[tuple[Cause, list[str]]]:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import ObjectKey, pod_key
+from adapter.causes.facts import KubeKey, pod_key
 from adapter.causes.target import Target
 from adapter.cluster.podobjects import ContainerStatus, Ended, SeenPod
 from adapter.figures import age, count
@@ -282,7 +282,7 @@ def _never_ready(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     )
 
 
-def _log(key: ObjectKey) -> str:
+def _log(key: KubeKey) -> str:
     place = f"-n {shlex.quote(key.namespace)} logs {shlex.quote(key.name)}"
     return f"kubectl {place} --all-containers --tail=30"
 

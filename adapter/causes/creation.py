@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import ObjectKey, key_of
+from adapter.causes.facts import KubeKey, key_of
 from adapter.causes.target import Target
 from adapter.figures import count
 from adapter.hpa import quantity
@@ -38,11 +38,11 @@ _CREATING: Final = re.compile(r"^(?:\(combined from similar events\): )?(?:Error
 _LONGEST: Final = 400
 
 
-class Refusal(NamedTuple):
+class PodRefusal(NamedTuple):
     """The API server's refusal of pods."""
 
     message: str
-    owner: ObjectKey
+    owner: KubeKey
     """The ReplicaSet or StatefulSet that cannot create its pods."""
     missing: int
     """Pods that do not exist."""
@@ -60,7 +60,7 @@ def causes(target: Target) -> Iterator[Cause]:
             yield cause
 
 
-def _refusals(target: Target) -> Iterator[Refusal]:
+def _refusals(target: Target) -> Iterator[PodRefusal]:
     rows = [*target.inner, *([target.workload] if target.workload is not None else ())]
     for workload in rows:
         key = key_of(workload)
@@ -74,13 +74,13 @@ def _refusals(target: Target) -> Iterator[Refusal]:
         )
         times = sum(event.times for event in events)
         if condition is not None and condition.status == "True":
-            yield Refusal(condition.message, key, missing, times, condition.since)
+            yield PodRefusal(condition.message, key, missing, times, condition.since)
         elif events and not target.facts.past(events[-1].last, _WINDOW):
             first = min((event.first for event in events if event.first), default=None)
-            yield Refusal(events[-1].message, key, missing, times, first)
+            yield PodRefusal(events[-1].message, key, missing, times, first)
 
 
-def _cause(target: Target, refusal: Refusal) -> Cause:
+def _cause(target: Target, refusal: PodRefusal) -> Cause:
     lack = count(refusal.missing, "pod")
     verb = "is" if refusal.missing == 1 else "are"
     often = f", tried {refusal.times} times" if refusal.times > 1 else ""
@@ -117,7 +117,7 @@ def _cause(target: Target, refusal: Refusal) -> Cause:
     )
 
 
-def _exceeded(target: Target, refusal: Refusal, found: re.Match[str], text: str) -> Cause:
+def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: str) -> Cause:
     name = found["name"]
     requested, used, limited = map(_amounts, (found["requested"], found["used"], found["limited"]))
     short = {
@@ -127,7 +127,7 @@ def _exceeded(target: Target, refusal: Refusal, found: re.Match[str], text: str)
         if used[resource] + each > limited[resource]
     }
     parts = [f"{r}: {u} of {most} used, {each} more each" for r, (each, u, most) in short.items()]
-    quota = ObjectKey(target.hpa.namespace, "ResourceQuota", name)
+    quota = KubeKey(target.hpa.namespace, "ResourceQuota", name)
     wanted = {r: str(u + each * refusal.missing) for r, (each, u, _) in short.items()}
     named = " and ".join(f"{resource} to {most}" for resource, most in wanted.items())
     return target.cause(

@@ -19,7 +19,7 @@ _KINDS: Final = {"deployments": "Deployment", "rollouts": "Rollout", "cronjobs":
 """Kinds of the workloads that :mod:`adapter.cluster.workload` derives from names."""
 
 
-class ObjectKey(NamedTuple):
+class KubeKey(NamedTuple):
     """An object of a namespace. The API group is left out: no two kinds that own pods share a
     name."""
 
@@ -32,7 +32,7 @@ class ObjectKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-class Scaled(NamedTuple):
+class ScalerFacts(NamedTuple):
     """An HPA, reduced to what causes need."""
 
     namespace: str
@@ -56,9 +56,9 @@ class Scaled(NamedTuple):
     """As the manifest has it."""
 
     @property
-    def of(self) -> ObjectKey:
+    def of(self) -> KubeKey:
         """The target."""
-        return ObjectKey(self.namespace, self.kind, self.target)
+        return KubeKey(self.namespace, self.kind, self.target)
 
     @property
     def subject(self) -> str:
@@ -66,7 +66,7 @@ class Scaled(NamedTuple):
         return f"hpa {self.namespace}/{self.name}"
 
 
-def scaled_of(manifest: Mapping[str, Any]) -> Scaled:
+def scaler_of(manifest: Mapping[str, Any]) -> ScalerFacts:
     """Return an HPA of ``autoscaling/v2`` from a cluster, so the API server has validated it."""
     meta, spec = manifest["metadata"], manifest.get("spec") or {}
     reference = spec.get("scaleTargetRef") or {}
@@ -76,7 +76,7 @@ def scaled_of(manifest: Mapping[str, Any]) -> Scaled:
         for row in meta.get("managedFields") or ()
         if not row.get("subresource") and "f:spec" in (row.get("fieldsV1") or {})
     )
-    return Scaled(
+    return ScalerFacts(
         str(meta.get("namespace") or "default"),
         str(meta.get("name") or ""),
         str(reference.get("kind") or ""),
@@ -90,6 +90,11 @@ def scaled_of(manifest: Mapping[str, Any]) -> Scaled:
         tuple(map(_metric, spec.get("metrics") or ())),
         spec,
     )
+
+
+def owner_facts(owner: KubeKey) -> ScalerFacts:
+    """Return an object as a target that no HPA scales."""
+    return ScalerFacts(owner.namespace, "", owner.kind, owner.name, "", 0, 0, None, True, None)
 
 
 def _metric(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -119,10 +124,10 @@ class ClusterFacts:
     """API group of metrics -> what came instead of an answer."""
     controller_seen: float | None = None
     """Epoch seconds at which kube-controller-manager renewed its lease; None if not known."""
-    elsewhere: Sequence[ObjectKey] = ()
+    elsewhere: Sequence[KubeKey] = ()
     """Objects of other namespaces that have the kind and name of a target that does not exist."""
 
-    def beside(self, elsewhere: Sequence[ObjectKey]) -> ClusterFacts:
+    def beside(self, elsewhere: Sequence[KubeKey]) -> ClusterFacts:
         """Return the same facts, and objects of other namespaces; the indexes are kept."""
         if not elsewhere:
             return self
@@ -131,12 +136,12 @@ class ClusterFacts:
         return found
 
     @cached_property
-    def _children(self) -> Mapping[ObjectKey, list[SeenWorkload | SeenPod]]:
-        found: dict[ObjectKey, list[SeenWorkload | SeenPod]] = {}
+    def _children(self) -> Mapping[KubeKey, list[SeenWorkload | SeenPod]]:
+        found: dict[KubeKey, list[SeenWorkload | SeenPod]] = {}
         for workload in self.workloads:
             for owner in workload.metadata.owner_references:
                 if owner.controller:
-                    key = ObjectKey(workload.metadata.namespace, owner.kind, owner.name)
+                    key = KubeKey(workload.metadata.namespace, owner.kind, owner.name)
                     found.setdefault(key, []).append(workload)
         for pod in self.pods:
             for key in _owners(pod):
@@ -144,32 +149,32 @@ class ClusterFacts:
         return found
 
     @cached_property
-    def _events(self) -> Mapping[ObjectKey, list[SeenEvent]]:
-        found: dict[ObjectKey, list[SeenEvent]] = {}
+    def _events(self) -> Mapping[KubeKey, list[SeenEvent]]:
+        found: dict[KubeKey, list[SeenEvent]] = {}
         for event in self.events:
             about = event.involved_object
             namespace = about.namespace or event.metadata.namespace
-            found.setdefault(ObjectKey(namespace, about.kind, about.name), []).append(event)
+            found.setdefault(KubeKey(namespace, about.kind, about.name), []).append(event)
         return found
 
     @cached_property
-    def _workloads(self) -> Mapping[ObjectKey, SeenWorkload]:
+    def _workloads(self) -> Mapping[KubeKey, SeenWorkload]:
         return {key_of(each): each for each in self.workloads}
 
-    def workload(self, key: ObjectKey) -> SeenWorkload | None:
+    def workload(self, key: KubeKey) -> SeenWorkload | None:
         """Return a workload; None if it was not read, or does not exist."""
         return self._workloads.get(key)
 
-    def events_of(self, key: ObjectKey, *reasons: str) -> list[SeenEvent]:
+    def events_of(self, key: KubeKey, *reasons: str) -> list[SeenEvent]:
         """Return the events about an object with one of these reasons."""
         return [each for each in self._events.get(key, ()) if each.reason in reasons]
 
-    def below(self, key: ObjectKey) -> tuple[list[SeenWorkload], list[SeenPod]]:
+    def below(self, key: KubeKey) -> tuple[list[SeenWorkload], list[SeenPod]]:
         """Return the workloads and the unfinished pods that an object owns, through any chain.
 
         A LeaderWorkerSet owns a StatefulSet, whose pods own the StatefulSets of their workers.
         """
-        workloads: dict[ObjectKey, SeenWorkload] = {}
+        workloads: dict[KubeKey, SeenWorkload] = {}
         pods: dict[str, SeenPod] = {}
         waiting, seen = [key], {key}
         while waiting:
@@ -186,18 +191,18 @@ class ClusterFacts:
                     waiting.append(next_key)
         return list(workloads.values()), list(pods.values())
 
-    def top(self, pod: SeenPod) -> ObjectKey | None:
+    def top(self, pod: SeenPod) -> KubeKey | None:
         """Return the highest known owner of a pod; None for a pod without one."""
         owners = list(_owners(pod))
         if not owners:
             return None
-        key, seen = owners[-1], set[ObjectKey]()
+        key, seen = owners[-1], set[KubeKey]()
         while key not in seen and (above := self.workload(key)) is not None:
             seen.add(key)
             rows = [row for row in above.metadata.owner_references if row.controller]
             if not rows:
                 return key
-            key = ObjectKey(key.namespace, rows[0].kind, rows[0].name)
+            key = KubeKey(key.namespace, rows[0].kind, rows[0].name)
         return key
 
     def ago(self, since: float | None) -> str:
@@ -209,21 +214,21 @@ class ClusterFacts:
         return since is None or self.now - since >= seconds
 
 
-def key_of(workload: SeenWorkload) -> ObjectKey:
+def key_of(workload: SeenWorkload) -> KubeKey:
     """Return the key of a workload."""
-    return ObjectKey(workload.metadata.namespace, workload.kind, workload.metadata.name)
+    return KubeKey(workload.metadata.namespace, workload.kind, workload.metadata.name)
 
 
-def pod_key(pod: SeenPod) -> ObjectKey:
+def pod_key(pod: SeenPod) -> KubeKey:
     """Return the key of a pod."""
-    return ObjectKey(pod.pod.ref.namespace, "Pod", pod.pod.ref.name)
+    return KubeKey(pod.pod.ref.namespace, "Pod", pod.pod.ref.name)
 
 
-def _owners(pod: SeenPod) -> Iterator[ObjectKey]:
+def _owners(pod: SeenPod) -> Iterator[KubeKey]:
     """Yield the pod's controller, and the controller's own if the pod's labels show it."""
     owner = pod.pod.owner
     if owner is None:
         return
-    yield ObjectKey(pod.pod.ref.namespace, owner.kind, owner.name)
+    yield KubeKey(pod.pod.ref.namespace, owner.kind, owner.name)
     for above in workloads(pod.pod)[1:]:
-        yield ObjectKey(pod.pod.ref.namespace, _KINDS[above.resource.resource], above.name)
+        yield KubeKey(pod.pod.ref.namespace, _KINDS[above.resource.resource], above.name)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import ClusterFacts, Scaled
+from adapter.causes.facts import ClusterFacts, ScalerFacts
 from adapter.cluster.objects import ApiService
 
 _SHORT: Final = 200
@@ -63,7 +63,7 @@ OF_TYPES: Final = {
 """Type of a metric -> the group that the HPA controller asks."""
 
 
-def causes(facts: ClusterFacts, hpa: Scaled) -> Iterator[Cause]:
+def causes(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
     """Yield the metrics APIs of an HPA that do not answer."""
     groups = dict.fromkeys(OF_TYPES[kind] for kind, _ in hpa.metrics if kind in OF_TYPES)
     for group in groups:

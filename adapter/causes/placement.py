@@ -16,7 +16,7 @@ from typing import Final
 
 from adapter.causes import fixes, gpunodes
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import ObjectKey, pod_key
+from adapter.causes.facts import KubeKey, pod_key
 from adapter.causes.target import Target
 from adapter.cluster.objects import SeenNode
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
@@ -250,7 +250,7 @@ def _tainted_devices(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]
 
 
 def _unschedulable(target: Target, pods: Sequence[SeenPod]) -> Cause:
-    key = ObjectKey(target.hpa.namespace, "Pod", pods[0].pod.ref.name)
+    key = KubeKey(target.hpa.namespace, "Pod", pods[0].pod.ref.name)
     return target.cause(
         CauseCode.UNSCHEDULABLE,
         f"{_wait(target, pods)}: {_message(pods)}",

@@ -16,7 +16,7 @@ from typing import Final
 
 from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import ClusterFacts, ObjectKey, Scaled
+from adapter.causes.facts import ClusterFacts, KubeKey, ScalerFacts
 from adapter.causes.target import Target
 from adapter.cluster.podobjects import ReplicasWriter, SeenPod
 from adapter.figures import age, count
@@ -47,7 +47,7 @@ def foreign(target: Target, selector: Selector, pods: list[SeenPod]) -> Iterator
     own = {pod.key for pod in target.pods}
     if selector.empty or not own:
         return  # the chain of owners is not known
-    others: dict[ObjectKey | None, list[SeenPod]] = {}
+    others: dict[KubeKey | None, list[SeenPod]] = {}
     for pod in pods:
         if (
             pod.key not in own
@@ -73,7 +73,7 @@ def foreign(target: Target, selector: Selector, pods: list[SeenPod]) -> Iterator
 def reset(target: Target) -> Iterator[Cause]:
     """Yield who sets the target's size back each time the HPA has changed it."""
     facts, hpa = target.facts, target.hpa
-    key = ObjectKey(hpa.namespace, "HorizontalPodAutoscaler", hpa.name)
+    key = KubeKey(hpa.namespace, "HorizontalPodAutoscaler", hpa.name)
     sizes: dict[int, int] = {}
     first = last = None
     for event in facts.events_of(key, "SuccessfulRescale"):
@@ -122,7 +122,7 @@ def _release(target: Target, other: ReplicasWriter | None) -> tuple[str, str]:
     return "remove spec.replicas from what that program applies", shown
 
 
-def wrong_namespace(facts: ClusterFacts, hpa: Scaled) -> Iterator[Cause]:
+def wrong_namespace(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
     """Yield where the target is, if the HPA's own namespace has none."""
     places = sorted({key.namespace for key in facts.elsewhere if key[1:] == hpa.of[1:]})
     if not places:
@@ -138,7 +138,7 @@ def wrong_namespace(facts: ClusterFacts, hpa: Scaled) -> Iterator[Cause]:
     )
 
 
-def _moved(hpa: Scaled, namespace: str) -> str:
+def _moved(hpa: ScalerFacts, namespace: str) -> str:
     """Return commands that create the HPA in another namespace and delete it in its own."""
     manifest = {
         "apiVersion": "autoscaling/v2",
@@ -147,11 +147,13 @@ def _moved(hpa: Scaled, namespace: str) -> str:
         "spec": hpa.spec,
     }
     text = shlex.quote(json.dumps(manifest, separators=(",", ":")))
-    own = fixes.on(ObjectKey(hpa.namespace, "hpa", hpa.name), "delete")
+    own = fixes.on(KubeKey(hpa.namespace, "hpa", hpa.name), "delete")
     return f"echo {text} | kubectl apply -f - && {own}"
 
 
-def controller_stopped(facts: ClusterFacts, hpa: Scaled, replicas: int | None) -> Iterator[Cause]:
+def controller_stopped(
+    facts: ClusterFacts, hpa: ScalerFacts, replicas: int | None
+) -> Iterator[Cause]:
     """Yield that the HPA controller does not sync this HPA.
 
     Args:

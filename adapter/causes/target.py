@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import ClusterFacts, Scaled
+from adapter.causes.facts import ClusterFacts, ScalerFacts
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.figures import count
 from apiservice.labels.selector import Selector
@@ -17,7 +17,7 @@ class Target:
     """What an HPA scales, as the rules look at it."""
 
     facts: ClusterFacts
-    hpa: Scaled
+    hpa: ScalerFacts
     workload: SeenWorkload | None
     """None if the target's object was not read."""
     inner: Sequence[SeenWorkload]
@@ -51,7 +51,7 @@ class Target:
         return f"{count(len(names), 'pod')} ({shown})"
 
 
-def target_of(facts: ClusterFacts, hpa: Scaled, selector: Selector | None = None) -> Target:
+def target_of(facts: ClusterFacts, hpa: ScalerFacts, selector: Selector | None = None) -> Target:
     """Return the target of an HPA.
 
     Args:

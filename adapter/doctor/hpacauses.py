@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from adapter.causes import Cause, CauseCode, ClusterFacts, ObjectKey, causes_of, scaled_of
+from adapter.causes import Cause, CauseCode, ClusterFacts, KubeKey, causes_of, scaler_of
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.podobjects import SeenWorkload
 from adapter.doctor import servedmetrics
@@ -33,10 +33,10 @@ def hpa_causes(facts: Facts) -> list[tuple[Hpa, Cause]]:
 
 def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
     around = _cluster(facts)
-    elsewhere: dict[tuple[str, str], list[ObjectKey]] = {}
+    elsewhere: dict[tuple[str, str], list[KubeKey]] = {}
     for each in facts.workloads.read():
         meta = each.metadata
-        place = ObjectKey(meta.namespace, each.kind, meta.name)
+        place = KubeKey(meta.namespace, each.kind, meta.name)
         elsewhere.setdefault((each.kind, meta.name), []).append(place)
     for hpa in facts.hpas.read():
         target = target_of(facts, hpa)
@@ -47,7 +47,7 @@ def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
         own = around.beside(others)
         selector = _selector(target) if target is not None else None
         replicas = target.spec.replicas if target is not None else None
-        scaled = scaled_of(hpa.manifest)
+        scaled = scaler_of(hpa.manifest)
         for cause in causes_of(own, scaled, replicas=replicas, selector=selector):
             yield hpa, cause
 

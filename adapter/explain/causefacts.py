@@ -15,7 +15,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from adapter.causes import Cause, ClusterFacts, ObjectKey, Scaled, causes_of, scaled_of
+from adapter.causes import (
+    Cause,
+    ClusterFacts,
+    KubeKey,
+    ScalerFacts,
+    causes_of,
+    causes_of_pod,
+    scaler_of,
+)
 from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
@@ -106,7 +114,7 @@ class _Reader:
 
 async def read_causes(api: Api, around: Around) -> ReadCauses:
     """Return the causes of an HPA; what cannot be read is named."""
-    hpa = scaled_of(around.hpa)
+    hpa = scaler_of(around.hpa)
     reader = _Reader(api, {})
     pods = [read_pod(row) for row in around.pods]
     within = f"namespaces/{quote(hpa.namespace)}"
@@ -152,7 +160,22 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
     return ReadCauses(causes, list(reader.unread))
 
 
-async def _target(reader: _Reader, hpa: Scaled) -> SeenWorkload | None:
+async def read_pod_causes(api: Api, pod: Json, events: Sequence[Json], now: float) -> ReadCauses:
+    """Return why a pod has no node or does not serve.
+
+    Args:
+        pod: its manifest.
+        events: those about it.
+        now: epoch seconds.
+    """
+    reader, seen = _Reader(api, {}), read_pod(pod)
+    nodes, slices = await asyncio.gather(_nodes(reader, [seen]), _slices(reader, [seen]))
+    known = [read(row, SeenEvent) for row in events]
+    facts = ClusterFacts(now, pods=[seen], events=known, nodes=nodes, slices=slices)
+    return ReadCauses(causes_of_pod(facts, seen), list(reader.unread))
+
+
+async def _target(reader: _Reader, hpa: ScalerFacts) -> SeenWorkload | None:
     version, kind = hpa.api_version or "v1", hpa.kind
     if not _VERSION.fullmatch(version) or not kind:
         return None  # the scale cannot be read either
@@ -162,7 +185,7 @@ async def _target(reader: _Reader, hpa: Scaled) -> SeenWorkload | None:
     return await reader.one(path, partial(read_workload, kind), f"{kind} {hpa.target}")
 
 
-async def _inner(reader: _Reader, hpa: Scaled, selector: str) -> list[SeenWorkload]:
+async def _inner(reader: _Reader, hpa: ScalerFacts, selector: str) -> list[SeenWorkload]:
     """Return the workloads between the target and its pods.
 
     Those of a Deployment have its labels. The StatefulSets of a LeaderWorkerSet need not.
@@ -178,7 +201,7 @@ async def _inner(reader: _Reader, hpa: Scaled, selector: str) -> list[SeenWorklo
     return [row for row in found if (row.kind, row.metadata.name) != own]
 
 
-async def _pods_of_chain(reader: _Reader, hpa: Scaled) -> list[SeenPod]:
+async def _pods_of_chain(reader: _Reader, hpa: ScalerFacts) -> list[SeenPod]:
     """Return the namespace's pods for a target whose selector need not match all of its own."""
     if hpa.kind in (*_APPS, "ReplicaSet"):
         return []
@@ -205,7 +228,7 @@ async def _slices(reader: _Reader, pods: Sequence[SeenPod]) -> list[ResourceSlic
 
 
 async def _apiservices(
-    reader: _Reader, hpa: Scaled, problems: Mapping[str, ClientError]
+    reader: _Reader, hpa: ScalerFacts, problems: Mapping[str, ClientError]
 ) -> dict[str, ApiService] | None:
     """Return the registrations of the groups that gave no values; None if nothing is known."""
     groups = {OF_TYPES[kind].group for kind, _ in hpa.metrics if kind in OF_TYPES}
@@ -219,7 +242,7 @@ async def _apiservices(
     return {row.metadata.name: row for row in rows} or None
 
 
-async def _elsewhere(reader: _Reader, hpa: Scaled) -> list[ObjectKey]:
+async def _elsewhere(reader: _Reader, hpa: ScalerFacts) -> list[KubeKey]:
     """Return the objects of other namespaces that have the target's kind and name."""
     resource = _APPS.get(hpa.kind)
     if resource is None:
@@ -230,4 +253,4 @@ async def _elsewhere(reader: _Reader, hpa: Scaled) -> list[ObjectKey]:
         f"{resource} of other namespaces",
         fields=f"metadata.name={hpa.target}",
     )
-    return [ObjectKey(row.metadata.namespace, row.kind, row.metadata.name) for row in rows]
+    return [KubeKey(row.metadata.namespace, row.kind, row.metadata.name) for row in rows]

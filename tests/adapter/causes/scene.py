@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from adapter.causes import Cause, ClusterFacts, ObjectKey, causes_of, scaled_of
+from adapter.causes import Cause, ClusterFacts, KubeKey, causes_of, scaler_of
 from adapter.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode, read
 from adapter.cluster.podobjects import read_pod, read_workload
 from apiservice.labels.selector import parse
@@ -177,7 +177,7 @@ class Scene:
 
     def elsewhere(self, namespace: str) -> Scene:
         """A Deployment llm of another namespace."""
-        return self.know(elsewhere=[ObjectKey(namespace, "Deployment", "llm")])
+        return self.know(elsewhere=[KubeKey(namespace, "Deployment", "llm")])
 
     def metrics(self, kind: str, name: str) -> Scene:
         """Another metric of the HPA."""
@@ -203,7 +203,7 @@ class Scene:
         missing = not self.workloads
         return causes_of(
             self.cluster(),
-            scaled_of(self.hpa),
+            scaler_of(self.hpa),
             replicas=None if missing else self.replicas,
             selector=None if missing else parse("app=llm"),
         )
