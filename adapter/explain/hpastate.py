@@ -41,6 +41,7 @@ def judge_facts(facts: HpaFacts, decision: Decision | None) -> HpaJudgement:
             shown,
             facts.now,
             pods=_target(pods, decision, facts.spec) if facts.pods else None,
+            causes=facts.causes,
             flaws=flaws,
             frozen_since=_frozen_since(facts, pods),
         )

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from adapter.causes.cause import CauseCode
 from adapter.cluster.hpas import ShownCondition
 from adapter.figures import age, count
 from adapter.judgement.evidence import HpaEvidence
@@ -81,6 +82,11 @@ class _Judge:
         since = hpa.created
         if hpa.conditions:
             since = self._seen.frozen_since or hpa.unseen_since
+        if stopped := [
+            row for row in self._seen.causes if row.code is CauseCode.CONTROLLER_STOPPED
+        ]:
+            text = f"stale: {stopped[0].text}"
+            return HpaJudgement(ScalingState.STALE, text, since=stopped[0].since)
         if since is not None and self._now - since > SYNC:
             text = f"stale: the HPA controller has not looked at it for {age(self._now - since)}"
             return HpaJudgement(ScalingState.STALE, text, since=since)
@@ -137,7 +143,7 @@ class _Judge:
         have = f"{size} exist" if pods is None else f"{pods.ready} ready"
         short = f"{wanted} wanted, {have}{waited}"
         because = self._because("; ")
-        cause = self._seen.causes[0] if self._seen.causes and size <= wanted else ""
+        cause = self._seen.causes[0].text if self._seen.causes and size <= wanted else ""
         if cause or (since is not None and self._now - since > START):
             why = f"; {cause or self._unscheduled}" if cause or self._unscheduled else ""
             return HpaJudgement(ScalingState.BEHIND, f"behind: {short}{why}{because}", cause, since)
@@ -202,7 +208,7 @@ class _Judge:
     def flawed(self) -> HpaJudgement | None:
         """A flaw of the manifest, or a cause around it, spoils what the HPA does."""
         hpa = self._hpa
-        flaws = [*self._seen.flaws, *self._seen.causes]
+        flaws = [*self._seen.flaws, *(cause.text for cause in self._seen.causes)]
         if hpa.low == hpa.high:
             flaws.append(f"minReplicas equals maxReplicas ({hpa.high}), so it never scales")
         if not flaws:
