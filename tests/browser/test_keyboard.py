@@ -34,13 +34,13 @@ def test_arrow_keys_move_in_the_map_and_enter_explains(serve: Opener) -> None:
     page.js("document.querySelector('.map-scroll').focus()")
     page.settle()
     tile = "document.getElementById('tile').textContent"
-    assert page.js(tile).startswith("gpu-h100-1.gpu0, 92% load")
+    assert page.js(tile).startswith("gpu-h100-1.gpu0, held and busy, 92% load")
     page.press(Keys.ARROW_RIGHT)
     assert page.js(tile).startswith("gpu-h100-1.gpu1")
     page.press(Keys.ARROW_DOWN)
     assert page.js(tile).startswith("gpu-a100-1.gpu1")
     page.press(Keys.END)
-    assert page.js(tile).startswith("gpu-mig-1.mig6")
+    assert page.js(tile).startswith("gpu-l4-1.gpu3, free")
     page.press(Keys.HOME, Keys.ENTER)
     page.wait("location.hash === '#/gpu/gpu-h100-1.gpu0'")
     assert page.js("document.activeElement.id") == "side-title"

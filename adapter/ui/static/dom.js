@@ -67,9 +67,12 @@ const LINES = {
   again: "M13 8a5 5 0 1 1-1.6-3.7M13 2v3.2H9.8",
 };
 
-/** Make the sign of a state; its words stand beside it. @param {string} level @returns {SVGElement} */
-export function sign(level) {
-  const [outline, mark] = SIGNS[level] ?? SIGNS.info;
+/**
+ * Make the sign of a state; its words stand beside it.
+ * @param {string} name of the shape @param {string} [level] of the colour @returns {SVGElement}
+ */
+export function sign(name, level = name) {
+  const [outline, mark] = SIGNS[name] ?? SIGNS.info;
   return drawing(`sign ${level in SIGNS ? level : "info"}`, [[outline, "outline"], [mark, "mark"]]);
 }
 

@@ -6,6 +6,7 @@ import * as filter from "./filter.js";
 import { Fleet } from "./fleet.js";
 import { count, money, NONE } from "./format.js";
 import { gpuTable, rows } from "./gputable.js";
+import { Help } from "./help.js";
 import { History } from "./history.js";
 import { HpaList, keyOf } from "./hpalist.js";
 import { idleTable } from "./idlelist.js";
@@ -196,7 +197,7 @@ parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @t
 parts.read(["history", "hpas", "route", "thing", "filters", "theme", "about"], () => side.draw());
 parts.read(["hpas", "load", "pods", "gpus"], () => side.relink());
 parts.read(["hpas", "load"], () => side.refresh(Math.max(10, 2 * (now.about?.interval ?? 5))));
-parts.read(["held", "stream", "tick"], () => showConnection(stream, parts));
+parts.read(["held", "stream", "tick", "panels", "about"], () => showConnection(stream, parts));
 
 const stream = new Stream((name, value) => parts.take(name, value), () => {
   if (stream.state === "live" && stream.lost) history.forget();
@@ -204,10 +205,7 @@ const stream = new Stream((name, value) => parts.take(name, value), () => {
   parts.touch("stream");
 });
 
-listen(parts, () => {
-  fleet.drawKey();
-  parts.touch("theme");
-}, () => history.forget());
+listen(parts, () => parts.touch("theme"), () => history.forget());
 let address = route();
 addEventListener("hashchange", () => {
   const before = address;
@@ -234,13 +232,16 @@ get("search").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) =
     if (first && get("search").value.trim()) open(first);
   }
 });
+const help = new Help(get("help"), get("help-open"));
 addEventListener("keydown", (event) => {
   const typing = /** @type {Element} */ (event.target).closest?.("input, select, textarea");
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || get("help").open) return;
+  if (event.key === "/") {
     event.preventDefault();
     get("search").focus();
     get("search").select();
-  } else if (event.key === "Escape" && !typing && route().thing) open(null);
+  } else if (event.key === "?") help.open();
+  else if (event.key === "Escape" && route().thing) open(null);
 });
 setInterval(() => {
   parts.touch("tick");

@@ -2,6 +2,7 @@
 
 import { fill, h, say, sign } from "./dom.js";
 import { money, NONE } from "./format.js";
+import { GPU_CLASSES } from "./states.js";
 
 const HPAS = [["stuck", "stuck", "bad"], ["atMaximum", "at maximum", "warning"], ["scaling", "scaling", "good"], ["healthy", "healthy", "good"], ["disabled", "disabled", "off"]];
 
@@ -55,12 +56,9 @@ function pods(some) {
 
 function gpus(some) {
   if (!some) return figure("GPUs", null);
-  const blind = some.total - some.measured;
-  return figure("GPUs", whole(some.total), share([[blind, "bad"], [some.idle, "warning"], [some.measured - some.idle, "good"]]), [
-    part(blind, "without a value", "bad"),
-    part(some.idle, "idle", "warning"),
-    part(some.measured, "measured", "good"),
-  ]);
+  const classes = Object.entries(GPU_CLASSES);
+  return figure("GPUs", whole(some.total), share(classes.map(([key, { level }]) => [some[key], level])),
+    classes.map(([key, { word, level, about }]) => part(some[key], word, level, about)));
 }
 
 function price(some, about, idle) {
@@ -79,9 +77,9 @@ function price(some, about, idle) {
   return figure("Idle GPUs cost", value, null, rest);
 }
 
-function part(number, words, level) {
+function part(number, words, level, about = "") {
   if (!number) return null;
-  return h(`span.${level}`, {}, h("b", {}, whole(number)), ` ${words}`);
+  return h(`span.${level}`, { title: about || null }, h("b", {}, whole(number)), ` ${words}`);
 }
 
 function figure(label, value, ...rest) {

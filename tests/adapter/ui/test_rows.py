@@ -11,13 +11,14 @@ from adapter.idle.prices import PriceList
 from adapter.overview.hpas import state_of
 from adapter.ui.gpurows import fleet, share
 from adapter.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
+from adapter.ui.hparows import hpa_rows
 from adapter.ui.idlecosts import idle_price
 from adapter.ui.idlelist import MOST_PODS, candidates
 from adapter.ui.panels import HpaList, PanelState, failed, readers
 from adapter.ui.podrows import pods
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
-from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, table_of
+from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, stuck, table_of
 
 NOW = 1_000_000.0
 PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
@@ -149,6 +150,16 @@ def test_the_history_is_bounded_in_hpas() -> None:
     assert history.left == 0
     last = f"chat/h{MOST_HPAS + 2}"
     assert as_json(history.copy([last]))[last]["time"] == [2.0]
+
+
+def test_hpas_that_one_cause_stops_name_it_and_those_that_do_well_do_not() -> None:
+    lost = stuck("unable to get metric gpu_utilization: 2 of 3 pods have no value: exporter_down")
+    states = [state(f"s{n}", conditions=lost, currentReplicas=n) for n in range(5)]
+    alone = state("alone", conditions=stuck("the target does not exist"))
+    rows = hpa_rows([*states, alone, *(state(f"h{n}") for n in range(5))])
+    (shared,) = {row["group"] for row in rows[:5]}
+    assert shared.endswith("… of … pods have no value: exporter_down")
+    assert [row["group"] for row in rows[5:]] == [None] * 6
 
 
 def test_an_hpa_of_another_form_is_counted() -> None:
