@@ -158,7 +158,7 @@ def test_hpas_that_one_cause_stops_name_it_and_those_that_do_well_do_not() -> No
     alone = state("alone", conditions=stuck("the target does not exist"))
     rows = hpa_rows([*states, alone, *(state(f"h{n}") for n in range(5))])
     (shared,) = {row["group"] for row in rows[:5]}
-    assert shared.endswith("… of … pods have no value: exporter_down")
+    assert shared.endswith("gpu_utilization: pods have no value: exporter_down")
     assert [row["group"] for row in rows[5:]] == [None] * 6
 
 
