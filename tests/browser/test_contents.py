@@ -82,6 +82,48 @@ def test_the_table_of_gpus_is_the_part_and_a_missing_load_is_a_dash_with_its_rea
         assert rows[row[0]][2] == (util or "–\nno load is reported")
 
 
+def test_each_gpu_has_one_use_with_a_sign_and_a_word_and_the_uses_add_up(serve: Opener) -> None:
+    page = serve("demo").open("#/?map=table", width=2560)
+    page.find("#fleet-body th[data-key=use] button").click()
+    page.settle()
+    state = page.stand.state
+    words = {
+        "free": "free",
+        "busy": "held and busy",
+        "unheld": "busy without a pod",
+        "idle": "held and idle",
+        "unmeasured": "not measured",
+    }
+    uses = [words[use] for use in state["load"]["class"]]
+    rows = page.rows("fleet")
+    assert {row[1] for row in rows} == set(words.values())
+    shown = dict(zip((row[0] for row in state["gpus"]["rows"]), uses, strict=True))
+    assert all(row[1] == shown[row[0].split("\n")[0]] for row in rows)
+    page.find("#fleet-tools button[data-value='']").click()
+    page.wait("document.querySelector('.legend li')")
+    legend = page.texts(".legend ul:first-child li")
+    assert legend == [f"{uses.count(word)} {word}" for word in words.values()]
+    assert sum(int(text.split()[0]) for text in legend) == len(uses) == 23
+    counts = {**state["verdict"]["gpus"]}
+    assert counts.pop("total") == sum(counts.values())
+
+
+def test_tiles_of_different_use_differ_in_shape_and_not_only_in_colour(serve: Opener) -> None:
+    """In one colour only: each sample of the legend has other pixels than the others."""
+    page = serve("demo").open()
+    for theme in ("light", "dark"):
+        page.theme(theme)
+        page.settle()
+        shapes = page.js(
+            "[...document.querySelectorAll('.legend ul:first-child canvas')].map((c) => {"
+            " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+            " const grey = []; for (let i = 0; i < d.length; i += 4) grey.push(d[i + 3] ? (d[i] + d[i + 1] + d[i + 2]) / 3 : -1);"
+            " const most = Math.max(...grey); const least = Math.min(...grey.filter((g) => g >= 0));"
+            " return grey.map((g) => (g < 0 ? ' ' : (g - least) / Math.max(1, most - least) > 0.5 ? '1' : '0')).join(''); })"
+        )
+        assert len(shapes) == len(set(shapes)) == 5
+
+
 def test_pods_without_a_value_name_the_reason_and_all_pods_are_one_click_away(
     serve: Opener,
 ) -> None:

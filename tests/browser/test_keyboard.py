@@ -48,6 +48,27 @@ def test_arrow_keys_move_in_the_map_and_enter_explains(serve: Opener) -> None:
     page.wait("document.activeElement.className === 'map-scroll'")
 
 
+def test_a_question_mark_and_a_button_show_the_keys_and_the_signs(serve: Opener) -> None:
+    page = serve("demo").open("#/hpa/chat/llm")
+    page.press("?")
+    page.wait("document.getElementById('help').open")
+    keys = page.texts("#help kbd")
+    assert {"/", "?", "Esc"} <= set(keys)
+    assert "held and idle" in page.text("#help")
+    assert page.js("document.getElementById('help').matches(':modal')")
+    page.press(Keys.ESCAPE)
+    page.wait("!document.getElementById('help').open")
+    assert page.js("document.getElementById('side').open"), "one key closes one thing"
+    page.press(Keys.ESCAPE)
+    page.wait("!document.getElementById('side').open")
+    page.find("#help-open").click()
+    page.wait("document.getElementById('help').open")
+    page.find("#help .head button").click()
+    assert page.js("document.activeElement.id") == "help-open"
+    page.find("#search").send_keys("?")
+    assert not page.js("document.getElementById('help').open"), "a letter of the search"
+
+
 def test_tables_are_sorted_with_buttons_that_name_the_order(serve: Opener) -> None:
     page = serve("demo").open()
     button = "#hpas-body th[data-key=size] button"

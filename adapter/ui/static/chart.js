@@ -3,7 +3,7 @@
 
 import { fill, h, say } from "./dom.js";
 import { font, ink } from "./ink.js";
-import { amount, clock, count, NONE } from "./format.js";
+import { amount, clock, count } from "./format.js";
 
 const HEIGHTS = [130, 124];
 const MINUTE = 60;
@@ -123,8 +123,8 @@ export class Chart {
     const wanted = desired[at] ?? null;
     const text = at < 0 ? "" : [
       clock(time[at]),
-      `${name} ${value[at] === null || value[at] === undefined ? NONE : amount(value[at], name)} of ${amount(goal[at], name)}`,
-      `${size === null ? `${NONE} replicas` : count(size, "replica")}${wanted !== null && wanted !== size ? `, ${wanted} desired` : ""}`,
+      value[at] === null || value[at] === undefined ? `no value of ${name}` : `${name} ${amount(value[at], name)} of ${amount(goal[at], name)}`,
+      `${size === null ? "size not known" : count(size, "replica")}${wanted !== null && wanted !== size ? `, ${wanted} desired` : ""}`,
     ].join(" · ");
     say(this.at, text);
     this.lines.setAttribute("aria-valuemax", String(Math.max(0, last)));
