@@ -79,7 +79,7 @@ def test_the_table_of_gpus_is_the_part_and_a_missing_load_is_a_dash_with_its_rea
     rows |= {row[0].split("\n")[0]: row for row in page.rows("fleet")}
     state = page.stand.state
     for row, util in zip(state["gpus"]["rows"], state["load"]["utilText"], strict=True):
-        assert rows[row[0]][2] == (util or "–\nno load is reported")
+        assert rows[row[0]][2] == (util or "–\nno utilization is reported")
 
 
 def test_each_gpu_has_one_use_with_a_sign_and_a_word_and_the_uses_add_up(serve: Opener) -> None:
@@ -181,8 +181,17 @@ def test_a_list_without_rights_names_the_right_and_the_command_and_counts_nothin
 def test_an_empty_cluster_shows_what_to_do_next(serve: Opener) -> None:
     page = serve("empty").open()
     assert "gpu-metrics-adapter doctor" in page.text("#fleet-body")
-    assert "No HPA uses GPU metrics." in page.text("#hpas-body")
+    assert "No HPA exists." in page.text("#hpas-body")
     assert "No held GPU is idle." in page.text("#idle-body")
+
+
+def test_idle_gpus_that_are_counted_and_not_listed_are_not_denied(serve: Opener) -> None:
+    page = serve("demo").open()
+    idle = page.stand.state["idle"]
+    page.stand.publish(idle={**idle, "devices": []})
+    page.wait("document.getElementById('idle-body').innerText.includes('3 idle GPUs not listed')")
+    page.stand.publish(idle={**idle, "devices": [], "error": "403 ana may not get gpupods"})
+    page.wait("document.getElementById('idle-body').innerText.includes('ana may not get gpupods')")
 
 
 def test_names_of_tenants_are_text_and_nothing_in_them_runs(serve: Opener) -> None:

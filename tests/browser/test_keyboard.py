@@ -34,7 +34,7 @@ def test_arrow_keys_move_in_the_map_and_enter_explains(serve: Opener) -> None:
     page.js("document.querySelector('.map-scroll').focus()")
     page.settle()
     tile = "document.getElementById('tile').textContent"
-    assert page.js(tile).startswith("gpu-h100-1.gpu0, held and busy, 92% load")
+    assert page.js(tile).startswith("gpu-h100-1.gpu0, held and busy, 92% utilization")
     page.press(Keys.ARROW_RIGHT)
     assert page.js(tile).startswith("gpu-h100-1.gpu1")
     page.press(Keys.ARROW_DOWN)

@@ -168,7 +168,7 @@ export class Fleet {
     const idle = load.idleSince?.[index];
     const { word, about } = GPU_CLASSES[load.class?.[index]] ?? UNKNOWN;
     const lines = [
-      util ? `${word}, ${util} load` : `${word}: ${about}`,
+      util ? `${word}, ${util} utilization` : `${word}: ${about}`,
       [this.cell(index, "model"), this.cell(index, "profile")].filter(Boolean).join(" "),
       `node ${this.cell(index, "node") ?? NONE}`,
       load.pods?.[index] ? `held by ${load.pods[index]}` : "held by no pod",
@@ -234,11 +234,11 @@ export class Fleet {
     });
     const classes = Object.entries(GPU_CLASSES).reverse().map(([key, { word, about }]) => h("li", { title: about }, sample(LOADS[key], { kind: [key] }), h("b", {}, (counted.get(key) ?? 0).toLocaleString("en-US")), ` ${word}`));
     const marks = [["shared by pods", { pods: ["a/b +1"] }], ["XID error", { xid: ["79"] }]].map(([label, look]) => h("li", {}, sample(60, look), label));
-    fill(this.key, h("ul", { "aria-label": "GPUs by use" }, classes), h("ul", { "aria-label": "Signs of the map" }, h("li", {}, "0 %", bar, "100 % load"), marks));
+    fill(this.key, h("ul", { "aria-label": "GPUs by use" }, classes), h("ul", { "aria-label": "Signs of the map" }, h("li", {}, "0 %", bar, "100 % utilization"), marks));
   }
 }
 
-/** Load of the tile of the legend, by class. */
+/** Utilization of the tile of the legend, by class. */
 const LOADS = { busy: 60, idle: 0, unheld: 60 };
 
 /** One tile for the legend. */
@@ -247,7 +247,7 @@ function sample(load, look) {
   canvas.style.width = canvas.style.height = "20px";
   const tile = { index: 0, x: 2, y: 2 };
   const block = { name: "", x: 0, y: 0, width: 20, tiles: [tile] };
-  const shape = { size: 16, gap: 0, height: 20, labels: false, order: [tile], bands: [{ name: " ", y: -40, height: 80, count: 1, blocks: [block] }] };
+  const shape = { size: 16, gap: 0, height: 20, labels: false, order: [tile], bands: [{ name: " ", x: 0, y: -40, width: 20, height: 80, count: 1, blocks: [block] }] };
   paint(canvas, shape, { util: [load ?? null], pods: [], kind: ["busy"], xid: [], sharing: [], dim: new Set(), ...look }, { width: 20, height: 20, top: 0 });
   return canvas;
 }

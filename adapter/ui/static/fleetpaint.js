@@ -52,9 +52,9 @@ function titles(context, layout, band, view, inks) {
   context.fillStyle = inks.ink;
   context.font = `600 13px ${inks.font}`;
   const nodes = `${band.count.toLocaleString("en-US")} on ${band.blocks.length === 1 ? "1 node" : `${band.blocks.length.toLocaleString("en-US")} nodes`}`;
-  const title = cut(context, band.name || "no node pool", view.width - 180);
-  context.fillText(title, 16, band.y + 18);
-  const end = 16 + context.measureText(title).width + 10;
+  const title = cut(context, band.name || "no node pool", Math.max(60, Math.min(band.width, view.width - band.x) - 110));
+  context.fillText(title, band.x, band.y + 18);
+  const end = band.x + context.measureText(title).width + 10;
   context.fillStyle = inks.soft;
   context.font = `12px ${inks.font}`;
   context.fillText(nodes, end, band.y + 18);

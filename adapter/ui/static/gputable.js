@@ -25,7 +25,7 @@ export function gpuTable() {
         h("a", { href: link({ kind: "gpu", namespace: "", name: gpu.name }), title: gpu.name }, h("bdi", {}, gpu.name)),
         [gpu.model, gpu.profile].filter(Boolean).join(" ")) },
       { key: "use", label: "Use", class: "drop wide", value: (gpu) => ORDER.indexOf(gpu.class), cell: useCell },
-      { key: "util", label: "Load", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no load is reported") },
+      { key: "util", label: "Utilization", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no utilization is reported") },
       { key: "mem", label: "Memory", class: "num drop col-mem", down: true, value: (gpu) => gpu.memShare, cell: (gpu) => gpu.mem },
       { key: "node", label: "Node", class: "drop wide", value: (gpu) => gpu.node, cell: (gpu) => two(h("bdi", {}, gpu.node ?? missing()), gpu.pool) },
       { key: "pods", label: "Pods", class: "drop", value: (gpu) => gpu.pods, cell: (gpu) => (gpu.pods ? two(h("bdi", { title: gpu.pods }, gpu.pods), gpu.sharing) : missing("no pod")) },

@@ -27,7 +27,7 @@ export class HpaList {
     /** Groups whose HPAs are listed. @type {Set<string>} */
     this.unfolded = new Set();
     this.table = new SortedTable({
-      label: "HPAs with their decisions",
+      label: "HPAs and their states",
       class: "folds",
       key: rowKey,
       sort: "decision",

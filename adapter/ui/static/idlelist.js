@@ -18,7 +18,7 @@ export function idleTable(currency) {
       { key: "gpu", label: "GPU", class: "col-half", value: (one) => one.gpu, cell: (one) => two(gpuLink(one), [one.model, one.migProfile].filter(Boolean).join(" ")) },
       { key: "since", label: "Idle", class: "num col-idle", down: true, value: (one) => one.idleSeconds, cell: (one) => span(one.idleSeconds) },
       { key: "mem", label: "Memory", class: "num drop wide col-cost", down: true, value: (one) => one.memoryUsedBytes, cell: memory },
-      { key: "price", label: "An hour", class: "num drop wide col-cost", down: true, value: (one) => one.pricePerHour, cell: (one) => cost(one.pricePerHour, currency()) },
+      { key: "price", label: "Per hour", class: "num drop wide col-cost", down: true, value: (one) => one.pricePerHour, cell: (one) => cost(one.pricePerHour, currency()) },
       { key: "cost", label: "So far", class: "num col-cost", down: true, value: (one) => one.costSoFar, cell: (one) => cost(one.costSoFar, currency()) },
     ],
   });

@@ -83,8 +83,8 @@ function showHpas() {
   const all = now.hpas ?? [];
   const shown = filter.hpas(now.hpas, filters);
   tally("hpas", shown.length, now.hpas ? all.length : null, "HPA", filters.pool || filters.model ? " · an HPA belongs to no node pool or model: not filtered by them" : "");
-  place(get("hpas-body"), hpaList.table.element, shown.length ? null : nothing("hpas", all.length, "No HPA uses GPU metrics.",
-    "An HPA that targets a metric such as gpu_utilization or inference_requests_waiting appears here. See which metrics there are:", "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2"));
+  place(get("hpas-body"), hpaList.table.element, shown.length ? null : nothing("hpas", all.length, "No HPA exists.",
+    "An HPA appears here with its state and its values. The metrics that it can use:", "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2"));
   if (!shown.length) return;
   hpaList.show(shown);
 }
@@ -148,11 +148,19 @@ function showIdle() {
   tally("idle", shown.length, idle ? all.length : null, "idle GPU", `${price}${idle?.left ? ` · ${idle.left} more not looked at` : ""}`);
   if (!get("idle-tools").firstChild) get("idle-tools").append(h("a.button.small", { href: "/api/idle.csv", download: "idle.csv" }, "Download CSV"));
   get("idle-tools").hidden = !all.length;
-  place(get("idle-body"), idleList.element, shown.length ? null : idle && !all.length && status(now.panels, "gpupods") === "ok"
-    ? empty("No held GPU is idle.", idle.held ? `${count(idle.held, "GPU")} held by pods, and all of them work.` : "A GPU that a pod holds and that does nothing for the time of --idle-after (10 minutes by default) appears here, with its price.")
-    : !all.length && !["ok", "waiting"].includes(status(now.panels, "gpupods")) ? empty("No data.", "Idle GPUs are found from the pods, and these could not be read.")
-      : nothing("gpupods", all.length, "Nothing is known about idle GPUs yet.", "Idle devices are read less often than the rest."));
+  place(get("idle-body"), idleList.element, shown.length ? null : noIdle(idle, all.length));
   if (shown.length) idleList.show(shown);
+}
+
+/** What stands in the panel of idle GPUs without rows. */
+function noIdle(idle, all) {
+  const state = status(now.panels, "gpupods");
+  const counted = now.verdict?.gpus?.idle ?? 0;
+  if (!all && idle?.error) return empty("The pods that hold idle GPUs cannot be read.", idle.error);
+  if (!all && !["ok", "waiting"].includes(state)) return empty("No data.", "Idle GPUs are found from the pods, and these could not be read.");
+  if (!all && counted) return empty(`${count(counted, "idle GPU")} not listed yet.`, "The pods that hold them are read less often than the rest.");
+  if (!idle || all || state !== "ok") return nothing("gpupods", all, "Nothing is known about idle GPUs yet.", "Idle GPUs are read less often than the rest.");
+  return empty("No held GPU is idle.", idle.held ? `Pods hold ${count(idle.held, "GPU")}.` : "A GPU that a pod holds and that does nothing for the time of --idle-after (10 minutes by default) appears here, with its price.");
 }
 
 function showFound() {
@@ -190,7 +198,7 @@ parts.read(["history", "theme"], () => hpaList.again());
 parts.read(["gpus", "load", "panels", "route", "filters", "map", "theme"], showGpus);
 parts.read(["timeline", "about", "route", "filters"], showTimeline);
 parts.read(["pods", "workloads", "panels", "route", "filters", "view"], showPods);
-parts.read(["idle", "panels", "route", "filters"], showIdle);
+parts.read(["idle", "verdict", "panels", "route", "filters"], showIdle);
 parts.read(["about", "gpus", "pods", "hpas", "route", "filters"], () => showFilters(now));
 parts.read(["gpus", "pods", "hpas", "route", "filters"], showFound);
 parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @type {any} */ one) => one.panel === "hpas")?.updated ?? Date.now() / 1000));

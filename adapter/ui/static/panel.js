@@ -31,6 +31,9 @@ export function freshness(panels, interval) {
   };
 }
 
+/** @param {string} text */
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** "a", "a and b", "a, b and c". @param {string[]} names */
 export const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names[0] ?? "");
 
@@ -56,7 +59,7 @@ function trouble(panel, old) {
   const [level, words] = WORDS[panel.status];
   return notice(
     level,
-    h("p", {}, h("b", {}, `${NAMES[panel.panel] ?? panel.panel}: `), panel.message || words),
+    h("p", {}, h("b", {}, `${capital(NAMES[panel.panel] ?? panel.panel)}: `), panel.message || words),
     panel.command ? command(panel.command) : null,
     old === null ? null : h("p.soft", {}, `The ${NAMES[panel.panel] ?? "data"} shown are ${span(old)} old.`),
   );
