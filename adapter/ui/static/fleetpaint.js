@@ -191,8 +191,8 @@ function ring(context, x, y, size, colour) {
 
 /** A dot within an edge: held and idle. */
 function dot(context, x, y, size, inks) {
-  const radius = size >= 30 ? 3.5 : size >= 16 ? 3 : size >= 10 ? 2.2 : 1.6;
-  const inset = size >= 30 ? 9 : size / 2;
+  const radius = size >= 44 ? 3.5 : size >= 30 ? 2.6 : size >= 16 ? 3 : size >= 10 ? 2.2 : 1.6;
+  const inset = size >= 44 ? 9 : size >= 30 ? 6.5 : size / 2;
   const wide = size >= 24 ? 2 : size >= 10 ? 1.4 : 1;
   edge(context, x + wide / 2, y + wide / 2, size - wide, inks.warning, wide, size);
   context.fillStyle = inks.warning;

@@ -1,7 +1,7 @@
 // The keys and the signs of the page, in a dialog that `?` opens.
 
 import { fill, h, line, sign } from "./dom.js";
-import { GPU_CLASSES } from "./states.js";
+import { GPU_CLASSES, HPA_STATES } from "./states.js";
 
 const KEYS = [
   ["/", "search names"],
@@ -21,7 +21,7 @@ export class Help {
     const close = h("button.button.icon", { type: "button", "aria-label": "Close", title: "Close (Esc)", click: () => dialog.close() }, line("close"));
     fill(dialog, h("div.head", {}, h("h2", { id: "help-title" }, "Keys and signs"), close),
       h("h3", {}, "Keys"), h("dl.help", {}, KEYS.map(([key, words]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)])),
-      h("h3", {}, "Use of a GPU"), states(GPU_CLASSES));
+      h("h3", {}, "State of an HPA"), states(HPA_STATES), h("h3", {}, "Use of a GPU"), states(GPU_CLASSES));
     button.addEventListener("click", () => this.open());
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   }

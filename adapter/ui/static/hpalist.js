@@ -6,6 +6,7 @@ import { leading, recent } from "./history.js";
 import { count, NONE } from "./format.js";
 import { link } from "./route.js";
 import { spark } from "./spark.js";
+import { HPA_STATES, UNKNOWN } from "./states.js";
 import { missing, SortedTable, two } from "./table.js";
 
 /** HPAs of one cause from which they are one row, as adapter/overview/groups.py has it. */
@@ -141,15 +142,16 @@ function targetText(hpa) {
 
 function stateCell(hpa) {
   const why = reason(hpa);
-  return h(`div.state.${hpa.level}`, {}, sign(hpa.level), h("div.hpa-what", {},
-    h("b", {}, hpa.decision, h("span.hidden", {}, ` (${LEVELS[hpa.level] ?? ""})`)),
+  const state = HPA_STATES[hpa.decision] ?? { ...UNKNOWN, sign: hpa.level, word: hpa.decision };
+  return h(`div.state.${hpa.level}`, { title: state.about || null }, sign(state.sign, hpa.level), h("div.hpa-what", {},
+    h("b", {}, state.word, h("span.hidden", {}, ` (${LEVELS[hpa.level] ?? ""})`)),
     why ? h("span.hpa-why", { title: hpa.text }, why) : null));
 }
 
 /** Why an HPA does what it does. What the state and the replicas say beside it is left out. @param {any} hpa */
 function reason(hpa) {
-  const [lead, ...rest] = hpa.text.split(": ");
-  return rest.length && lead.startsWith(hpa.decision) ? rest.join(": ") : hpa.text === hpa.decision ? "" : hpa.text;
+  const lead = [hpa.decision, "keeps"].find((word) => hpa.text.startsWith(word)) ?? "";
+  return lead ? hpa.text.slice(lead.length).replace(/^(?: at)?(?: [\d…]+(?: → [\d…]+)?)?(?: replicas)?[:;,]? ?/, "") : hpa.text;
 }
 
 function valueCell(hpa) {

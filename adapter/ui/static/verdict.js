@@ -2,9 +2,7 @@
 
 import { fill, h, say, sign } from "./dom.js";
 import { money, NONE } from "./format.js";
-import { GPU_CLASSES } from "./states.js";
-
-const HPAS = [["stuck", "stuck", "bad"], ["atMaximum", "at maximum", "warning"], ["scaling", "scaling", "good"], ["healthy", "healthy", "good"], ["disabled", "disabled", "off"]];
+import { GPU_CLASSES, HPA_STATES } from "./states.js";
 
 /** Show the verdict. @param {any} verdict @param {any} about @param {any} idle */
 export function showVerdict(verdict, about, idle) {
@@ -41,8 +39,9 @@ function title(verdict) {
 
 function hpas(some) {
   if (!some) return figure("HPAs", null);
-  return figure("HPAs", whole(some.total), share(HPAS.map(([key, , level]) => [some[key], level])),
-    HPAS.map(([key, words, level]) => part(some[key], words, level)));
+  const states = new Map(Object.values(HPA_STATES).map((state) => [state.count, state]));
+  return figure("HPAs", whole(some.total), share([...states].map(([key, { level }]) => [some[key], level])),
+    [...states].map(([key, { word, level, about }]) => part(some[key], key === "scaling" ? key : word, level, about)));
 }
 
 function pods(some) {
