@@ -114,7 +114,7 @@ def overview(facts: ClusterLists) -> list[TopTable]:
 
 def _attention(facts: ClusterLists) -> TopTable:
     found = tables.hpas(facts, everywhere=True, attention=True)
-    return _cut(found, Sort("DECISION"), "HPAs that need attention", "No HPA needs attention.")
+    return _cut(found, Sort("STATE"), "HPAs that need attention", "No HPA needs attention.")
 
 
 def _reasons(table: ObjectTable) -> TopTable:

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from adapter.judgement.counts import HpaCounts
+from adapter.judgement.states import ScalingState
 from adapter.overview.gpuclasses import gpu_class
 from adapter.overview.groups import CauseRow, by_cause
 
@@ -41,7 +43,7 @@ def one(now: float = START) -> State:
     gpus = [_gpu("n1", 0, "default", L4, 63.0, pods="chat/llm-7f9", mem=0.7)]
     pods = [_pod("chat", "llm-7f9", "n1", 63.0, "default", L4)]
     hpas = [
-        _hpa("chat", "llm", 1, 1, 4, "good", "keeps", "keeps 1: gpu_utilization 63 of 70", 63, 70)
+        _hpa("chat", "llm", 1, 1, 4, "good", "healthy", "keeps 1: gpu_utilization 63 of 70", 63, 70)
     ]
     return _state(now, gpus, pods, hpas, [], "Nothing is wrong: 1 HPA, 1 pod, 1 GPU.", "good")
 
@@ -100,11 +102,11 @@ def demo(now: float = START) -> State:
     pods += [_pod("lab", f"mig-{i}", "gpu-mig-1", 30, "mig-lab", A100) for i in range(7)]
     hpas = [
         _hpa("chat", "llm", 4, 1, 8, "bad", "stuck", "keeps 4: 1 of 4 pods has no gpu_utilization (exporter_down), which blocks scaling out", 85, 70),
-        _hpa("batch", "render", 4, 1, 4, "warning", "at maximum", "at maximum 4: gpu_utilization 90 of 60 asks for 6", 90, 60),
+        _hpa("batch", "render", 4, 1, 4, "warning", "overloaded", "overloaded at 4, held by maxReplicas 4: gpu_utilization 90 of 60", 90, 60),
         _hpa("chat", "embed", 2, 1, 6, "good", "scales out", "scales out to 3: inference_requests_waiting 14 of 8", 14, 8, metric="inference_requests_waiting", desired=3),
-        _hpa("train", "job", 2, 1, 4, "good", "keeps", "keeps 2: gpu_utilization 58 of 60", 58, 60),
-        _hpa("lab", "mig", 7, 1, 7, "good", "keeps", "keeps 7: gpu_memory_used_bytes 4Gi of 8Gi", 4, 8, metric="gpu_memory_used_bytes", suffix="Gi"),
-        _hpa("lab", "notebook", 0, 0, 4, "off", "disabled", "disabled: the target has 0 replicas", None, 50),
+        _hpa("train", "job", 2, 1, 4, "good", "healthy", "keeps 2: gpu_utilization 58 of 60", 58, 60),
+        _hpa("lab", "mig", 7, 1, 7, "good", "healthy", "keeps 7: gpu_memory_used_bytes 4Gi of 8Gi", 4, 8, metric="gpu_memory_used_bytes", suffix="Gi"),
+        _hpa("lab", "notebook", 0, 0, 4, "off", "paused", "paused at 0 replicas: the HPA wakes no target that somebody else scaled to 0", None, 50),
     ]  # fmt: skip
     timeline = _timeline(
         now,
@@ -121,7 +123,7 @@ def demo(now: float = START) -> State:
     )  # fmt: skip
     state = _state(
         now, gpus, pods, hpas, timeline,
-        "1 of 6 HPAs is stuck, 1 is at maximum, 2 pods have no value, 1 pod waits for a node, 3 GPUs are idle.",
+        "1 of 6 HPAs is stuck, 1 HPA is overloaded, 2 pods have no value, 1 pod waits for a node, 3 GPUs are idle.",
         "bad",
     )  # fmt: skip
     state["workloads"] = _table(
@@ -161,9 +163,9 @@ def large(now: float = START, nodes: int = 1250) -> State:
     hpas = []
     for i in range(2000):
         level, decision = (
-            (("bad", "stuck"), ("warning", "at maximum"))[i % 2]
+            (("bad", "stuck"), ("warning", "overloaded"))[i % 2]
             if i % 40 < 2
-            else ("good", "keeps")
+            else ("good", "healthy")
         )
         value = chance.uniform(20, 90)
         why = f"gpu_utilization {value:.0f} of 60"
@@ -176,7 +178,7 @@ def large(now: float = START, nodes: int = 1250) -> State:
     )  # fmt: skip
     return _state(
         now, gpus, pods, hpas, timeline,
-        f"50 of 2,000 HPAs are stuck, 50 are at maximum, {sum(gpu['util'] is None for gpu in gpus)} pods have no "
+        f"50 of 2,000 HPAs are stuck, 50 HPAs are overloaded, {sum(gpu['util'] is None for gpu in gpus)} pods have no "
         f"value, {sum(gpu['idleSince'] is not None for gpu in gpus)} GPUs are idle.", "bad",
     )  # fmt: skip
 
@@ -329,12 +331,7 @@ def _state(
         "verdict": {
             "level": level,
             "text": text,
-            "hpas": {
-                "total": len(hpas), "stuck": levels.count("stuck"),
-                "atMaximum": levels.count("at maximum"), "disabled": levels.count("disabled"),
-                "scaling": sum(decision.startswith("scales") for decision in levels),
-                "healthy": levels.count("keeps"),
-            },
+            "hpas": HpaCounts(map(ScalingState, levels)).json(),
             "pods": {
                 "total": len(pods), "measured": len(pods) - len(without),
                 "unmeasured": len(without) - waiting, "waiting": waiting,

@@ -15,7 +15,7 @@ def test_the_verdict_and_its_sums_are_those_of_the_part(serve: Opener) -> None:
     verdict = page.stand.state["verdict"]
     assert page.text("#verdict-text") == verdict["text"]
     hpas, pods, gpus, cost = page.texts("#figures .figure")
-    assert hpas == "HPAs61 stuck1 at maximum1 scaling2 healthy1 disabled".replace(
+    assert hpas == "HPAs61 stuck1 overloaded1 scaling2 healthy1 paused".replace(
         "2 healthy", f"{verdict['hpas']['healthy']} healthy"
     )
     assert pods == "GPU pods222 without a value1 waiting for a node19 measured"
@@ -65,7 +65,7 @@ def test_the_key_of_the_chart_has_the_colours_of_its_lines(serve: Opener) -> Non
 def test_what_blocks_stands_before_what_works(serve: Opener) -> None:
     page = serve("demo").open()
     decisions = [row[1].split("\n")[0] for row in page.rows("hpas")]
-    assert decisions == ["stuck", "at maximum", "scales out", "keeps", "keeps", "disabled"]
+    assert decisions == ["stuck", "overloaded", "scales out", "healthy", "healthy", "paused"]
 
 
 def test_the_table_of_gpus_is_the_part_and_a_missing_load_is_a_dash_with_its_reason(
@@ -214,7 +214,7 @@ def test_a_new_part_changes_the_page_without_a_reload(serve: Opener) -> None:
     page.js("window.stays = true")
     load = page.stand.state["load"]
     load["util"][0], load["utilText"][0] = 17.0, "17%"
-    changed = [{**hpa, "decision": "keeps", "level": "good"} for hpa in page.stand.state["hpas"]]
+    changed = [{**hpa, "decision": "healthy", "level": "good"} for hpa in page.stand.state["hpas"]]
     page.stand.publish(load=load, hpas=changed)
     page.wait("document.querySelector('#fleet-body tbody').innerText.includes('17%')")
     page.wait("!document.querySelector('#hpas-body tbody').innerText.includes('stuck')")

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from adapter.figures import percent
+from adapter.judgement.counts import HpaCounts
+from adapter.judgement.states import ScalingState
 from adapter.overview.cells import memory, number, seconds
 from adapter.overview.gpuclasses import GpuCounts
-from adapter.overview.hpas import HpaSummary, state_of
+from adapter.overview.hpas import HpaSummary
 from adapter.overview.verdict import (
     IdlePrice,
     PodCounts,
@@ -18,7 +20,7 @@ from adapter.overview.verdict import (
     count_pods,
     verdict,
 )
-from tests.adapter.overview.hpas import at_maximum, hpa, stuck
+from tests.adapter.overview.hpas import at_maximum, hpa, state_of, stuck
 
 GOOD = [state_of(hpa())]
 MIXED = [state_of(row) for row in (stuck(), at_maximum(), hpa(), hpa(desired=5))]
@@ -34,7 +36,7 @@ SENTENCES: dict[
         GpuCounts(busy=7, idle=1),
         "",
     ),
-    "bad: 1 of 4 HPAs is stuck, 1 HPA is at its maximum.": (MIXED, PODS, GPUS, ""),
+    "bad: 1 of 4 HPAs is stuck, 1 HPA is overloaded.": (MIXED, PODS, GPUS, ""),
     "warning: 1 pod has no value, 2 pods wait for a node.": ([], PodCounts(4, 1, 1, 2), None, ""),
     "warning: 3 GPUs are not measured, 5 GPUs are idle.": (
         None,
@@ -65,11 +67,18 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
     found = verdict(MIXED, None, GPUS, IdlePrice(4.0, None, 2)).json()
     assert found["hpas"] == {
         "total": 4,
-        "healthy": 2,
         "stuck": 1,
-        "atMaximum": 1,
+        "stale": 0,
+        "behind": 0,
+        "overloaded": 1,
+        "impaired": 0,
+        "incomplete": 0,
+        "waiting": 0,
         "scaling": 1,
-        "disabled": 0,
+        "held": 0,
+        "healthy": 1,
+        "atZero": 0,
+        "paused": 0,
     }
     assert found["pods"] is None
     assert found["gpus"] == {
@@ -85,8 +94,14 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
 
 
 def test_hpas_without_a_sync_are_not_healthy() -> None:
-    new = state_of(hpa(conditions=()))
-    assert count_hpas([new]) == (1, 0, 0, 0, 0, 0)
+    counts = count_hpas([state_of(hpa(conditions=()))])
+    assert (counts.of(ScalingState.WAITING), counts.of(ScalingState.HEALTHY)) == (1, 0)
+
+
+def test_every_hpa_is_in_one_class_and_the_classes_add_up() -> None:
+    counts = HpaCounts([state for state in ScalingState for _ in range(2)]).json()
+    assert counts.pop("total") == sum(counts.values()) == 2 * len(ScalingState)
+    assert set(counts.values()) == {2, 4}  # both directions of scaling are one class
 
 
 def test_pods_without_a_node_wait_and_are_not_counted_as_unmeasured() -> None:

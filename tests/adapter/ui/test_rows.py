@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from adapter.client.errors import ClientError
 from adapter.idle.prices import PriceList
-from adapter.overview.hpas import state_of
+from adapter.judgement.counts import CLASSES
+from adapter.judgement.states import LEVELS, ORDER
+from adapter.overview.gpuclasses import GpuClass
 from adapter.ui.gpurows import fleet, share
 from adapter.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
 from adapter.ui.hparows import hpa_rows
@@ -18,9 +22,11 @@ from adapter.ui.panels import HpaList, PanelState, failed, readers
 from adapter.ui.podrows import pods
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
+from tests.adapter.overview.hpas import state_of
 from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, stuck, table_of
 
 NOW = 1_000_000.0
+STATIC = Path(__file__).parents[3] / "adapter" / "ui" / "static"
 PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
 
 
@@ -168,3 +174,16 @@ def test_an_hpa_of_another_form_is_counted() -> None:
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
     assert set(readers("")) == {"gpus", "gpupods", "gpuworkloads", "hpas", "events"}
+
+
+def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_level() -> None:
+    """The table of the page is beside the server's: neither has a state that the other lacks."""
+    text = (STATIC / "states.js").read_text()
+    known: dict[str, dict[str, str]] = {}
+    for name, body in re.findall(r"export const (\w+) = \{\n(.*?)\n\};", text, re.DOTALL):
+        rows = re.findall(r'^  "?([\w ]+?)"?: \{.*?level: "(\w+)"', body, re.MULTILINE)
+        known[name] = dict(rows)
+    assert list(known["HPA_STATES"].items()) == [(str(state), LEVELS[state]) for state in ORDER]
+    assert set(known["GPU_CLASSES"]) == set(get_args(GpuClass))
+    counts = set(re.findall(r'count: "(\w+)"', text))
+    assert counts == {row.key for row in CLASSES}
