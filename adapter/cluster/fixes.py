@@ -30,6 +30,12 @@ class Fix(NamedTuple):
         """The command, or else the words."""
         return self.command or self.text
 
+    def advice(self, words: str) -> str:
+        """Return what to do in the words of a finding, with what manages the object."""
+        if not self.by:
+            return words
+        return f"{words} ({self.by} manages it)" if self.command else f"{words}: {self.text}"
+
 
 def lasting(of: ChangedObject, change: ObjectChange) -> Fix:
     """Return how a change of an object is made so that nothing reverts it."""

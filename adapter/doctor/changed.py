@@ -8,8 +8,8 @@ from typing import Any
 from adapter.cluster.changes import ChangedObject, set_values
 from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.managers import Manager, Way
+from adapter.cluster.podobjects import Container, SeenPod, SeenWorkload
 from adapter.doctor.facts import Fact, Facts, Release
-from adapter.doctor.workloads import Container, SeenPod, SeenWorkload
 
 _HASH = "pod-template-hash"
 

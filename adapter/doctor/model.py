@@ -58,11 +58,7 @@ class Finding(NamedTuple):
     @property
     def fix(self) -> str:
         """What to do, with what manages the object that has to change."""
-        if not isinstance(self.action, Fix) or not self.action.by:
-            return self.advice
-        if not self.action.command:
-            return f"{self.advice}: {self.action.text}"
-        return f"{self.advice} ({self.action.by} manages it)"
+        return self.action.advice(self.advice) if isinstance(self.action, Fix) else self.advice
 
 
 class NotApplicableError(Exception):

@@ -6,9 +6,9 @@ from typing import Final
 
 from adapter.cluster import changes
 from adapter.cluster.fixes import Fix, lasting
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.changed import workload_of
 from adapter.doctor.facts import Facts
-from adapter.doctor.workloads import SeenPod
 
 _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
 """Kinds whose pod template ``kubectl set env`` changes."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
 from adapter.cluster.managers import Manager
-from adapter.doctor.objects import ConfigMap, read
+from adapter.cluster.objects import ConfigMap, read
 from adapter.rules.rule import rule_set
 from adapter.rules.rulefile import RulesFileError, read_rules
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from adapter.attribution.reasons import doctor
 from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
+from adapter.causes import CauseCode
 from adapter.client.access import Json
 from adapter.client.hpacommands import change_hpa, edit_hpa, one_hpa, scaled_object
 from adapter.cluster.changes import ChangedObject, scale
@@ -40,6 +41,8 @@ def stopped(facts: HpaFacts, reason: str) -> str:
 
 def _of_target(facts: HpaFacts) -> str:
     """Return the fix for a target that the controller cannot scale."""
+    if any(cause.code is CauseCode.WRONG_NAMESPACE for cause in facts.causes):
+        return ""  # the cause has the fix
     problem = facts.no_scale
     if problem is not None and problem.version:
         return change_hpa(facts.hpa, "spec.scaleTargetRef.apiVersion", problem.version).line

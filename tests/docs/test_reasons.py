@@ -23,6 +23,7 @@ from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.series import UNSUPPORTED, Doubt
 from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
+from apiservice.runtime import shares
 from tests.adapter.world import make_pod
 from tests.docs.pages import ROOT
 
@@ -53,7 +54,7 @@ def literals(module: Path, called: str, subscripted: str) -> Iterator[str]:
             "apiservice",
             "self._cut",
             ".refused",
-            (*REFUSALS, "certificate", "token", "token-review"),
+            (*REFUSALS, *shares.REFUSALS, "certificate", "token", "token-review"),
         ),
     ],
 )

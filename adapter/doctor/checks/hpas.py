@@ -10,10 +10,10 @@ from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
 from adapter.client.hpacommands import change_hpa, edit_hpa, grant_controller
 from adapter.cluster.fixes import Fix
+from adapter.cluster.objects import SeenCondition
 from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenCondition
 from adapter.hpa import ManifestError, from_manifest
 
 OURS: Final = ("Pods", "Object", "External")

@@ -15,6 +15,7 @@ from adapter.catalog.serverkinds import KINDS
 from adapter.cluster.changes import annotate
 from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.optin import PREFIX, opted_in, words_under
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor import servedmetrics
 from adapter.doctor.changed import workload_of
 from adapter.doctor.facts import Facts
@@ -22,7 +23,6 @@ from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Seve
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.podcommands import logs, owner
 from adapter.doctor.troubled import troubled
-from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
 from adapter.sources.scrape.pageaddress import Unscrapable
 from adapter.sources.scrape.serverpages import ServerPages

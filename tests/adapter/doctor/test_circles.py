@@ -85,7 +85,7 @@ def of_check(facts: Facts, identity: str) -> Iterator[tuple[str, Finding]]:
 
 @pytest.fixture(scope="module")
 def graph() -> Graph:
-    """Output of ours -> outputs that its fixes lead to."""
+    """What a command prints -> what its fixes lead to."""
     found: Graph = {HPA: set(REASONS)}
     for reason in REASONS:
         for line in lines_of(reason):
@@ -126,5 +126,5 @@ def test_the_finding_for_a_reason_does_not_repeat_its_own_command(reason: str) -
     for _, finding in of_check(facts, "GMA706"):
         again = OURS.search(finding.command)
         if again is not None and again[1] == "explain":
-            # `explain pod` then has words to follow, and no command of ours.
+            # `explain pod` then has words to follow, and no further command of this kind.
             assert not any(OURS.search(line) for line in lines_of(reason))

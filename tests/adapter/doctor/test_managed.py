@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from adapter.cluster.objects import ClusterPolicy, read
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import Finding
-from adapter.doctor.objects import ClusterPolicy, read
 from adapter.doctor.runner import DoctorReport, run
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.withoutvalue import WithoutValue

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from adapter.cluster.objects import ClusterPolicy, read
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Fact, Facts
-from adapter.doctor.objects import ClusterPolicy, read
 from adapter.doctor.page import Trouble
 from tests.adapter.doctor.clean import (
     exporter,
