@@ -69,7 +69,7 @@ class Screen:
         """Return a line in the characters and colours that the reader can show.
 
         Names and messages come from objects of others: what would move the terminal's cursor,
-        colour the text or turn its direction is left out. Only what :meth:`style` wrote is a colour.
+        colour the text or turn its direction is left out. Only :meth:`style` writes colours.
         """
         parts = _STYLE.split(text)
         parts[::2] = [self._shown(part) for part in parts[::2]]
