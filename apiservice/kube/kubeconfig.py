@@ -160,7 +160,7 @@ def _checked(file: Path) -> dict[str, Any]:
     except YamlError as error:
         raise ClusterError(f"kubeconfig {file} is not YAML: {error}; name another file") from error
     except msgspec.ValidationError as error:
-        wrong = str(error).replace(" - at `$.", " at `")
+        wrong = str(error).replace(" - at `$.", " at `").replace(" | null", "")
         raise ClusterError(
             f"kubeconfig {file}: {wrong}; correct it, or name another file"
         ) from None

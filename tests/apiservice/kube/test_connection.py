@@ -115,7 +115,7 @@ async def test_a_broken_kubeconfig_is_an_error_that_names_it(
     message = str(caught.value)
     assert str(path) in message
     assert len(message.splitlines()) == 1
-    assert "object" not in message or "object with name" in message
+    assert " object at 0x" not in message
 
 
 ODD: tuple[Any, ...] = (None, 5, 1e300, True, "", "\x1b[2J", [], [None], {}, {"a": 1}, {"name": 5})
