@@ -7,18 +7,17 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.command import ToolReport
-from adapter.client.errors import VIEW, ClientError, odd_answers
+from adapter.client.errors import ClientError, odd_answers
 from adapter.client.output import Screen
+from adapter.explain.gpureport import explain_gpu
 from adapter.explain.hpafacts import gather
 from adapter.explain.hpajudge import judge
 from adapter.explain.nodereport import explain_node
 from adapter.explain.podreport import explain_pod
 from adapter.ui.connection import ClusterConnection
-from adapter.ui.gpureport import GpuReport
 
 Json = dict[str, Any]
 
@@ -94,8 +93,6 @@ class Explanations:
     def _body(self, kind: str, name: str, namespace: str, report: ToolReport) -> Json:
         within = f" -n {shlex.quote(namespace)}" if namespace else ""
         command = f"gpu-metrics-adapter explain {kind} {shlex.quote(name)}{within}{self._flags}"
-        if kind == "gpu":
-            command = f"kubectl get gpu {shlex.quote(name)} -o yaml"
         with odd_answers():
             return {
                 "kind": kind,
@@ -112,15 +109,11 @@ async def _hpa(api: Api, name: str) -> ToolReport:
     return judge(await gather(api, name))
 
 
-async def _gpu(api: Api, name: str) -> ToolReport:
-    return GpuReport(await api.get(f"{VIEW}/gpus/{quote(name, safe='')}"))
-
-
 _MAKERS: Final[dict[str, Callable[[Api, str], Awaitable[ToolReport]]]] = {
     "pod": explain_pod,
     "hpa": _hpa,
     "node": explain_node,
-    "gpu": _gpu,
+    "gpu": explain_gpu,
 }
 
 

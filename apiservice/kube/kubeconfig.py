@@ -135,6 +135,8 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
 class _Merger(_kubeconfig_merger):  # type: ignore[misc]  # the base carries no annotations
     """The library's, with files that :func:`_checked` has read."""
 
+    config_merged: Any
+
     def load_config(self, path: str) -> None:
         """Merge one file into the configuration."""
         content = _checked(Path(path))

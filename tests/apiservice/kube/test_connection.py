@@ -9,7 +9,7 @@ import os
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ ODD: tuple[Any, ...] = (None, 5, 1e300, True, "", "\x1b[2J", [], [None], {}, {"a
 def mutations(value: Any) -> Iterator[Any]:
     """The value with each of its parts, and itself, replaced by each odd one, or left out."""
     yield from ODD
-    parts = value.items() if isinstance(value, dict) else []
+    parts: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else []
     parts = enumerate(value) if isinstance(value, list) else parts
     for key, part in parts:
         for odd in mutations(part):
