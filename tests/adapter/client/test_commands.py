@@ -97,7 +97,7 @@ def test_yaml_is_the_same_as_json(name: str, lab: tuple[ApiServer, Path]) -> Non
 @pytest.mark.parametrize("name", TOOLS)
 def test_options_stand_before_or_after_the_command(name: str, lab: tuple[ApiServer, Path]) -> None:
     server, file = lab
-    options = ("--kubeconfig", str(file), "--context", "lab", "--as", "jane")
+    options: tuple[str, ...] = ("--kubeconfig", str(file), "--context", "lab", "--as", "jane")
     options += ("--as-group", "a", "--as-group", "b c")
     if name == "migrate":  # it sends a token of its own
         options = options[:4]
