@@ -15,7 +15,7 @@ from adapter.top.facts import ClusterLists, ReadScope, look
 from adapter.top.order import Sort, ordered
 from adapter.top.rows import TopRow
 from adapter.top.summaries import tables_of
-from adapter.top.tables import DASH, NEEDS, TopTable, ViewName
+from adapter.top.tables import DASH, NEEDS, READS, TopTable, ViewName
 
 _WIDE: Final = 5
 """Columns of this rank are those of ``-o wide``."""
@@ -133,7 +133,7 @@ async def report(api: Api, scope: ReadScope, options: PlainOptions) -> PlainRepo
         ClientError: none of it could be read, or the view has no column of ``--sort-by``.
     """
     names = NEEDS[options.view]
-    facts = await look(api, scope, names, ClusterLists())
+    facts = await look(api, scope, READS[options.view], ClusterLists())
     if not any(facts.has(name) for name in names):
         raise facts.problems[names[0]]
     found = PlainReport(facts, scope, options)

@@ -10,7 +10,7 @@ from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import percent
 from adapter.overview.cells import number, seconds
 from adapter.overview.columns import Columns, pool
-from adapter.overview.verdict import IDLE
+from adapter.overview.gpuclasses import IDLE
 from adapter.top import tables
 from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, first
@@ -114,7 +114,7 @@ def overview(facts: ClusterLists) -> list[TopTable]:
 
 def _attention(facts: ClusterLists) -> TopTable:
     found = tables.hpas(facts, everywhere=True, attention=True)
-    return _cut(found, Sort("DECISION"), "HPAs that need attention", "No HPA needs attention.")
+    return _cut(found, Sort("STATE"), "HPAs that need attention", "No HPA needs attention.")
 
 
 def _reasons(table: ObjectTable) -> TopTable:

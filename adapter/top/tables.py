@@ -8,8 +8,9 @@ from typing import Final, Literal
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
+from adapter.judgement.states import ORDER
 from adapter.overview.cells import memory, number, seconds
-from adapter.overview.hpas import HpaSummary, MetricState
+from adapter.overview.hpas import HpaSummary
 from adapter.top.facts import ClusterLists, ListName
 from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow
 
@@ -61,6 +62,10 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     "nodes": ("gpus",),
 }
 """The lists that a view shows."""
+READS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
+    view: (*names, "gpuworkloads") if "hpas" in names else names for view, names in NEEDS.items()
+}
+"""The lists that a view reads: HPAs are judged by the pods of their workloads too."""
 
 _NAMESPACE: Final = TopColumn("NAMESPACE", 0)
 _GPUS: Final = (
@@ -104,18 +109,24 @@ _WORKLOADS: Final = (
     TopColumn("HPA", 3),
     TopColumn("TARGET", 2),
     TopColumn("WANTS", 3, number),
+    TopColumn("STATE", 2),
     TopColumn("IDLE", 4, seconds),
     TopColumn("GPUS", 6, number),
     TopColumn("REPLICAS", 6),
     TopColumn("WHY-NOT", 5),
+    TopColumn("READY", 6, number),
+    TopColumn("UNSCHEDULED", 7, number),
+    TopColumn("UNREADY-SECONDS", 7, number),
+    TopColumn("UNMEASURED", 7, number),
 )
-_STATES: Final = ("keeps", "disabled", "waiting", "scales", "at maximum", "stuck")
+_RANKS: Final[Mapping[Cell, float]] = {
+    state.value: float(rank) for rank, state in enumerate(reversed(ORDER))
+}
 
 
-def _state(cell: Cell) -> float | None:
-    """Return how much a decision needs attention."""
-    text = str(cell)
-    return float(next((at for at, word in enumerate(_STATES) if text.startswith(word)), -1))
+def _attention(cell: Cell) -> float | None:
+    """Return how much a state needs attention."""
+    return _RANKS.get(cell)
 
 
 _HPAS: Final = (
@@ -126,7 +137,8 @@ _HPAS: Final = (
     TopColumn("MAXPODS", 2, number),
     TopColumn("REPLICAS", 1, number),
     TopColumn("SINCE", 2, seconds),
-    TopColumn("DECISION", 0, _state),
+    TopColumn("STATE", 0, _attention),
+    TopColumn("DECISION", 1),
 )
 
 
@@ -158,7 +170,7 @@ def hpas(facts: ClusterLists, *, everywhere: bool, attention: bool = False) -> T
         for state in facts.hpas or ()
         if not attention or _EMPHASES[state.level] in _ATTENTION
     ]
-    return TopTable(columns, rows, "DECISION", none="There is no HPA.")
+    return TopTable(columns, rows, "STATE", none="There is no HPA.")
 
 
 def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
@@ -214,6 +226,7 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
         str(state.high),
         None if state.current is None else str(state.current),
         None if state.since is None else age(now - state.since),
+        state.state.value,
         state.text,
     )
     named = (state.namespace, *cells) if everywhere else cells
@@ -222,7 +235,7 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
 
 def targets(state: HpaSummary) -> str | None:
     """Return the metric that leads, with value and target: ``gpu_utilization 54/60 +1``."""
-    leading: MetricState | None = state.leading
+    leading = state.leading
     if leading is None:
         return None
     more = f" +{len(state.metrics) - 1}" if len(state.metrics) > 1 else ""

@@ -3,7 +3,11 @@
 import { fill, h, say, sign } from "./dom.js";
 import { money, NONE } from "./format.js";
 
-const HPAS = [["stuck", "stuck", "bad"], ["atMaximum", "at maximum", "warning"], ["scaling", "scaling", "good"], ["healthy", "healthy", "good"], ["disabled", "disabled", "off"]];
+const HPAS = [
+  ["stuck", "stuck", "bad"], ["stale", "stale", "bad"], ["behind", "behind", "bad"], ["overloaded", "overloaded", "warning"],
+  ["misconfigured", "misconfigured", "warning"], ["incomplete", "incomplete", "warning"], ["waiting", "waiting", "warning"],
+  ["scaling", "scaling", "good"], ["held", "held", "good"], ["healthy", "healthy", "good"], ["atZero", "at zero", "off"], ["paused", "paused", "off"],
+];
 
 /** Show the verdict. @param {any} verdict @param {any} about @param {any} idle */
 export function showVerdict(verdict, about, idle) {

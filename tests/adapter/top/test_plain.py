@@ -14,8 +14,8 @@ from tests.adapter.commandline import Ended, invoke
 from tests.adapter.top.cluster import HPAS, facts, serve
 
 OVERVIEW = """\
-1 of 3 HPAs is stuck, 1 HPA is at its maximum, 1 pod has no value, 1 pod waits for a node, 1 GPU \
-has no utilization, 1 GPU is idle.
+1 of 3 HPAs is stuck, 1 HPA is overloaded, 1 pod has no value, 1 pod waits for a node, 1 GPU \
+is not measured, 1 GPU is idle, 1 GPU runs without a pod.
 
 HPAs that need attention
 """
@@ -88,7 +88,7 @@ def test_json_has_the_texts_of_the_table_and_null_for_a_missing_value(
     row = found["rows"][-1]
     assert (row["util"], row["whyNot"]) == (None, "exporter_names_no_pod")
     hpas = json.loads(top(lab, "hpas", "-A", "-o", "json").output)
-    assert [row["decision"] for row in hpas["rows"]] == ["stuck", "at maximum", "keeps"]
+    assert [row["decision"] for row in hpas["rows"]] == ["stuck", "overloaded", "healthy"]
     overview = json.loads(top(lab, "-o", "json").output)
     assert overview["verdict"]["pods"] == {
         "total": 5,

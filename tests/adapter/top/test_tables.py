@@ -93,7 +93,7 @@ ORDERS: dict[str, tuple[ViewName, Sort, list[str]]] = {
         Sort("AGE"),
         ["n2.gpu10", "n1.gpu0", "n1.gpu1", "n2.gpu0", "n2.gpu9"],
     ),
-    "what needs attention first": ("hpas", Sort("DECISION"), ["llm", "rank", "embed"]),
+    "what needs attention first": ("hpas", Sort("STATE"), ["llm", "rank", "embed"]),
     "nodes": ("nodes", Sort("UTIL"), ["n1", "n2"]),
     "reasons by text": (
         "pods",

@@ -8,7 +8,6 @@ import pytest
 
 from adapter.client.errors import ClientError
 from adapter.idle.prices import PriceList
-from adapter.overview.hpas import state_of
 from adapter.ui.gpurows import fleet, share
 from adapter.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
 from adapter.ui.idlecosts import idle_price
@@ -17,6 +16,7 @@ from adapter.ui.panels import HpaList, PanelState, failed, readers
 from adapter.ui.podrows import pods
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
+from tests.adapter.overview.hpas import state_of
 from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, table_of
 
 NOW = 1_000_000.0
@@ -43,6 +43,13 @@ def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
     assert load["memShare"][0] is None
     assert 0 < load["memShare"][1] < 0.01
     assert load["xid"] == [None, "0"]
+
+
+def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command() -> None:
+    rows = [gpu("a"), gpu("b", Util="0%", Idle_Since="20m"), gpu("c", Pods=None, Util="0%")]
+    found = fleet(table_of(GPUS, rows), NOW, {})
+    assert found.load["class"] == found.classes == ["busy", "idle", "free"]
+    assert fleet(table_of(GPUS, rows), NOW, {}, 7200.0).classes == ["busy", "busy", "free"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from adapter.overview.hpas import state_of
 from adapter.overview.verdict import verdict
 from adapter.ui.devicechanges import MOST, device_facts
 from adapter.ui.gpurows import fleet
@@ -16,6 +15,7 @@ from adapter.ui.timeline import Timeline
 from adapter.ui.trouble import SharedCause, outage, panel_rows, with_trouble
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
+from tests.adapter.overview.hpas import state_of
 from tests.adapter.ui.cluster import gpu, hpa, pod, stuck, table_of
 
 NOW = 1_000_000.0
@@ -135,7 +135,7 @@ def test_an_hpa_that_is_stuck_and_decides_again() -> None:
     for at, state in enumerate((hpa(), hpa(conditions=stuck()), hpa())):
         timeline.hpas(NOW + at, [state_of(state)])
     assert [(entry.level, entry.text) for entry in timeline.entries()] == [
-        ("good", "chat/llm decides again"),
+        ("good", "chat/llm is healthy"),
         ("bad", "chat/llm is stuck"),
     ]
 
