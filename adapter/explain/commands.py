@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,8 +20,7 @@ from adapter.client.options import (
 )
 
 if TYPE_CHECKING:
-    from adapter.client.access import Api
-    from adapter.client.command import ToolReport
+    from click.shell_completion import CompletionItem
 
 _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "hpa": ("hpas", "horizontalpodautoscaler", "horizontalpodautoscalers"),
@@ -56,11 +55,9 @@ class ExplainGroup(ToolGroup):
             return super().resolve_command(ctx, ["workload", f"{kind}/{args[1]}", *args[2:]])
         return ctx.fail(f"{kind!r} names no object: write {_EXAMPLES}")
 
-    def shell_complete(
-        self, ctx: click.Context, incomplete: str
-    ) -> list[click.shell_completion.CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the types, and after a slash the names of a type."""
-        from click.shell_completion import CompletionItem  # noqa: PLC0415 - a shell asks for it
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         kind, slash, name = incomplete.partition("/")
         command = self.commands.get(_TYPES.get(kind.lower().partition(".")[0], ""))
@@ -111,14 +108,7 @@ def hpa(name: str, **given: Any) -> None:
       gpu-metrics-adapter explain hpa/llm -n chat --watch
     """
 
-    async def look(api: Api) -> ToolReport:
-        # Imported late: --help needs none of it.
-        from adapter.explain.hpafacts import gather  # noqa: PLC0415
-        from adapter.explain.hpajudge import judge  # noqa: PLC0415
-
-        return judge(await gather(api, name))
-
-    _run(given, look)
+    _run("hpa", name, given)
 
 
 @explain.command()
@@ -130,13 +120,7 @@ def pod(name: str, **given: Any) -> None:
     for a value that is missing the reason and the fix.
     """
 
-    async def look(api: Api) -> ToolReport:
-        # Imported late: --help needs none of it.
-        from adapter.explain.podreport import explain_pod  # noqa: PLC0415
-
-        return await explain_pod(api, name)
-
-    _run(given, look)
+    _run("pod", name, given)
 
 
 @explain.command()
@@ -146,13 +130,7 @@ def pod(name: str, **given: Any) -> None:
 def node(name: str, **given: Any) -> None:
     """Explain the node NAME: its GPUs, the pods that have them, and why pods have no value."""
 
-    async def look(api: Api) -> ToolReport:
-        # Imported late: --help needs none of it.
-        from adapter.explain.nodereport import explain_node  # noqa: PLC0415
-
-        return await explain_node(api, name)
-
-    _run(given, look)
+    _run("node", name, given)
 
 
 @explain.command()
@@ -165,13 +143,7 @@ def gpu(name: str, **given: Any) -> None:
     ID is the name that `kubectl get gpus` shows, or the UUID of the device.
     """
 
-    async def look(api: Api) -> ToolReport:
-        # Imported late: --help needs none of it.
-        from adapter.explain.gpureport import explain_gpu  # noqa: PLC0415
-
-        return await explain_gpu(api, name)
-
-    _run(given, look)
+    _run("gpu", name, given)
 
 
 @explain.command()
@@ -186,17 +158,12 @@ def workload(name: str, **given: Any) -> None:
     KIND/NAME is such as deployment/llm. NAME alone is enough if only one workload has it.
     """
 
-    async def look(api: Api) -> ToolReport:
-        # Imported late: --help needs none of it.
-        from adapter.explain.workloadreport import explain_workload  # noqa: PLC0415
-
-        return await explain_workload(api, name)
-
-    _run(given, look)
+    _run("workload", name, given)
 
 
-def _run(given: dict[str, Any], look: Callable[[Api], Awaitable[ToolReport]]) -> None:
+def _run(kind: str, name: str, given: dict[str, Any]) -> None:
     # Imported late: --help needs none of it.
     from adapter.client.command import run  # noqa: PLC0415
+    from adapter.explain.objects import EXPLAINERS  # noqa: PLC0415
 
-    run(ClientOptions(**given), look)
+    run(ClientOptions(**given), lambda api: EXPLAINERS[kind](api, name))
