@@ -51,7 +51,8 @@ def test_every_program_is_one_that_is_checked() -> None:
 def test_our_own_program_takes_it(command: Command) -> None:
     """Parsed, choices and types included, and not run."""
     found: click.Command | None = main
-    name, rest = "gpu-metrics-adapter", list(command.arguments)
+    name: str | None = "gpu-metrics-adapter"
+    rest = list(command.arguments)
     while isinstance(found, click.Group) and rest:
         with click.Context(found, info_name=name) as context:
             # Options may stand before the command.
