@@ -300,7 +300,7 @@ def _stand_in(node: str, port: int) -> None:
 
 
 @main.command()
-@ends()
+@ends(two="")
 def version() -> None:
     """Show the version, its commit if known, and the versions of Python and the libraries."""
     # Imported late: --help needs none of it.
@@ -312,7 +312,7 @@ def version() -> None:
 
 @main.command()
 @click.argument("shell", type=NearestChoice(["bash", "zsh", "fish"]))
-@ends()
+@ends(two="")
 def completion(shell: str) -> None:
     """Print the completion script of a shell.
 

@@ -34,8 +34,9 @@ def page() -> str:
             until there is no error and nothing unchecked, or the time is over.
 
             The exit status is 0 without errors, 1 with errors, and 2 if it could not check
-            ([exit codes](commands.md#exit-codes)). A check that needs a right that you do not have names the right and the command that grants it;
-            the other checks go on. `doctor --explain GMA012` prints the text of one check, and
+            ([exit codes](commands.md#exit-codes)). A check that needs a right that you do not have
+            names the right and the command that grants it; the other checks go on.
+            `doctor --explain GMA012` prints the text of one check, and
             `doctor --explain exporter_down` that of a reason why a pod has no value.
             """
         ),

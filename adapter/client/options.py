@@ -197,19 +197,18 @@ def _complete_contexts(ctx: click.Context, _: click.Parameter, incomplete: str) 
     return completion.contexts(ctx, incomplete)
 
 
-_FINE: Final = "Exit codes: 0{one}, 2 if {two}, or for a wrong option or word."
-
-
 def ends(one: str = "", two: str = "it could not look") -> Callable[[F], F]:
     """Return a decorator that adds to a command's help what its exit codes mean.
 
     Args:
         one: what 1 says; empty for a command that never ends with 1.
-        two: what 2 says.
+        two: what 2 says beside a wrong word or option; empty if nothing else ends with 2.
     """
+    fails = f", 1 if {one}" if one else ""
+    unseen = f"if {two}, or for" if two else "for"
+    text = f"Exit codes: 0{fails}, 2 {unseen} a wrong option or word."
 
     def apply(function: F) -> F:
-        text = _FINE.format(one=f", 1 if {one}" if one else "", two=two)
         function.__doc__ = f"{inspect.cleandoc(function.__doc__ or '')}\n\n{text}"
         return function
 

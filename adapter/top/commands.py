@@ -32,8 +32,17 @@ _VIEWS: Final = ("gpus", "pods", "workloads", "hpas", "nodes")
 _NAMESPACED: Final = ("pods", "workloads", "hpas")
 
 
+class _View(NearestChoice):
+    """The name of a view, in the singular too, as kubectl takes it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the view."""
+        several = f"{value}s".lower()
+        return super().convert(several if several in self.choices else value, param, ctx)
+
+
 @click.command()
-@click.argument("view", type=NearestChoice(_VIEWS), required=False)
+@click.argument("view", type=_View(_VIEWS), required=False)
 @joined(
     ACCESS,
     namespace_option("Namespace of pods, workloads and HPAs [the context's; without a word, all]."),

@@ -13,6 +13,7 @@ from kubernetes.aio.config.kube_config import ConfigNode, KubeConfigLoader, Kube
 
 from apiservice.kube.credentials import keep_fresh
 from apiservice.kube.failures import ClusterError, NoKubeconfigError
+from apiservice.runtime.nearest import nearest
 from apiservice.runtime.yamltext import YamlError, document
 
 # These classes carry no annotations.
@@ -53,13 +54,19 @@ async def load_kubeconfig(configuration: Any, source: str, context: str | None) 
                 f"kubeconfig {source} has no current-context; name a context, or set one with "
                 f"`kubectl config use-context`"
             )
+        if context and context not in (known := _names(merged["contexts"])):
+            near = nearest(context, known)
+            hint = f"did you mean {' or '.join(near)}? S" if near else "s"
+            raise ClusterError(
+                f"context {context!r} is not in kubeconfig {source}; "
+                f"{hint}ee `kubectl config get-contexts`"
+            )
         loader = _kubeconfig_loader(merged, active_context=context or None, config_base_path=None)
         await loader.load_and_set(configuration)
         keep_fresh(configuration, loader, source)
     except ConfigException as error:
-        named = f"context {context!r} of " if context else ""
         raise ClusterError(
-            f"{named}kubeconfig {source}: {error}; see `kubectl config get-contexts`"
+            f"kubeconfig {source}: {error}; see `kubectl config get-contexts`"
         ) from error
     except OSError as error:
         raise ClusterError(f"kubeconfig {source}: {error}") from error
@@ -71,8 +78,12 @@ async def load_kubeconfig(configuration: Any, source: str, context: str | None) 
 
 def context_names(source: str) -> list[str]:
     """Return the names of the contexts of kubeconfig files; raises ClusterError."""
-    rows = (_Merger(source).config or {"contexts": ()})["contexts"]
-    return [str(row["name"]) for row in getattr(rows, "value", rows)]
+    merged = _Merger(source).config
+    return [] if merged is None else _names(merged["contexts"])
+
+
+def _names(rows: Any) -> list[str]:
+    return [str(row["name"]) for row in rows.value]
 
 
 class _Exec(msgspec.Struct):

@@ -53,6 +53,7 @@ def test_the_overview_begins_with_the_verdict(lab: tuple[ApiServer, Path]) -> No
         (("pods", "-n", "chat", "--no-headers"), ["llm-7f9", "llm-a11", "embed-0", "llm-x2k"]),
         (("workloads",), ["NAME", "deployment.llm", "deployment.embed"]),
         (("hpas",), ["NAME", "llm", "embed"]),
+        (("hpa",), ["NAME", "llm", "embed"]),
         (("nodes", "--sort-by", "gpus"), ["NAME", "n2", "n1"]),
         (("nodes", "--sort-by", "NAME", "--reverse"), ["NAME", "n2", "n1"]),
     ],

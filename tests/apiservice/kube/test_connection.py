@@ -175,8 +175,10 @@ async def test_the_first_file_names_the_current_context(tmp_path: Path) -> None:
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, kubeconfig())
 
-    with pytest.raises(ClusterError, match=r"context 'other'.*get-contexts"):
+    with pytest.raises(ClusterError, match=r"context 'other' is not in .*get-contexts"):
         await connect(path, "other", environ=NOWHERE)
+    with pytest.raises(ClusterError, match=r"did you mean main\?"):
+        await connect(path, "mian", environ=NOWHERE)
 
 
 async def test_a_named_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
