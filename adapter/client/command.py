@@ -90,8 +90,7 @@ def show(report: ToolReport, output: str) -> None:
 
 
 async def _run(options: ClientOptions, look: Look) -> int:
-    place = (options.kubeconfig, options.context, options.namespace, options.identity)
-    async with cluster(*place) as api:
+    async with cluster(*options.place) as api:
         with odd_answers():
             report = await look(api)
             _show(report, options)

@@ -56,13 +56,14 @@ class ClientOptions:
     as_groups: tuple[str, ...] = ()
 
     @property
-    def identity(self) -> Impersonation:
-        """As whom.
+    def place(self) -> tuple[Path | None, str | None, str, Impersonation]:
+        """The arguments of :func:`adapter.client.access.cluster`.
 
         Raises:
             click.UsageError: there are groups without a user.
         """
-        return identity(self.as_user, self.as_groups)
+        as_whom = identity(self.as_user, self.as_groups)
+        return self.kubeconfig, self.context, self.namespace, as_whom
 
 
 def identity(as_user: str, as_groups: Sequence[str]) -> Impersonation:

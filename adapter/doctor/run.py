@@ -91,24 +91,25 @@ def _report(
 
 async def _live(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
     """Look until the cluster is healthy, or the time is over."""
-    access = options.access
     deadline = time.monotonic() + options.wait
-    while True:
-        try:
-            place = (access.kubeconfig, access.context, access.namespace, access.identity)
-            async with cluster(*place) as api:
+    async with cluster(*options.access.place) as api:
+        while True:
+            last = time.monotonic() + _PAUSE > deadline
+            try:
                 found = await _look(api, options)
-            missing = _missing(found[1])
-        except ClientError as error:
-            if time.monotonic() + _PAUSE > deadline:
-                raise
-            missing = error.brief
-        else:
-            if not missing or time.monotonic() + _PAUSE > deadline:
-                return found
-        left = age(deadline - time.monotonic())
-        click.echo(screen_of(sys.stderr).line(f"waiting {left} more: {missing}"), err=True)
-        await asyncio.sleep(_PAUSE)
+            except ClientError as error:  # an API server that starts
+                if last:
+                    raise
+                missing = error.brief
+            else:
+                missing = _missing(found[1])
+                if last or not missing:
+                    return found
+            if not options.quiet:
+                left = age(deadline - time.monotonic())
+                line = screen_of(sys.stderr).line(f"waiting {left} more: {missing}")
+                click.echo(line, err=True)
+            await asyncio.sleep(_PAUSE)
 
 
 def _missing(report: DoctorReport) -> str:

@@ -35,8 +35,7 @@ def start(options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api],
 async def _run(
     options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], ReadScope]
 ) -> int:
-    place = (options.kubeconfig, options.context, options.namespace, options.identity)
-    async with cluster(*place) as api:
+    async with cluster(*options.place) as api:
         scope = scope_of(api)
         click.echo(f"reading {api.origin} ...", err=True)
         facts = await look(api, scope, LISTS, ClusterLists())
