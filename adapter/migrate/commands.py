@@ -7,24 +7,26 @@ from pathlib import Path
 import click
 
 from adapter.client.amount import Amount
-from adapter.client.options import CONTEXT, KUBECONFIG, NearestChoice, joined
+from adapter.client.options import (
+    CONTEXT,
+    KUBECONFIG,
+    ToolGroup,
+    ends,
+    joined,
+    namespace_option,
+    output_option,
+)
 from adapter.migrate.options import RELEASE, MigrateOptions, UsageProblem
 
 
-@click.group()
+@click.group(cls=ToolGroup)
 def migrate() -> None:
     """Prepare the move from another metrics adapter. It reads, and applies nothing."""
 
 
 @migrate.command("prometheus-adapter")
 @joined(KUBECONFIG, CONTEXT)
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Namespace of prometheus-adapter [looks in all namespaces].",
-)
+@namespace_option("Namespace of prometheus-adapter [looks in all namespaces].")
 @click.option(
     "-f",
     "--filename",
@@ -70,15 +72,12 @@ def migrate() -> None:
     metavar="PERCENT",
     help="Difference between two values that counts as equal.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=NearestChoice(["text", "json", "values", "apiservices", "apiservices-before"]),
-    default="text",
-    show_default=True,
-    help="Output format; values: Helm values alone; apiservices: the manifests that move the "
+@output_option(
+    *("values", "apiservices", "apiservices-before"),
+    text="Output format; values: Helm values alone; apiservices: the manifests that move the "
     "APIs; apiservices-before: those that move them back.",
 )
+@ends("something is lost or differs")
 def prometheus_adapter(
     kubeconfig: Path | None,
     context: str | None,
@@ -96,8 +95,6 @@ def prometheus_adapter(
 
     It reads a cluster or a file with your rights, and applies nothing.
     docs/migrate-from-prometheus-adapter.md is the guide.
-
-    Exit codes: 0, 1 if something is lost or differs, 2 if it could not look.
 
     \b
     Examples:

@@ -11,9 +11,8 @@ from typing import Any, Final, NoReturn
 import click
 
 from adapter.client.access import Api, cluster
-from adapter.client.command import BLOCKED, FINE, UNSEEN, complain, print_json
+from adapter.client.command import BLOCKED, FINE, UNSEEN, complain, show
 from adapter.client.errors import ClientError, odd_answers
-from adapter.client.output import screen_of
 from adapter.doctor.fetch import direct
 from adapter.migrate.arguments import Taken, taken
 from adapter.migrate.compare import Comparer
@@ -108,11 +107,7 @@ async def _compare(api: Api, options: MigrateOptions, uses: Sequence[HpaUse]) ->
 
 
 def _print(report: MigrationReport, options: MigrateOptions) -> int:
-    if options.output == "json":
-        print_json(report.json())
-    else:
-        screen = screen_of()
-        click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
+    show(report, options.output)
     return report.status
 
 
