@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from adapter.rules import matchers
@@ -17,9 +18,16 @@ from adapter.rules.compiling import (
 from adapter.rules.gotemplate.errors import TemplateError
 from adapter.rules.gotemplate.nodes import Node
 from adapter.rules.gotemplate.template import Arguments, GoTemplate
+from adapter.rules.guard import unexpected
 from adapter.rules.pattern import Pattern
 from adapter.rules.resourcerule import ResourceRules, compile_resource_rules
-from adapter.rules.rulefile import RuleProblem, RulesFile, RuleText
+from adapter.rules.rulefile import (
+    RuleProblem,
+    RulesFile,
+    RulesFileError,
+    RuleText,
+    read_rules,
+)
 from apiservice.errors import BadQuery
 from apiservice.labels.selector import Selector
 
@@ -162,7 +170,8 @@ def compile_rules(texts: Sequence[RuleText], problems: list[RuleProblem]) -> lis
     rules: list[MetricRule] = []
     for text in texts:
         try:
-            rules.append(MetricRule(text))
+            with unexpected(RuleError, partial(RuleError, "")):
+                rules.append(MetricRule(text))
         except RuleError as error:
             line = text.lines.get(error.key, text.line)
             problems.append(RuleProblem(line, text.name, str(error)))
@@ -195,6 +204,16 @@ def rule_set(file: RulesFile, *, resource_metrics: bool = False) -> RuleSet:
     elif file.has_resource_rules:
         problems += _not_served(file)
     return RuleSet(custom, external, tuple(sorted(problems)), resource)
+
+
+def rules_of(data: bytes, *, resource_metrics: bool = False) -> RuleSet:
+    """Return the usable rules of a file's content.
+
+    Raises:
+        RulesFileError: it cannot be used at all.
+    """
+    with unexpected(RulesFileError):
+        return rule_set(read_rules(data), resource_metrics=resource_metrics)
 
 
 def _not_served(file: RulesFile) -> Iterator[RuleProblem]:

@@ -313,26 +313,26 @@ async def test_equal_series_queries_are_asked_once(service: RuleService, engine:
 async def test_a_changed_file_is_used_and_a_bad_one_is_not(
     service: RuleService, file: Path
 ) -> None:
-    assert not service.reload()
+    assert not await service.reload()
     _rewrite(file, RULES.replace("as: rate", "as: other"))
-    assert not service.reload()  # it may still be being written
-    assert service.reload()
+    assert not await service.reload()  # it may still be being written
+    assert await service.reload()
     await service.discover()
     assert {row.metric for row in service.custom.resources()} == {"other"}
     _rewrite(file, "rules: {")
-    service.reload()
+    await service.reload()
     with structlog.testing.capture_logs() as logs:
-        assert not service.reload()
+        assert not await service.reload()
     assert "is not YAML" in service.file_problem
     assert [row["event"] for row in logs] == ["rules file rejected; the previous rules stay active"]
     assert len(service.rules.custom) == 1
     _rewrite(file, RULES)
-    service.reload()
-    assert service.reload()
+    await service.reload()
+    assert await service.reload()
     assert not service.file_problem
 
 
-def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rules(
+async def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rules(
     tmp_path: Path, engine: Engine
 ) -> None:
     """As the kubelet mounts it: `..data` is renamed to a new folder, and the file is a link."""
@@ -351,7 +351,7 @@ def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rule
         new = tmp_path / "..new"
         new.symlink_to(version)
         new.replace(data)
-        assert [made.reload(), made.reload()] == [False, used]
+        assert [await made.reload(), await made.reload()] == [False, used]
         assert made.rules.custom[0].selector.startswith("answers{")
     assert "cannot be read" in made.file_problem
 
