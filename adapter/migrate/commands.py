@@ -8,7 +8,7 @@ import click
 
 from adapter.client.amount import Amount
 from adapter.client.options import CONTEXT, KUBECONFIG, NearestChoice, joined
-from adapter.migrate.options import RELEASE, MigrateOptions, UsageProblem
+from adapter.migrate.options import OUTPUTS, RELEASE, MigrateOptions, UsageProblem
 
 
 @click.group()
@@ -31,8 +31,8 @@ def migrate() -> None:
     "file",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Read a configuration file, a ConfigMap or Helm values instead of a cluster; - reads "
-    "standard input.",
+    help="Read a configuration file, Helm values, or manifests with one of them instead of a "
+    "cluster; - reads standard input.",
 )
 @click.option(
     "--compare",
@@ -73,11 +73,12 @@ def migrate() -> None:
 @click.option(
     "-o",
     "--output",
-    type=NearestChoice(["text", "json", "values", "apiservices", "apiservices-before"]),
+    type=NearestChoice(OUTPUTS),
     default="text",
     show_default=True,
-    help="Output format; values: Helm values alone; apiservices: the manifests that move the "
-    "APIs; apiservices-before: those that move them back.",
+    help="Output format; rules: prometheus-adapter's configuration alone; values: Helm values "
+    "alone; apiservices: the manifests that move the APIs; apiservices-before: those that move "
+    "them back.",
 )
 def prometheus_adapter(
     kubeconfig: Path | None,
@@ -102,7 +103,7 @@ def prometheus_adapter(
     \b
     Examples:
       gpu-metrics-adapter migrate prometheus-adapter
-      gpu-metrics-adapter migrate prometheus-adapter -f config.yaml
+      gpu-metrics-adapter migrate prometheus-adapter -f helmrelease.yaml -o rules
       gpu-metrics-adapter migrate prometheus-adapter -o values
       gpu-metrics-adapter migrate prometheus-adapter --compare --ours URL --ca ca.crt
     """

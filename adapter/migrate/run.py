@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
@@ -18,7 +18,7 @@ from adapter.doctor.fetch import direct
 from adapter.migrate.arguments import Taken, taken
 from adapter.migrate.compare import Comparer
 from adapter.migrate.comparison import Comparison
-from adapter.migrate.configfile import read_configuration
+from adapter.migrate.configfile import Configuration, read_configuration
 from adapter.migrate.hpametrics import HpaUse, by_metric, read_uses
 from adapter.migrate.options import MigrateOptions
 from adapter.migrate.peer import PeerAdapter, find_peer
@@ -53,8 +53,8 @@ def _of_file(options: MigrateOptions, file: Path) -> int:
     rules = report_rules(found)
     arguments = taken({"prometheus-url": found.prometheus}) if found.prometheus else []
     values = helm_values(rules, arguments, resource=rules.resource)
-    if options.output == "values":
-        return _print_values(values, rules, arguments)
+    if options.output in ("rules", "values"):
+        return _print_alone(options, found, rules, values_text(values, arguments))
     notes = [*found.notes, *_without_url(arguments)]
     if rules.resource:
         notes.append("remove resourceMetrics from the values if metrics-server serves that API")
@@ -72,8 +72,9 @@ async def _of_cluster(options: MigrateOptions) -> int:
         rules = report_rules(peer.configuration)
         arguments = taken(peer.flags)
         values = helm_values(rules, arguments, resource=peer.serves(_RESOURCE))
-        if options.output == "values":
-            return _print_values(values, rules, arguments)
+        if options.output in ("rules", "values"):
+            text = values_text(values, arguments)
+            return _print_alone(options, peer.configuration, rules, text)
         found = await read_uses(api)
         uses = [use for use in found.uses if peer.serves(use.group) or not peer.own]
         compared = await _compare(api, options, uses) if options.compare else None
@@ -116,11 +117,16 @@ def _print(report: MigrationReport, options: MigrateOptions) -> int:
     return report.status
 
 
-def _print_values(values: Mapping[str, Any], rules: RuleReport, arguments: Sequence[Taken]) -> int:
-    """Print values alone; what they do not take over goes to standard error."""
+def _print_alone(
+    options: MigrateOptions, found: Configuration, rules: RuleReport, values: str
+) -> int:
+    """Print the rules or the values alone; what they lack goes to standard error."""
+    for text in found.notes if options.output == "rules" else ():
+        complain(ClientError(text))
     for row in rules.broken:
         complain(ClientError(f"{row.name}: {row.problem}"))
-    click.echo(values_text(values, arguments), nl=False)
+    text = found.content.decode("utf-8", "replace") if options.output == "rules" else values
+    click.echo(text, nl=not text.endswith("\n"))
     return BLOCKED if rules.broken else FINE
 
 

@@ -32,19 +32,8 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
         "--set apiServices.create=true"
     )
     if peer is None:
-        given = shlex.quote(str(options.file))
-        values = f"{_COMMAND} -f {given} -o values > values.yaml"
-        created = f"kubectl create namespace {namespace}"
-        return [
-            ("write the configuration to rules.yaml and copy it", [created, copy]),
-            ("install beside prometheus-adapter", [values, install]),
-            (f"go on as {GUIDE} describes", []),
-        ]
-    key = peer.key.replace(".", "\\.")
-    read = (
-        f"kubectl -n {shlex.quote(peer.namespace)} get configmap {shlex.quote(peer.configmap)} "
-        f"-o jsonpath='{{.data.{key}}}' > rules.yaml"
-    )
+        command = f"{_COMMAND} -f {shlex.quote(str(options.file))}"
+        return [*_first(command, namespace, copy, install), (f"go on as {GUIDE} describes", [])]
     target = "" if options.release == RELEASE else f" --release {options.release}"
     where = f" -n {shlex.quote(options.namespace)}" if options.namespace else ""
     command = f"{_COMMAND}{where}{target}"
@@ -55,14 +44,7 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
     forward = f"kubectl -n {namespace} port-forward service/{name} 8443:443"
     release = f"Helm release {peer.release}" if peer.release else "what installs it"
     return [
-        (
-            "copy the rules, which prometheus-adapter's release would take along",
-            [read, f"kubectl create namespace {namespace}", copy],
-        ),
-        (
-            "install beside prometheus-adapter",
-            [f"{command} -o values > values.yaml", install],
-        ),
+        *_first(command, namespace, copy, install),
         (
             "compare the values",
             [secret, forward, f"{command} --compare --ours https://localhost:8443 --ca ca.crt"],
@@ -82,4 +64,18 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
             ["kubectl replace -f theirs.yaml"],
         ),
         (f"uninstall prometheus-adapter, or go back after that, as {GUIDE} describes", []),
+    ]
+
+
+def _first(
+    command: str, namespace: str, copy: str, install: str
+) -> Sequence[tuple[str, Sequence[str]]]:
+    """Return the steps up to both programs beside each other."""
+    created = f"kubectl create namespace {namespace}"
+    return [
+        (
+            "copy the rules, which prometheus-adapter's release would take along",
+            [f"{command} -o rules > rules.yaml", created, copy],
+        ),
+        ("install beside prometheus-adapter", [f"{command} -o values > values.yaml", install]),
     ]

@@ -120,9 +120,12 @@ BAD = {
     ),
     "no known key": (
         configmap({"a.txt": "x", "b.txt": "{"}).encode(),
-        "has no key config.yaml with the configuration; its keys are a.txt, b.txt",
+        "has no configuration of prometheus-adapter: name a file with",
     ),
-    "two keys": (configmap({"a": RULES, "b": RULES}).encode(), "has no key config.yaml"),
+    "two keys": (
+        configmap({"a": RULES, "b": RULES}).encode(),
+        "several configurations (ConfigMap rules, key a; ConfigMap rules, key b): keep one",
+    ),
     "two ConfigMaps": (
         f"{configmap({'config.yaml': RULES})}---\n{configmap({'config.yaml': RULES})}".encode(),
         "has several configurations",

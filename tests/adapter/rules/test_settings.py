@@ -60,11 +60,28 @@ def test_check_accepts_a_file_without_mistakes(file: Path) -> None:
     assert "settings are valid" in output
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["'sum(up{<<.LabelMatchers>>,job'", "!!int ''", "'<<print " + "9" * 5_000 + ">>'"],
+    ids=["a selector that is cut off", "a tag without a value", "a number of 5,000 digits"],
+)
+def test_a_rule_that_no_parser_expects_ends_no_process(query: str, file: Path) -> None:
+    file.write_text(f"rules:\n- {{seriesQuery: up, metricsQuery: up}}\n- metricsQuery: {query}\n")
+    code, output = check(file)
+    assert code == 2
+    assert output.startswith(f"gpu-metrics-adapter: {file}: line ")
+    assert "rules[1]" in output
+    file.write_text(f"rules:\n- {{seriesQuery: up, metricsQuery: {query}}}\n")
+    code, output = check(file)
+    assert "rules[0]" in output or "settings are valid" in output
+    assert "Traceback" not in output
+
+
 def test_check_rejects_what_is_not_a_rules_file(file: Path) -> None:
     file.write_text("rules: {")
     code, output = check(file)
     assert code == 2
-    assert output.startswith(f"gpu-metrics-adapter: {file}: line 1: is not YAML")
+    assert output.startswith(f"gpu-metrics-adapter: {file}: is not YAML: line ")
     code, output = check(file.with_name("nothing"))
     assert code == 2
     assert "cannot be read (No such file or directory); correct rules.file" in output
