@@ -10,8 +10,8 @@ from urllib.parse import quote
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
 from adapter.doctor.objects import ConfigMap, read
-from adapter.rules.rule import rules_of
 from adapter.rules.rulefile import RulesFileError
+from adapter.rules.ruleset import rules_of
 
 if TYPE_CHECKING:
     from adapter.doctor.facts import Release

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from adapter.client.errors import ClientError
 from adapter.migrate.configfile import Configuration
-from adapter.rules.rule import rule_set
 from adapter.rules.rulefile import RuleProblem, RulesFileError, read_rules
+from adapter.rules.ruleset import rule_set
 
 
 class RuleRow(NamedTuple):

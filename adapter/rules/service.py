@@ -23,8 +23,9 @@ from adapter.rules.options import RuleOptions
 from adapter.rules.registry import EMPTY, Registry, build
 from adapter.rules.resourcemetrics import NodeMetrics, PodMetrics, resource_group
 from adapter.rules.resourcerule import ResourceRule, UsageQuery
-from adapter.rules.rule import MetricRule, RuleSet, rules_of
+from adapter.rules.rule import MetricRule
 from adapter.rules.rulefile import MAX_BYTES, RulesFileError
+from adapter.rules.ruleset import RuleSet, rules_of
 from adapter.rules.series import SeriesShape, Shapes
 from adapter.rules.store import RuleStore
 from adapter.rules.usage import Ask as UsageAsk

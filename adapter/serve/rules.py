@@ -12,8 +12,8 @@ from adapter.cluster.lookup import ObjectLookup
 from adapter.process.config import ConfigError
 from adapter.rules.apidiscovery import Ask
 from adapter.rules.options import RuleOptions
-from adapter.rules.rule import RuleSet
 from adapter.rules.rulefile import RulesFileError
+from adapter.rules.ruleset import RuleSet
 from adapter.rules.service import RuleService, read_file
 from adapter.rules.store import RuleStore, StoreOptions
 from adapter.rules.widening import why_not

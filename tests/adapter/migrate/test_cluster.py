@@ -46,7 +46,7 @@ def test_a_cluster_is_read_and_nothing_is_written(lab: Lab) -> None:
         "rules.relist_interval\n",
         "http_requests_per_second   Pods       shop/api, shop/web",
         "queue_depth                External   shop/api",
-        "kubectl -n monitoring get configmap prometheus-adapter",
+        "migrate prometheus-adapter -o rules > rules.yaml",
         "kubectl replace -f theirs.yaml",
     ):
         assert text in ended.output

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from adapter.rules.rule import rules_of
+from adapter.rules.ruleset import rules_of
 from tests.adapter.migrate.peercluster import RULES
 from tests.adapter.migrate.test_files import of
 

@@ -22,8 +22,9 @@ from adapter.settings import Settings
 
 RULES = """\
 rules:
-- {seriesQuery: up, metricsQuery: up}
+- {seriesQuery: up, metricsQuery: up, resources: {template: <<.Resource>>}}
 - seriesQuery: up
+  resources: {overrides: {node: {resource: node}}}
   metricsQuery: <<.Nope>>
 externalRules:
 - {seriesQuery: up, metricsQuery: up}
@@ -48,7 +49,7 @@ def test_check_names_each_mistake_with_file_line_and_reason(file: Path) -> None:
     code, output = check(file)
     assert code == 2
     broken, external = output.strip().splitlines()
-    assert broken.startswith(f"gpu-metrics-adapter: {file}: line 4: rules[1]: metricsQuery: ")
+    assert broken.startswith(f"gpu-metrics-adapter: {file}: line 5: rules[1]: metricsQuery: ")
     assert broken.endswith("; this rule is left out")
     assert "externalRules are not served: set external.enabled" in external
 
@@ -66,14 +67,10 @@ def test_check_accepts_a_file_without_mistakes(file: Path) -> None:
     ids=["a selector that is cut off", "a tag without a value", "a number of 5,000 digits"],
 )
 def test_a_rule_that_no_parser_expects_ends_no_process(query: str, file: Path) -> None:
-    file.write_text(f"rules:\n- {{seriesQuery: up, metricsQuery: up}}\n- metricsQuery: {query}\n")
+    file.write_text(f"{RULES}- {{seriesQuery: up, metricsQuery: {query}}}\n")
     code, output = check(file)
     assert code == 2
-    assert output.startswith(f"gpu-metrics-adapter: {file}: line ")
-    assert "rules[1]" in output
-    file.write_text(f"rules:\n- {{seriesQuery: up, metricsQuery: {query}}}\n")
-    code, output = check(file)
-    assert "rules[0]" in output or "settings are valid" in output
+    assert ": line 8: externalRules[1]: metricsQuery" in output
     assert "Traceback" not in output
 
 
