@@ -14,12 +14,15 @@ GUIDE: Final = "docs/migrate-from-prometheus-adapter.md"
 _COMMAND: Final = "gpu-metrics-adapter migrate prometheus-adapter"
 
 
-def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[str, Sequence[str]]]:
+def steps(
+    options: MigrateOptions, peer: PeerAdapter | None, *, resource: bool = False
+) -> Sequence[tuple[str, Sequence[str]]]:
     """Return the steps in their order: what it is for, and its commands.
 
     Args:
         options: of the command.
         peer: the installation; None if only its configuration is known.
+        resource: whether the values turn on metrics.k8s.io, whose server is then not known.
     """
     namespace, name = options.target_namespace, options.target_name
     copy = f"kubectl -n {namespace} create configmap {CONFIGMAP} --from-file={KEY}=rules.yaml"
@@ -33,7 +36,13 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
     )
     if peer is None:
         command = f"{_COMMAND} -f {shlex.quote(str(options.file))}"
-        return [*_first(command, namespace, copy, install), (f"go on as {GUIDE} describes", [])]
+        unless = "unless it is prometheus-adapter, leave resourceMetrics out of values.yaml"
+        look = (
+            f"see who serves metrics.k8s.io, which has one server: {unless}",
+            ["kubectl get apiservice v1beta1.metrics.k8s.io"],
+        )
+        first = _first(command, namespace, copy, install)
+        return [*([look] if resource else []), *first, (f"go on as {GUIDE} describes", [])]
     target = "" if options.release == RELEASE else f" --release {options.release}"
     where = f" -n {shlex.quote(options.namespace)}" if options.namespace else ""
     command = f"{_COMMAND}{where}{target}"

@@ -11,12 +11,14 @@ from typing import Final
 
 from adapter.rules.kinds import BUILT_IN, KindTable
 from adapter.rules.labels import NAMESPACES, ROOT
-from adapter.rules.pattern import Captures, Pattern, PatternError, references
+from adapter.rules.pattern import Captures, references
 from adapter.rules.rule import MetricRule
 from adapter.rules.rulefile import RuleProblem
-from adapter.rules.seriesquery import Matcher, matchers_of, words_of
+from adapter.rules.seriesquery import Matcher, fits_all, matchers_of, words_of
 from apiservice.provider import GroupResource
 
+NEVER: Final = "never answers"
+"""Begins the text about a rule that can give no value."""
 _NOTHING: Final = Captures(("",), {})
 _KINDS: Final = KindTable(BUILT_IN)
 _AGGREGATIONS: Final = frozenset(
@@ -33,7 +35,7 @@ def doubts_of(
         names: dict[str, list[MetricRule]] = {}
         for rule in rules:
             for key, text in _never(rule, objects=objects):
-                yield _problem(rule, key, f"never answers: {text}")
+                yield _problem(rule, key, f"{NEVER}: {text}")
             for key, text in _hints(rule, objects=objects):
                 yield _problem(rule, key, text)
             names.setdefault(fixed_metric(rule) or "", []).append(rule)
@@ -86,19 +88,9 @@ def _contradiction(matchers: Sequence[Matcher]) -> str:
         if given.sign != "=":
             continue
         for other in matchers:
-            if other.label == given.label and not _fits(given.value, other):
+            if other.label == given.label and not fits_all([other])(given.value):
                 return given.label
     return ""
-
-
-def _fits(value: str, matcher: Matcher) -> bool:
-    if matcher.sign in ("=", "!="):
-        return (value == matcher.value) == (matcher.sign == "=")
-    try:
-        found = Pattern(f"^(?s:{matcher.value})$").matches(value)
-    except PatternError:
-        return True
-    return found == (matcher.sign == "=~")
 
 
 def _unreachable(rule: MetricRule) -> str:
@@ -147,7 +139,7 @@ def _hints(rule: MetricRule, *, objects: bool) -> Iterator[tuple[str, str]]:
     if lost and not _unreachable(rule):
         yield "name", f"name.as refers to {', '.join(lost)}, which matches lacks{_hint(rule)}"
     matchers = matchers_of(rule.selector)
-    if matchers is not None and all(_fits("", each) for each in matchers):
+    if matchers is not None and fits_all(matchers)(""):
         text = "Prometheus refuses a seriesQuery without a name or another matcher that needs one"
         yield "seriesQuery", text
     if objects and _ungrouped(rule):

@@ -6,9 +6,10 @@ Only what no engine can read is a mistake: MetricsQL allows more than PromQL.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from adapter.rules.pattern import Pattern, PatternError
 from adapter.rules.promqltokens import NotWidenedError, PromqlToken, tokens
 
 _SIGNS: Final = frozenset({"=", "!=", "=~", "!~"})
@@ -59,6 +60,26 @@ def matchers_of(selector: str) -> Sequence[Matcher] | None:
         return tuple(_matchers(row))
     except (NotWidenedError, StopIteration, RuntimeError):
         return None
+
+
+def fits_all(matchers: Iterable[Matcher]) -> Callable[[str], bool]:
+    """Return what says whether matchers of one label accept a value.
+
+    An expression that RE2 does not accept is taken to accept everything.
+    """
+    tests = [_test(each) for each in matchers]
+    return lambda value: all(test(value) for test in tests)
+
+
+def _test(matcher: Matcher) -> Callable[[str], bool]:
+    wanted, positive = matcher.value, matcher.sign in ("=", "=~")
+    if matcher.sign in ("=", "!="):
+        return lambda value: (value == wanted) == positive
+    try:
+        pattern = Pattern(f"^(?s:{wanted})$")
+    except PatternError:
+        return lambda _: True
+    return lambda value: pattern.matches(value) == positive
 
 
 def _matchers(row: Iterator[PromqlToken]) -> Iterator[Matcher]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from unittest import mock
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -19,6 +22,7 @@ from adapter.cluster.services import Services
 from adapter.rules import objects as listing
 from adapter.rules.beside import CustomBeside, ExternalBeside
 from adapter.rules.options import RuleOptions
+from adapter.rules.ruleset import RuleSet
 from adapter.rules.service import RuleService, read_file
 from adapter.rules.store import RuleStore, StoreOptions
 from adapter.sources.prometheus.options import PrometheusOptions
@@ -330,6 +334,36 @@ async def test_a_changed_file_is_used_and_a_bad_one_is_not(
     await service.reload()
     assert await service.reload()
     assert not service.file_problem
+
+
+async def test_reading_the_file_leaves_the_loop_free(service: RuleService, file: Path) -> None:
+    free = threading.Event()
+    freed: list[bool] = []
+
+    def read(options: RuleOptions) -> RuleSet:
+        freed.append(free.wait(30))
+        return read_file(options)
+
+    _rewrite(file, RULES)
+    await service.reload()
+    with mock.patch("adapter.rules.service.read_file", read):
+        reading = asyncio.create_task(service.reload())
+        while not freed and not free.is_set():
+            await asyncio.sleep(0)
+            free.set()
+        assert await reading
+    assert freed == [True]
+
+
+async def test_a_file_on_which_the_program_fails_is_rejected_and_noted(
+    service: RuleService, file: Path
+) -> None:
+    _rewrite(file, RULES)
+    await service.reload()
+    with mock.patch("adapter.rules.ruleset.rule_set", side_effect=IndexError("list")):
+        assert not await service.reload()
+    assert "IndexError" in service.file_problem
+    assert len(service.rules.custom) == 1
 
 
 async def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rules(

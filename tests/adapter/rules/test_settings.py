@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest import mock
 
 import pytest
+import structlog
 from click.testing import CliRunner
 
 from adapter.__main__ import main
@@ -59,6 +62,27 @@ def test_check_accepts_a_file_without_mistakes(file: Path) -> None:
     code, output = check(file)
     assert code == 0
     assert "settings are valid" in output
+
+
+@pytest.mark.parametrize(
+    ("prefer", "answers"), [("rules", "this rule answers"), ("catalogue", "the catalogue answers")]
+)
+def test_a_rule_that_hides_a_metric_is_named_at_the_start(
+    prefer: str, answers: str, file: Path
+) -> None:
+    named = "name: {as: gpu_utilization}, resources: {template: <<.Resource>>}"
+    file.write_text(f"rules:\n- {{seriesQuery: up, metricsQuery: up, {named}}}\n")
+    said = f"rules[0]: the catalogue has gpu_utilization too; {answers} (rules.prefer)"
+    with mock.patch.dict(os.environ, {"GMA_RULES__PREFER": prefer}):
+        code, output = check(file)
+    assert code == 0
+    assert said in output
+    settings = load(
+        flags={"rules.file": file, "rules.prefer": prefer, "source.prometheus.url": URL}, environ={}
+    )
+    with structlog.testing.capture_logs() as logs:
+        build_rules(settings, ObjectLookup(PodIndex(), Services(), Nodes()), None)
+    assert said in [row.get("problem") for row in logs]
 
 
 @pytest.mark.parametrize(
