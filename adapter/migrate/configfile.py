@@ -11,7 +11,7 @@ import yaml
 
 from adapter.client.errors import ClientError
 from adapter.migrate import helmvalues
-from adapter.migrate.configsearch import Piece, Search, places
+from adapter.migrate.configsearch import FoundConfig, Search, places
 from apiservice.runtime.yamltext import YamlError, nodes
 
 MOST_BYTES: Final = 4 << 20
@@ -77,7 +77,7 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
     )
 
 
-def _of_piece(piece: Piece, origin: str) -> Configuration:
+def _of_piece(piece: FoundConfig, origin: str) -> Configuration:
     where = f"{origin}: {piece.place}" if piece.place else origin
     url = helmvalues.prometheus(piece.node if piece.values else None, piece.parameters)
     if not piece.values:

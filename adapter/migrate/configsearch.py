@@ -1,4 +1,4 @@
-"""Search manifests for prometheus-adapter's configuration, wherever somebody keeps it.
+"""Search manifests for prometheus-adapter's configuration, at any place where somebody keeps it.
 
 It is a file of its own, or the chart's values; as a mapping, or as a text within another document.
 So what is searched for is their form, not the kind of the object that has them: ConfigMaps and
@@ -31,7 +31,7 @@ _DEEPEST: Final = 20
 """Keys above a configuration."""
 
 
-class Piece(NamedTuple):
+class FoundConfig(NamedTuple):
     """A configuration, and where it is."""
 
     owner: str
@@ -85,7 +85,7 @@ class Search:
         self.unread: list[str] = []
         """Texts that should be YAML and are not."""
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[FoundConfig]:
         """Return the configurations, without those that another one replaces."""
         releases = [piece for each in self._objects for piece in self._release(each)]
         found = [
@@ -96,7 +96,7 @@ class Search:
         ]
         return _chosen([*releases, *found])
 
-    def _object(self, node: yaml.Node) -> list[Piece]:
+    def _object(self, node: yaml.Node) -> list[FoundConfig]:
         keys = mapping(node)
         if _kind(keys) == "HelmRelease" and "valuesFrom" in mapping(keys.get("spec")):
             return []  # see _release
@@ -105,14 +105,14 @@ class Search:
         files = [piece for piece in found if piece.path[-1:] and piece.path[-1] in _FILES]
         return files if len(files) == 1 and _kind(keys) == "ConfigMap" else found
 
-    def _walk(self, node: yaml.Node, at: _At, text: str | None) -> Iterator[Piece]:
+    def _walk(self, node: yaml.Node, at: _At, text: str | None) -> Iterator[FoundConfig]:
         """Yield the configurations of a node; ``text`` is what the node is the whole of."""
         keys = mapping(node)
         named = text is not None and (not at.texts or at.path[-1] in _FILES)
         file = _has_rules(keys) or (named and _is_file(keys))
         if helmvalues.is_values(node) or file:
             values = isinstance(keys.get("rules"), yaml.MappingNode)
-            yield Piece(at.owner, at.path, node, text, values, at.parameters)
+            yield FoundConfig(at.owner, at.path, node, text, values, at.parameters)
         elif len(at.path) <= _DEEPEST:
             for part, place, whole in self._parts(node, at):
                 yield from self._walk(part, place, whole)
@@ -140,13 +140,15 @@ class Search:
         try:
             roots = nodes(text)
         except YamlError as error:
-            place = Piece(at.owner, at.path, yaml.ScalarNode("", text), None, values=False).place
+            place = FoundConfig(
+                at.owner, at.path, yaml.ScalarNode("", text), None, values=False
+            ).place
             self.unread.append(f"{place}: not YAML: {error}")
             return
         for root in roots:
             yield root, at._replace(texts=at.texts + 1), text if len(roots) == 1 else None
 
-    def _release(self, node: yaml.Node) -> Iterator[Piece]:
+    def _release(self, node: yaml.Node) -> Iterator[FoundConfig]:
         """Yield the values of a HelmRelease of Flux that takes some of them from elsewhere."""
         keys = mapping(node)
         spec = mapping(keys.get("spec"))
@@ -243,7 +245,7 @@ def _decoded(node: Any) -> yaml.MappingNode:
     return yaml.MappingNode("tag:yaml.org,2002:map", pairs)
 
 
-def _chosen(found: Sequence[Piece]) -> list[Piece]:
+def _chosen(found: Sequence[FoundConfig]) -> list[FoundConfig]:
     """Leave out values whose rules another piece has, and those without rules beside others."""
     names = {_name(piece) for piece in found if not piece.values}
     elsewhere = [piece for piece in found if piece.values and _named(piece) in names]
@@ -259,21 +261,21 @@ def _chosen(found: Sequence[Piece]) -> list[Piece]:
     return full or left
 
 
-def _name(piece: Piece) -> str:
+def _name(piece: FoundConfig) -> str:
     return piece.owner.rpartition("/")[2].rpartition(" ")[2]
 
 
-def _named(piece: Piece) -> str:
+def _named(piece: FoundConfig) -> str:
     return helmvalues.existing(piece.node)
 
 
-def _address(piece: Piece) -> dict[str, str]:
+def _address(piece: FoundConfig) -> dict[str, str]:
     """Return what the values say about Prometheus, as parameters."""
     given = mapping(mapping(piece.node).get("prometheus"))
     rows = {f"prometheus.{key}": scalar(value) for key, value in given.items()}
     return rows | dict(piece.parameters)
 
 
-def places(found: Iterable[Piece]) -> str:
+def places(found: Iterable[FoundConfig]) -> str:
     """Return where pieces are, for a message."""
     return "; ".join(piece.place or "the document" for piece in found)

@@ -22,7 +22,7 @@ _DEFAULTS: Final = (
 
 
 def mapping(node: Any) -> dict[str, Any]:
-    """Return the keys of a node and their values; empty if it is no mapping."""
+    """Return the keys of a node and their values; empty if it is not a mapping."""
     if not isinstance(node, yaml.MappingNode):
         return {}
     return {scalar(key): value for key, value in node.value}
@@ -36,7 +36,7 @@ def scalar(node: Any) -> str:
 
 
 def is_values(node: Any) -> bool:
-    """Return whether a mapping is the chart's values, wherever it is in another chart's."""
+    """Return whether a mapping is the chart's values, which may be a part of another chart's."""
     return bool(mapping(mapping(node).get("rules")).keys() & _KEYS)
 
 

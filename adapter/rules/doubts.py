@@ -159,7 +159,7 @@ def _hint(rule: MetricRule) -> str:
 
 
 def _ungrouped(rule: MetricRule) -> bool:
-    """Return whether a query aggregates everything, whatever object it is about."""
+    """Return whether a query aggregates all series to one value without labels."""
     words = words_of(rule.example())
     return bool(words & _AGGREGATIONS) and not words & _GROUPINGS
 

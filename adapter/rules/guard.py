@@ -18,7 +18,7 @@ _LONGEST: Final = 200
 def unexpected(
     own: type[Exception], make: Callable[[str], Exception] | None = None
 ) -> Iterator[None]:
-    """Raise an error of the caller's for whatever exception the block raises.
+    """Raise an error of the caller's for any exception that the block raises.
 
     Args:
         own: the class of the caller's error; one of this class passes as it is.

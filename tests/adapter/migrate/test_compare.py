@@ -123,7 +123,7 @@ def test_a_version_that_is_another_servers_is_not_asked(lab: tuple[ApiServer, Pa
     assert not any("v1beta2" in path for path in theirs.asked)
 
 
-def test_rows_of_one_metric_are_told_apart(lab: tuple[ApiServer, Path]) -> None:
+def test_rows_of_one_metric_differ(lab: tuple[ApiServer, Path]) -> None:
     rows = lab[0].answers["/apis/autoscaling/v2/horizontalpodautoscalers"]
     for name in ("one", "two"):
         metric = peer.external_metric("queue_depth")

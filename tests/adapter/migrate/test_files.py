@@ -129,7 +129,7 @@ def test_a_rule_that_can_never_answer_is_not_green(tmp_path: Path) -> None:
     assert "never answers: resources maps no label to an object" in text
 
 
-def test_rules_that_differ_in_the_query_alone_are_told_apart(tmp_path: Path) -> None:
+def test_rules_that_differ_in_the_query_alone_differ_in_the_report(tmp_path: Path) -> None:
     text = " ".join(of(tmp_path, DOUBTFUL).output.split())
     assert 'rules[0], line 3: up, of up{job="a"}: up' in text
     assert 'rules[1], line 4: up, of up{job="a"}: down' in text

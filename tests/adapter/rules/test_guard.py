@@ -1,4 +1,4 @@
-"""Whatever a rule, a template or a file contains costs that rule alone, and is one line."""
+"""Anything that a rule, a template or a file contains costs that rule alone, and is one line."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_nodes_have_the_keys_of_their_merges(text: str, content: dict[str, str])
 
 @pytest.mark.parametrize(("text", "why"), BAD.values(), ids=BAD)
 def test_nodes_are_bounded_like_documents(text: str | bytes, why: str) -> None:
-    # What only a value can be is no mistake of a node.
+    # A node may be what no value can be.
     said = why
     try:
         assert nodes(text)
