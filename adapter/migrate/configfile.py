@@ -62,8 +62,13 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
         raise ClientError(f"{origin}: not YAML: {error}") from None
     search = Search(roots, text)
     found = search.pieces()
-    if len(found) == 1:
-        return _of_piece(found[0], origin)
+    # An anchor may repeat values within one document.
+    if (
+        found
+        and len({(piece.owner, piece.values or piece.path, _content(piece)) for piece in found})
+        == 1
+    ):
+        return _of_piece(found[-1], origin)
     if found:
         raise ClientError(
             f"{origin}: has several configurations ({places(found[:5])}): keep one of them in the "
@@ -79,11 +84,9 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
 
 def _of_piece(piece: FoundConfig, origin: str) -> Configuration:
     where = f"{origin}: {piece.place}" if piece.place else origin
-    url = helmvalues.prometheus(piece.node if piece.values else None, piece.parameters)
+    content, url = _content(piece)
     if not piece.values:
-        whole = piece.text is not None
-        content = piece.text or yaml.serialize(piece.node, Dumper=yaml.SafeDumper, width=10_000)
-        return Configuration(content.encode("utf-8", "replace"), where, whole, url, piece.notes)
+        return Configuration(content, where, piece.text is not None, url, piece.notes)
     named = helmvalues.existing(piece.node)
     if named:
         raise ClientError(
@@ -91,9 +94,16 @@ def _of_piece(piece: FoundConfig, origin: str) -> Configuration:
             "name it instead"
         )
     notes = (*piece.notes, *helmvalues.notes(piece.node))
-    return Configuration(
-        helmvalues.rendered(piece.node), f"{where}: Helm values", False, url, notes
-    )
+    return Configuration(content, f"{where}: Helm values", False, url, notes)
+
+
+def _content(piece: FoundConfig) -> tuple[bytes, str]:
+    """Return the configuration file, and the URL of Prometheus."""
+    url = helmvalues.prometheus(piece.node if piece.values else None, piece.parameters)
+    if piece.values:
+        return helmvalues.rendered(piece.node), url
+    text = piece.text or yaml.serialize(piece.node, Dumper=yaml.SafeDumper, width=10_000)
+    return text.encode("utf-8", "replace"), url
 
 
 def of_data(data: Mapping[str, str], origin: str, key: str) -> Configuration:

@@ -12,6 +12,7 @@ from adapter.client.errors import ClientError
 from adapter.explain.words import NONE, one_line
 from adapter.migrate.configfile import Configuration
 from adapter.rules.doubts import NEVER, fixed_metric
+from adapter.rules.guard import unexpected
 from adapter.rules.hiding import hidden
 from adapter.rules.rule import MetricRule
 from adapter.rules.rulefile import RuleProblem, RulesFileError, RuleText, read_rules
@@ -72,10 +73,11 @@ class RuleReport(NamedTuple):
 def report_rules(found: Configuration) -> RuleReport:
     """Return what is taken over; raises ClientError if the file cannot be used at all."""
     try:
-        file = read_rules(found.content)
+        with unexpected(RulesFileError):
+            file = read_rules(found.content)
+            rules = rule_set(file, resource_metrics=file.has_resource_rules)
     except RulesFileError as error:
         raise ClientError(f"{found.origin}: {error}") from None
-    rules = rule_set(file, resource_metrics=file.has_resource_rules)
     catalog = Catalog()
     compiled = {each.name: each for each in (*rules.custom, *rules.external)}
     hides = {each.rule.name: each.names for each in hidden(rules, catalog.metrics, catalog.series)}

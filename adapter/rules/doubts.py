@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from adapter.rules.guard import unexpected
 from adapter.rules.kinds import BUILT_IN, KindTable
 from adapter.rules.labels import NAMESPACES, ROOT
 from adapter.rules.pattern import Captures, references
@@ -27,6 +28,10 @@ _AGGREGATIONS: Final = frozenset(
 _GROUPINGS: Final = frozenset({"by", "without", "on", "ignoring", "group_left", "group_right"})
 
 
+class _UndecidedError(Exception):
+    """The program fails on a rule; the rule stays in use."""
+
+
 def doubts_of(
     custom: Sequence[MetricRule], external: Sequence[MetricRule]
 ) -> Iterator[RuleProblem]:
@@ -34,14 +39,21 @@ def doubts_of(
     for rules, objects in ((custom, True), (external, False)):
         names: dict[str, list[MetricRule]] = {}
         for rule in rules:
-            for key, text in _never(rule, objects=objects):
-                yield _problem(rule, key, f"{NEVER}: {text}")
-            for key, text in _hints(rule, objects=objects):
-                yield _problem(rule, key, text)
-            names.setdefault(fixed_metric(rule) or "", []).append(rule)
+            try:
+                with unexpected(_UndecidedError):
+                    yield from _of_rule(rule, objects=objects)
+                    names.setdefault(fixed_metric(rule) or "", []).append(rule)
+            except _UndecidedError as error:
+                yield _problem(rule, "", str(error))
         names.pop("", None)
         for name, same in names.items():
             yield from _clashes(name, same, objects=objects)
+
+
+def _of_rule(rule: MetricRule, *, objects: bool) -> list[RuleProblem]:
+    never = [(key, f"{NEVER}: {text}") for key, text in _never(rule, objects=objects)]
+    rows = [*never, *_hints(rule, objects=objects)]
+    return [_problem(rule, key, text) for key, text in rows]
 
 
 def fixed_metric(rule: MetricRule) -> str | None:

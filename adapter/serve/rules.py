@@ -12,6 +12,7 @@ from adapter.catalog import Catalog
 from adapter.cluster.lookup import ObjectLookup
 from adapter.process.config import ConfigError
 from adapter.rules.apidiscovery import Ask
+from adapter.rules.guard import unexpected
 from adapter.rules.hiding import hidden
 from adapter.rules.options import RuleOptions
 from adapter.rules.rulefile import RulesFileError
@@ -85,9 +86,14 @@ def _hidden(settings: Settings, rules: RuleSet) -> list[str]:
     catalog = Catalog()
     metrics = {*catalog.metrics, *(each.name for each in settings.metrics)}
     answers = "this rule answers" if settings.rules.prefer == "rules" else "the catalogue answers"
+    try:
+        with unexpected(ConfigError, lambda text: ConfigError([text])):
+            found = list(hidden(rules, metrics, catalog.series))
+    except ConfigError as error:
+        return [f"which metrics of the catalogue the rules have too is not known: {error}"]
     return [
         f"{each.rule.name}: the catalogue has {each.names} too; {answers} (rules.prefer)"
-        for each in hidden(rules, metrics, catalog.series)
+        for each in found
     ]
 
 

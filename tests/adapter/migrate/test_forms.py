@@ -92,6 +92,9 @@ FORMS = {
     "an umbrella whose rules have an anchor": "x-rules: &r\n"
     + textwrap.indent(text(VALUES["rules"]), "  ")
     + "prometheus-adapter:\n  rules:\n    <<: *r\n    existing: null\n  prometheus: {url: 'http://prom.obs.svc'}\n",
+    "values that an anchor repeats": "x-values: &v\n"
+    + textwrap.indent(text(VALUES), "  ")
+    + "prometheus-adapter: *v\n",
     "Flux 1": dump(named("HelmRelease", "pa", spec={"chart": {"name": "p"}, "values": VALUES})),
     "Flux 2": dump(
         {"apiVersion": "helm.toolkit.fluxcd.io/v2"}

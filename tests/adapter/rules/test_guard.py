@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.rules import promql, registry, rulefile, ruleset
+from adapter.catalog import Catalog
+from adapter.rules import doubts, promql, registry, rulefile, ruleset
 from adapter.rules.gotemplate.errors import TemplateError, UnsupportedError
 from adapter.rules.gotemplate.parser import MOST_VARIABLES
 from adapter.rules.gotemplate.template import Arguments, GoTemplate
+from adapter.rules.hiding import hidden
 from adapter.rules.kinds import BUILT_IN, KindTable
 from adapter.rules.promql import ObjectKey
 from adapter.rules.promqltokens import NotWidenedError
@@ -30,6 +32,7 @@ FILES = [
     path.read_bytes()
     for path in sorted((Path(__file__).parents[2] / "e2e" / "rulefiles").glob("*.yaml"))
 ]
+CATALOG = Catalog()
 QUERIES = sorted({each.text.metrics_query for data in FILES for each in rules_of(data).custom})
 TEMPLATES = [*WRITTEN, *QUERIES]
 MARKS = ["<<", ">>", "<<.LabelMatchers>>", "{", "}", "(", ")", ",", '"', "'", "=", "=~", "[5m]"]
@@ -65,6 +68,7 @@ def compiled(data: bytes) -> RuleSet | None:
     else:
         texts += [problem.text for problem in found.problems]
         texts += [why_not(each) for each in found.custom]
+        texts += [each.names for each in hidden(found, CATALOG.metrics, CATALOG.series)]
     assert not any("\n" in text or "report it" in text for text in texts)
     return found
 
@@ -213,6 +217,14 @@ def test_a_mistake_of_the_program_in_a_file_rejects_the_file() -> None:
         pytest.raises(RulesFileError, match="KeyError"),
     ):
         rules_of(b"rules: []")
+
+
+def test_a_mistake_of_the_program_about_doubts_keeps_the_rule() -> None:
+    with mock.patch.object(doubts, "matchers_of", side_effect=IndexError("list index")):
+        found = rules_of(b"rules:\n- {seriesQuery: a, metricsQuery: up}\n")
+    assert len(found.custom) == 1
+    (problem,) = found.problems
+    assert (problem.broken, "IndexError" in problem.text) == (False, True)
 
 
 def test_a_mistake_of_the_program_while_widening_keeps_the_rule() -> None:
