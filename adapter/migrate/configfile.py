@@ -63,11 +63,8 @@ def find_configuration(content: bytes, origin: str) -> Configuration:
     search = Search(roots, text)
     found = search.pieces()
     # An anchor may repeat values within one document.
-    if (
-        found
-        and len({(piece.owner, piece.values or piece.path, _content(piece)) for piece in found})
-        == 1
-    ):
+    repeated = {(piece.owner, _content(piece)) for piece in found if piece.values}
+    if len(found) == 1 or (len(repeated) == 1 and all(piece.values for piece in found)):
         return _of_piece(found[-1], origin)
     if found:
         raise ClientError(
