@@ -112,6 +112,7 @@ class Search:
         file = _has_rules(keys) or (named and _is_file(keys))
         if helmvalues.is_values(node) or file:
             values = isinstance(keys.get("rules"), yaml.MappingNode)
+            node = helmvalues.with_parameters(node, at.parameters) if values else node
             yield FoundConfig(at.owner, at.path, node, text, values, at.parameters)
         elif len(at.path) <= _DEEPEST:
             for part, place, whole in self._parts(node, at):

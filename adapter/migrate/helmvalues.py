@@ -54,10 +54,7 @@ def rendered(node: Any) -> bytes:
     """Return the configuration that the chart renders of its values, without default rules."""
     made = yaml.MappingNode(
         _MAP,
-        [
-            (yaml.ScalarNode("tag:yaml.org,2002:str", target), value)
-            for target, value in _lists(node).items()
-        ],
+        [(_text(target), value) for target, value in _lists(node).items()],
     )
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return yaml.serialize(made, Dumper=dumper, width=10_000).encode()
@@ -94,6 +91,23 @@ def prometheus(node: Any, parameters: Mapping[str, str]) -> str:
     if not url or "{{" in url:
         return ""
     return f"{url}:{port}{at.get('path', '')}" if port not in ("", "0") else url
+
+
+def with_parameters(node: yaml.Node, parameters: Mapping[str, str]) -> yaml.Node:
+    """Return values with single values over them, as far as they are about the rules.
+
+    Args:
+        node: the values.
+        parameters: such as ``rules.existing``, perhaps with the name of a subchart before it.
+    """
+    given = {f".{name}".rpartition(".rules.")[2]: value for name, value in parameters.items()}
+    pairs = [(_text(key), _text(given[key])) for key in ("existing", "default") if key in given]
+    over = yaml.MappingNode(_MAP, [(_text("rules"), yaml.MappingNode(_MAP, pairs))])
+    return merged(node, over) or node if pairs else node
+
+
+def _text(value: str) -> yaml.ScalarNode:
+    return yaml.ScalarNode("tag:yaml.org,2002:str", value)
 
 
 def merged(base: yaml.Node | None, over: yaml.Node | None) -> yaml.Node | None:

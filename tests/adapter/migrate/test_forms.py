@@ -1,7 +1,9 @@
 """Where people keep prometheus-adapter's configuration, after the shapes of public repositories.
 
-The shapes were looked up in some thirty public repositories of manifests; names and values are
-made up. Each gives the same rules, and `-o rules` prints a file that `serve` reads.
+The shapes are those of some thirty public repositories, such as mesosphere/kommander-applications
+(values in a ConfigMap), prometheus-operator/kube-prometheus (the ConfigMap ``adapter-config``) and
+Hopsworks' chart (an umbrella in an umbrella); names and values are made up. Each gives
+the same rules, and `-o rules` prints a file that `serve` reads.
 """
 
 from __future__ import annotations
@@ -195,6 +197,17 @@ WITH_VALUES = [name for name in WITH_VALUES if "List" not in name]
 def test_values_name_prometheus(name: str, tmp_path: Path) -> None:
     values = json.loads(of(tmp_path, FORMS[name], "-o", "json").output)["values"]
     assert values["config"]["source"]["prometheus"]["url"] == "http://prom.obs.svc:9090"
+
+
+def test_parameters_of_argo_cd_are_values_too(tmp_path: Path) -> None:
+    given = {"rules": {key: VALUES["rules"][key] for key in ("custom", "external")}}
+    default = {"name": "rules.default", "value": "false"}
+    assert "its default rules" in of(tmp_path, dump(application(valuesObject=given))).output
+    ended = of(tmp_path, dump(application(valuesObject=given, parameters=[default])))
+    assert "its default rules" not in ended.output
+    existing = {"name": "prometheus-adapter.rules.existing", "value": "mine"}
+    ended = of(tmp_path, dump(application(valuesObject=given, parameters=[existing])))
+    assert (ended.code, "the rules are in ConfigMap mine" in ended.output) == (2, True)
 
 
 REFUSED = {
