@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from adapter.client.amount import Amount
+<<<<<<< HEAD
 from adapter.client.options import (
     CONTEXT,
     KUBECONFIG,
@@ -17,6 +18,10 @@ from adapter.client.options import (
     output_option,
 )
 from adapter.migrate.options import RELEASE, MigrateOptions, UsageProblem
+=======
+from adapter.client.options import CONTEXT, KUBECONFIG, NearestChoice, joined
+from adapter.migrate.options import OUTPUTS, RELEASE, MigrateOptions, UsageProblem
+>>>>>>> migrate
 
 
 @click.group(cls=ToolGroup)
@@ -33,8 +38,8 @@ def migrate() -> None:
     "file",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Read a configuration file, a ConfigMap or Helm values instead of a cluster; - reads "
-    "standard input.",
+    help="Read a configuration file, Helm values, or manifests with one of them instead of a "
+    "cluster; - reads standard input.",
 )
 @click.option(
     "--compare",
@@ -72,10 +77,22 @@ def migrate() -> None:
     metavar="PERCENT",
     help="Difference between two values that counts as equal.",
 )
+<<<<<<< HEAD
 @output_option(
     *("values", "apiservices", "apiservices-before"),
     text="Output format; values: Helm values alone; apiservices: the manifests that move the "
     "APIs; apiservices-before: those that move them back.",
+=======
+@click.option(
+    "-o",
+    "--output",
+    type=NearestChoice(OUTPUTS),
+    default="text",
+    show_default=True,
+    help="Output format; rules: prometheus-adapter's configuration alone; values: Helm values "
+    "alone; apiservices: the manifests that move the APIs; apiservices-before: those that move "
+    "them back.",
+>>>>>>> migrate
 )
 @ends("something is lost or differs")
 def prometheus_adapter(
@@ -99,7 +116,7 @@ def prometheus_adapter(
     \b
     Examples:
       gpu-metrics-adapter migrate prometheus-adapter
-      gpu-metrics-adapter migrate prometheus-adapter -f config.yaml
+      gpu-metrics-adapter migrate prometheus-adapter -f helmrelease.yaml -o rules
       gpu-metrics-adapter migrate prometheus-adapter -o values
       gpu-metrics-adapter migrate prometheus-adapter --compare --ours URL --ca ca.crt
     """
