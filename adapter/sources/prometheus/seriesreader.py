@@ -36,6 +36,8 @@ MOST_BYTES: Final = 64 << 20
 MOST_PARTS: Final = 4_000_000
 """Commas of one answer: each takes up to 80 bytes of memory while the answer is decoded. A sample
 has two."""
+MOST_OBJECTS: Final = 800_000
+"""Braces of one answer: each takes up to 350 bytes, and a series has two."""
 _PATH: Final = "/api/v1/"
 
 
@@ -171,11 +173,13 @@ class _Session(requests.Session):
         self._store = store
         self._loop = loop
         self._asked: Future[bytes] | None = None
+        self._cancelled = False
         self.result: QueryResult | None = None
         """The result in the last answer."""
 
     def cancel(self) -> None:
-        """End the request in progress: nobody waits for the thread any more."""
+        """End the request in progress, or the next one: nobody waits for the thread any more."""
+        self._cancelled = True
         if self._asked is not None:
             self._asked.cancel()
 
@@ -186,9 +190,13 @@ class _Session(requests.Session):
         form = {name: str(value) for name, value in params.items()}
         sent = self._store.fetch(path, form)
         self._asked = asyncio.run_coroutine_threadsafe(sent, self._loop)
+        if self._cancelled:  # before the request was known
+            self._asked.cancel()
         body = self._asked.result()
         if body.count(b",") > MOST_PARTS:
             raise SourceError("too_large", f"the answer has over {MOST_PARTS} labels and samples")
+        if body.count(b"{") > MOST_OBJECTS:
+            raise SourceError("too_large", f"the answer has over {MOST_OBJECTS // 2} series")
         self.result = result_of(body)
         try:
             body.decode()  # the library would replace what is not UTF-8
@@ -216,8 +224,9 @@ def _asked(url: str, session: _Session, ask: Callable[[PrometheusConnect], Any])
     if result.partial:
         answer.partial = "; ".join(result.warnings[:2])[:300] or "the engine says so"
     known: set[frozenset[tuple[str, str]]] = set()
-    for row in rows:
-        series = _series(row, answer.left_out)
+    rows.reverse()
+    while rows:  # each is freed once it is read
+        series = _series(rows.pop(), answer.left_out)
         if series is None:
             continue
         key = frozenset((*series.labels.items(), ("__name__", series.name)))

@@ -72,7 +72,7 @@ STORES: Final[Rows] = {
         by=_SOURCE + "test_a_query_that_fails_is_tried_three_times_in_a_round",
     ),
     "An answer that a tool": row(
-        *(seriesreader.MOST_BYTES, seriesreader.MOST_PARTS),
+        *(seriesreader.MOST_BYTES, seriesreader.MOST_PARTS, seriesreader.MOST_OBJECTS),
         by=(
             _SERIES_READER + "test_a_bad_answer_is_one_line",
             _SERIES_READER + "test_an_answer_of_too_many_parts_is_not_decoded",

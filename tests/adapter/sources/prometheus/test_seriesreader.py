@@ -192,13 +192,25 @@ async def test_a_bad_answer_is_one_line(web: Web, reader: Make, name: str) -> No
         assert len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize(
+    ("bound", "part", "text"),
+    [
+        ("MOST_PARTS", b"[]", "over 1000 labels and samples"),
+        ("MOST_OBJECTS", b'{"":{}}', "over 500 series"),
+    ],
+)
 async def test_an_answer_of_too_many_parts_is_not_decoded(
-    web: Web, reader: Make, monkeypatch: pytest.MonkeyPatch
+    bound: str,
+    part: bytes,
+    text: str,
+    web: Web,
+    reader: Make,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """``[],[],[]`` takes twenty times its bytes in memory."""
-    monkeypatch.setattr(seriesreader, "MOST_PARTS", 1000)
-    web.replies[QUERY] = answer(NESTED % (b"[" + b"[]," * 2000 + b"[]]"))
-    with pytest.raises(SourceError, match="over 1000 labels and samples"):
+    monkeypatch.setattr(seriesreader, bound, 1000)
+    web.replies[QUERY] = answer(NESTED % (b"[" + b",".join([part] * 2000) + b"]"))
+    with pytest.raises(SourceError, match=text):
         await reader().instant("up")
 
 
