@@ -16,6 +16,8 @@ from adapter.hpa.podreplicas import MAX_INT32
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandHistory, DemandPoint
+from adapter.process.storelogin import store_options
+from adapter.settings import Settings
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.options import PrometheusOptions
 
@@ -29,6 +31,17 @@ QUERY: Final = "max by (namespace, kind, name) (gma_nodepool_wanted_pods)"
 
 _TIMEOUT: Final = 20.0
 """Seconds for the query, at least. There is one, when a replica starts to lead."""
+
+
+def store_of(settings: Settings) -> PrometheusOptions:
+    """Return how the Prometheus of ``nodepool.history.prometheus_url`` is reached.
+
+    Raises:
+        CredentialError: a file of its login cannot be used.
+    """
+    url, source = settings.nodepool.history.prometheus_url, settings.source.prometheus
+    # Credentials go only where the settings send them.
+    return store_options(source) if source.url == url else PrometheusOptions(str(url))
 
 
 async def read_back(

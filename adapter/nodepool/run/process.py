@@ -18,6 +18,7 @@ import structlog
 
 from adapter import __version__
 from adapter.cluster.gpuresources import GpuResources
+from adapter.nodepool.learn.historyqueries import store_of
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.changes import ChangeSignal
@@ -29,9 +30,7 @@ from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.served import ServedApis
 from adapter.process.reload import ConfigWatch
-from adapter.process.storelogin import store_options
 from adapter.settings import Settings
-from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.http.server import ListenError
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import SERVICE_ACCOUNT, connect
@@ -75,17 +74,6 @@ def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
-def _past(settings: Settings) -> PrometheusOptions:
-    """Return how the Prometheus with the history is reached.
-
-    Raises:
-        CredentialError: a file of its login cannot be used.
-    """
-    url, source = settings.nodepool.history.prometheus_url, settings.source.prometheus
-    # Credentials go only where the settings send them.
-    return store_options(source) if source.url == url else PrometheusOptions(str(url))
-
-
 class _Wiring:
     """The parts of one process around one client."""
 
@@ -119,7 +107,7 @@ class _Wiring:
             changes=changes,
             listed=self.watches.listed,
             outages=client.outages,
-            past=partial(_past, settings) if own.history.prometheus_url else None,
+            past=partial(store_of, settings) if own.history.prometheus_url else None,
         )
 
     def watch(self, served: ServedApis) -> None:
