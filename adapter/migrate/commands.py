@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from adapter.client.amount import Amount
-<<<<<<< HEAD
 from adapter.client.options import (
     CONTEXT,
     KUBECONFIG,
@@ -18,10 +17,6 @@ from adapter.client.options import (
     output_option,
 )
 from adapter.migrate.options import RELEASE, MigrateOptions, UsageProblem
-=======
-from adapter.client.options import CONTEXT, KUBECONFIG, NearestChoice, joined
-from adapter.migrate.options import OUTPUTS, RELEASE, MigrateOptions, UsageProblem
->>>>>>> migrate
 
 
 @click.group(cls=ToolGroup)
@@ -77,22 +72,11 @@ def migrate() -> None:
     metavar="PERCENT",
     help="Difference between two values that counts as equal.",
 )
-<<<<<<< HEAD
 @output_option(
-    *("values", "apiservices", "apiservices-before"),
-    text="Output format; values: Helm values alone; apiservices: the manifests that move the "
-    "APIs; apiservices-before: those that move them back.",
-=======
-@click.option(
-    "-o",
-    "--output",
-    type=NearestChoice(OUTPUTS),
-    default="text",
-    show_default=True,
-    help="Output format; rules: prometheus-adapter's configuration alone; values: Helm values "
+    *("rules", "values", "apiservices", "apiservices-before"),
+    text="Output format; rules: prometheus-adapter's configuration alone; values: Helm values "
     "alone; apiservices: the manifests that move the APIs; apiservices-before: those that move "
     "them back.",
->>>>>>> migrate
 )
 @ends("something is lost or differs")
 def prometheus_adapter(

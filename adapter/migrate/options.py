@@ -15,7 +15,6 @@ RELEASE: Final = "gpu-metrics/gpu-metrics-adapter"
 """Where the chart's examples install."""
 
 
-OUTPUTS: Final = ("text", "json", "rules", "values", "apiservices", "apiservices-before")
 
 
 class UsageProblem(ValueError):  # noqa: N818 - it is a problem of the command line

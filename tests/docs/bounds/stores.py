@@ -22,7 +22,7 @@ from adapter.rules.gotemplate import parser, template
 from adapter.rules.options import RuleOptions
 from adapter.serve import rules as serving
 from adapter.sources import body
-from adapter.sources.prometheus import reader, storedpages
+from adapter.sources.prometheus import reader, seriesreader, storedpages
 from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.kube import reflector
 from apiservice.kube.listwatch import ListWatchOptions
@@ -40,6 +40,7 @@ _REGISTRY = "adapter/rules/test_registry.py::"
 _STORE = "adapter/rules/test_store.py::"
 _WIDE = "adapter/rules/test_wideanswers.py::"
 _WIDENED = "adapter/rules/test_wide_real.py::"
+_SERIES_READER = "adapter/sources/prometheus/test_seriesreader.py::"
 _SERVICE = "adapter/rules/test_service.py::"
 _REFLECTOR = "apiservice/kube/test_reflector.py::"
 _FAILURES = "apiservice/kube/test_reflector_failures.py::"
@@ -71,6 +72,13 @@ STORES: Final[Rows] = {
     "Tries of a query": row(
         default(PrometheusOptions, "retries") + 1,
         by=_SOURCE + "test_a_query_that_fails_is_tried_three_times_in_a_round",
+    ),
+    "An answer that a tool": row(
+        *(seriesreader.MOST_BYTES, seriesreader.MOST_PARTS, seriesreader.MOST_OBJECTS),
+        by=(
+            _SERIES_READER + "test_a_bad_answer_is_one_line",
+            _SERIES_READER + "test_an_answer_of_too_many_parts_is_not_decoded",
+        ),
     ),
 }
 
