@@ -112,7 +112,7 @@ class GpuWorkloads:
         if group is None:
             return None
         found = self._summary(key, group, now)
-        hpas, metrics = self._scaling(group), self._values.snapshot.catalog.metrics
+        hpas, metrics = found.hpas, self._values.snapshot.catalog.metrics
         more = f" +{hpas.total - 1}" if hpas.total > 1 else ""
         hpa, pods = leading(hpas, metrics), found.target
         return (
@@ -141,8 +141,7 @@ class GpuWorkloads:
             return None
         found = self._summary(key, group, now)
         metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(group.labels)}
-        hpas = self._scaling(group)
-        body = workloadobject.made(group, found, hpas, self._values.snapshot, now)
+        body = workloadobject.made(group, found, self._values.snapshot, now)
         return {"metadata": metadata, **body}
 
     def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:
