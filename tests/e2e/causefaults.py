@@ -53,7 +53,7 @@ def quota(stage: CauseStage, namespace: str) -> None:
     )
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/gpus"
     stage.admin.wait(path, lambda obj: bool(obj.get("status", {}).get("hard")), "it is counted")
-    stage.load.set(namespace, 140)
+    stage.load.set(namespace, 60)
     stage.admin.create(stage.target(namespace, 2))
     stage.admin.create(stage.scaled(namespace, low=2))
 
