@@ -13,11 +13,12 @@ from adapter.client.errors import MissingRight
 from adapter.client.hpacommands import grant_controller, other_unit, patch_hpa
 from adapter.explain import hpafixes
 from adapter.explain.controllerrights import concerns
-from adapter.explain.hpafacts import HpaFacts
+from adapter.explain.hpafacts import HpaFacts, pod_state
 from adapter.explain.hpareport import Block, MetricLines, PodLine
 from adapter.explain.words import one_line
 from adapter.figures import count
 from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Missing, Select
+from adapter.judgement.judge import START
 
 CATALOG: Final = Catalog()
 _STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
@@ -33,7 +34,7 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
     found += _of_causes(facts)
     if facts.spec is not None:
         # First: with a wrong target, the HPA runs away as soon as it may read its metrics.
-        found += _of_manifest(facts, facts.spec)
+        found += flaws_of(facts, facts.spec)
     if facts.denied is not None:
         found.append(_denied(facts.denied))
         found += _silent(facts)
@@ -55,7 +56,7 @@ def _of_causes(facts: HpaFacts) -> Iterator[Block]:
 
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
     """Return what the HPA's own status says that blocks, and the faults of its manifest."""
-    found = [] if facts.spec is None else list(_of_manifest(facts, facts.spec))
+    found = [] if facts.spec is None else list(flaws_of(facts, facts.spec))
     return [*found, *_of_causes(facts)] + [
         _denied(facts.denied)
         if facts.denied is not None and row["type"] == "ScalingActive"
@@ -86,7 +87,8 @@ def _silent(facts: HpaFacts) -> Iterator[Block]:
 
 def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Iterator[Block]:
     denied = concerns(facts.denied, metric.kind)
-    missing = [pod for pod in lines.pods if pod.state == "missing"]
+    starts = starting(facts)
+    missing = [pod for pod in lines.pods if pod.state == "missing" and pod.name not in starts]
     reasons: dict[str, list[PodLine]] = {}
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
@@ -108,6 +110,16 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
             why.fix if why is not None else "",
             why.then if why is not None else "",
         )
+
+
+def starting(facts: HpaFacts) -> list[str]:
+    """Return the pods that have not been ready for no longer than a start takes."""
+    found = []
+    for state in map(pod_state, facts.pods):
+        since = state.ready_since or state.started
+        if not state.ready and since is not None and facts.now - since <= START:
+            found.append(state.name)
+    return found
 
 
 def _servers(metric: MetricSpec) -> tuple[str, str]:
@@ -136,19 +148,13 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
             return
         text = f"maxReplicas {spec.max_replicas} holds it; the metrics ask for {asked}"
         yield Block(text, hpafixes.raise_max(facts, asked))
-    if spec.behavior is None or asked is None or decision.desired != current:
+    if spec.behavior is None or asked is None or not current == decision.desired < asked:
         return
-    for key, rules, wanted in (
-        ("scaleUp", spec.behavior.scale_up, asked > current),
-        ("scaleDown", spec.behavior.scale_down, asked < current),
-    ):
-        if wanted and rules.select is Select.DISABLED:
-            yield Block(
-                f"behavior.{key}.selectPolicy is Disabled; the metrics ask for {asked}",
-                hpafixes.merge(
-                    facts, f'{{"spec":{{"behavior":{{"{key}":{{"selectPolicy":"Max"}}}}}}}}'
-                ),
-            )
+    if spec.behavior.scale_up.select is Select.DISABLED:
+        yield Block(
+            f"behavior.scaleUp.selectPolicy is Disabled; the metrics ask for {asked}",
+            hpafixes.merge(facts, '{"spec":{"behavior":{"scaleUp":{"selectPolicy":"Max"}}}}'),
+        )
 
 
 def _unscheduled(pod: Json) -> str | None:
@@ -163,8 +169,8 @@ def _unscheduled(pod: Json) -> str | None:
     return None
 
 
-def _of_manifest(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
-    """Yield the faults of the manifest, which hold whether or not a value can be read."""
+def flaws_of(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+    """Yield the flaws of the manifest, which hold whether or not a value can be read."""
     for metric, found in zip(spec.metrics, facts.values, strict=False):
         if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
             yield from _unknown(facts, metric)
@@ -225,11 +231,11 @@ def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
         verb = "waits" if len(homeless) == 1 else "wait"
         why = _unscheduled(homeless[0])
         found.append(f"{count(len(homeless), 'pod')} {verb} for a node: {why}")
-    starting = [
-        pod
-        for pod in facts.pods
-        if (pod.get("status") or {}).get("phase") == "Pending" and _unscheduled(pod) is None
-    ]
-    if starting:
-        found.append(f"{count(len(starting), 'pod')} pending: images are pulled or volumes mounted")
+    pending = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") == "Pending"]
+    if pulled := [pod for pod in pending if _unscheduled(pod) is None]:
+        found.append(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")
+    names = {str(pod["metadata"]["name"]) for pod in pending}
+    if loading := [name for name in starting(facts) if name not in names]:
+        verb = "starts, and has" if len(loading) == 1 else "start, and have"
+        found.append(f"{count(len(loading), 'pod')} {verb} no value before readiness")
     return found

@@ -111,7 +111,8 @@ class HistorySettings(Section):
     """Seconds between two writes of the ConfigMap."""
     prometheus_url: BaseUrl | None = None
     """Prometheus that scrapes this controller. If the history of a workload is lost, the controller
-    reads it from ``gma_nodepool_wanted_pods`` there. Needs the extra ``prometheus``."""
+    reads it from ``gma_nodepool_wanted_pods`` there. If this is also the URL of
+    ``source.prometheus``, the login, the CA and the headers there are used."""
 
 
 class NodepoolSettings(Section):
@@ -143,7 +144,7 @@ class NodepoolSettings(Section):
     pool_labels: tuple[str, ...] = ()
     """Node labels that name the node pool of a node. They take precedence over the labels of the
     cloud providers."""
-    way: Literal["auto", "buffer", "placeholder"] = "auto"
+    provisioning_method: Literal["auto", "buffer", "placeholder"] = "auto"
     """Provisioning method. ``auto`` uses CapacityBuffers if a probe shows that a controller serves
     them, and placeholder pods otherwise."""
     probe_wait: Annotated[Seconds, ADVANCED] = 30
