@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from adapter.judgement.counts import HpaCounts
 from adapter.judgement.states import ScalingState
+from adapter.overview.gpuclasses import gpu_class
+from adapter.overview.groups import CauseRow, by_cause
 
 Json = Any
 State = dict[str, Json]
@@ -77,6 +79,8 @@ def demo(now: float = START) -> State:
                 idle=now - 5000 if i == 2 else None,
             )
         )  # fmt: skip
+    for i, util in enumerate((0.0, 0.0, 35.0, 0.0)):
+        gpus.append(_gpu("gpu-l4-1", i, "l4-spare", L4, util, idle=None if util else now - 3000))
     for name, node, util in (
         *(("llm-7f9", "gpu-h100-1", 92), ("llm-a11", "gpu-h100-1", 88)),
         *(("llm-k3d", "gpu-h100-1", 74), ("embed-0", "gpu-h100-1", 41)),
@@ -164,7 +168,10 @@ def large(now: float = START, nodes: int = 1250) -> State:
             else ("good", "healthy")
         )
         value = chance.uniform(20, 90)
-        hpas.append(_hpa(f"team-{i % 40}", f"svc-{i}", 4, 1, 8, level, decision, f"{decision} 4: gpu_utilization {value:.0f} of 60", round(value, 1), 60))  # fmt: skip
+        why = f"gpu_utilization {value:.0f} of 60"
+        if decision == "stuck":
+            why = f"FailedGetPodsMetric: {i % 3 + 1} of 4 pods have no value: svc-{i}-0 (exporter_down)"
+        hpas.append(_hpa(f"team-{i % 40}", f"svc-{i}", 4, 1, 8, level, decision, f"{decision} 4: {why}", round(value, 1), 60))  # fmt: skip
     timeline = _timeline(
         now,
         [(5 * i, "scale", "info", "hpa", f"team-{i % 40}", f"svc-{i}", f"scaled {i % 7 + 1} → {i % 7 + 2}", "gpu_utilization above target") for i in range(500)],
@@ -300,7 +307,7 @@ def _state(
     now: float, gpus: list[Json], pods: list[Json], hpas: list[Json], timeline: list[Json],
     text: str, level: str,
 ) -> State:  # fmt: skip
-    idle = [gpu for gpu in gpus if gpu["idleSince"]]
+    idle = [gpu for gpu in gpus if gpu["class"] == "idle"]
     devices = [_idle_device(gpu, now) for gpu in idle[:100]]
     prices = [device["pricePerHour"] for device in devices if "pricePerHour" in device]
     costs = [device["costSoFar"] for device in devices if "costSoFar" in device]
@@ -309,6 +316,11 @@ def _state(
     without = [pod for pod in pods if pod["whyNot"]]
     waiting = sum(pod["node"] is None for pod in pods)
     levels = [hpa["decision"] for hpa in hpas]
+    troubled = [hpa for hpa in hpas if hpa["level"] != "good"]
+    rows = [CauseRow(f"{hpa['namespace']}/{hpa['name']}", hpa["text"]) for hpa in troubled]
+    for group in by_cause(rows):
+        for place in group.rows if group.shown else ():
+            troubled[place]["group"] = group.text
     return {
         "about": {
             "server": "https://10.0.0.1:6443", "context": "prod-eu-1", "user": "ana", "version": "0.9.0",
@@ -324,9 +336,9 @@ def _state(
                 "total": len(pods), "measured": len(pods) - len(without),
                 "unmeasured": len(without) - waiting, "waiting": waiting,
             },
-            "gpus": {
-                "total": len(gpus), "measured": sum(gpu["util"] is not None for gpu in gpus),
-                "idle": len(idle),
+            "gpus": {"total": len(gpus)} | {
+                name: sum(gpu["class"] == name for gpu in gpus)
+                for name in ("free", "unheld", "busy", "idle", "unmeasured")
             },
             "idle": {"pricePerHour": price, "costSoFar": cost, "withoutPrice": missing},
         },
@@ -336,7 +348,7 @@ def _state(
         },
         "load": {"of": 1} | {
             key: [gpu[key] for gpu in gpus]
-            for key in ("util", "utilText", "mem", "memShare", "pods", "xid", "idleSince")
+            for key in ("class", "util", "utilText", "mem", "memShare", "pods", "xid", "idleSince")
         },
         "pods": _table(POD_COLUMNS, [[pod[column] for column in POD_COLUMNS] for pod in pods]),
         "workloads": _table(WORKLOAD_COLUMNS, []),
@@ -369,11 +381,13 @@ def _gpu(
     mem: float | None = None, sharing: str | None = None, profile: str | None = None,
     idle: float | None = None, xid: str = "0",
 ) -> Json:  # fmt: skip
+    text = None if util is None else f"{util:.0f}%"
     return {
+        "class": gpu_class(text, pods, None if idle is None else "2h"),
         "name": f"{node}.{'mig' if profile else 'gpu'}{index}", "node": node, "pool": pool,
         "zone": "eu-1a", "gpu": str(index), "model": model, "profile": profile, "vendor": "nvidia",
         "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,
-        "utilText": f"{util:.0f}%" if util is not None else None,
+        "utilText": text,
         "mem": None if mem is None else f"{mem * 80:.1f}/80Gi", "memShare": mem, "pods": pods,
         "xid": xid, "idleSince": idle,
     }  # fmt: skip
@@ -400,7 +414,7 @@ def _hpa(
     return {
         "namespace": namespace, "name": name, "target": f"Deployment/{name}", "min": low,
         "max": high, "current": current, "desired": current if desired is None else desired,
-        "level": level, "decision": decision, "text": text, "since": None,
+        "level": level, "decision": decision, "text": text, "since": None, "group": None,
         "metrics": [{
             "name": metric, "value": value, "valueText": None if value is None else f"{value}{suffix}",
             "goal": goal, "goalText": f"{goal}{suffix}", "type": "Pods",
