@@ -24,6 +24,9 @@ class TargetPods(NamedTuple):
     """Epoch seconds since when the pod that waits longest is not ready; None if all are ready."""
     without_value: int = 0
     """Ready pods without a value of a metric that the HPA reads of them."""
+    trouble: str = ""
+    """Why a container of a pod does not run: ``CrashLoopBackOff``; empty if none is known to fail.
+    """
 
     @property
     def unready(self) -> int:
@@ -43,6 +46,7 @@ def pods_of(pods: Iterable[Pod], without_value: int = 0) -> TargetPods:
     """
     existing = ready = homeless = 0
     waiting: float | None = None
+    trouble = ""
     for pod in pods:
         if pod.deleting or pod.finished:
             continue
@@ -50,9 +54,12 @@ def pods_of(pods: Iterable[Pod], without_value: int = 0) -> TargetPods:
         homeless += not pod.node
         if pod.ready:
             ready += 1
-        elif (since := pod.unready_since or pod.born) and (waiting is None or since < waiting):
+            continue
+        trouble = trouble or pod.trouble
+        since = pod.unready_since or pod.born
+        if since and (waiting is None or since < waiting):
             waiting = since
-    return TargetPods(existing, ready, homeless, waiting, without_value)
+    return TargetPods(existing, ready, homeless, waiting, without_value, trouble)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ GPUWORKLOADS: Final = ViewResource(
         Column("Ready", "Pods that are ready.", "integer", wide=True),
         Column("Unscheduled", "Pods without a node.", "integer", wide=True),
         Column("Unready-Seconds", "Time for which a pod has not been ready.", "integer", wide=True),
+        Column("Trouble", "Why a container of a pod does not run: CrashLoopBackOff.", wide=True),
         Column("Unmeasured", "Ready pods without a value that an HPA reads.", "integer", wide=True),
     ),
     schema=workloadobject.SCHEMA,
@@ -131,6 +132,7 @@ class GpuWorkloads:
             pods.ready,
             pods.unscheduled,
             None if pods.waiting_since is None else round(now - pods.waiting_since),
+            pods.trouble or None,
             pods.without_value,
         )
 
