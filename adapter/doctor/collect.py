@@ -49,9 +49,10 @@ _NAMESPACES: Final = 50
 """Namespaces whose values are read."""
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
-_CLAIMS: Final = "/apis/resource.k8s.io/v1/resourceclaims"
-_SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
-_SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
+_AUTOSCALING: Final = "/apis/autoscaling/v2"
+_RESOURCE: Final = "/apis/resource.k8s.io/v1"
+_KEDA: Final = "/apis/keda.sh/v1alpha1"
+_SLICES: Final = f"{_RESOURCE}/resourceslices"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
@@ -71,6 +72,8 @@ class Collector:
     notes: list[str] = field(default_factory=list)
     """Limits that were reached, and objects that could not be read."""
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    namespace: str = ""
+    """The only namespace whose HPAs, ScaledObjects, quotas and claims are read; empty: all."""
 
     async def facts(self) -> Facts:
         """Read everything that the checks of the cluster need."""
@@ -92,11 +95,13 @@ class Collector:
             "slices": self.optional(_SLICES, partial(read, kind=ResourceSlice)),
             "controller_seen": self.fact(self._controller_seen),
             "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
-            "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
-            "claims": self.optional(_CLAIMS, read_claim),
-            "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
+            "hpas": self.listed(self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), read_hpa),
+            "claims": self.optional(self._of_users(_RESOURCE, "resourceclaims"), read_claim),
+            "scaledobjects": self.optional(
+                self._of_users(_KEDA, "scaledobjects"), read_scaledobject
+            ),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
-            "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
+            "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
         }
         await self._fill(facts, reads)
         facts.release = await self._release(facts, release.SERVE)
@@ -106,6 +111,11 @@ class Collector:
             facts.pods = Fact([counted(each, resources) for each in facts.pods.read()])
         await self._look_further(facts)
         return facts
+
+    def _of_users(self, prefix: str, plural: str) -> str:
+        """Return the path of a collection, of the one namespace or of all."""
+        within = f"/namespaces/{quote(self.namespace, safe='')}" if self.namespace else ""
+        return f"{prefix}{within}/{plural}"
 
     async def _fill(self, facts: Facts, reads: Mapping[str, Awaitable[Fact[Any]]]) -> None:
         found = await asyncio.gather(*reads.values())
@@ -135,7 +145,7 @@ class Collector:
                 look = partial(scrapes.self_pages, inside, fetcher, facts, own)
                 reads["self_pages"] = self.fact(look)
             if facts.settings.source.kind == "prometheus":
-                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher, near))
+                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher))
             await self._fill(facts, reads)
 
     async def _release(self, facts: Facts, name: str) -> Fact[Release | None]:

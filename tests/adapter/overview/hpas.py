@@ -75,10 +75,8 @@ def hpa(
     }
 
 
-def stuck(name: str = "llm", namespace: str = "chat") -> Json:
-    lost = condition(
-        "ScalingActive", "False", "FailedGetPodsMetric", "unable to get metric gpu_utilization"
-    )
+def stuck(name: str = "llm", namespace: str = "chat", reason: str = "FailedGetPodsMetric") -> Json:
+    lost = condition("ScalingActive", "False", reason, "unable to get metric gpu_utilization")
     return hpa(name, values=(), conditions=(FINE[0], lost), namespace=namespace)
 
 
