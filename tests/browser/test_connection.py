@@ -79,7 +79,7 @@ def test_the_age_is_that_of_the_oldest_list_and_lists_that_stopped_are_named(
         "['#connection-age', '#fleet-notices'].map((one) => document.querySelector(one).textContent)"
     )
     seconds = [int(_AGE.findall(text)[0]) for text in ages]
-    assert seconds[0] == seconds[1] >= 46, "one age, wherever it is said"
+    assert seconds[0] == seconds[1] >= 46, "one age in both places"
     page.stand.publish(panels=[{**panel, "status": "failed"} for panel in panels])
     page.wait("document.getElementById('connection-state').textContent === 'Not live'")
 
