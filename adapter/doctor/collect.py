@@ -16,25 +16,28 @@ import msgspec
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.cluster.metricsapi import pods_path, read_values
+from adapter.cluster.objects import (
+    ApiService,
+    ConfigMap,
+    Lease,
+    ResourceQuota,
+    ResourceSlice,
+    SeenEvent,
+    SeenNode,
+    SeenPriorityClass,
+    read,
+)
+from adapter.cluster.podobjects import SeenWorkload, counted, read_pod, read_workload
 from adapter.doctor import release, rights, rulesfile, scrapes, store
 from adapter.doctor.claims import read_claim
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
-from adapter.doctor.objects import (
-    ApiService,
-    ConfigMap,
-    Lease,
-    ResourceQuota,
-    SeenNode,
-    SeenPriorityClass,
-    read,
-)
 from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa, read_scaledobject
 from adapter.doctor.withoutvalue import read_without_value
-from adapter.doctor.workloads import SeenWorkload, counted, read_pod, read_workload
 from adapter.figures import count
+from apiservice.wire import instant
 
 T = TypeVar("T")
 
@@ -49,7 +52,9 @@ _GKE: Final = "cloud.google.com/gke-nodepool"
 _AUTOSCALING: Final = "/apis/autoscaling/v2"
 _RESOURCE: Final = "/apis/resource.k8s.io/v1"
 _KEDA: Final = "/apis/keda.sh/v1alpha1"
+_SLICES: Final = f"{_RESOURCE}/resourceslices"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
+_CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 AUTHENTICATION: Final = (
@@ -85,6 +90,10 @@ class Collector:
             "leases": self.objects(f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease),
             "pods": self.listed("/api/v1/pods", read_pod),
             "workloads": self._workloads(),
+            "replicasets": self._replicasets(),
+            "events": self._events(),
+            "slices": self.optional(_SLICES, partial(read, kind=ResourceSlice)),
+            "controller_seen": self.fact(self._controller_seen),
             "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
             "hpas": self.listed(self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), read_hpa),
             "claims": self.optional(self._of_users(_RESOURCE, "resourceclaims"), read_claim),
@@ -235,6 +244,31 @@ class Collector:
                 return Fact(unread=rows.unread)
             found += rows.read()
         return Fact(found)
+
+    async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
+        """Deployments keep ten old ReplicaSets each, which are of no use."""
+        found = await self.listed("/apis/apps/v1/replicasets", partial(read_workload, "ReplicaSet"))
+        if found.unread is not None:
+            return found
+        return Fact([row for row in found.read() if row.spec.replicas > 0])
+
+    async def _events(self) -> Fact[Sequence[SeenEvent]]:
+        found: list[SeenEvent] = []
+        for which in ("type=Warning", "reason=SuccessfulRescale"):
+            rows = await self.listed("/api/v1/events", partial(read, kind=SeenEvent), which)
+            if rows.unread is not None:
+                return rows
+            found += rows.read()
+        return Fact(found)
+
+    async def _controller_seen(self) -> float | None:
+        try:
+            lease = read(await self.api.get(_CONTROLLER), Lease)
+        except ClientError as error:
+            if error.status == 404:
+                return None
+            raise
+        return instant.read(lease.spec.renew_time)
 
     async def _groups(self) -> Mapping[str, frozenset[str]]:
         answer = await self.api.get("/apis")

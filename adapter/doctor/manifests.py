@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from adapter.client.errors import ClientError
+from adapter.cluster.objects import ConfigMap, ResourceQuota, SeenPriorityClass, read
+from adapter.cluster.podobjects import SeenWorkload, read_workload
 from adapter.doctor import release, rulesfile
 from adapter.doctor.facts import Fact, Facts, Hpa, Release, SeenScaledObject, UnreadError
-from adapter.doctor.objects import ConfigMap, ResourceQuota, SeenPriorityClass, read
 from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.scalers import read_hpa, read_scaledobject
-from adapter.doctor.workloads import SeenWorkload, read_workload
 from apiservice.runtime.yamltext import YamlError, documents
 
 MOST_BYTES: Final = 16 << 20

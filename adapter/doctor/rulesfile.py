@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
-from adapter.doctor.objects import ConfigMap, read
+from adapter.cluster.objects import ConfigMap, read
 from adapter.rules.rule import rule_set
 from adapter.rules.rulefile import RulesFileError, read_rules
 

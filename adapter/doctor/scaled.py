@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from adapter.cluster.podobjects import SeenPod, SeenWorkload, selected
 from adapter.doctor.facts import Facts, Hpa
-from adapter.doctor.workloads import SeenPod, SeenWorkload, selected
 
 
 def target_of(facts: Facts, hpa: Hpa) -> SeenWorkload | None:

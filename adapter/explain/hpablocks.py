@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
+from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Json
 from adapter.client.errors import MissingRight
 from adapter.client.hpacommands import grant_controller, other_unit, patch_hpa
@@ -31,6 +31,7 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
         for row in decision.conditions
         if row.reason in _STOPS
     ]
+    found += _of_causes(facts)
     if facts.spec is not None:
         # First: with a wrong target, the HPA runs away as soon as it may read its metrics.
         found += flaws_of(facts, facts.spec)
@@ -41,13 +42,22 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
         for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
             found += _of_metric(facts, metric, lines)
         found += _of_limits(facts, facts.spec, decision)
-    return [*found, *_unschedulable(facts)]
+    return found
+
+
+def _of_causes(facts: HpaFacts) -> Iterator[Block]:
+    """Yield why pods that the HPA wants do not exist, or do not serve."""
+    for cause in facts.causes:
+        if cause.command:
+            yield Block(f"{one_line(cause.text, 900)}; {cause.fix}", cause.command)
+        else:
+            yield Block(one_line(cause.text, 900), cause.fix)
 
 
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
     """Return what the HPA's own status says that blocks, and the faults of its manifest."""
     found = [] if facts.spec is None else list(flaws_of(facts, facts.spec))
-    return found + [
+    return [*found, *_of_causes(facts)] + [
         _denied(facts.denied)
         if facts.denied is not None and row["type"] == "ScalingActive"
         else Block(
@@ -83,6 +93,8 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
     invalid = lines.asks is None and bool(lines.error)
+    if any(cause.subject in _servers(metric) for cause in facts.causes):
+        return  # the cause says so, for every metric of the API
     if denied:
         reasons.pop("", None)
     elif invalid and not any(reasons):
@@ -108,6 +120,12 @@ def starting(facts: HpaFacts) -> list[str]:
         if not state.ready and since is not None and facts.now - since <= START:
             found.append(state.name)
     return found
+
+
+def _servers(metric: MetricSpec) -> tuple[str, str]:
+    """Return the subjects of causes that say why a metric's API does not answer."""
+    group = OF_TYPES[metric.kind.value]
+    return group.group, f"apiservice {group.apiservice}"
 
 
 def _effect(metric: MetricSpec) -> str:
@@ -146,20 +164,9 @@ def _unscheduled(pod: Json) -> str | None:
         return None
     for row in status.get("conditions") or ():
         if row.get("type") == "PodScheduled" and row.get("status") == "False":
-            return one_line(row.get("message") or row.get("reason") or "unschedulable", 160)
+            text = one_line(row.get("message") or row.get("reason") or "unschedulable", 160)
+            return text.rstrip(".")
     return None
-
-
-def _unschedulable(facts: HpaFacts) -> Iterator[Block]:
-    waiting = [(pod, why) for pod in facts.pods if (why := _unscheduled(pod)) is not None]
-    if waiting:
-        pod, why = waiting[0]
-        name = str(pod["metadata"]["name"])
-        namespace = shlex.quote(facts.namespace)
-        yield Block(
-            f"{count(len(waiting), 'pod')} without a node ({name}): {why}",
-            f"kubectl -n {namespace} describe pod {shlex.quote(name)}",
-        )
 
 
 def flaws_of(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
@@ -195,6 +202,10 @@ def _wrong_units(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
         )
 
 
+def _name(pod: Json) -> str:
+    return str(pod["metadata"]["name"])
+
+
 def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
     """Return what holds for now and passes without anybody."""
     found = []
@@ -214,6 +225,12 @@ def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
         found.append(
             f"the scale rate allows {decision.desired} now; the rest follows at later syncs"
         )
+    told = {name for cause in facts.causes for name in cause.pods}
+    homeless = [pod for pod in facts.pods if _unscheduled(pod) and _name(pod) not in told]
+    if homeless:
+        verb = "waits" if len(homeless) == 1 else "wait"
+        why = _unscheduled(homeless[0])
+        found.append(f"{count(len(homeless), 'pod')} {verb} for a node: {why}")
     pending = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") == "Pending"]
     if pulled := [pod for pod in pending if _unscheduled(pod) is None]:
         found.append(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")

@@ -78,6 +78,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
     if facts.headroom.problem is not None:
         said, _, _ = facts.headroom.problem.brief.partition("; ")
         remarks.append(f"headroom of nodepool is not shown: {said}")
+    remarks += facts.unread
     if owner := facts.scaled_object:
         remarks.append(
             f"KEDA made this HPA from ScaledObject {owner}; change that, because KEDA overwrites "

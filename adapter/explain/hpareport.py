@@ -11,7 +11,7 @@ from adapter.explain import hpatext
 from adapter.explain.gpupod import Why
 from adapter.explain.headroom import HeadroomRow
 from adapter.hpa import Decision
-from adapter.judgement.states import Judgement
+from adapter.judgement.states import HpaJudgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class HpaReport:
     low: int
     high: int
     verdict: str
-    judgement: Judgement | None = None
+    judgement: HpaJudgement | None = None
     """The state, as every list shows it; None while the report is made."""
     why: str = ""
     """Which rule decided, in one sentence."""

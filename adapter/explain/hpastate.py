@@ -18,13 +18,13 @@ from adapter.hpa import Decision, HpaSpec, MetricKind, Proposal
 from adapter.hpa.spec import TargetKind
 from adapter.judgement.evidence import HpaEvidence, TargetPods, pods_of
 from adapter.judgement.judge import SYNC, judge
-from adapter.judgement.states import Judgement
+from adapter.judgement.states import HpaJudgement
 from apiservice.wire import instant
 
 _decoder: Final = PodDecoder()
 
 
-def judge_facts(facts: HpaFacts, decision: Decision | None) -> Judgement:
+def judge_facts(facts: HpaFacts, decision: Decision | None) -> HpaJudgement:
     """Return the state of an HPA.
 
     Args:
@@ -41,6 +41,7 @@ def judge_facts(facts: HpaFacts, decision: Decision | None) -> Judgement:
             shown,
             facts.now,
             pods=_target(pods, decision, facts.spec) if facts.pods else None,
+            causes=facts.causes,
             flaws=flaws,
             frozen_since=_frozen_since(facts, pods),
         )

@@ -9,7 +9,7 @@ from adapter.client.access import Json
 from adapter.client.output import Colour, Mark, Screen, table
 from adapter.explain.words import NONE
 from adapter.figures import count
-from adapter.judgement.states import HpaState
+from adapter.judgement.states import HpaJudgement, ScalingState
 
 if TYPE_CHECKING:
     from adapter.explain.hpareport import HpaReport, MetricLines, PodLine
@@ -27,9 +27,7 @@ def lines(report: HpaReport, screen: Screen) -> list[str]:
     head = f"HPA {report.namespace}/{report.name} → {report.target}"
     found = [f"{head}   {size}, {report.low}..{report.high}   {verdict}"]
     if state is not None:
-        # What blocks is below in full.
-        text = f"stuck: {state.by}" if state.state is HpaState.STUCK else state.text
-        found += screen.wrap(f"state: {text}", "  ", "      ")
+        found += screen.wrap(f"state: {_state(state)}", "  ", "      ")
     if report.why:
         found += screen.wrap(report.why, "  ")
     for metric in report.metrics:
@@ -46,6 +44,13 @@ def lines(report: HpaReport, screen: Screen) -> list[str]:
     for remark in report.remarks:
         found += screen.wrap(f"note: {remark}", "  ", "      ")
     return found + events(report.events, screen, brief=True)
+
+
+def _state(found: HpaJudgement) -> str:
+    if found.state is ScalingState.STUCK:
+        return f"stuck: {found.by}"  # what blocks is below in full
+    named = found.text.startswith(found.state.value)
+    return found.text if named else f"{found.state.value}: {found.text}"
 
 
 def _metric(metric: MetricLines, screen: Screen) -> list[str]:

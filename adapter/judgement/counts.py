@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from adapter.judgement.states import LEVELS, HpaState, Level
+from adapter.judgement.states import LEVELS, Level, ScalingState
 
 
 class HpaClass(NamedTuple):
@@ -14,7 +14,7 @@ class HpaClass(NamedTuple):
 
     key: str
     """As the page names it: ``atZero``."""
-    states: tuple[HpaState, ...]
+    states: tuple[ScalingState, ...]
     one: str
     """After ``1 HPA``: ``is stuck``."""
     more: str
@@ -26,32 +26,28 @@ class HpaClass(NamedTuple):
 
 
 _CLASSES: Final = {
-    HpaState.STUCK: ("stuck", "is stuck", "are stuck"),
-    HpaState.STALE: ("stale", "is stale", "are stale"),
-    HpaState.BEHIND: ("behind", "is behind", "are behind"),
-    HpaState.OVERLOADED: ("overloaded", "is overloaded", "are overloaded"),
-    HpaState.MISCONFIGURED: ("misconfigured", "is misconfigured", "are misconfigured"),
-    HpaState.INCOMPLETE: ("incomplete", "lacks a value", "lack a value"),
-    HpaState.WAITING: ("waiting", "waits", "wait"),
-    HpaState.SCALING_OUT: ("scaling", "scales", "scale"),
-    HpaState.HELD: ("held", "is held", "are held"),
-    HpaState.HEALTHY: ("healthy", "is healthy", "are healthy"),
-    HpaState.AT_ZERO: ("atZero", "is at zero", "are at zero"),
-    HpaState.PAUSED: ("paused", "is paused", "are paused"),
+    ScalingState.STUCK: ("stuck", "is stuck", "are stuck"),
+    ScalingState.STALE: ("stale", "is stale", "are stale"),
+    ScalingState.BEHIND: ("behind", "is behind", "are behind"),
+    ScalingState.OVERLOADED: ("overloaded", "is overloaded", "are overloaded"),
+    ScalingState.IMPAIRED: ("impaired", "is impaired", "are impaired"),
+    ScalingState.INCOMPLETE: ("incomplete", "lacks a value", "lack a value"),
+    ScalingState.WAITING: ("waiting", "waits", "wait"),
+    ScalingState.SCALING_OUT: ("scaling", "scales", "scale"),
+    ScalingState.HELD: ("held", "is held", "are held"),
+    ScalingState.HEALTHY: ("healthy", "is healthy", "are healthy"),
+    ScalingState.AT_ZERO: ("atZero", "is at zero", "are at zero"),
+    ScalingState.PAUSED: ("paused", "is paused", "are paused"),
 }
+_SCALING: Final = (ScalingState.SCALING_OUT, ScalingState.SCALING_IN)
 CLASSES: Final = tuple(
-    HpaClass(
-        key,
-        (HpaState.SCALING_OUT, HpaState.SCALING_IN) if state is HpaState.SCALING_OUT else (state,),
-        one,
-        more,
-    )
+    HpaClass(key, _SCALING if state in _SCALING else (state,), one, more)
     for state, (key, one, more) in _CLASSES.items()
 )
 """The worst first. Both directions of scaling are one class."""
 
 
-def class_of(state: HpaState) -> HpaClass:
+def class_of(state: ScalingState) -> HpaClass:
     """Return the class in which an HPA of a state is counted."""
     return next(row for row in CLASSES if state in row.states)
 
@@ -63,12 +59,12 @@ class HpaCounts:
         states: one of each HPA.
     """
 
-    def __init__(self, states: Iterable[HpaState]) -> None:
+    def __init__(self, states: Iterable[ScalingState]) -> None:
         found = Counter(states)
         self.total = found.total()
         self._counts = {row: sum(found[state] for state in row.states) for row in CLASSES}
 
-    def of(self, state: HpaState) -> int:
+    def of(self, state: ScalingState) -> int:
         """Return the HPAs of a state's class."""
         return self._counts[class_of(state)]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from adapter.causes.cause import Cause
 from adapter.cluster.hpas import ShownHpa
 from adapter.cluster.pod import Pod
 from adapter.judgement.readings import MetricReading
@@ -61,10 +62,10 @@ class HpaEvidence:
     """Those of the HPA, if they have been read already."""
     pods: TargetPods | None = None
     """None if nobody looked."""
-    causes: Sequence[str] = ()
-    """Why wanted pods do not exist or do not serve, one line each, the most important first."""
+    causes: Sequence[Cause] = ()
+    """Why wanted pods do not exist or do not serve, the most important first."""
     flaws: Sequence[str] = ()
-    """What the manifest gets wrong, one line each."""
+    """What else spoils the HPA's work, such as a target in another unit, one line each."""
     frozen_since: float | None = None
     """Epoch seconds since when the controller's status differs from what it describes; None if it
     does not, or nobody looked."""

@@ -4,7 +4,7 @@ Green stands for an HPA whose every metric has a value, whose targets are met or
 whose replicas exist. What real statuses look like:
 
 - ``ScalingLimited`` True with ``TooFewReplicas`` or ``ScaleDownLimit`` is the usual state of a
-  quiet workload (argoproj/gitops-engine pull requests 234 and 343), so it is no warning.
+  quiet workload (argoproj/gitops-engine pull requests 234 and 343), so it does not warn.
 - ``ScalingActive`` False with ``ScalingDisabled`` is a target at 0 replicas (pull request 323).
 - ``ScalingActive`` True may stand beside metrics without a value (kubernetes-sigs/metrics-server
   issue 270), and ``status.currentMetrics`` may have entries with an empty type or be null.
@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from adapter.causes.cause import CauseCode
 from adapter.cluster.hpas import ShownCondition
 from adapter.figures import age, count
 from adapter.judgement.evidence import HpaEvidence
 from adapter.judgement.readings import MetricReading, leading, readings_of
-from adapter.judgement.states import HpaState, Judgement
+from adapter.judgement.states import HpaJudgement, ScalingState
 
 START: Final = 600.0
 """Seconds that pods may take to start: ``progressDeadlineSeconds`` of a Deployment by default."""
@@ -40,7 +41,7 @@ _WAKING: Final = ("Object", "External")
 """Types of metrics that have a value without any pod of the target."""
 
 
-def judge(seen: HpaEvidence) -> Judgement:
+def judge(seen: HpaEvidence) -> HpaJudgement:
     """Return the state of an HPA."""
     found = _Judge(seen)
     return (
@@ -75,21 +76,26 @@ class _Judge:
 
     # What the controller itself says
 
-    def unsynced(self) -> Judgement | None:
+    def unsynced(self) -> HpaJudgement | None:
         """The controller has not looked yet, or not for long."""
         hpa = self._hpa
         since = hpa.created
         if hpa.conditions:
             since = self._seen.frozen_since or hpa.unseen_since
+        if stopped := [
+            row for row in self._seen.causes if row.code is CauseCode.CONTROLLER_STOPPED
+        ]:
+            text = f"stale: {stopped[0].text}"
+            return HpaJudgement(ScalingState.STALE, text, since=stopped[0].since)
         if since is not None and self._now - since > SYNC:
             text = f"stale: the HPA controller has not looked at it for {age(self._now - since)}"
-            return Judgement(HpaState.STALE, text, since=since)
+            return HpaJudgement(ScalingState.STALE, text, since=since)
         if not hpa.conditions:
-            text = "waits for the first sync of the HPA controller"
-            return Judgement(HpaState.WAITING, text, since=hpa.created)
+            text = "waiting for the first sync of the HPA controller"
+            return HpaJudgement(ScalingState.WAITING, text, since=hpa.created)
         return None
 
-    def stopped(self) -> Judgement | None:
+    def stopped(self) -> HpaJudgement | None:
         """The controller cannot decide."""
         active = self._conditions.get("ScalingActive")
         if active is not None and active.reason == "ScalingDisabled":
@@ -97,32 +103,34 @@ class _Judge:
         for row in (self._conditions.get("AbleToScale"), active):
             if row is not None and row.status != "True":
                 at = "" if self._size is None else f" at {self._size}"
-                return Judgement(HpaState.STUCK, f"stuck{at}: {_why(row)}", row.reason, row.since)
+                return HpaJudgement(
+                    ScalingState.STUCK, f"stuck{at}: {_why(row)}", row.reason, row.since
+                )
         return None
 
-    def _asleep(self, active: ShownCondition) -> Judgement:
+    def _asleep(self, active: ShownCondition) -> HpaJudgement:
         if self._hpa.scaled_object:
             text = "at zero: KEDA wakes it when a trigger is active"
-            return Judgement(HpaState.AT_ZERO, text, since=active.since)
+            return HpaJudgement(ScalingState.AT_ZERO, text, since=active.since)
         text = "paused at 0 replicas: the HPA wakes no target that somebody else scaled to 0"
-        return Judgement(HpaState.PAUSED, text, since=active.since)
+        return HpaJudgement(ScalingState.PAUSED, text, since=active.since)
 
-    def at_zero(self) -> Judgement | None:
+    def at_zero(self) -> HpaJudgement | None:
         """The controller scaled the target to 0, and looks at metrics that can wake it."""
         if self._size != 0 or self._wanted not in (0, None) or self._out_of_bounds:
             return None
         names = list(dict.fromkeys(row.name for row in self._readings if row.type in _WAKING))
         if not names:
             text = "paused at 0 replicas: metrics of its own pods never wake it"
-            return Judgement(HpaState.PAUSED, text, since=self._hpa.last_scale)
+            return HpaJudgement(ScalingState.PAUSED, text, since=self._hpa.last_scale)
         text = f"at zero: {_listed(names)} wakes it"
         if self._lost:
-            return Judgement(HpaState.INCOMPLETE, f"{text}; {self._without}")
-        return Judgement(HpaState.AT_ZERO, text, since=self._hpa.last_scale)
+            return HpaJudgement(ScalingState.INCOMPLETE, f"{text}; {self._without}")
+        return HpaJudgement(ScalingState.AT_ZERO, text, since=self._hpa.last_scale)
 
     # Wanted against existing
 
-    def behind(self) -> Judgement | None:
+    def behind(self) -> HpaJudgement | None:
         """Replicas that the HPA wants do not exist or are not ready, longer than a start takes."""
         size, wanted, pods = self._size, self._wanted, self._seen.pods
         unready = 0 if pods is None else pods.unready
@@ -135,13 +143,13 @@ class _Judge:
         have = f"{size} exist" if pods is None else f"{pods.ready} ready"
         short = f"{wanted} wanted, {have}{waited}"
         because = self._because("; ")
-        cause = self._seen.causes[0] if self._seen.causes and size <= wanted else ""
+        cause = self._seen.causes[0].text if self._seen.causes and size <= wanted else ""
         if cause or (since is not None and self._now - since > START):
             why = f"; {cause or self._unscheduled}" if cause or self._unscheduled else ""
-            return Judgement(HpaState.BEHIND, f"behind: {short}{why}{because}", cause, since)
+            return HpaJudgement(ScalingState.BEHIND, f"behind: {short}{why}{because}", cause, since)
         if size <= wanted and self._unscheduled:
-            text = f"waits for a node: {short}; {self._unscheduled}{because}"
-            return Judgement(HpaState.WAITING, text, self._unscheduled, since)
+            text = f"waiting for a node: {short}; {self._unscheduled}{because}"
+            return HpaJudgement(ScalingState.WAITING, text, self._unscheduled, since)
         return None
 
     @property
@@ -153,7 +161,7 @@ class _Judge:
 
     # Value against target
 
-    def overloaded(self) -> Judgement | None:
+    def overloaded(self) -> HpaJudgement | None:
         """A target is exceeded, and the size stays."""
         if self._exceeded is None or self._size != self._wanted or self._out_of_bounds:
             return None
@@ -162,7 +170,7 @@ class _Judge:
             return None
         at = "" if self._size is None else f" at {self._size}"
         text = f"overloaded{at}, held by {by}{self._because(': ')}"
-        return Judgement(HpaState.OVERLOADED, text, by, since)
+        return HpaJudgement(ScalingState.OVERLOADED, text, by, since)
 
     def _holder_out(self) -> tuple[str, float | None]:
         """Return what keeps the HPA from scaling out, and since when; empty if pods start."""
@@ -197,51 +205,51 @@ class _Judge:
         last = self._hpa.last_scale
         return last is not None and self._now - last <= START
 
-    def flawed(self) -> Judgement | None:
-        """The manifest cannot do what it is for."""
+    def flawed(self) -> HpaJudgement | None:
+        """A flaw of the manifest, or a cause around it, spoils what the HPA does."""
         hpa = self._hpa
-        flaws = list(self._seen.flaws)
+        flaws = [*self._seen.flaws, *(cause.text for cause in self._seen.causes)]
         if hpa.low == hpa.high:
             flaws.append(f"minReplicas equals maxReplicas ({hpa.high}), so it never scales")
         if not flaws:
             return None
-        return Judgement(HpaState.MISCONFIGURED, f"misconfigured: {flaws[0]}{self._because('; ')}")
+        return HpaJudgement(ScalingState.IMPAIRED, f"impaired: {flaws[0]}{self._because('; ')}")
 
-    def incomplete(self) -> Judgement | None:
+    def incomplete(self) -> HpaJudgement | None:
         """A metric, or a pod, has no value."""
         pods = self._seen.pods
         if not self._readings:
-            return Judgement(HpaState.INCOMPLETE, f"{self._move}: it reads no metric")
+            return HpaJudgement(ScalingState.INCOMPLETE, f"{self._move}: it reads no metric")
         if self._lost:
-            return Judgement(HpaState.INCOMPLETE, f"{self._move}{self._because(': ')}")
+            return HpaJudgement(ScalingState.INCOMPLETE, f"{self._move}{self._because(': ')}")
         if pods is not None and pods.without_value:
             without = f"{count(pods.without_value, 'pod')} without a value"
             text = f"{self._move}{self._because(': ')}; {without}"
-            return Judgement(HpaState.INCOMPLETE, text)
+            return HpaJudgement(ScalingState.INCOMPLETE, text)
         return None
 
     # What is well
 
-    def moving(self) -> Judgement | None:
+    def moving(self) -> HpaJudgement | None:
         """The size changes, or pods of the last change start."""
         size, wanted, last = self._size, self._wanted, self._hpa.last_scale
         if size is None or wanted is None:
             return None
         if size != wanted:
-            state = HpaState.SCALING_OUT if wanted > size else HpaState.SCALING_IN
-            return Judgement(state, f"{self._move}{self._because(': ')}", since=last)
+            state = ScalingState.SCALING_OUT if wanted > size else ScalingState.SCALING_IN
+            return HpaJudgement(state, f"{self._move}{self._because(': ')}", since=last)
         if self._exceeded is None:
             return None
         text = f"scales out to {wanted}, its pods start{self._because(': ')}"
-        return Judgement(HpaState.SCALING_OUT, text, since=last)
+        return HpaJudgement(ScalingState.SCALING_OUT, text, since=last)
 
-    def held(self) -> Judgement | None:
+    def held(self) -> HpaJudgement | None:
         """The metrics ask for less than the size."""
         by, since = self._holder_in()
         if not by:
             return None
         at = "" if self._size is None else f" at {self._size}"
-        return Judgement(HpaState.HELD, f"held{at} by {by}{self._because(': ')}", by, since)
+        return HpaJudgement(ScalingState.HELD, f"held{at} by {by}{self._because(': ')}", by, since)
 
     def _holder_in(self) -> tuple[str, float | None]:
         hpa, limited, able = self._hpa, self._limited, self._conditions.get("AbleToScale")
@@ -257,10 +265,10 @@ class _Judge:
             return f"maxReplicas {hpa.high}", since
         return "", None
 
-    def healthy(self) -> Judgement:
+    def healthy(self) -> HpaJudgement:
         """Nothing is wrong."""
         text = f"{self._move}{self._because(': ')}"
-        return Judgement(HpaState.HEALTHY, text, since=self._hpa.last_scale)
+        return HpaJudgement(ScalingState.HEALTHY, text, since=self._hpa.last_scale)
 
     # Words
 

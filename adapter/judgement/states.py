@@ -9,7 +9,7 @@ from typing import Final, Literal
 Level = Literal["good", "warning", "bad", "off"]
 
 
-class HpaState(StrEnum):
+class ScalingState(StrEnum):
     """What an HPA does. The order is that of attention: the worst first."""
 
     STUCK = "stuck"
@@ -20,8 +20,8 @@ class HpaState(StrEnum):
     """The workload does not follow: replicas that the HPA wants do not exist, or are not ready."""
     OVERLOADED = "overloaded"
     """A target is exceeded beyond the tolerance, and something keeps the HPA from scaling out."""
-    MISCONFIGURED = "misconfigured"
-    """It decides, but its manifest cannot do what it is for."""
+    IMPAIRED = "impaired"
+    """It decides, but a named flaw of its manifest or of its surroundings spoils what it does."""
     INCOMPLETE = "incomplete"
     """It decides although a metric, or a pod of the target, has no value."""
     WAITING = "waiting"
@@ -38,30 +38,30 @@ class HpaState(StrEnum):
     """At 0 replicas, set by hand: the HPA never wakes it."""
 
 
-LEVELS: Final[dict[HpaState, Level]] = {
-    HpaState.STUCK: "bad",
-    HpaState.STALE: "bad",
-    HpaState.BEHIND: "bad",
-    HpaState.OVERLOADED: "warning",
-    HpaState.MISCONFIGURED: "warning",
-    HpaState.INCOMPLETE: "warning",
-    HpaState.WAITING: "warning",
-    HpaState.SCALING_OUT: "good",
-    HpaState.SCALING_IN: "good",
-    HpaState.HELD: "good",
-    HpaState.HEALTHY: "good",
-    HpaState.AT_ZERO: "off",
-    HpaState.PAUSED: "off",
+LEVELS: Final[dict[ScalingState, Level]] = {
+    ScalingState.STUCK: "bad",
+    ScalingState.STALE: "bad",
+    ScalingState.BEHIND: "bad",
+    ScalingState.OVERLOADED: "warning",
+    ScalingState.IMPAIRED: "warning",
+    ScalingState.INCOMPLETE: "warning",
+    ScalingState.WAITING: "warning",
+    ScalingState.SCALING_OUT: "good",
+    ScalingState.SCALING_IN: "good",
+    ScalingState.HELD: "good",
+    ScalingState.HEALTHY: "good",
+    ScalingState.AT_ZERO: "off",
+    ScalingState.PAUSED: "off",
 }
-ORDER: Final = tuple(HpaState)
+ORDER: Final = tuple(ScalingState)
 """The worst first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class HpaJudgement:
     """The state of one HPA."""
 
-    state: HpaState
+    state: ScalingState
     text: str
     """One line: ``overloaded at 6, held by 2 pods that are not ready: gpu_utilization 100 of 70``.
     """

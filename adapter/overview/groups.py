@@ -23,6 +23,8 @@ _TOKEN: Final = re.compile(r"\s+|[^\s,;:()\[\]'\"]+|[,;:()\[\]'\"]")
 _AMOUNT: Final = re.compile(r"\d[\d.,]*(?:/\d[\d.]*)?(?:%|[a-zA-Z]{1,3})?\.?")
 """``4``, ``85.5%``, ``12s``, ``3Gi``. Not ``n3`` nor ``10.0.0.7:9400``, which name a cause."""
 _CLAUSE: Final = re.compile(r"(?P<one>… \([^()]*\)), … \([^()]*\)")
+_COUNTED: Final = re.compile(r" … of …|^… of … ")
+"""Two amounts that differ from row to row say nothing about the group."""
 _PODS: Final = re.compile(r"\bpods? (?:has|have)\b")
 
 
@@ -97,7 +99,7 @@ def _common(row: CauseRow) -> str:
     text = "".join(_tokens(row.text[:_LONGEST], own))
     while (shorter := _CLAUSE.sub(r"\g<one>", text)) != text:
         text = shorter
-    text = text.replace(f") and {_DIFFERS} more", ")")
+    text = _COUNTED.sub("", text.replace(f") and {_DIFFERS} more", ")"))
     return _PODS.sub("pods have", text)
 
 

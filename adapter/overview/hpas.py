@@ -14,7 +14,7 @@ from adapter.cluster.hpas import ShownHpa
 from adapter.judgement.evidence import HpaEvidence, TargetPods
 from adapter.judgement.judge import judge
 from adapter.judgement.readings import MetricReading, leading, readings_of
-from adapter.judgement.states import HpaState, Judgement, Level
+from adapter.judgement.states import HpaJudgement, Level, ScalingState
 from adapter.overview.columns import Columns
 
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ class HpaSummary:
     high: int
     current: int | None
     desired: int | None
-    judgement: Judgement
+    judgement: HpaJudgement
     metrics: Sequence[MetricReading]
 
     @property
@@ -43,7 +43,7 @@ class HpaSummary:
         return self.judgement.level
 
     @property
-    def state(self) -> HpaState:
+    def state(self) -> ScalingState:
         """The state."""
         return self.judgement.state
 

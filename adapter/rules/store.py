@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
@@ -27,6 +28,7 @@ from adapter.sources.prometheus.queryapi import QueryApi
 from apiservice.errors import Unavailable
 from apiservice.runtime.bytecache import ByteCache, weight
 from apiservice.runtime.flight import SingleFlight
+from apiservice.runtime.shares import NoPlaceError, Shares
 from apiservice.runtime.steps import WaitingSteps, paced, waiting
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -34,8 +36,9 @@ log = structlog.get_logger(__name__)
 
 PARALLEL: Final = 10
 """Queries in progress at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
-MAX_WAITING: Final = 1000
-"""Queries that wait for their turn."""
+KEPT: Final = 2
+"""Of these, places for queries whose answer serves many requests: those for all objects, and the
+discovery of series. They come first."""
 CACHE_BYTES: Final = 64 << 20
 """Bytes of the answers that are kept."""
 _LOG_EVERY: Final = 30.0
@@ -87,7 +90,8 @@ class RuleStore:
         self._clock = clock
         self._api = QueryApi(prometheus, clock)
         self._session: aiohttp.ClientSession | None = None
-        self._parallel = asyncio.Semaphore(PARALLEL)
+        self.places = Shares(PARALLEL, kept=KEPT, seconds=prometheus.timeout)
+        """Those of queries in progress."""
         # One answer at a time may exceed the room.
         self._room = ByteRoom(prometheus.max_bytes // 4)
         self._decoding = asyncio.Lock()
@@ -96,7 +100,6 @@ class RuleStore:
         self._answers: ByteCache[str, RuleAnswer] = ByteCache(
             CACHE_BYTES, ttl=options.oldest + options.fresh
         )
-        self._waiting = 0
         self._logged: dict[str, float] = {}
         """Reason of a failure -> when it was logged last."""
         self.url = self._api.url
@@ -132,9 +135,6 @@ class RuleStore:
         if known is not None and known.expires > self._clock():
             self.recalled += 1
             return known
-        if self._waiting >= MAX_WAITING:
-            self.failures["busy"] += 1
-            return self._last(query, SourceError("busy", f"{MAX_WAITING} queries wait already"))
         try:
             return (yield from waiting(self._flights.ask(query, partial(self._asked, query))))
         except SourceError as error:
@@ -146,10 +146,7 @@ class RuleStore:
         Raises:
             SourceError: the store failed.
         """
-        if self._waiting >= MAX_WAITING:
-            self.failures["busy"] += 1
-            raise SourceError("busy", f"{MAX_WAITING} queries wait already")
-        return await self._fetched(query)
+        return await self._fetched(query, self.places.shared_place())
 
     def _last(self, query: str, error: SourceError) -> RuleAnswer:
         """Return the last good answer if its values are below the age limit."""
@@ -163,27 +160,24 @@ class RuleStore:
         )
 
     async def _asked(self, query: str) -> RuleAnswer:
-        answered = await self._fetched(query)
+        answered = await self._fetched(query, self.places.place())
         self._answers.put(query, answered, _size(query, answered.vector))
         return answered
 
-    async def _fetched(self, query: str) -> RuleAnswer:
+    async def _fetched(self, query: str, place: AbstractAsyncContextManager[None]) -> RuleAnswer:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        self._waiting += 1
         try:
             with self._room.hold() as held:
-                async with asyncio.timeout(self._prometheus.timeout):
-                    async with self._parallel:
-                        self.queries += 1
-                        ask = partial(self._api.ask, query=query, take=held.take)
-                        body, ahead = await self._sent(ask)
+                async with place, asyncio.timeout(self._prometheus.timeout):
+                    self.queries += 1
+                    ask = partial(self._api.ask, query=query, take=held.take)
+                    body, ahead = await self._sent(ask)
                 async with self._decoding:
                     found = await paced(vector.decode(body, ahead))
         except Exception as error:
             raise self._failed(error, query) from None
         finally:
-            self._waiting -= 1
             self.durations.observe(loop.time() - began)
         self.left_out.update(found.left_out)
         now = self._clock()
@@ -195,7 +189,10 @@ class RuleStore:
         No frame keeps the error in a variable: with the traceback, which keeps the frames and so
         the answer, that is a cycle.
         """
-        cause = self._api.discreet(describe(error))
+        if isinstance(error, NoPlaceError):
+            cause = SourceError("busy", str(error))
+        else:
+            cause = self._api.discreet(describe(error))
         self.failures[cause.reason] += 1
         if query is not None:
             self._log(query, cause)
@@ -217,7 +214,10 @@ class RuleStore:
         """
         try:
             with self._room.hold() as held:
-                async with asyncio.timeout(self._prometheus.timeout * 3), self._parallel:
+                async with (
+                    self.places.shared_place(),
+                    asyncio.timeout(self._prometheus.timeout * 3),
+                ):
                     self.queries += 1
                     ask = partial(self._api.series, most=series.MAX_SERIES, take=held.take)
                     body, _ = await self._sent(partial(ask, selector=selector, start=start))

@@ -16,6 +16,7 @@ from adapter.overview.hpas import HpaSummary, summarize, workload_pods
 from adapter.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
 from adapter.ui.devicechanges import device_facts
 from adapter.ui.gpurows import DeviceParts, fleet
+from adapter.ui.hparows import hpa_rows
 from adapter.ui.idlecosts import idle_price
 from adapter.ui.objectchanges import pod_facts
 from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
@@ -86,7 +87,7 @@ class Model:
         made = self._verdict(seen, hpas).json()
         found["verdict"] = made | {"detail": whole.detail if whole else ""}
         if changed & {HPAS, WORKLOADS} and hpas is not None:
-            found["hpas"] = [hpa.json() for hpa in hpas]
+            found["hpas"] = hpa_rows(hpas)
         if (GPUS in changed or PODS in changed) and gpu_pods is not None:
             pools, models = (self.fleet.pools, self.fleet.models) if self.fleet else ({}, {})
             found["pods"] = pods(gpu_pods, pools, models)

@@ -11,12 +11,12 @@ import msgspec
 from adapter.client.tables import ObjectTable
 from adapter.figures import count
 from adapter.judgement.counts import class_of
-from adapter.judgement.states import HpaState
+from adapter.judgement.states import ScalingState
 from adapter.overview.columns import Columns
 from adapter.overview.hpas import HpaSummary
 from adapter.ui.entries import About, EntryLevel, TimelineEntry
 from adapter.ui.panels import PanelState
-from adapter.ui.trouble import cause, listed
+from adapter.ui.trouble import cause, named
 
 _SINGLE: Final = 3
 """Pods of one node that changed for one reason, and are listed each; more are counted."""
@@ -79,7 +79,7 @@ def hpa_changes(
             level: EntryLevel = "info" if new.level == "off" else new.level
             text = f"{name} {class_of(new.state).one}"
             yield TimelineEntry(now, "hpa", level, text, about, new.text)
-        elif old.state is not new.state is HpaState.OVERLOADED:
+        elif old.state is not new.state is ScalingState.OVERLOADED:
             yield TimelineEntry(now, "hpa", "warning", f"{name} is overloaded", about, new.text)
 
 
@@ -98,6 +98,6 @@ def panel_changes(
         elif old.status not in ("ok", "waiting") and new.status == "ok":
             back.append(name)
     for why, names in lost.items():
-        yield TimelineEntry(now, "panel", "bad", f"{listed(names)} cannot be read", None, why)
+        yield TimelineEntry(now, "panel", "bad", f"{named(names)} cannot be read", None, why)
     if back:
-        yield TimelineEntry(now, "panel", "good", f"{listed(back)} can be read again")
+        yield TimelineEntry(now, "panel", "good", f"{named(back)} can be read again")

@@ -10,7 +10,7 @@ from adapter.cluster.hpas import ScalingHpas, ShownHpa, ShownMetric
 from adapter.judgement.evidence import HpaEvidence, TargetPods
 from adapter.judgement.judge import judge
 from adapter.judgement.readings import readings_of
-from adapter.judgement.states import Judgement
+from adapter.judgement.states import HpaJudgement
 from adapter.view.fragments import Json
 from adapter.view.schema import integer, listed, number, struct, text
 
@@ -75,7 +75,7 @@ def asking(hpas: Iterable[ShownHpa], metrics: Mapping[str, Metric]) -> list[Json
     return [{"name": hpa.name, **_metric(metric)} for hpa in hpas for metric in ours(hpa, metrics)]
 
 
-def judged(hpa: ShownHpa, pods: TargetPods, now: float) -> Judgement:
+def judged(hpa: ShownHpa, pods: TargetPods, now: float) -> HpaJudgement:
     """Return the state of an HPA.
 
     Args:
@@ -115,7 +115,7 @@ def _short(quantity: str) -> str:
     return quantity or "?"
 
 
-def _hpa(hpa: ShownHpa, judgement: Judgement) -> Json:
+def _hpa(hpa: ShownHpa, judgement: HpaJudgement) -> Json:
     numbers = ({"targetValue": row.goal, "currentValue": row.value} for row in readings_of(hpa))
     found: Json = {
         "name": hpa.name,

@@ -91,7 +91,7 @@ def _page(rows: list[Json], query: Mapping[str, list[str]]) -> Json:
         if key.startswith(("metadata.", "involvedObject.")):
             rows = [row for row in rows if _at(row, key) == value]
         elif key:
-            rows = [row for row in rows if str(_at(row, key)).lower() == value]
+            rows = [row for row in rows if str(_at(row, key)).lower() == value.lower()]
     for term in query.get("labelSelector", [""])[0].split(","):
         key, _, value = term.partition("=")
         if key:

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.catalog.metric import Scope
+from adapter.causes import CauseCode
 from adapter.client.hpacommands import one_hpa
-from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
 from adapter.doctor.checks.hpas import edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
+from adapter.doctor.hpacauses import asks_gpu, of_codes
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.doctor.scaled import pods_of, target_of
-from adapter.doctor.workloads import SeenWorkload
 
 _READ: Final = ("Deployment", "StatefulSet")
 """Kinds of scale targets that are read."""
@@ -30,14 +30,19 @@ _SATURATED: Final = 85
 
 @check("GMA421", CheckSection.HPAS, "the scale targets of HPAs exist")
 def no_target(facts: Facts) -> Iterator[Finding]:
-    """The HPA scales an object that does not exist. It reports `FailedGetScale`.
+    """The HPA scales an object that does not exist. It reports `FailedGetScale`. An HPA scales
+    objects of its own namespace only: if another namespace has the target, it is named.
 
-    Correct `scaleTargetRef`, or delete the HPA.
+    Correct `scaleTargetRef`, create the HPA in the other namespace, or delete the HPA.
     """
     facts.live()
     workloads = facts.workloads.read()
+    moved = {hpa.subject: cause for hpa, cause in of_codes(facts, CauseCode.WRONG_NAMESPACE)}
     for hpa in facts.hpas.read():
         if hpa.kind not in _READ or target_of(facts, hpa) is not None:
+            continue
+        if (cause := moved.get(hpa.subject)) is not None:
+            yield Finding(hpa.subject, cause.text, cause.fix, cause.command)
             continue
         names = [
             each.metadata.name
@@ -93,11 +98,18 @@ def _has(pod: Pod, wanted: Mapping[str, str]) -> bool:
     return all(pod.labels.get(key) == value for key, value in wanted.items())
 
 
+_REFUSED: Final = (CauseCode.QUOTA, CauseCode.POD_SECURITY, CauseCode.ADMISSION)
+"""Causes of missing pods that checks of their own find."""
+
+
 def _without_pods(facts: Facts) -> Iterator[Finding]:
+    refused = {hpa.subject for hpa, _ in of_codes(facts, *_REFUSED)}
     for hpa in dict.fromkeys(hpa.subject for hpa, _ in metrics(facts)):
         found = next(each for each in facts.hpas.read() if each.subject == hpa)
         target = target_of(facts, found)
         if target is None or not target.spec.replicas or pods_of(facts, target):
+            continue
+        if hpa in refused:
             continue
         yield Finding(
             hpa,
@@ -168,7 +180,7 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
         if names[metric.name].scope is not Scope.DEVICE or metric.type != "Pods":
             continue
         target = target_of(facts, hpa)
-        if target is None or hpa.subject in seen or _asks_gpu(target, resources):
+        if target is None or hpa.subject in seen or asks_gpu(target, resources):
             continue
         seen.add(hpa.subject)
         kind, name = hpa.kind.lower(), hpa.target
@@ -178,18 +190,6 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
             "request the GPU in the pod template, or use a metric of the inference server",
             "" if hpa.origin else f"kubectl -n {hpa.namespace} edit {kind} {name}",
         )
-
-
-def _asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:
-    spec = workload.spec.template.spec
-    if spec.resource_claims:
-        return True
-    return any(
-        resources.is_gpu(resource)
-        for container in spec.containers
-        for amounts in (container.resources.limits, container.resources.requests)
-        for resource in amounts
-    )
 
 
 @check("GMA425", CheckSection.HPAS, "servers with a queue scale on it", Severity.WARNING)

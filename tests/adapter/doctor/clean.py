@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from adapter.cluster.objects import ApiService, Lease, SeenNode, SeenPriorityClass, read
+from adapter.cluster.podobjects import SeenPod, SeenWorkload, read_pod, read_workload
 from adapter.doctor.facts import (
     Clocks,
     Fact,
@@ -21,12 +23,10 @@ from adapter.doctor.facts import (
     SelfPage,
     StoreAnswer,
 )
-from adapter.doctor.objects import ApiService, Lease, SeenNode, SeenPriorityClass, read
 from adapter.doctor.page import ExporterPage, reduced
 from adapter.doctor.release import release
 from adapter.doctor.rulesfile import mounted, seen_rules
 from adapter.doctor.scalers import read_hpa
-from adapter.doctor.workloads import SeenPod, SeenWorkload, read_pod, read_workload
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOME = "gpu-metrics"
@@ -257,6 +257,10 @@ def clean() -> Facts:
     facts.leases = Fact([lease("gpu-a"), lease("gpu-b")])
     facts.pods = Fact(pods)
     facts.workloads = Fact([workload(), own_workload().workload])
+    facts.replicasets = Fact([])
+    facts.events = Fact([])
+    facts.slices = Fact([])
+    facts.controller_seen = Fact(NOW.timestamp() - 2)
     facts.hpas = Fact([hpa()])
     facts.scaledobjects = Fact([])
     facts.priorityclasses = Fact(
@@ -313,7 +317,7 @@ def self_page(name: str, **values: float) -> SelfPage:
     return SelfPage(name, found | {("gma_rejects_total", (("reason", "no_row"),)): 3.0})
 
 
-def nodepool(config: str = "nodepool: {way: auto}\n", **more: Any) -> Release:
+def nodepool(config: str = "nodepool: {provisioning_method: auto}\n", **more: Any) -> Release:
     """The release of nodepool."""
     labels = {"app.kubernetes.io/name": f"{NAME}-nodepool"}
     spec = {

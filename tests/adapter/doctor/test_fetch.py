@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from adapter.cluster.pod import PodRef
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor import fetch, scrapes, store
 from adapter.doctor.fetch import Fetched, Place, direct
-from adapter.doctor.workloads import SeenPod
 from adapter.settings import Settings
 from adapter.sources.scrape.target import ScrapeTarget
 from tests.adapter.doctor.clean import clean

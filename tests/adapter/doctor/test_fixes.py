@@ -9,10 +9,10 @@ from typing import Any
 
 from adapter.client.hpacommands import grant_controller, one_hpa
 from adapter.client.output import Screen
+from adapter.cluster.objects import ApiService, read
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Fact, Facts, SeenScaledObject, UnreadError
 from adapter.doctor.model import Finding
-from adapter.doctor.objects import ApiService, read
 from adapter.doctor.runner import DoctorReport, run
 from adapter.doctor.withoutvalue import WithoutValue, read_without_value
 from tests.adapter.doctor.clean import (

@@ -17,7 +17,7 @@ from adapter.explain.metricvalues import ReadValues
 from adapter.explain.scaletarget import Scale
 from adapter.hpa import MetricKind, Missing, Values, from_manifest
 from adapter.idle.prices import PriceList
-from adapter.judgement.states import LEVELS, HpaState
+from adapter.judgement.states import LEVELS, ScalingState
 from adapter.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
 from adapter.top.facts import ClusterLists
 from adapter.top.summaries import tables_of
@@ -121,5 +121,5 @@ def _page(hpa: Any, table: ObjectTable) -> Json:
 
 
 def test_the_worlds_have_every_state() -> None:
-    assert {world.state for world in WORLDS.values()} == set(HpaState)
-    assert set(LEVELS) == set(HpaState)
+    assert {world.state for world in WORLDS.values()} == set(ScalingState)
+    assert set(LEVELS) == set(ScalingState)

@@ -455,7 +455,7 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
         three(66, 66, 66),
         "waiting",
         "warning",
-        "waits for the first sync",
+        "waiting for the first sync",
     ),
     "never synced": JudgedWorld(
         hpa(conditions=(), created=3600, scaled=None, status=[]),
@@ -468,7 +468,7 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
         _changed(), AT_TARGET, "stale", "bad", "has not looked at it for 20m"
     ),
     "minimum equals maximum": JudgedWorld(
-        hpa(low=3, high=3), AT_TARGET, "misconfigured", "warning", "it never scales"
+        hpa(low=3, high=3), AT_TARGET, "impaired", "warning", "it never scales"
     ),
     "an Object metric with a Value target": JudgedWorld(
         hpa(

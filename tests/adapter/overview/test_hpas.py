@@ -97,7 +97,7 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
         hpa(current=None, desired=None, values=(), conditions=()),
         "warning",
         "waiting",
-        "waits for the first sync of the HPA controller",
+        "waiting for the first sync of the HPA controller",
     ),
     "one of two metrics without a value": (
         hpa(metrics=(metric(), metric("queue", "4"))),

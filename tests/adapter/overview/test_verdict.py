@@ -9,7 +9,7 @@ import pytest
 
 from adapter.figures import percent
 from adapter.judgement.counts import HpaCounts
-from adapter.judgement.states import HpaState
+from adapter.judgement.states import ScalingState
 from adapter.overview.cells import memory, number, seconds
 from adapter.overview.gpuclasses import GpuCounts
 from adapter.overview.hpas import HpaSummary
@@ -71,7 +71,7 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
         "stale": 0,
         "behind": 0,
         "overloaded": 1,
-        "misconfigured": 0,
+        "impaired": 0,
         "incomplete": 0,
         "waiting": 0,
         "scaling": 1,
@@ -95,12 +95,12 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
 
 def test_hpas_without_a_sync_are_not_healthy() -> None:
     counts = count_hpas([state_of(hpa(conditions=()))])
-    assert (counts.of(HpaState.WAITING), counts.of(HpaState.HEALTHY)) == (1, 0)
+    assert (counts.of(ScalingState.WAITING), counts.of(ScalingState.HEALTHY)) == (1, 0)
 
 
 def test_every_hpa_is_in_one_class_and_the_classes_add_up() -> None:
-    counts = HpaCounts([state for state in HpaState for _ in range(2)]).json()
-    assert counts.pop("total") == sum(counts.values()) == 2 * len(HpaState)
+    counts = HpaCounts([state for state in ScalingState for _ in range(2)]).json()
+    assert counts.pop("total") == sum(counts.values()) == 2 * len(ScalingState)
     assert set(counts.values()) == {2, 4}  # both directions of scaling are one class
 
 

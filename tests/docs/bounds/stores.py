@@ -27,6 +27,7 @@ from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.kube import reflector
 from apiservice.kube.listwatch import ListWatchOptions
 from apiservice.kube.reflector import ReflectorOptions
+from apiservice.runtime import shares
 from tests.docs.bounds.row import Rows, default, row
 
 _SOURCE = "adapter/sources/prometheus/test_source.py::"
@@ -118,9 +119,13 @@ RULES: Final[Rows] = {
         ),
     ),
     "Queries in progress": row(
-        store.PARALLEL, by=_STORE + "test_ten_queries_are_in_progress_and_others_wait"
+        *(store.PARALLEL, store.KEPT, (store.PARALLEL - store.KEPT) // 2),
+        by=_STORE + "test_a_namespace_has_half_of_the_places_and_shared_queries_have_their_own",
     ),
-    "Queries that wait": row(store.MAX_WAITING, by=_STORE + "test_queries_that_wait_are_bounded"),
+    "Queries of one namespace that wait": row(
+        *(default(shares.Shares, "waiting"), default(shares.Shares, "all_waiting"), _TIMEOUT),
+        by=_STORE + "test_queries_of_a_namespace_that_wait_are_bounded",
+    ),
     "Values of an answer": row(
         vector.MAX_VALUES,
         by=_STORE + "test_what_the_api_cannot_express_is_left_out_and_counted",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from adapter.cluster.objects import ResourceQuota, SeenPriorityClass, read
 from adapter.doctor.facts import Fact, Facts
-from adapter.doctor.objects import ResourceQuota, SeenPriorityClass, read
 from tests.adapter.doctor.clean import (
     nodepool,
     workload,
@@ -18,7 +18,7 @@ def no_autoscaler(facts: Facts) -> None:
 
 @fault("GMA602")
 def no_buffers(facts: Facts) -> None:
-    facts.nodepool = Fact(nodepool("nodepool: {way: buffer}\n"))
+    facts.nodepool = Fact(nodepool("nodepool: {provisioning_method: buffer}\n"))
 
 
 @fault("GMA603")
