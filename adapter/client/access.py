@@ -19,6 +19,7 @@ from adapter.client.errors import (
     describe_silent_view,
     missing_right,
 )
+from adapter.client.options import NOBODY, Impersonation
 from adapter.client.tables import TABLE_TYPE, ObjectTable, TableRow, decode_table
 from apiservice.kube.client import (
     BoundedAnswer,
@@ -235,7 +236,10 @@ def _unserved(error: ClusterAnswerError) -> bool:
 
 
 async def open_cluster(
-    kubeconfig: Path | None = None, context: str | None = None, namespace: str = ""
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    identity: Impersonation = NOBODY,
 ) -> Api:
     """Return the cluster of a kubeconfig, or of the pod, to be closed. Nothing has been sent yet.
 
@@ -244,19 +248,26 @@ async def open_cluster(
     """
     try:
         client: Any = await connect(
-            kubeconfig, context, user_agent=f"gpu-metrics-adapter-client/{__version__}"
+            kubeconfig,
+            context,
+            user_agent=f"gpu-metrics-adapter-client/{__version__}",
+            headers=identity.headers,
         )
     except ClusterError as error:
         raise ClientError(str(error)) from None
+    client.origin += f", as {identity.user}" if identity.user else ""
     return Api(client, namespace)
 
 
 @asynccontextmanager
 async def cluster(
-    kubeconfig: Path | None = None, context: str | None = None, namespace: str = ""
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    identity: Impersonation = NOBODY,
 ) -> AsyncIterator[Api]:
     """Connect to a cluster while the block runs; see :func:`open_cluster`."""
-    api = await open_cluster(kubeconfig, context, namespace)
+    api = await open_cluster(kubeconfig, context, namespace, identity)
     try:
         yield api
     finally:

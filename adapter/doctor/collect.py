@@ -50,10 +50,11 @@ _NAMESPACES: Final = 50
 """Namespaces whose values are read."""
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
-_CLAIMS: Final = "/apis/resource.k8s.io/v1/resourceclaims"
-_SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
+_AUTOSCALING: Final = "/apis/autoscaling/v2"
+_RESOURCE: Final = "/apis/resource.k8s.io/v1"
+_KEDA: Final = "/apis/keda.sh/v1alpha1"
+_SLICES: Final = f"{_RESOURCE}/resourceslices"
 _POLICIES: Final = "/apis/nvidia.com/v1/clusterpolicies"
-_SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
@@ -73,6 +74,8 @@ class Collector:
     notes: list[str] = field(default_factory=list)
     """Limits that were reached, and objects that could not be read."""
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    namespace: str = ""
+    """The only namespace whose HPAs, and what concerns them alone, are read; empty: all."""
 
     async def facts(self) -> Facts:
         """Read everything that the checks of the cluster need."""
@@ -94,12 +97,14 @@ class Collector:
             "slices": self.optional(_SLICES, partial(read, kind=ResourceSlice)),
             "controller_seen": self.fact(self._controller_seen),
             "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
-            "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
-            "claims": self.optional(_CLAIMS, read_claim),
-            "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
+            "hpas": self.listed(self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), read_hpa),
+            "claims": self.optional(self._of_users(_RESOURCE, "resourceclaims"), read_claim),
+            "scaledobjects": self.optional(
+                self._of_users(_KEDA, "scaledobjects"), read_scaledobject
+            ),
             "policies": self.optional(_POLICIES, lambda row: read(row, ClusterPolicy)),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
-            "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
+            "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
         }
         await self._fill(facts, reads)
         facts.release = await self._release(facts, release.SERVE)
@@ -109,6 +114,11 @@ class Collector:
             facts.pods = Fact([counted(each, resources) for each in facts.pods.read()])
         await self._look_further(facts)
         return facts
+
+    def _of_users(self, prefix: str, plural: str) -> str:
+        """Return the path of a collection, of the one namespace or of all."""
+        within = f"/namespaces/{quote(self.namespace, safe='')}" if self.namespace else ""
+        return f"{prefix}{within}/{plural}"
 
     async def _fill(self, facts: Facts, reads: Mapping[str, Awaitable[Fact[Any]]]) -> None:
         found = await asyncio.gather(*reads.values())
@@ -138,7 +148,7 @@ class Collector:
                 look = partial(scrapes.self_pages, inside, fetcher, facts, own)
                 reads["self_pages"] = self.fact(look)
             if facts.settings.source.kind == "prometheus":
-                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher, near))
+                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher))
             await self._fill(facts, reads)
 
     async def _release(self, facts: Facts, name: str) -> Fact[Release | None]:
@@ -240,7 +250,9 @@ class Collector:
 
     async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
         """Deployments keep ten old ReplicaSets each, which are of no use."""
-        found = await self.listed("/apis/apps/v1/replicasets", partial(read_workload, "ReplicaSet"))
+        found = await self.listed(
+            self._of_users("/apis/apps/v1", "replicasets"), partial(read_workload, "ReplicaSet")
+        )
         if found.unread is not None:
             return found
         return Fact([row for row in found.read() if row.spec.replicas > 0])
@@ -248,7 +260,8 @@ class Collector:
     async def _events(self) -> Fact[Sequence[SeenEvent]]:
         found: list[SeenEvent] = []
         for which in ("type=Warning", "reason=SuccessfulRescale"):
-            rows = await self.listed("/api/v1/events", partial(read, kind=SeenEvent), which)
+            path = self._of_users("/api/v1", "events")
+            rows = await self.listed(path, partial(read, kind=SeenEvent), which)
             if rows.unread is not None:
                 return rows
             found += rows.read()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from adapter.client.options import NearestChoice, joined
+from adapter.client.options import NearestChoice, SharedOption, ToolGroup, ends, joined
 from adapter.generate import manifests
 from adapter.generate.presets import PRESETS
 
@@ -67,7 +67,13 @@ _COMMON = joined(
         help="What the pods run.",
     ),
     click.option("--workload", required=True, type=_Name(), help="Name of the workload."),
-    click.option("-n", "--namespace", type=_Name(), help="Namespace [that of kubectl apply]."),
+    click.option(
+        "-n",
+        "--namespace",
+        cls=SharedOption,
+        type=_Name(),
+        help="Namespace [that of kubectl apply].",
+    ),
     click.option(
         "--kind",
         default="Deployment",
@@ -94,7 +100,7 @@ _COMMON = joined(
 )
 
 
-@click.group()
+@click.group(cls=ToolGroup)
 def generate() -> None:
     """Print the manifest of an autoscaler for an inference server or GPU workload.
 
@@ -122,6 +128,7 @@ def generate() -> None:
     type=_Name(),
     help="Service of a gateway, such as an endpoint picker, whose queue counts too.",
 )
+@ends(two="the manifest cannot be made")
 def generate_hpa(**given: Any) -> None:
     """Print an HPA.
 
@@ -156,6 +163,7 @@ def generate_hpa(**given: Any) -> None:
     metavar="HOST:PORT",
     help="The adapter's port for KEDA.",
 )
+@ends(two="the manifest cannot be made")
 def generate_scaledobject(**given: Any) -> None:
     """Print a ScaledObject for KEDA.
 

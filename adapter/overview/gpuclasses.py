@@ -11,7 +11,7 @@ from adapter.overview.cells import number, seconds
 from adapter.overview.columns import Columns
 
 IDLE: Final = 600.0
-"""Seconds after which a GPU counts as idle, as in ``gpu-metrics-adapter idle``."""
+"""Seconds after which a GPU counts as idle, as in ``gpu-metrics-adapter idle -A``."""
 
 GpuClass = Literal["free", "unheld", "busy", "idle", "unmeasured"]
 """``free``: no pod holds it, and it does nothing. ``unheld``: no pod holds it, and it works.

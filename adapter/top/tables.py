@@ -10,6 +10,8 @@ from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
 from adapter.judgement.states import ORDER
 from adapter.overview.cells import memory, number, seconds
+from adapter.overview.gpuclasses import gpu_class
+from adapter.overview.groups import CauseGroup, by_cause
 from adapter.overview.hpas import HpaSummary
 from adapter.top.facts import ClusterLists, ListName
 from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow
@@ -117,6 +119,7 @@ _WORKLOADS: Final = (
     TopColumn("READY", 6, number),
     TopColumn("UNSCHEDULED", 7, number),
     TopColumn("UNREADY-SECONDS", 7, number),
+    TopColumn("TROUBLE", 7),
     TopColumn("UNMEASURED", 7, number),
 )
 _RANKS: Final[Mapping[Cell, float]] = {
@@ -124,7 +127,7 @@ _RANKS: Final[Mapping[Cell, float]] = {
 }
 
 
-def _attention(cell: Cell) -> float | None:
+def _rank(cell: Cell) -> float | None:
     """Return how much a state needs attention."""
     return _RANKS.get(cell)
 
@@ -137,7 +140,7 @@ _HPAS: Final = (
     TopColumn("MAXPODS", 2, number),
     TopColumn("REPLICAS", 1, number),
     TopColumn("SINCE", 2, seconds),
-    TopColumn("STATE", 0, _attention),
+    TopColumn("STATE", 0, _rank),
     TopColumn("DECISION", 1),
 )
 
@@ -162,15 +165,34 @@ def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
 
 
-def hpas(facts: ClusterLists, *, everywhere: bool, attention: bool = False) -> TopTable:
-    """Return the HPAs, those that need attention first; with ``attention``, only those."""
+def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
+    """Return the HPAs, those that need attention first."""
     columns = _named(_HPAS, everywhere)
-    rows = [
-        _hpa(state, facts.at, everywhere=everywhere)
-        for state in facts.hpas or ()
-        if not attention or _EMPHASES[state.level] in _ATTENTION
-    ]
+    rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
     return TopTable(columns, rows, "STATE", none="There is no HPA.")
+
+
+def attention(facts: ClusterLists) -> TopTable:
+    """Return the HPAs that need attention, of all namespaces. Those of one cause are one row."""
+    found = [each for each in facts.hpas or () if _EMPHASES[each.level] in _ATTENTION]
+    rows: list[TopRow] = []
+    for group in by_cause([each.cause for each in found]):
+        some = [found[at] for at in group.rows]
+        made = [_hpa(each, facts.at, everywhere=True) for each in some]
+        rows += [_grouped(group, some, made[0])] if group.shown else made
+    return TopTable(_named(_HPAS, everywhere=True), rows, "STATE")
+
+
+def _grouped(group: CauseGroup, some: Sequence[HpaSummary], first: TopRow) -> TopRow:
+    """Return the row of several HPAs; Enter explains the first."""
+    spaces = {each.namespace for each in some}
+    cells: list[str | None] = [None] * (1 + len(_HPAS))
+    cells[0] = spaces.pop() if len(spaces) == 1 else None
+    names = [column.name for column in _HPAS]
+    cells[1 + names.index("NAME")] = f"{group.count} HPAs, such as {some[0].name}"
+    cells[1 + names.index("STATE")] = some[0].state
+    cells[1 + names.index("DECISION")] = group.text
+    return TopRow(RowKey("note", "", group.key), tuple(cells), first.about, first.emphasis)
 
 
 def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
@@ -186,23 +208,22 @@ def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) ->
     return PickedRows(table, names, about, spaced=spaced)
 
 
-def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
-    node = row.cells[at["NODE"]]
-    target = None if node is None else RowKey("node", "", str(node))
-    emphasis: Emphasis = "warning" if row.cells[at["UTIL"]] is None else ""
-    return RowKey("gpu", "", row.name), target, emphasis
+def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    util, pods, idle = (row.cells[at[name]] for name in ("UTIL", "PODS", "IDLE-SINCE"))
+    doubtful = gpu_class(util, pods, idle) in ("unheld", "unmeasured")
+    emphasis: Emphasis = "warning" if doubtful else ""
+    key = RowKey("gpu", "", row.name)
+    return key, key, emphasis
 
 
-def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
+def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
     key = RowKey("pod", row.namespace, row.name)
     return key, key, "" if row.cells[at["WHY-NOT"]] is None else "warning"
 
 
-def _workload(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
-    hpa, missing = row.cells[at["HPA"]], row.cells[at["UTIL"]] is None
-    # With several HPAs, the cell is the first one's name and how many more there are.
-    target = None if hpa is None else RowKey("hpa", row.namespace, str(hpa).partition(" +")[0])
-    return RowKey("workload", row.namespace, row.name), target, "warning" if missing else ""
+def _workload(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    key = RowKey("workload", row.namespace, row.name)
+    return key, key, "warning" if row.cells[at["UTIL"]] is None else ""
 
 
 _EMPHASES: Final[Mapping[str, Emphasis]] = {

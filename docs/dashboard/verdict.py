@@ -83,8 +83,8 @@ VERDICT: Final = Row(
         ),
         _count(
             "GPUs idle for a day",
-            "Pods hold these GPUs, and no field has shown work. `gpu-metrics-adapter idle` lists "
-            "them.",
+            "Pods hold these GPUs, and no field has shown work. `gpu-metrics-adapter idle -A` "
+            "lists them.",
             'max(gma_idle_devices{held="true", at_least="24h"})',
             "idle",
         ),

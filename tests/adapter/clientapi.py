@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,15 @@ class ApiServer(ThreadingHTTPServer):
         """Path -> Location of a 302."""
         self.asked: list[str] = []
         """``METHOD path?query`` of each request, decoded."""
+        self.headers: list[Message] = []
+        """Of each request."""
+        self.always: tuple[int, Any] | None = None
+        """Status and body of every answer."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves before the answer is no error of the server."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:
@@ -133,9 +144,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Read the request and answer it."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
+        self.server.headers.append(self.headers)
         self.server.asked.append(f"{self.command} {unquote(self.path)}")
         accept = self.headers.get("Accept") or ""
-        code, body = self.server.answer(unquote(parts.path), parse_qs(parts.query), accept)
+        code, body = self.server.always or self.server.answer(
+            unquote(parts.path), parse_qs(parts.query), accept
+        )
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         if parts.path in self.server.redirects:
             code = 302

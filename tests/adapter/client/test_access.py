@@ -398,3 +398,11 @@ async def test_an_answer_that_is_too_long_is_left(
     assert "name a namespace" in str(error)
     error = await failure(file, lambda api: api.table(PODS))
     assert "the answer is longer than 1000 bytes" in str(error)
+
+
+async def test_the_clock_reads_little_of_an_answer(lab: tuple[ApiServer, Path]) -> None:
+    """Only its head counts, and a compressed body may be of any size."""
+    server, file = lab
+    server.answers["/version"] = {"gitVersion": "v1.33.0" + " " * (1 << 20)}
+    error = await failure(file, lambda api: api.clock())
+    assert "the answer is longer than" in str(error)

@@ -71,14 +71,12 @@ def hpa(
             "maxReplicas": 8,
             "metrics": list(metrics),
         },
-        "status": status | {"lastScaleTime": "2026-01-02T03:00:00Z"},
+        "status": status | {"lastScaleTime": "2026-01-02T03:04:00Z"},
     }
 
 
-def stuck(name: str = "llm", namespace: str = "chat") -> Json:
-    lost = condition(
-        "ScalingActive", "False", "FailedGetPodsMetric", "unable to get metric gpu_utilization"
-    )
+def stuck(name: str = "llm", namespace: str = "chat", reason: str = "FailedGetPodsMetric") -> Json:
+    lost = condition("ScalingActive", "False", reason, "unable to get metric gpu_utilization")
     return hpa(name, values=(), conditions=(FINE[0], lost), namespace=namespace)
 
 
