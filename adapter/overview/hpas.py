@@ -16,6 +16,7 @@ from adapter.judgement.judge import judge
 from adapter.judgement.readings import MetricReading, leading, readings_of
 from adapter.judgement.states import HpaJudgement, Level, ScalingState
 from adapter.overview.columns import Columns
+from adapter.overview.groups import CauseRow
 
 Json = dict[str, Any]
 WorkloadPods = Mapping[tuple[str, str], TargetPods]
@@ -61,6 +62,11 @@ class HpaSummary:
     def leading(self) -> MetricReading | None:
         """The metric with the highest value against its target; else the first one."""
         return leading(self.metrics)
+
+    @property
+    def cause(self) -> CauseRow:
+        """Why it does what it does, to find the HPAs that one cause concerns."""
+        return CauseRow(f"{self.namespace}/{self.name}", self.text, own=(self.target,))
 
     def json(self) -> Json:
         """The row of the page."""
