@@ -79,6 +79,7 @@ class HpaSummary:
             "current": self.current,
             "desired": self.desired,
             "level": self.level,
+            "state": self.state,
             "decision": self.state,
             "by": self.judgement.by or None,
             "text": self.text,
@@ -129,7 +130,7 @@ def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
     )
 
 
-_PODS: Final = ("Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured")
+_PODS: Final = ("Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Trouble")
 
 
 def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
@@ -150,7 +151,8 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
             int(unscheduled or 0),
             None if waiting is None else read_at - float(waiting),
             int(unmeasured or 0),
+            str(trouble or ""),
         )
-        for row, existing, ready, unscheduled, waiting, unmeasured in columns
+        for row, existing, ready, unscheduled, waiting, unmeasured, trouble in columns
         if ready is not None
     }

@@ -119,6 +119,7 @@ _WORKLOADS: Final = (
     TopColumn("READY", 6, number),
     TopColumn("UNSCHEDULED", 7, number),
     TopColumn("UNREADY-SECONDS", 7, number),
+    TopColumn("TROUBLE", 7),
     TopColumn("UNMEASURED", 7, number),
 )
 _RANKS: Final[Mapping[Cell, float]] = {
