@@ -145,7 +145,7 @@ class Collector:
                 look = partial(scrapes.self_pages, inside, fetcher, facts, own)
                 reads["self_pages"] = self.fact(look)
             if facts.settings.source.kind == "prometheus":
-                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher, near))
+                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher))
             await self._fill(facts, reads)
 
     async def _release(self, facts: Facts, name: str) -> Fact[Release | None]:

@@ -33,8 +33,8 @@ def migrate() -> None:
     "file",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Read a configuration file, a ConfigMap or Helm values instead of a cluster; - reads "
-    "standard input.",
+    help="Read a configuration file, Helm values, or manifests with one of them instead of a "
+    "cluster; - reads standard input.",
 )
 @click.option(
     "--compare",
@@ -73,9 +73,10 @@ def migrate() -> None:
     help="Difference between two values that counts as equal.",
 )
 @output_option(
-    *("values", "apiservices", "apiservices-before"),
-    text="Output format; values: Helm values alone; apiservices: the manifests that move the "
-    "APIs; apiservices-before: those that move them back.",
+    *("rules", "values", "apiservices", "apiservices-before"),
+    text="Output format; rules: prometheus-adapter's configuration alone; values: Helm values "
+    "alone; apiservices: the manifests that move the APIs; apiservices-before: those that move "
+    "them back.",
 )
 @ends("something is lost or differs")
 def prometheus_adapter(
@@ -99,7 +100,7 @@ def prometheus_adapter(
     \b
     Examples:
       gpu-metrics-adapter migrate prometheus-adapter
-      gpu-metrics-adapter migrate prometheus-adapter -f config.yaml
+      gpu-metrics-adapter migrate prometheus-adapter -f helmrelease.yaml -o rules
       gpu-metrics-adapter migrate prometheus-adapter -o values
       gpu-metrics-adapter migrate prometheus-adapter --compare --ours URL --ca ca.crt
     """

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
-import aiohttp
 import structlog
 
 from adapter.rules import series, vector
@@ -89,7 +88,6 @@ class RuleStore:
         self._options = options
         self._clock = clock
         self._api = QueryApi(prometheus, clock)
-        self._session: aiohttp.ClientSession | None = None
         self.places = Shares(PARALLEL, kept=KEPT, seconds=prometheus.timeout)
         """Those of queries in progress."""
         # One answer at a time may exceed the room.
@@ -121,9 +119,7 @@ class RuleStore:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._api.close()
 
     def answer(self, query: str) -> WaitingSteps[RuleAnswer]:
         """Return the answer to a query; it may be some seconds old.
@@ -171,10 +167,9 @@ class RuleStore:
             with self._room.hold() as held:
                 async with place, asyncio.timeout(self._prometheus.timeout):
                     self.queries += 1
-                    ask = partial(self._api.ask, query=query, take=held.take)
-                    body, ahead = await self._sent(ask)
+                    answered = await self._api.ask(query, held.take)
                 async with self._decoding:
-                    found = await paced(vector.decode(body, ahead))
+                    found = await paced(vector.decode(answered.body, answered.ahead))
         except Exception as error:
             raise self._failed(error, query) from None
         finally:
@@ -219,21 +214,11 @@ class RuleStore:
                     asyncio.timeout(self._prometheus.timeout * 3),
                 ):
                     self.queries += 1
-                    ask = partial(self._api.series, most=series.MAX_SERIES, take=held.take)
-                    body, _ = await self._sent(partial(ask, selector=selector, start=start))
+                    answered = await self._api.series(selector, start, series.MAX_SERIES, held.take)
                 async with self._decoding:
-                    return await paced(series.decode(body))
+                    return await paced(series.decode(answered.body))
         except Exception as error:
             raise self._failed(error) from None
-
-    async def _sent(self, send: Callable[..., object]) -> tuple[bytes, float]:
-        if self._session is None:
-            headers = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "gzip"}
-            self._session = aiohttp.ClientSession(
-                auto_decompress=False, headers=headers | dict(self._prometheus.headers)
-            )
-        answered = await send(self._session)  # type: ignore[misc]  # a partial of a coroutine
-        return answered.body, answered.ahead
 
 
 def _size(query: str, found: Vector) -> int:

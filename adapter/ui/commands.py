@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -51,6 +52,12 @@ from adapter.ui.options import UiOptions
     default="",
     metavar="URL",
     help="Prometheus with the metrics of kube-state-metrics, for the time before the start.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Configuration of `serve`: its `source.prometheus` has the login for --prometheus.",
 )
 @click.option("--demo", is_flag=True, hidden=True, help="The page says that it shows the demo.")
 @ends(two="it could not start")

@@ -28,7 +28,9 @@ class UiOptions:
     idle_after: float = 600.0
     """Seconds for which a device is idle before it is listed."""
     prometheus: str = ""
-    """URL of a query API; empty: none."""
+    """URL of a query API; empty: that of ``config``."""
+    config: Path | None = None
+    """A configuration of ``serve``: its ``source.prometheus`` has the login of the query API."""
     demo: bool = False
     """The cluster is the demo's."""
     as_user: str = ""

@@ -61,7 +61,9 @@ class ViewEndpoint:
         lists: where long lists wait; a place of their own by default.
     """
 
-    def __init__(self, group: ViewGroup, clock: Callable[[], float], lists: LargeAnswers) -> None:
+    def __init__(
+        self, group: ViewGroup, clock: Callable[[], float], lists: LargeAnswers | None = None
+    ) -> None:
         self._group = group
         self._clock = clock
         self._views = {view.resource.plural: view for view in group.views}
