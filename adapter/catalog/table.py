@@ -134,6 +134,7 @@ def _verbatim(field: Field) -> Iterable[Metric]:
                 per_board=field.per_board,
                 scope=field.scope,
                 divisible=field.divisible,
+                load=field.load,
             )
 
 
