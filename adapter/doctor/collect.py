@@ -31,10 +31,11 @@ from adapter.doctor.objects import (
     read,
 )
 from adapter.doctor.rights import unread
-from adapter.doctor.scalers import read_hpa, read_scaledobject
+from adapter.doctor.scalers import read_hpa
 from adapter.doctor.withoutvalue import read_without_value
 from adapter.doctor.workloads import SeenWorkload, counted, read_pod, read_workload
 from adapter.figures import count
+from adapter.keda.manifest import SCALEDOBJECTS, read_scaledobject
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ _NAMESPACES: Final = 50
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
 _CLAIMS: Final = "/apis/resource.k8s.io/v1/resourceclaims"
-_SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1/scaledobjects"
+_SCALEDOBJECTS: Final = f"{SCALEDOBJECTS}/scaledobjects"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")

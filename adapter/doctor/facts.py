@@ -23,6 +23,7 @@ from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.withoutvalue import WithoutValue
 from adapter.doctor.workloads import SeenPod, SeenWorkload
 from adapter.hpa.spec import source_key
+from adapter.keda.manifest import SeenScaledObject
 from adapter.settings import Settings
 
 T = TypeVar("T")
@@ -122,19 +123,6 @@ class Hpa(NamedTuple):
         """How a finding names it."""
         where = f" in {self.origin}" if self.origin else ""
         return f"hpa {self.namespace}/{self.name}{where}"
-
-
-class SeenScaledObject(NamedTuple):
-    """A ScaledObject of KEDA."""
-
-    namespace: str
-    name: str
-    kind: str
-    target: str
-    triggers: tuple[Mapping[str, str], ...] = ()
-    """The metadata of the triggers that ask the adapter."""
-    origin: str = ""
-    """The file; empty for one of the cluster."""
 
 
 class Release(NamedTuple):

@@ -13,11 +13,12 @@ import msgspec
 
 from adapter.client.errors import ClientError
 from adapter.doctor import release, rulesfile
-from adapter.doctor.facts import Fact, Facts, Hpa, Release, SeenScaledObject, UnreadError
+from adapter.doctor.facts import Fact, Facts, Hpa, Release, UnreadError
 from adapter.doctor.objects import ConfigMap, ResourceQuota, SeenPriorityClass, read
 from adapter.doctor.rulesfile import SeenRules
-from adapter.doctor.scalers import read_hpa, read_scaledobject
+from adapter.doctor.scalers import read_hpa
 from adapter.doctor.workloads import SeenWorkload, read_workload
+from adapter.keda.manifest import SeenScaledObject, read_scaledobject
 from apiservice.runtime.yamltext import YamlError, documents
 
 MOST_BYTES: Final = 16 << 20
@@ -182,9 +183,7 @@ def _workload(found: Manifests, obj: dict[str, Any], _: str) -> None:
 
 _READERS: Final[dict[str, Callable[[Manifests, dict[str, Any], str], None]]] = {
     "HorizontalPodAutoscaler": _hpa,
-    "ScaledObject": lambda found, obj, file: found.scaledobjects.append(
-        read_scaledobject(obj, file)
-    ),
+    "ScaledObject": _scaledobject,
     "Deployment": _workload,
     "StatefulSet": _workload,
     "ConfigMap": lambda found, obj, _: found.configmaps.append(read(obj, ConfigMap)),

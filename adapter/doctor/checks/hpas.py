@@ -10,12 +10,12 @@ from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
 from adapter.client.hpacommands import grant_controller, patch_hpa
 from adapter.doctor import servedmetrics
+from adapter.doctor.asked import OURS
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenCondition
 from adapter.hpa import ManifestError, from_manifest
 
-OURS: Final = ("Pods", "Object", "External")
 _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
 
 

@@ -23,9 +23,8 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
     names = servedmetrics.metrics(facts.settings)
     installed = facts.release.known and facts.release.value is not None
     for scaled in facts.scaledobjects.read():
-        where = f" in {scaled.origin}" if scaled.origin else ""
-        for number, metadata in enumerate(scaled.triggers):
-            metric = metadata.get("metric", "")
+        for trigger in scaled.ours:
+            metric = trigger.metadata.get("metric", "")
             if (
                 metric
                 and not installed
@@ -34,13 +33,11 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
             ):
                 continue  # perhaps a metric of the settings, which were not read
             try:
-                compile_trigger(metadata, names)
+                compile_trigger(trigger.metadata, names)
             except BadTrigger as error:
                 yield Finding(
-                    f"scaledobject {scaled.namespace}/{scaled.name}{where}",
-                    f"the trigger for the adapter, number {number + 1}: {error}",
+                    scaled.subject,
+                    f"{trigger.path}.metadata: {error}",
                     "correct the metadata of the trigger",
-                    ""
-                    if scaled.origin
-                    else f"kubectl -n {scaled.namespace} edit scaledobject {scaled.name}",
+                    scaled.edit,
                 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from adapter.doctor.facts import Fact, Facts, SeenScaledObject
+from adapter.doctor.facts import Fact, Facts
 from adapter.doctor.page import ExporterPage
+from adapter.keda.manifest import SeenScaledObject
 from tests.adapter.doctor.clean import (
     LABELS,
     external,
     hpa,
     metric,
     pod,
+    scaledobject,
+    trigger,
     workload,
 )
 from tests.adapter.doctor.faults.register import fault
@@ -120,23 +123,91 @@ def twice(facts: Facts) -> None:
 
 @fault("GMA423")
 def keda_too(facts: Facts) -> None:
-    facts.scaledobjects = Fact([SeenScaledObject("chat", "llm", "Deployment", "llm")])
+    facts.scaledobjects = Fact([scaledobject()])
 
 
-def _trigger(**changed: str) -> SeenScaledObject:
-    metadata = {"scalerAddress": "gpu-metrics-adapter.gpu:6000", "metric": "gpu_utilization"}
-    triggers = (metadata | {"target": "70"} | changed,)
-    return SeenScaledObject("chat", "other", "Deployment", "other", triggers)
+@fault("GMA423")
+def two_scaledobjects(facts: Facts) -> None:
+    facts.hpas = Fact([])
+    facts.scaledobjects = Fact([scaledobject(), scaledobject(name="other")])
+
+
+@fault("GMA412")
+def value_of_a_sum(facts: Facts) -> None:
+    row = external("gpu_utilization", app="llm")
+    row["external"]["target"] = {"type": "Value", "value": "70"}
+    facts.hpas = Fact([hpa(row)])
+
+
+@fault("GMA412")
+def averagevalue_of_a_mean(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("gpu_utilization", app="llm", aggregate="mean"))])
+
+
+@fault("GMA412")
+def value_of_an_objects_sum(facts: Facts) -> None:
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
+    of = {"describedObject": about, "metric": {"name": "inference_requests_waiting"}}
+    row = {"type": "Object", "object": of | {"target": {"type": "Value", "value": "8"}}}
+    facts.hpas = Fact([hpa(row)])
+
+
+@fault("GMA412")
+def value_of_a_triggers_sum(facts: Facts) -> None:
+    row = trigger(row={"metricType": "Value"})
+    facts.hpas = Fact([])
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA412")
+def averagevalue_of_a_triggers_mean(facts: Facts) -> None:
+    facts.hpas = Fact([])
+    facts.scaledobjects = Fact([scaledobject(trigger(aggregate="mean"))])
+
+
+@fault("GMA413")
+def free_memory(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("DCGM_FI_DEV_FB_FREE", "2000"))])
+
+
+@fault("GMA413")
+def temperature(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("gpu_temperature_celsius", "60"))])
+
+
+@fault("GMA413")
+def headroom_by_keda(facts: Facts) -> None:
+    facts.scaledobjects = Fact([scaledobject(trigger("gpu_memory_headroom_bytes", "8Gi"))])
+
+
+@fault("GMA414")
+def label_of_the_exporter(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(selector={"matchLabels": {"modelName": "NVIDIA-A100"}}))])
+
+
+@fault("GMA414")
+def value_that_no_label_has(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("gpu_utilization", app="llm", sharing="mig"))])
+
+
+@fault("GMA414")
+def unknown_key_of_a_trigger(facts: Facts) -> None:
+    row = trigger(metricSelector="gpu=0")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+def _other(name: str = "gpu_utilization", target: str = "70") -> SeenScaledObject:
+    return scaledobject(trigger(name, target), name="other", target="other")
 
 
 @fault("GMA426")
 def unknown_trigger_metric(facts: Facts) -> None:
-    facts.scaledobjects = Fact([_trigger(metric="gpu_utilisation")])
+    facts.scaledobjects = Fact([_other(name="gpu_utilisation")])
 
 
 @fault("GMA426")
 def trigger_without_a_number(facts: Facts) -> None:
-    facts.scaledobjects = Fact([_trigger(target="many")])
+    facts.scaledobjects = Fact([_other(target="many")])
 
 
 @fault("GMA424")
