@@ -29,7 +29,7 @@ from adapter.keda.manifest import SeenTrigger, patch_trigger
 
 _CATALOG: Final = Catalog()
 _OF_KEDA: Final = re.compile(r"s(\d+)-(.+)")
-"""KEDA puts the trigger's number first (``GenerateMetricNameWithIndex``, ``pkg/scalers/scaler.go``)."""
+"""``GenerateMetricNameWithIndex`` (``pkg/scalers/scaler.go``) puts the trigger first."""
 
 
 class _Asked(NamedTuple):
