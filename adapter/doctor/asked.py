@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from adapter.api.describedpods import object_is_own, selector_is_own
 from adapter.api.serieslabels import AGGREGATE, parsed
+from adapter.catalog.metric import Combine
+from adapter.catalog.promqltext import aggregated
 from adapter.catalog.targetfit import (
     AskedTarget,
     Misfit,
@@ -25,7 +27,7 @@ from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.scaled import workload_of
 from adapter.doctor.servedmetrics import KnownMetric
 from adapter.hpa import quantity
-from adapter.keda.manifest import SeenScaledObject, SeenTrigger, patch_trigger
+from adapter.keda.manifest import SeenScaledObject, SeenTrigger, patch_scaledobject
 from apiservice.labels.selector import Selector, SelectorError, parse
 
 OURS: Final = ("Pods", "Object", "External")
@@ -61,10 +63,9 @@ def targets(facts: Facts) -> Iterator[SeenTarget]:
             if known is not None and metric.type in OURS and not hpa.owner:
                 yield _of_hpa(facts, hpa, metric, known)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
-        for trigger in scaled.ours:
-            known = names.get(trigger.metadata.get("metric", ""))
-            if known is not None:
-                yield _of_trigger(facts, scaled, trigger, known)
+        for trigger in scaled.triggers:
+            if (found := _of_trigger(facts, scaled, trigger, names)) is not None:
+                yield found
 
 
 def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> SeenTarget:
@@ -113,28 +114,45 @@ def _per_replica(found: Misfit) -> str:
 
 
 def _of_trigger(
-    facts: Facts, scaled: SeenScaledObject, trigger: SeenTrigger, known: KnownMetric
-) -> SeenTarget:
+    facts: Facts,
+    scaled: SeenScaledObject,
+    trigger: SeenTrigger,
+    names: Mapping[str, KnownMetric],
+) -> SeenTarget | None:
+    """Return the target of a trigger that asks the adapter, or a Prometheus for one series.
+
+    Without an aggregation, KEDA takes the only series of the answer, so there is no form to judge.
+    """
+    name, form, key = trigger.metadata.get("metric", ""), "", "target"
+    if trigger.ours:
+        form = form_of("External", Combine.MEAN, trigger.metadata.get(AGGREGATE, ""))
+    elif simple := aggregated(trigger.query):
+        (form, name), key = simple, "threshold"
+    known = names.get(name) if trigger.ours or trigger.query else None
+    if known is None:
+        return None
     try:
-        number = quantity.parse(trigger.metadata.get("target", ""))
+        number = quantity.parse(trigger.metadata.get(key, ""))
     except ValueError:
         number = None
-    asked = AskedTarget(
-        trigger.metadata["metric"],
-        known.unit,
-        known.load,
-        form_of("External", known.over_pods, trigger.metadata.get(AGGREGATE, "")),
-        trigger.metric_type,
-        number,
-        _own_of_trigger(facts, scaled, trigger),
+    own = (
+        _own_of_trigger(facts, scaled, trigger)
+        if trigger.ours
+        else selector_is_own(name, None, (scaled.kind, scaled.target), None)
     )
-    goal = "its maximum" if scaled.high is None else f"maxReplicaCount {scaled.high}"
+    asked = AskedTarget(name, known.unit, known.load, form, trigger.metric_type, number, own)
     return SeenTarget(
-        scaled.subject, asked, False, goal, lambda found: _trigger_fix(scaled, trigger, found)
+        scaled.subject,
+        asked,
+        averaged=not form,
+        goal="its maximum" if scaled.high is None else f"maxReplicaCount {scaled.high}",
+        fix=lambda found: _trigger_fix(scaled, trigger, key, found),
     )
 
 
-def _trigger_fix(scaled: SeenScaledObject, trigger: SeenTrigger, found: Misfit) -> tuple[str, str]:
+def _trigger_fix(
+    scaled: SeenScaledObject, trigger: SeenTrigger, key: str, found: Misfit
+) -> tuple[str, str]:
     at = trigger.path
     if found.metric:
         words = f"scale on another metric, such as {found.metric}, with a target in its unit"
@@ -143,13 +161,13 @@ def _trigger_fix(scaled: SeenScaledObject, trigger: SeenTrigger, found: Misfit) 
         at = f"{at}.metricType"
         words = f"set {at} to {found.type}{_per_replica(found)}"
         return words, _patch(scaled, at, found.type)
-    at = f"{at}.metadata.target"
+    at = f"{at}.metadata.{key}"
     return _number_words(at, found), _patch(scaled, at, found.number)
 
 
 def _patch(scaled: SeenScaledObject, path: str, value: str) -> str:
     """Return a command that sets one field of a ScaledObject; empty for a file."""
-    return "" if scaled.origin else patch_trigger(scaled.namespace, scaled.name, path, value)
+    return "" if scaled.origin else patch_scaledobject(scaled.namespace, scaled.name, path, value)
 
 
 def _own(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool | None:

@@ -28,6 +28,7 @@ from adapter.doctor.objects import (
     ResourceQuota,
     SeenNode,
     SeenPriorityClass,
+    SeenVolumeClaim,
     read,
 )
 from adapter.doctor.rights import unread
@@ -87,6 +88,7 @@ class Collector:
             "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
             "claims": self.optional(_CLAIMS, read_claim),
             "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
+            "volume_claims": self.objects("/api/v1/persistentvolumeclaims", SeenVolumeClaim),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
         }

@@ -17,6 +17,7 @@ from adapter.doctor.objects import (
     SeenCondition,
     SeenNode,
     SeenPriorityClass,
+    SeenVolumeClaim,
 )
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.rulesfile import SeenRules
@@ -227,6 +228,7 @@ class Facts:
     workloads: Fact[Sequence[SeenWorkload]] = _OFF
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
+    volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF
     quotas: Fact[Sequence[ResourceQuota]] = _OFF

@@ -146,6 +146,22 @@ class ResourceQuota(_Object, frozen=True):
     status: _QuotaStatus = _QuotaStatus()
 
 
+class _VolumeClaimSpec(_Object, frozen=True):
+    access_modes: list[str] = []
+
+
+class SeenVolumeClaim(_Object, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Meta = Meta()
+    spec: _VolumeClaimSpec = _VolumeClaimSpec()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.metadata.namespace or "default", self.metadata.name)
+
+
 class ConfigMap(_Object, frozen=True):
     """A ConfigMap."""
 

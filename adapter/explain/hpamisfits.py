@@ -25,7 +25,7 @@ from adapter.explain.hpafacts import HpaFacts
 from adapter.explain.hpareport import Block
 from adapter.figures import decimal
 from adapter.hpa import HpaSpec, MetricKind, MetricSpec
-from adapter.keda.manifest import SeenTrigger, patch_trigger
+from adapter.keda.manifest import SeenTrigger, patch_scaledobject
 
 _CATALOG: Final = Catalog()
 _OF_KEDA: Final = re.compile(r"s(\d+)-(.+)")
@@ -131,8 +131,8 @@ def _trigger_fix(facts: HpaFacts, asked: _Asked, misfit: Misfit) -> str:
         return ""
     where = (facts.namespace, facts.scaled_object)
     if misfit.type:
-        return patch_trigger(*where, f"{asked.trigger.path}.metricType", misfit.type)
-    return patch_trigger(*where, f"{asked.trigger.path}.metadata.target", misfit.number)
+        return patch_scaledobject(*where, f"{asked.trigger.path}.metricType", misfit.type)
+    return patch_scaledobject(*where, f"{asked.trigger.path}.metadata.target", misfit.number)
 
 
 def _selector(facts: HpaFacts, asked: _Asked) -> Iterator[Block]:

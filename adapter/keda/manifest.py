@@ -48,6 +48,11 @@ class SeenTrigger(NamedTuple):
         return f"spec.triggers[{self.place}]"
 
     @property
+    def query(self) -> str:
+        """The PromQL of a trigger that asks a Prometheus; empty for others."""
+        return self.metadata.get("query", "") if self.type == "prometheus" else ""
+
+    @property
     def pods(self) -> Selector | None:
         """Its podSelector; None if it is not valid."""
         try:
@@ -76,6 +81,8 @@ class SeenScaledObject(NamedTuple):
     takes_over: str = ""
     """The HPA that it takes over; empty if it makes its own."""
     conditions: tuple[KedaCondition, ...] = ()
+    low: int = 0
+    """``minReplicaCount``; KEDA's default is 0."""
     paused: bool = False
 
     @property
@@ -103,7 +110,8 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
     target, notes = _mapping(spec.get("scaleTargetRef")), _mapping(meta.get("annotations"))
     given = _mapping(_mapping(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
     status = _mapping(manifest.get("status"))
-    high = spec.get("maxReplicaCount", 100)
+    high, low = _number(spec.get("maxReplicaCount"), 100), _number(spec.get("minReplicaCount"), 0)
+    idle = _number(spec.get("idleReplicaCount"), 0 if low is None else low)
     return SeenScaledObject(
         str(meta.get("namespace") or "default"),
         str(meta.get("name") or ""),
@@ -111,14 +119,22 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         str(target.get("name") or ""),
         tuple(_triggers(spec.get("triggers"))),
         origin,
-        high if isinstance(high, int) and not isinstance(high, bool) else None,
+        high,
         str(given.get("name") or "") if str(notes.get(TRANSFER)).lower() == "true" else "",
         tuple(_conditions(status.get("conditions"))),
-        any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
+        low=min(low, idle) if low is not None and idle is not None else 1,
+        paused=any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
     )
 
 
-def patch_trigger(namespace: str, name: str, path: str, value: str) -> str:
+def _number(value: Any, default: int) -> int | None:
+    """Return a number of replicas; None if it is not a number."""
+    if value is None:
+        return default
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def patch_scaledobject(namespace: str, name: str, path: str, value: object) -> str:
     """Return a command that sets one field of a ScaledObject: ``spec.triggers[0].metricType``."""
     change = json.dumps(
         [{"op": "add", "path": pointer(path), "value": value}], separators=(",", ":")

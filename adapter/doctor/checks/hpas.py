@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
-from adapter.client.hpacommands import grant_controller, patch_hpa
+from adapter.client.hpacommands import grant_controller, patch_hpa, patch_rows, pointer
 from adapter.doctor import servedmetrics
-from adapter.doctor.asked import OURS
+from adapter.doctor.asked import OURS, targets
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.objects import SeenCondition
 from adapter.hpa import ManifestError, from_manifest
+from adapter.keda.manifest import patch_scaledobject
 
 _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
 
@@ -136,10 +138,12 @@ def never_out(facts: Facts) -> Iterator[Finding]:
 def asleep(facts: Facts) -> Iterator[Finding]:
     """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas there is no pod, so no
     metric has a value and the HPA never scales out again. The API server rejects such an HPA, with
-    and without the feature gate `HPAScaleToZero`, so this check is for manifests in files.
+    and without the feature gate `HPAScaleToZero`, so that is for manifests in files. A ScaledObject
+    scales to 0 unless `minReplicaCount` says otherwise, and never wakes if each of its triggers
+    asks the adapter about the workload's own pods.
 
-    Set `minReplicas: 1`, add an Object or External metric such as the length of a queue, or use
-    KEDA, which wakes the workload itself.
+    Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
+    such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).
     """
     for hpa in facts.hpas.read():
         types = {metric.type for metric in hpa.metrics}
@@ -149,6 +153,18 @@ def asleep(facts: Facts) -> Iterator[Finding]:
                 "minReplicas is 0, and without a pod none of its metrics has a value",
                 "set spec.minReplicas to 1, or add an Object or External metric",
                 patch(hpa, "spec.minReplicas", 1),
+            )
+    own = Counter(each.subject for each in targets(facts) if each.asked.own)
+    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        triggers = len(scaled.triggers)
+        if scaled.low == 0 and triggers and own[scaled.subject] == triggers == len(scaled.ours):
+            yield Finding(
+                scaled.subject,
+                "scales to 0, and without a pod none of its triggers has a value",
+                "set spec.minReplicaCount to 1, or add a trigger that sees work without a pod",
+                ""
+                if scaled.origin
+                else patch_scaledobject(scaled.namespace, scaled.name, "spec.minReplicaCount", 1),
             )
 
 
@@ -204,6 +220,79 @@ def failing(facts: Facts) -> Iterator[Finding]:
             f"the HPA controller reads no metric: {right.user} may not {right.verb} {right.full}",
             *_grant(facts, group),
         )
+
+
+_STOPPED: Final = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector")
+_OTHERS: Final = {
+    "FailedGetScale": "see whether the target exists, and has a scale subresource",
+    "InvalidSelector": "give the scale subresource of the target a selector (status.selector)",
+    "AmbiguousSelector": "let one HPA scale these pods, or give the workloads other labels",
+}
+
+
+@check("GMA434", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
+def stopped(facts: Facts) -> Iterator[Finding]:
+    """The HPA controller stops before it reads a metric: it cannot read the scale of the target
+    (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector
+    matches pods that another HPA scales too (`AmbiguousSelector`). The HPA keeps its replicas.
+
+    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not
+    exist is GMA421.
+    """
+    facts.live()
+    hpas = facts.hpas.read()
+    for hpa in hpas:
+        if not (asks_ours(facts, hpa) or hpa.owner):
+            continue
+        twice = sum(_same_target(hpa, other) for other in hpas) > 1
+        for row in hpa.conditions:
+            if row.status != "False" or row.reason not in _STOPPED:
+                continue
+            if row.reason == "AmbiguousSelector" and twice:
+                continue
+            yield Finding(
+                hpa.subject,
+                " ".join(f"{row.reason}: {row.message}".split()),
+                _OTHERS[row.reason],
+                f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
+            )
+
+
+def _same_target(hpa: Hpa, other: Hpa) -> bool:
+    return (hpa.namespace, hpa.kind, hpa.target) == (other.namespace, other.kind, other.target)
+
+
+@check("GMA433", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
+def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
+    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`. Such
+    metrics come from `metrics.k8s.io`, which has `cpu` and `memory` only. The HPA reports
+    `FailedGetResourceMetric` and does not scale on it.
+
+    Use a Pods metric: `gpu_utilization`, with a target of type `AverageValue`.
+    """
+    for hpa in facts.hpas.read():
+        for metric in hpa.metrics:
+            if metric.type in OURS or not facts.gpu_resources.is_gpu(metric.name):
+                continue
+            row = {
+                "type": "Pods",
+                "pods": {
+                    "metric": {"name": "gpu_utilization"},
+                    "target": {"type": "AverageValue", "averageValue": "70"},
+                },
+            }
+            yield Finding(
+                hpa.subject,
+                f"asks metrics.k8s.io for {metric.name}, which has cpu and memory only",
+                f"replace {metric.at} by a Pods metric, such as gpu_utilization",
+                _replace(hpa, metric.at, row),
+            )
+
+
+def _replace(hpa: Hpa, path: str, value: object) -> str:
+    """Return a command that replaces a row of a list; empty for a file."""
+    row: dict[str, object] = {"op": "replace", "path": pointer(path), "value": value}
+    return "" if hpa.origin else patch_rows(hpa.namespace, hpa.name, [row])
 
 
 def _grant(facts: Facts, group: str) -> tuple[str, str]:

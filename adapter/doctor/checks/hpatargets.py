@@ -9,15 +9,13 @@ from typing import Final
 from adapter.api.serieslabels import OWN_LABELS, parsed, selector_fault
 from adapter.catalog.metric import Scope
 from adapter.client.hpacommands import one_hpa
-from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
 from adapter.doctor.asked import selectors
 from adapter.doctor.checks.hpas import edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.model import CheckSection, Finding, Severity, check
-from adapter.doctor.scaled import pods_of, target_of
-from adapter.doctor.workloads import SeenWorkload
+from adapter.doctor.scaled import asks_gpu, pods_of, target_of
 from adapter.keda.manifest import SeenScaledObject
 from apiservice.labels.requirement import Requirement, predicate
 
@@ -210,7 +208,7 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
         if names[metric.name].scope is not Scope.DEVICE or metric.type != "Pods":
             continue
         target = target_of(facts, hpa)
-        if target is None or hpa.subject in seen or _asks_gpu(target, resources):
+        if target is None or hpa.subject in seen or asks_gpu(target, resources):
             continue
         seen.add(hpa.subject)
         kind, name = hpa.kind.lower(), hpa.target
@@ -220,18 +218,6 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
             "request the GPU in the pod template, or use a metric of the inference server",
             "" if hpa.origin else f"kubectl -n {hpa.namespace} edit {kind} {name}",
         )
-
-
-def _asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:
-    spec = workload.spec.template.spec
-    if spec.resource_claims:
-        return True
-    return any(
-        resources.is_gpu(resource)
-        for container in spec.containers
-        for amounts in (container.resources.limits, container.resources.requests)
-        for resource in amounts
-    )
 
 
 @check("GMA425", CheckSection.HPAS, "servers with a queue scale on it", Severity.WARNING)

@@ -25,9 +25,9 @@ from adapter.doctor.objects import ApiService, Lease, SeenNode, SeenPriorityClas
 from adapter.doctor.page import ExporterPage, reduced
 from adapter.doctor.release import release
 from adapter.doctor.rulesfile import mounted, seen_rules
-from adapter.keda.manifest import SeenScaledObject, read_scaledobject
 from adapter.doctor.scalers import read_hpa
 from adapter.doctor.workloads import SeenPod, SeenWorkload, read_pod, read_workload
+from adapter.keda.manifest import SeenScaledObject, read_scaledobject
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOME = "gpu-metrics"
@@ -154,7 +154,12 @@ def workload(
     return read_workload(
         more.pop("kind", "Deployment"),
         {
-            "metadata": {"name": name, "namespace": namespace, "labels": more.pop("meta", {})},
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": more.pop("meta", {}),
+                "annotations": more.pop("annotations", {}),
+            },
             "spec": {
                 "replicas": more.pop("replicas", 2),
                 "selector": {"matchLabels": labels},
@@ -290,6 +295,7 @@ def clean() -> Facts:
     )
     facts.daemonsets = Fact([])
     facts.quotas = Fact([])
+    facts.volume_claims = Fact([])
     facts.release = Fact(own_workload(pods=own))
     facts.nodepool = Fact(nodepool())
     facts.autoscaler = Fact("cluster-autoscaler")

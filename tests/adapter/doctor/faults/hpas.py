@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from adapter.doctor.facts import Fact, Facts
+from adapter.doctor.objects import SeenVolumeClaim, read
 from adapter.doctor.page import ExporterPage
 from adapter.keda.manifest import SeenScaledObject
 from tests.adapter.doctor.clean import (
     LABELS,
+    container,
     external,
     hpa,
     metric,
@@ -226,3 +230,106 @@ def saturated(facts: Facts) -> None:
 
 def _with(page: ExporterPage, fields: frozenset[str]) -> ExporterPage:
     return ExporterPage(page.pod, page.node, page.rule, page.url, fields=fields)
+
+
+@fault("GMA408")
+def keda_never_wakes(facts: Facts) -> None:
+    facts.scaledobjects = Fact([scaledobject(trigger(), maxReplicaCount=4)])
+
+
+@fault("GMA427")
+def scaledobject_not_ready(facts: Facts) -> None:
+    row = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed"}
+    row |= {"message": "error building deployment scalers"}
+    facts.scaledobjects = Fact([scaledobject(trigger(), status={"conditions": [row]})])
+
+
+@fault("GMA428")
+def port_of_the_metrics_api(facts: Facts) -> None:
+    row = trigger(scalerAddress="gpu-metrics-adapter.gpu-metrics.svc:443")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA428")
+def address_with_a_scheme(facts: Facts) -> None:
+    row = trigger(scalerAddress="http://gpu-metrics-adapter.gpu-metrics.svc:6000")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA428")
+def address_without_a_port(facts: Facts) -> None:
+    row = trigger(scalerAddress="gpu-metrics-adapter.gpu-metrics")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA428")
+def tls_that_the_adapter_does_not_speak(facts: Facts) -> None:
+    facts.scaledobjects = Fact([scaledobject(trigger(enableTLS="true"))])
+
+
+def _query(promql: str, **more: str) -> SeenScaledObject:
+    metadata = {"serverAddress": "http://prometheus:9090", "query": promql, **more}
+    return scaledobject({"type": "prometheus", "metadata": metadata | {"threshold": "70"}})
+
+
+@fault("GMA429")
+def no_answer_is_zero(facts: Facts) -> None:
+    promql = 'sum(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"}) / 2'
+    facts.scaledobjects = Fact([_query(promql)])
+
+
+@fault("GMA412")
+def averagevalue_of_a_mean_in_promql(facts: Facts) -> None:
+    promql = 'avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"})'
+    facts.scaledobjects = Fact([_query(promql, ignoreNullValues="false")])
+
+
+@fault("GMA430")
+def replicas_in_the_manifest(facts: Facts) -> None:
+    given = {"metadata": {"name": "llm", "namespace": "chat"}, "spec": {"replicas": 1}}
+    note = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(given)}
+    facts.workloads = Fact([workload(annotations=note)])
+
+
+def _with_claim(facts: Facts, *modes: str) -> None:
+    volume = {"name": "model", "persistentVolumeClaim": {"claimName": "model"}}
+    facts.workloads = Fact([workload(pod={"volumes": [volume]})])
+    meta = {"name": "model", "namespace": "chat"}
+    given = {"metadata": meta, "spec": {"accessModes": list(modes)}}
+    facts.volume_claims = Fact([read(given, SeenVolumeClaim)])
+
+
+@fault("GMA431")
+def volume_of_one_node(facts: Facts) -> None:
+    _with_claim(facts, "ReadWriteOnce")
+
+
+@fault("GMA431")
+def volume_of_one_pod(facts: Facts) -> None:
+    _with_claim(facts, "ReadWriteOncePod")
+
+
+@fault("GMA432")
+def server_without_a_probe(facts: Facts) -> None:
+    facts.workloads = Fact([workload(pod={"containers": [container("vllm/vllm-openai:v1")]})])
+
+
+@fault("GMA433")
+def gpu_as_a_resource(facts: Facts) -> None:
+    target = {"type": "Utilization", "averageUtilization": 80}
+    row = {"type": "Resource", "resource": {"name": "nvidia.com/gpu", "target": target}}
+    facts.hpas = Fact([hpa(row)])
+
+
+@fault("GMA434")
+def ambiguous(facts: Facts) -> None:
+    row = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector"}
+    row |= {"message": "pods by selector app=llm are controlled by multiple HPAs: [a b]"}
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])
+
+
+@fault("GMA434")
+def no_scale(facts: Facts) -> None:
+    row = {"type": "AbleToScale", "status": "False", "reason": "FailedGetScale"}
+    row |= {"message": "the HPA controller was unable to get the target's current scale"}
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])
