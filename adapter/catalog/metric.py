@@ -150,6 +150,7 @@ class Metric:
     Args:
         formulas: ways to compute a device's value; the first that applies is used.
         load: how the value moves with the load.
+        high: the highest value of one pod, in ``unit``; None if there is none by definition.
         of_parts: those of ``formulas`` that apply to a container's part of a device only, such as
             its limit of memory: the limits do not add up to the device.
         per_board: count a board once, not each of its MIG instances.
@@ -174,6 +175,7 @@ class Metric:
     percentile: float | None = None
     of_request: bool = False
     load: LoadDirection = LoadDirection.UNKNOWN
+    high: float | None = None
     statistic: Statistic = field(init=False, repr=False, compare=False)
     """Which statistic of a field's samples the formulas read."""
     of_device: Metric = field(init=False, repr=False, compare=False)

@@ -85,7 +85,7 @@ def _mean(
     pods: Combine = Combine.MEAN,
     load: LoadDirection = LoadDirection.RISES,
 ) -> Metric:
-    return Metric(name, Unit.PERCENT, Kind.MEAN, formulas, devices, pods, load=load)
+    return Metric(name, Unit.PERCENT, Kind.MEAN, formulas, devices, pods, load=load, high=100.0)
 
 
 def _bytes(
@@ -126,6 +126,7 @@ def _server(name: str, unit: Unit, how: Combine) -> Metric:
         scope=Scope.SERVER,
         divisible=False,
         load=LoadDirection.RISES,
+        high=100.0 if unit is Unit.PERCENT else None,
     )
 
 
@@ -158,6 +159,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         ),
         of_parts=(_HAMI_SHARE,),
         load=LoadDirection.RISES,
+        high=100.0,
     ),
     _bytes(
         "gpu_memory_used_bytes",

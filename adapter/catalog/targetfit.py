@@ -27,7 +27,6 @@ AVERAGE: Final = "AverageValue"
 AGGREGATE: Final = "aggregate"
 """The label of an external metric's selector, and the key of a trigger, that names the form."""
 SUM: Final = "sum"
-_MOST: Final = {Unit.PERCENT: Decimal(100), Unit.RATIO: Decimal(1)}
 _FAR: Final = 10
 """Times the highest value of a pod that a target of pods of another workload cannot mean."""
 _MIB: Final = Decimal(1 << 20)
@@ -65,6 +64,8 @@ class AskedTarget(NamedTuple):
     """``Value`` or ``AverageValue``."""
     number: Decimal | None
     """In the unit of the metric; None if it is not a number."""
+    high: float | None
+    """The highest value of one pod; None without one."""
     own: bool | None = True
     """Whether the value describes the pods that are scaled; None if it is not known."""
 
@@ -121,14 +122,14 @@ def misfits(asked: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
     if (wrong := _direction(asked)) is not None:
         yield wrong
         return
+    if asked.number is None or asked.number <= 0:
+        return  # the API server, or the scaler, refuses it
     form = None if averaged else _form(asked)
     if form is not None:
         yield form
         if form.kind is MisfitKind.SUM:
             return  # the number is a total
-    if asked.number is None or asked.number <= 0 or not _of_a_pod(asked):
-        return
-    if (found := _unit(asked) or _range(asked)) is not None:
+    if _of_a_pod(asked) and (found := _unit(asked) or _range(asked)) is not None:
         yield found
 
 
@@ -152,16 +153,16 @@ def _form(asked: AskedTarget) -> Misfit | None:
             "replica raises the sum, so the HPA goes to its maximum",
             type=AVERAGE,
         )
-    counted = asked.unit not in _MOST  # such as the queue of one gateway
+    counted = asked.high is None  # such as the queue of one gateway
     if asked.type != AVERAGE or (asked.own is False and counted):
         return None
     text = (
         f"{asked.name} is the {_word(asked.form)} over the pods, and its target has type "
         "AverageValue: the HPA asks for value / target replicas"
     )
-    most = _MOST.get(asked.unit)
-    if most is not None and asked.number is not None and asked.number > 0:
-        text += f", so for {int((most / asked.number).to_integral_value(ROUND_CEILING))} at most"
+    if asked.high is not None and asked.number is not None:
+        most = Decimal(asked.high) / asked.number
+        text += f", so for {int(most.to_integral_value(ROUND_CEILING))} at most"
     return Misfit(MisfitKind.LEVEL, text, type=VALUE)
 
 
@@ -173,10 +174,10 @@ def _of_a_pod(asked: AskedTarget) -> bool:
     """Return whether the number is one that the value of a pod, or a mean of them, can have."""
     if asked.form != SUM or asked.own:
         return True
-    most = _MOST.get(asked.unit)
     # Many pods of another workload may be behind each replica.
+    high, number = asked.high, asked.number
     return asked.own is None and (
-        most is None or asked.number is None or asked.number < most or asked.number >= _FAR * most
+        high is None or number is None or number < high or number >= _FAR * high
     )
 
 
@@ -190,16 +191,18 @@ def _unit(asked: AskedTarget) -> Misfit | None:
 
 
 def _range(asked: AskedTarget) -> Misfit | None:
-    most, target = _MOST.get(asked.unit), asked.number
-    if most is None or target is None or target < most:
+    high, target = asked.high, asked.number
+    if high is None or target is None or target < high:
         return None
     better = "70"
     if asked.unit is Unit.RATIO:
         # A percentage as the target of a ratio: 70 means 0.7.
         percent = min(target, Decimal(99)) if target > 1 else Decimal(70)
         better = f"{int(percent * 10)}m"
-    limit = "never above" if target > most else "at most"
-    text = f"{asked.name} is {limit} {most}, and its target is {_text(target)}: it never scales out"
+    limit = "never above" if target > high else "at most"
+    text = (
+        f"{asked.name} is {limit} {high:g}, and its target is {_text(target)}: it never scales out"
+    )
     return Misfit(MisfitKind.RANGE, text, number=better)
 
 

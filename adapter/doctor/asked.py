@@ -76,6 +76,7 @@ def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> Se
         form_of(metric.type, known.over_pods, aggregate_of(metric.selector)),
         metric.target_type or ("AverageValue" if metric.average is not None else "Value"),
         metric.target,
+        known.high,
         _own(facts, hpa, metric),
     )
     goal = "its maximum" if hpa.high is None else f"maxReplicas {hpa.high}"
@@ -140,7 +141,9 @@ def _of_trigger(
         if trigger.ours
         else selector_is_own(name, None, (scaled.kind, scaled.target), None)
     )
-    asked = AskedTarget(name, known.unit, known.load, form, trigger.metric_type, number, own)
+    asked = AskedTarget(
+        name, known.unit, known.load, form, trigger.metric_type, number, known.high, own
+    )
     return SeenTarget(
         scaled.subject,
         asked,

@@ -20,12 +20,19 @@ class KnownMetric(NamedTuple):
     """None for a user's own metric that does not say it."""
     load: LoadDirection = LoadDirection.UNKNOWN
     over_pods: Combine = Combine.MEAN
+    high: float | None = None
+    """The highest value of one pod; None without one."""
 
 
 def metrics(settings: Settings) -> Mapping[str, KnownMetric]:
     """Return the metrics that the adapter serves, by name."""
     own = {
-        name: KnownMetric(row.unit, row.scope, over_pods=row.combined[1])
+        name: KnownMetric(
+            row.unit,
+            row.scope,
+            over_pods=row.combined[1],
+            high=row.limit if row.high is None else row.high,
+        )
         for row in settings.metrics
         for name in (row.name, row.name.lower())
     }
@@ -33,6 +40,6 @@ def metrics(settings: Settings) -> Mapping[str, KnownMetric]:
 
 
 _BUILT_IN: Final = {
-    name: KnownMetric(each.unit, each.scope, each.load, each.over_pods)
+    name: KnownMetric(each.unit, each.scope, each.load, each.over_pods, each.high)
     for name, each in CATALOG.metrics.items()
 }

@@ -85,6 +85,7 @@ def _misfits(facts: HpaFacts, asked: _Asked) -> Iterator[Misfit]:
         form_of(metric.kind, known.over_pods, aggregate),
         metric.target.kind,
         Decimal(metric.target.milli) / 1000,
+        known.high,
         _own(facts, asked),
     )
     yield from misfits(target, averaged=metric.kind is MetricKind.PODS)

@@ -204,7 +204,7 @@ def _check_target(name: str, number: str) -> None:
     """Refuse a target that does not fit the metric of the preset that follows the load."""
     metric = Catalog().metrics[name]
     asked = AskedTarget(
-        name, metric.unit, metric.load, Combine.MEAN.value, AVERAGE, Decimal(number)
+        name, metric.unit, metric.load, Combine.MEAN.value, AVERAGE, Decimal(number), metric.high
     )
     for misfit in misfits(asked, averaged=True):
         such = f"; {name} is in {metric.unit}, such as {misfit.number}"

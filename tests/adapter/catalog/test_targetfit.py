@@ -24,7 +24,9 @@ CATALOG = Catalog()
 
 def asked(name: str, form: str, kind: str, number: str, own: bool | None = True) -> AskedTarget:
     metric = CATALOG.metrics[name]
-    return AskedTarget(name, metric.unit, metric.load, form, kind, Decimal(number), own)
+    return AskedTarget(
+        name, metric.unit, metric.load, form, kind, Decimal(number), metric.high, own
+    )
 
 
 def test_each_metric_of_the_catalogue_states_how_it_moves_with_the_load() -> None:
