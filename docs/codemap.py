@@ -1,4 +1,4 @@
-"""The page that names the module for any fact: docs/code-map.md, written from the code.
+"""The page that leads to the module for a fact: docs/code-map.md, written from the code.
 
 Docstrings give the text, the imports give the arrows, so neither can drift.
 """
@@ -6,7 +6,7 @@ Docstrings give the text, the imports give the arrows, so neither can drift.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,25 +14,77 @@ import grimp
 
 ROOT: Final = Path(__file__).parents[1]
 TOPS: Final = ("adapter", "apiservice")
+FACTS: Final[Mapping[str, str]] = {
+    "which resource is a GPU, and how many devices a request means": "cluster/gpuresources.py",
+    "fields, sources and units of a vendor's exporter (one module per vendor)": "catalog/nvidia.py",
+    "metrics that have one meaning for all vendors": "catalog/neutral.py",
+    "what a new inference server declares": "catalog/engines.py",
+    "labels that name a pod": "exposition/podspellings.py",
+    "which device a sample is about": "devices/identity.py",
+    "whether a number is usable: sentinel, range": "devices/validity.py",
+    "whether a field is usable on a MIG instance": "catalog/field.py",
+    "a 0 that other fields contradict": "catalog/contradictions.py",
+    "a part of a board's numbers that nobody accounts for": "devices/remainder.py",
+    "whether a pod that a sample names may have the device": "attribution/credibility.py",
+    "how pods share a device's value": "attribution/sharing.py",
+    "the value of a pod, and why it has none": "attribution/values.py",
+    "reasons without a value, with their fixes": "attribution/reasons.py",
+    "which exporters are scraped": "scrape/selection.py",
+    "paths and answers of the metrics APIs": "cluster/metricsapi.py",
+    "the HPA controller's decision": "hpa/decision.py",
+    "the bytes of an answer": "wire/metricvalues.py",
+    "who may ask for what": "auth/authorization.py",
+    "settings and their defaults (one module per section)": "settings/source.py",
+    "how many nodes are ordered": "plan/plan.py",
+}
+"""What a reader looks for -> the end of the path of the module that alone decides it."""
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     graph = grimp.build_graph(*TOPS)
     lines = [
         "# Code map",
         "",
         "<!-- written by `make docs` from docstrings and imports -->",
         "",
-        "Find the module for a fact here. [architecture.md](architecture.md) explains how the",
-        "parts work together. `make lint` checks the layers; their order is in `pyproject.toml`.",
+        "Each package with what it contains; the docstring of a module says more.",
+        "[architecture.md](architecture.md) explains how the parts work together.",
+        "`make lint` checks the layers; their order is in `pyproject.toml`.",
         "",
+        *_facts(),
     ]
     for top in TOPS:
         lines += _drawing(graph, top)
-    for package in _packages():
-        lines += _section(package)
+        lines += _packages_of(ROOT / top)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _facts() -> Iterator[str]:
+    """Yield the table that leads from a fact to the module that alone decides it.
+
+    Raises:
+        LookupError: no module, or more than one, ends as the table says.
+    """
+    yield "## Where a fact is decided"
+    yield ""
+    yield "| Fact | Module |"
+    yield "|---|---|"
+    for fact, ending in FACTS.items():
+        yield f"| {fact} | {_link(_module(ending))} |"
+    yield ""
+
+
+def _module(ending: str) -> Path:
+    places = [path for top in TOPS for path in (ROOT / top).rglob(ending) if path.is_file()]
+    if len(places) != 1:
+        raise LookupError(f"{len(places)} modules end with {ending}")
+    return places[0]
+
+
+def _link(file: Path) -> str:
+    path = file.relative_to(ROOT)
+    return f"[{path.with_suffix('')}](../{path})"
 
 
 def _drawing(graph: grimp.ImportGraph, top: str) -> Iterator[str]:
@@ -77,25 +129,31 @@ def _name(module: str) -> str:
     return module.rpartition(".")[2]
 
 
-def _packages() -> Iterator[Path]:
-    for top in TOPS:
-        yield from sorted({file.parent for file in (ROOT / top).rglob("*.py")})
+def _packages_of(top: Path) -> Iterator[str]:
+    """Yield a table for a top, and one for each wing: a package whose parts are all packages."""
+    packages = [path for path in sorted(top.iterdir()) if (path / "__init__.py").is_file()]
+    wings = [path for path in packages if _is_wing(path)]
+    yield from _table(path for path in packages if path not in wings)
+    for wing in wings:
+        yield f"### {'.'.join(wing.relative_to(ROOT).parts)}"
+        yield ""
+        yield _summary(wing / "__init__.py")
+        yield ""
+        yield from _table(path for path in sorted(wing.iterdir()) if path.is_dir())
 
 
-def _section(folder: Path) -> Iterator[str]:
-    module = ".".join(folder.relative_to(ROOT).parts)
-    files = sorted(
-        file for file in folder.glob("*.py") if file.stem != "__init__" and "_pb2" not in file.name
-    )
-    yield f"## {module}"
-    yield ""
-    yield _summary(folder / "__init__.py")
-    yield ""
-    if files:
-        yield "| Module | Content |"
-        yield "|---|---|"
-    for file in files:
-        yield f"| [{file.stem}](../{file.relative_to(ROOT)}) | {_summary(file)} |"
+def _is_wing(package: Path) -> bool:
+    modules = [path for path in package.glob("*.py") if path.stem != "__init__"]
+    return not modules and any(path.is_dir() for path in package.iterdir())
+
+
+def _table(packages: Iterable[Path]) -> Iterator[str]:
+    yield "| Package | Content |"
+    yield "|---|---|"
+    for package in packages:
+        for file in sorted(package.rglob("__init__.py")):
+            folder = file.parent.relative_to(ROOT)
+            yield f"| [{folder}](../{folder}) | {_summary(file)} |"
     yield ""
 
 

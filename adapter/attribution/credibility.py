@@ -18,7 +18,7 @@ from adapter.cluster.gpuresources import whole_devices
 from adapter.cluster.pod import Pod
 from adapter.devices.series import DeviceSeries
 
-WAITS: Final = "row_without_node"
+WAITS: Final = "sample_without_node"
 """Reject reason: the node of the sample's exporter is unknown, and another exporter that is
 known to be on the pod's node reports the same metric.
 """

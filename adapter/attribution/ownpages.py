@@ -48,7 +48,24 @@ def of_own_pages(
     if nearest is None:
         return all_series
     copies = {id(series) for series in about if _nearness(series, pod) is not nearest}
+    near = [series for series in about if id(series) not in copies and series.received > oldest]
+    copies |= {id(series) for series in _of_named_ports(near, pod)}
     return [series for series in all_series if id(series) not in copies]
+
+
+def _of_named_ports(current: list[DeviceSeries], pod: Pod) -> list[DeviceSeries]:
+    """Return those at the name of a port that others give by its number.
+
+    Google's PodMonitoring writes ``instance="<pod>:metrics"``, other jobs the number, and one store
+    may have the series of both.
+    """
+    at = [_port(series) for series in current]
+    numbers = {port.name: str(port.port) for port in pod.ports if port.name}
+    return [series for series, port in zip(current, at, strict=True) if numbers.get(port) in at]
+
+
+def _port(series: DeviceSeries) -> str:
+    return series.assignment.address.port if series.assignment is not None else ""
 
 
 def _nearness(series: DeviceSeries, pod: Pod) -> Nearness:

@@ -207,7 +207,8 @@ REASONS: Final[Mapping[str, Cause]] = {
         _LOGS,
     ),
     "too_few_devices": Cause(
-        "Less than half of the pod's devices have a value.",
+        "Less than half of the pod's devices have a value; or some have none, and the others "
+        "are at 0.",
         "Check the exporter of the pod's node.",
         _LOGS,
     ),
@@ -234,7 +235,7 @@ REASONS: Final[Mapping[str, Cause]] = {
         _POD,
     ),
     # Samples that name the pod and are not believed.
-    "predecessors_row": Cause(
+    "predecessors_sample": Cause(
         "The samples are older than the pod, or belong to an earlier pod of the same name.",
         "Wait for the next read of the exporter.",
     ),
@@ -257,7 +258,7 @@ REASONS: Final[Mapping[str, Cause]] = {
         "overwrites the labels with which the exporter names it: set honorLabels, or drop the "
         "target's labels pod and namespace in the job.",
     ),
-    "row_without_node": Cause(
+    "sample_without_node": Cause(
         "Nothing shows the node of the exporter, and an exporter on the pod's node reports the "
         "same field.",
         "Keep the label `instance`, `pod` or `Hostname` in Prometheus.",

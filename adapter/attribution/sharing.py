@@ -45,7 +45,7 @@ class Evidence(StrEnum):
     """Samples name the pod that reserves the device for a group of pods (KAI-Scheduler, Run:ai)."""
     ROWS = "rows"
     """Samples of one page name several pods, or a replica."""
-    FLAPPING = "flapping_rows"
+    FLAPPING = "flapping_samples"
     """Samples named different pods, one after the other, and all of them still run."""
 
 

@@ -45,7 +45,7 @@ STALE: Final = "stale"
 CONFLICT: Final = "conflict"
 TOO_FEW: Final = "too_few_devices"
 NOT_SELECTED: Final = "not_selected"
-PREDECESSOR: Final = "predecessors_row"
+PREDECESSOR: Final = "predecessors_sample"
 UNPLACED: Final = "shared_device_unknown"
 
 UNREAD: Final = UNNAMED | {NO_VALUE, NOT_EXPORTED}
@@ -235,12 +235,16 @@ def _combined(
     expected = max(requested if everything else 0, len(devices))
     if not parts:
         return _absence(left, unread)
-    if len(parts) < options.at_least * expected:
+    value = metric.over_devices.of([part.value for part in parts])
+    # A device without a reading may be the one that works, and a 0 scales the workload in.
+    needed = expected if value == 0 else options.at_least * expected
+    if len(parts) < needed:
         detail = f"{len(parts)} of {expected} devices have a valid reading"
+        detail += ", and a 0 needs all" if value == 0 else ""
         return Absence(TOO_FEW, detail, left_out=tuple(left))
     oldest = min([part.time for part in parts])
     return Reading(
-        value=metric.over_devices.of([part.value for part in parts]),
+        value=value,
         time=oldest,
         window=metric.span(options.window),
         expires=oldest + options.oldest,

@@ -32,8 +32,8 @@ from adapter.exposition.samples import ScrapeResult
 
 NO_DEVICE: Final = "no_device"
 NO_POD: Final = "server_without_pod"
-NOT_AN_EXPORTER: Final = "device_row_of_a_server"
-NOT_A_SERVER: Final = "server_row_of_an_exporter"
+NOT_AN_EXPORTER: Final = "device_sample_of_a_server"
+NOT_A_SERVER: Final = "server_sample_of_an_exporter"
 ANOTHER_POD: Final = "server_names_another_pod"
 ANOTHER_SERVER: Final = "server_names_another_server"
 OF_OTHERS: Final = frozenset((ANOTHER_POD, ANOTHER_SERVER))

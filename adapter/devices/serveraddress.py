@@ -40,6 +40,11 @@ _OF_A_SERVER: Final = frozenset(
 """Labels whose value is a server: there, a host name with a port is one too."""
 
 
+_OF_EVERY_HOST: Final = frozenset(("127.0.0.1", "0.0.0.0", "localhost", "::1", "::"))  # noqa: S104 - compared, never bound
+"""Hosts that a server gives for itself: what it listens on, or its loopback address. With another
+port, they are another server of the pod."""
+
+
 class ServerAddress(NamedTuple):
     """Where a server page was read. A part that is not known is empty."""
 
@@ -76,7 +81,14 @@ def names_another_server(
     """
     return any(
         (_NAMES_A_SERVER.fullmatch(value) or (name in _OF_A_SERVER and address(value).port))
-        and address(value) != own
+        and not _is(address(value), own)
         for name, value in labels.items()
         if name not in aside and not name.startswith("__")
+    )
+
+
+def _is(named: ServerAddress, own: ServerAddress) -> bool:
+    """Return whether a server calls itself by an address, perhaps by one that it listens on."""
+    return named == own or (
+        named.host.lower() in _OF_EVERY_HOST and named.port in ("", own.port or named.port)
     )

@@ -45,7 +45,7 @@ from adapter.exposition.pagelayout import LayoutMemo
 from adapter.exposition.samples import ONE_WITH_DECIMALS, Sample
 from apiservice.runtime.steps import Steps, at_once, parts
 
-TOO_MANY: Final = "too_many_rows"
+TOO_MANY: Final = "too_many_samples"
 TOO_COSTLY: Final = "too_costly"
 
 _MAX_LINE: Final = 1 << 14

@@ -34,8 +34,8 @@ REJECTS: Final = tuple(
             limits.OVER_BUDGET,
             "bad_series",
             "unnamed_series",
-            "bad_row",
-            "unnamed_row",
+            "bad_sample",
+            "unnamed_sample",
             "unknown_uid",
             # What samples name.
             identity.NO_DEVICE,

@@ -143,7 +143,7 @@ class NodepoolSettings(Section):
     pool_labels: tuple[str, ...] = ()
     """Node labels that name the node pool of a node. They take precedence over the labels of the
     cloud providers."""
-    way: Literal["auto", "buffer", "placeholder"] = "auto"
+    provisioning_method: Literal["auto", "buffer", "placeholder"] = "auto"
     """Provisioning method. ``auto`` uses CapacityBuffers if a probe shows that a controller serves
     them, and placeholder pods otherwise."""
     probe_wait: Annotated[Seconds, ADVANCED] = 30

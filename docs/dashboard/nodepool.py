@@ -114,7 +114,7 @@ NODEPOOL: Final = Row(
         ),
         Panel(
             "Orders not carried out, by reason",
-            "All reasons except way need a fix by an operator.",
+            "All reasons except method need a fix by an operator.",
             "none",
             (Query("max by (reason) (gma_nodepool_orders_refused)", "{{reason}}"),),
             low=0,

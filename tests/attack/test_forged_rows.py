@@ -65,8 +65,8 @@ FORGED += 'nv_gpu_utilization{pod="p0",namespace="ns",gpu_uuid="GPU-7"} 0\n'
 FORGED += claim("c", "p0", "ns") + "".join(claim(f"c{n}", "gpu", "tenant") for n in range(CLAIMS))
 
 LEFT_OUT = {
-    "an exporter's labels": "server_row_of_an_exporter",
-    "opted in": "device_row_of_a_server",
+    "an exporter's labels": "server_sample_of_an_exporter",
+    "opted in": "device_sample_of_a_server",
 }
 """What the forged rows are counted as: the pages are read."""
 

@@ -117,9 +117,13 @@ def test_a_permission_exists_only_with_its_feature(
         ),
         ({}, Right("list", "batch", "jobs"), True),
         ({"jobs": False}, Right("list", "batch", "jobs"), False),
-        ({"way": "buffer"}, Right("create", "apps", "deployments"), False),
-        ({"way": "placeholder"}, Right("create", "apps", "deployments"), True),
-        ({"way": "placeholder"}, Right("create", "autoscaling.x-k8s.io", "capacitybuffers"), False),
+        ({"provisioning_method": "buffer"}, Right("create", "apps", "deployments"), False),
+        ({"provisioning_method": "placeholder"}, Right("create", "apps", "deployments"), True),
+        (
+            {"provisioning_method": "placeholder"},
+            Right("create", "autoscaling.x-k8s.io", "capacitybuffers"),
+            False,
+        ),
     ],
     ids=str,
 )

@@ -23,7 +23,7 @@ def test_the_account_of_a_dry_run_may_write_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "resource", "verbs"),
+    ("method", "resource", "verbs"),
     [
         ("placeholder", "capacitybuffers", {"delete"}),
         ("placeholder", "deployments", {"create", "patch", "delete"}),
@@ -32,9 +32,10 @@ def test_the_account_of_a_dry_run_may_write_nothing() -> None:
     ],
 )
 def test_the_account_may_write_what_its_method_needs(
-    way: str, resource: str, verbs: set[str]
+    method: str, resource: str, verbs: set[str]
 ) -> None:
-    values = {"nodepool": {"enabled": True, "apply": True}, "config": {"nodepool": {"way": way}}}
+    nodepool = {"provisioning_method": method}
+    values = {"nodepool": {"enabled": True, "apply": True}, "config": {"nodepool": nodepool}}
     rows = chart.render(values, only=["nodepool/rbac"])
     (role,) = [
         row

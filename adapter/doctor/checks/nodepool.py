@@ -50,21 +50,21 @@ def no_autoscaler(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA602", CheckSection.NODEPOOL, "CapacityBuffers are served if the settings ask for them")
 def no_buffers(facts: Facts) -> Iterator[Finding]:
-    """`nodepool.way` is `buffer`, and the API server does not serve CapacityBuffers. The controller
-    orders no headroom.
+    """`nodepool.provisioning_method` is `buffer`, and the API server does not serve
+    CapacityBuffers. The controller orders no headroom.
 
     Install the CRD and turn the autoscaler's feature on (`docs/nodepool.md`), or set
-    `nodepool.way: auto`.
+    `nodepool.provisioning_method: auto`.
     """
     settings = _settings(_release(facts)).nodepool
-    if settings.way != "buffer":
-        raise NotApplicableError("nodepool.way is not buffer")
+    if settings.provisioning_method != "buffer":
+        raise NotApplicableError("nodepool.provisioning_method is not buffer")
     served = facts.groups.read().get(_BUFFERS, frozenset())
     if not served & {"v1alpha1", "v1beta1"}:
         yield Finding(
             "crd capacitybuffers.autoscaling.x-k8s.io",
-            "is not served, and nodepool.way is buffer: no headroom is ordered",
-            "install the CRD and turn the feature on, or set nodepool.way to auto",
+            "is not served, and nodepool.provisioning_method is buffer: no headroom is ordered",
+            "install the CRD and turn the feature on, or set nodepool.provisioning_method to auto",
             "kubectl get crd capacitybuffers.autoscaling.x-k8s.io",
         )
 
@@ -80,8 +80,8 @@ def priority(facts: Facts) -> Iterator[Finding]:
     settings = _settings(_release(facts)).nodepool
     name = settings.placeholder.priority_class
     found = next((p for p in facts.priorityclasses.read() if p.metadata.name == name), None)
-    if settings.way == "buffer":
-        raise NotApplicableError("nodepool.way is buffer, which needs no placeholder pods")
+    if settings.provisioning_method == "buffer":
+        raise NotApplicableError("CapacityBuffers need no placeholder pods")
     if found is None:
         wrong = "does not exist, so no placeholder pod can be created"
     elif found.value >= 0:

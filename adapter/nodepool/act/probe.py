@@ -44,12 +44,12 @@ class Probe:
         probe = (self._namespace, names.PROBE)
         settings, waited = self._settings, None
         rows = [row for row in buffers if row.key == probe and not row.problem]
-        if settings.apply and settings.way == "auto" and served.buffers:
+        if settings.apply and settings.provisioning_method == "auto" and served.buffers:
             problem = await self._keep(served, rows, now)
             if self._written is None:
                 return MethodChoice(None, f"no probe of CapacityBuffers: {problem}")
             waited = now - self._written
-        return choose(settings.way, served, rows, waited, settings.probe_wait)
+        return choose(settings.provisioning_method, served, rows, waited, settings.probe_wait)
 
     async def _keep(self, served: ServedApis, buffers: list[HeadroomObject], now: float) -> str:
         """Write the probe. Return why that failed; empty if it exists."""

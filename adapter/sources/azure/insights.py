@@ -117,14 +117,14 @@ def read(
 def _add(usage: Usage, cells: Sequence[Any], pods: PodUids, memo: UsageMemo) -> None:
     when, name, value, _, named, gpu, model = cells
     if not isinstance(when, datetime.datetime) or name not in SERIES:
-        usage.rejects["bad_row"] += 1
+        usage.rejects["bad_sample"] += 1
         return
     if not isinstance(value, int | float) or not math.isfinite(value):
         usage.rejects["bad_value"] += 1
         return
     uid, slash, container = str(named or "").partition("/")
     if not slash or not uid or not gpu:
-        usage.rejects["unnamed_row"] += 1
+        usage.rejects["unnamed_sample"] += 1
         return
     pod = pods.get(uid)
     if pod is None or not pod.node:

@@ -77,7 +77,7 @@ def test_flapping_samples_are_counted_as_copies_and_two_exporters_once() -> None
         lab.scrape(row(UTIL, 5, name), 101.0 + 5 * i, node="n", origin="second")
     counts = {"exact": 0, "copied": 2, "split": 0, "derived": 0, "left_out": 0}
     assert at_once(lab.store.attributions()) == counts
-    assert lab.store.sharing_nodes["flapping_rows"] == 1
+    assert lab.store.sharing_nodes["flapping_samples"] == 1
 
 
 def test_an_exporter_without_sharing_does_not_override_another() -> None:

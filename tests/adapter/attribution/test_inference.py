@@ -153,7 +153,7 @@ def test_a_server_page_cannot_describe_devices_or_other_pods() -> None:
     assert world.value("victim", "gpu_utilization", T) == "pod_not_named"
     assert world.value("victim", WAITING, T) == "server_not_scraped"
     assert world.value("llm", WAITING, T) == "server_not_scraped"
-    assert world.count("device_row_of_a_server") == 1
+    assert world.count("device_sample_of_a_server") == 1
     assert world.count("server_names_another_pod") == 1
 
 
@@ -170,7 +170,7 @@ def test_an_exporter_page_cannot_describe_inference_servers() -> None:
         assert world.value("victim", WAITING, T) == 7.0
         assert world.value("victim", "gpu_utilization", T) == "no_exporter_on_node"
         assert world.value("fake", WAITING, T) == "server_not_scraped"
-    assert world.count("server_row_of_an_exporter") == 4
+    assert world.count("server_sample_of_an_exporter") == 4
 
 
 def test_a_pod_that_prometheus_scrapes_cannot_describe_another_pod() -> None:
@@ -242,7 +242,7 @@ def test_a_page_of_the_predecessor_does_not_describe_the_successor() -> None:
     world = World(make_pod("llm", gpus={}))
     serve(world, VLLM)
     world.put(make_pod("llm", gpus={}, uid="next", born=T + 5))
-    assert world.value("llm", WAITING, T + 6) == "predecessors_row"
+    assert world.value("llm", WAITING, T + 6) == "predecessors_sample"
 
 
 @pytest.mark.parametrize(

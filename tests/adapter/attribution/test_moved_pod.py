@@ -78,7 +78,7 @@ def test_a_sample_without_a_node_waits_for_one_with_a_node(first: str) -> None:
     db = make_pod("db-0", node=NEW)
     found = world.store.snapshot.pod(db, UTIL, EVERYTHING, 100.0)
     assert world.value("db-0", UTIL, 100.0) == 11.0
-    assert [item.reason for item in found.left_out] == ["row_without_node"]
+    assert [item.reason for item in found.left_out] == ["sample_without_node"]
 
 
 def test_a_sample_without_a_node_waits_even_if_no_other_sample_names_the_pod_yet() -> None:
@@ -86,7 +86,7 @@ def test_a_sample_without_a_node_waits_even_if_no_other_sample_names_the_pod_yet
     world.scrape(page(OLD, 97, "", idle=False), 100.0, origin=OLD)
     assert world.value("db-0", UTIL, 100.0) == 97.0  # no other exporter reports from the pod's node
     world.scrape(row(UTIL, 0, uuid="GPU-new", more=f'Hostname="{NEW}"'), 100.0, origin=NEW)
-    assert world.value("db-0", UTIL, 100.0) == "row_without_node"
+    assert world.value("db-0", UTIL, 100.0) == "sample_without_node"
 
 
 def test_another_exporter_of_a_field_does_not_need_a_node() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from adapter.attribution.reading import Absence
+from adapter.cluster.pod import ContainerPort
 from adapter.devices.readpages import PageState
 from adapter.devices.serveraddress import ServerAddress, address
 from tests.adapter.attribution.serverscene import WAITING, T, store
@@ -81,6 +84,27 @@ def test_the_next_page_of_a_server_does_not_end_an_exporter_that_is_gone() -> No
     world.store.forget("http://exporter")
     world.scrape(queue(7), T + 1, origin=URL, pod=("ml", "llm"), serves=True)
     assert world.value("llm", "gpu_utilization", T + 1) == 70.0
+
+
+def test_the_name_and_the_number_of_a_port_are_one_server() -> None:
+    named = (ContainerPort("metrics", 8000), ContainerPort("other", 8001))
+    world = World(dataclasses.replace(LLM, ports=named))
+    stored(world, 7, "192.0.2.4:8000")
+    stored(world, 7, "llm:metrics")
+    assert world.value("llm", WAITING, T) == 7.0
+    stored(world, 4, "llm:other")
+    assert world.value("llm", WAITING, T) == 11.0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost", "[::]", "[::1]"])
+def test_a_server_may_name_itself_by_the_address_that_it_listens_on(host: str) -> None:
+    world = World(LLM)
+    page = queue(7, f'server="{host}:8000"')
+    url = "http://192.0.2.4:8000/metrics"
+    world.scrape(page, T, origin=url, pod=("ml", "llm"), serves=True)
+    assert world.value("llm", WAITING, T) == 7.0
+    world.scrape(page.replace("8000", "8001"), T, origin=url, pod=("ml", "llm"), serves=True)
+    assert isinstance(world.value("llm", WAITING, T), str)
 
 
 def test_an_agent_that_serves_the_pages_of_other_ports_adds_nothing() -> None:

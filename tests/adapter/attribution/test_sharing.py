@@ -95,8 +95,8 @@ def test_samples_that_alternate_between_living_pods_show_a_shared_device() -> No
     for name in "pq":
         found = reading(lab.read(name, UTIL, 115.0))
         assert (found.value, found.time) == (25.0, 115.0)
-        assert found.devices[0].evidence == "flapping_rows"
-    assert lab.store.sharing_nodes["flapping_rows"] == 1
+        assert found.devices[0].evidence == "flapping_samples"
+    assert lab.store.sharing_nodes["flapping_samples"] == 1
 
 
 def test_an_unnamed_pod_shares_the_only_device_of_its_node() -> None:

@@ -153,6 +153,15 @@ CASES = {
         UTIL,
         "too_few_devices",
     ),
+    "a 0 needs every device": Case(
+        row(UTIL, 0, "p") + row(UTIL, 101, "p", uuid="GPU-1"), UTIL, "too_few_devices", gpus=TWO
+    ),
+    "a 0 of all devices is a 0": Case(
+        row(UTIL, 0, "p") + row(UTIL, 0, "p", uuid="GPU-1"), UTIL, 0.0, gpus=TWO
+    ),
+    "a 0 of a device that nobody reports is none": Case(
+        row(UTIL, 0, "p"), UTIL, "too_few_devices", gpus=TWO
+    ),
     "the spec says how many there should be": Case(
         row(UTIL, 80, "p"), UTIL, "too_few_devices", gpus={"nvidia.com/gpu": 4}
     ),

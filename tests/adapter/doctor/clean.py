@@ -340,7 +340,7 @@ def self_page(name: str, **values: float) -> SelfPage:
     return SelfPage(name, found | {("gma_rejects_total", (("reason", "no_row"),)): 3.0})
 
 
-def nodepool(config: str = "nodepool: {way: auto}\n", **more: Any) -> Release:
+def nodepool(config: str = "nodepool: {provisioning_method: auto}\n", **more: Any) -> Release:
     """The release of nodepool."""
     labels = {"app.kubernetes.io/name": f"{NAME}-nodepool"}
     spec = {

@@ -178,7 +178,7 @@ def test_the_memo_holds_what_the_last_page_held_and_no_more() -> None:
 def test_rows_are_bounded() -> None:
     page = parse(b'a{b="c"} 1\n' * 100_000, time=1)
     assert len(page.samples) == 65_536
-    assert page.rejects["too_many_rows"] > 0
+    assert page.rejects["too_many_samples"] > 0
 
 
 NAMES = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,8}", fullmatch=True)

@@ -188,7 +188,7 @@ SCENES: Final = {
                 Line("DCGM_FI_DEV_GPU_TEMP", 27.5, "mean of eight"),
                 Line("DCGM_FI_DEV_POWER_USAGE", 73.518625, "mean of eight"),
                 Line("DCGM_FI_DEV_GPU_UTIL", 0, "mean of eight"),
-                Line("DCGM_FI_DEV_MEM_COPY_UTIL", 0, "six of eight are enough"),
+                Line("DCGM_FI_DEV_MEM_COPY_UTIL", "too_few_devices", "a 0 needs all eight"),
                 Line("gpu_utilization", 0, "mean of eight"),
                 Line("gpu_utilization_max", 0, "of eight"),
                 Line("gpu_utilization_imbalance", 0, "all idle"),

@@ -79,7 +79,8 @@ SCENES: Final = {
                 Line("gpu_count", "not_selected", "no model on the page", "model"),
             ),
             "node:n": (
-                *_busy(UTIL, 44, 44, "the device that has a row")[:-1],
+                *_busy(UTIL, 44, 44, "the device that has a row")[:-2],
+                Line("gpu_utilization_imbalance", "too_few_devices", "a 0 needs both devices"),
                 Line("DCGM_FI_PROF_DRAM_ACTIVE", 0.000001, "the device that has a row"),
                 Line("gpu_memory_bandwidth_utilization", 0.0001, "the device that has a row"),
                 Line("gpu_count", 2, "two UUIDs"),

@@ -369,7 +369,7 @@ def test_samples_from_before_a_pod_was_created_belong_to_its_predecessor() -> No
     world.scrape(row(UTIL, 90, "web-0", uuid="GPU-0"), 100)
     world.scrape(row(UTIL, 90, "web-0", uuid="GPU-1"), 100, origin="b")
     world.put(make_pod("web-0", uid="new", born=110))
-    assert world.value("web-0", UTIL, 110) == "predecessors_row"
+    assert world.value("web-0", UTIL, 110) == "predecessors_sample"
     world.scrape(row(UTIL, 10, "web-0", uuid="GPU-1"), 115, origin="b")
     answer = reading(world.read("web-0", UTIL, 116))
     assert (answer.value, [part.device for part in answer.devices]) == (10, ["GPU-1"])

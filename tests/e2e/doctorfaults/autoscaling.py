@@ -51,7 +51,7 @@ def no_node_autoscaler(site: Site) -> Iterator[None]:
 
 @fault("GMA602")
 def no_capacity_buffers(site: Site) -> Iterator[None]:
-    with made(site, *nodepool(site, "nodepool: {way: buffer}\n")):
+    with made(site, *nodepool(site, "nodepool: {provisioning_method: buffer}\n")):
         yield
 
 

@@ -26,6 +26,7 @@ class MethodChoice:
     reason: str
 
 
+_SETTING: Final = "nodepool.provisioning_method"
 GPU_WAIT: Final = (
     "the cluster-autoscaler adds no node for GPU pods younger than 30 s, placeholders among them, "
     "so a jump gains little: turn its CapacityBuffers on (1.34 or later), or start it with "
@@ -57,14 +58,14 @@ def choose(
         patience: seconds to wait for a controller to accept the probe.
     """
     if setting == "placeholder":
-        return MethodChoice(ProvisioningMethod.PLACEHOLDER, "nodepool.way is placeholder")
+        return MethodChoice(ProvisioningMethod.PLACEHOLDER, f"{_SETTING} is placeholder")
     version = f"CapacityBuffer {served.buffers}"
     if setting == "buffer":
         if served.buffers:
-            return MethodChoice(ProvisioningMethod.BUFFER, f"nodepool.way is buffer ({version})")
+            return MethodChoice(ProvisioningMethod.BUFFER, f"{_SETTING} is buffer ({version})")
         return MethodChoice(
             None,
-            "nodepool.way is buffer, but the API server serves no CapacityBuffer: install its CRD "
+            f"{_SETTING} is buffer, but the API server serves no CapacityBuffer: install its CRD "
             "and turn the autoscaler's feature on, or set auto",
         )
     if not served.buffers:

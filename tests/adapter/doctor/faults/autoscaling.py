@@ -18,7 +18,7 @@ def no_autoscaler(facts: Facts) -> None:
 
 @fault("GMA602")
 def no_buffers(facts: Facts) -> None:
-    facts.nodepool = Fact(nodepool("nodepool: {way: buffer}\n"))
+    facts.nodepool = Fact(nodepool("nodepool: {provisioning_method: buffer}\n"))
 
 
 @fault("GMA603")

@@ -21,7 +21,10 @@ def run(*arguments: str, config: str = "", folder: Path) -> tuple[int, str]:
     ("config", "words"),
     [
         ("nodepool: {aply: true}", "nodepool.aply: no such key; did you mean apply?"),
-        ("nodepool: {way: guess}", "nodepool.way: Input should be 'auto', 'buffer'"),
+        (
+            "nodepool: {provisioning_method: guess}",
+            "nodepool.provisioning_method: Input should be 'auto', 'buffer'",
+        ),
         ("nodepool: {limits: {quantile: 2}}", "nodepool.limits.quantile: Input should be less"),
         (
             "nodepool: {lease: {duration: 5, renew: 9}}",

@@ -216,10 +216,12 @@ async def test_orders_with_the_same_labels_are_one_series() -> None:
 
 def test_a_change_that_needs_a_restart_is_logged() -> None:
     world = World()
-    new = world.controller.settings.model_copy(update={"stop": True, "way": "buffer"})
+    settings = world.controller.settings
+    new = settings.model_copy(update={"stop": True, "provisioning_method": "buffer"})
     with structlog.testing.capture_logs() as logs:
         world.controller.use(new)
-    assert (world.controller.settings.stop, world.controller.settings.way) == (True, "auto")
+    settings = world.controller.settings
+    assert (settings.stop, settings.provisioning_method) == (True, "auto")
     assert [row["log_level"] for row in logs] == ["warning"]
 
 

@@ -186,9 +186,9 @@ async def test_rows_that_name_no_known_pod_are_counted_by_reason(
         await sink.until(lambda: len(sink.results) > 0)
     assert dict(sink.results[0].rejects) == {
         "unknown_uid": 1,
-        "unnamed_row": 1,
+        "unnamed_sample": 1,
         "bad_value": 2,
-        "bad_row": 1,
+        "bad_sample": 1,
     }
     assert [found.value for found in sink.results[0].samples] == [72.0]
 

@@ -131,13 +131,13 @@ CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
     "set, and served": (
         ("buffer", YES, [], None, 30),
         ProvisioningMethod.BUFFER,
-        "nodepool.way is buffer",
+        "nodepool.provisioning_method is buffer",
     ),
     "set, and not served": (("buffer", NO, [], None, 30), None, "install its CRD"),
     "placeholders set": (
         ("placeholder", YES, [TAKEN_UP], None, 30),
         ProvisioningMethod.PLACEHOLDER,
-        "nodepool.way is placeholder",
+        "nodepool.provisioning_method is placeholder",
     ),
 }
 
