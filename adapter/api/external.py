@@ -26,6 +26,7 @@ from adapter.catalog.metric import Metric
 from adapter.catalog.names import Names
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup, workload_kind
+from adapter.cluster.placeholder import working
 from adapter.cluster.pod import Pod
 from adapter.cluster.workload import workloads
 from apiservice.errors import BadQuery, MetricUnknown, Unavailable
@@ -190,12 +191,12 @@ def _selector(requirements: Sequence[Requirement]) -> Selector:
 def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Steps[Sequence[Pod]]:
     pods = yield from index.selecting(namespace, wanted.labels)
     if wanted.places.empty:
-        return pods
+        return working(pods)
     found: list[Pod] = []
     for some in parts(pods, STEP):
         found += [pod for pod in some if wanted.places.matches(_places(pod))]
         yield
-    return found
+    return working(found)
 
 
 def _places(pod: Pod) -> dict[str, str]:

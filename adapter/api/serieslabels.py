@@ -66,7 +66,7 @@ def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
 
 
 def selector_fault(requirement: Requirement, *, of_pods: bool) -> str:
-    """Return why a requirement selects nothing, whatever runs; empty if it may select something.
+    """Return why a requirement can select nothing; empty if it may select something.
 
     Args:
         requirement: of the selector.

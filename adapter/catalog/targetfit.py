@@ -182,7 +182,7 @@ def _of_a_pod(asked: AskedTarget) -> bool:
 
 
 def _unit(asked: AskedTarget) -> Misfit | None:
-    assert asked.number is not None  # noqa: S101 - misfits() has checked
+    assert asked.number is not None  # noqa: S101 - the caller has checked
     found = other_unit(asked.unit, asked.number)
     if found is None:
         return None

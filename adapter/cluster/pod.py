@@ -66,6 +66,8 @@ class Pod:
     pod's node; 0 if not known or if the pod is not ready."""
     host_paths: bool = False
     """The pod mounts a directory of its node (a ``hostPath`` volume)."""
+    placeholder: bool = False
+    """The pod has no work: it holds room for others (:mod:`adapter.cluster.placeholder`)."""
     extended: Mapping[str, int] = field(default_factory=dict)
     """Extended resources besides ``gpus``, summed in the same way."""
     gpu_groups: tuple[str, ...] = ()

@@ -42,7 +42,7 @@ class Resources(_Object, frozen=True):
     requests: dict[str, str | int | float] = {}
 
 
-class Probe(_Object, frozen=True):
+class SeenProbe(_Object, frozen=True):
     """A probe; that there is one is all that is read."""
 
 
@@ -65,8 +65,8 @@ class Container(_Object, frozen=True):
     ports: list[Port] = []
     resources: Resources = Resources()
     volume_mounts: list[Mount] = []
-    readiness_probe: Probe | None = None
-    startup_probe: Probe | None = None
+    readiness_probe: SeenProbe | None = None
+    startup_probe: SeenProbe | None = None
 
     def variable(self, name: str) -> str | None:
         """Return the value of a variable, or None without it."""
