@@ -66,7 +66,7 @@ def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
 
 
 def selector_fault(requirement: Requirement, *, of_pods: bool) -> str:
-    """Return why a requirement can select nothing; empty if it may select something.
+    """Return why a requirement never selects a series; empty if it may.
 
     Args:
         requirement: of the selector.

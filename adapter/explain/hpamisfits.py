@@ -137,7 +137,7 @@ def _trigger_fix(facts: HpaFacts, asked: _Asked, misfit: Misfit) -> str:
 
 
 def _selector(facts: HpaFacts, asked: _Asked) -> Iterator[Block]:
-    """Yield why the selector of the metric can select nothing."""
+    """Yield why the selector of the metric never selects a series."""
     selector = parsed(asked.metric.selector) if asked.metric.selector else None
     if asked.trigger is not None or selector is None or asked.name not in _CATALOG.metrics:
         return

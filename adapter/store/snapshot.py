@@ -318,7 +318,7 @@ class Snapshot:
         return idle_devices(self._exporters.values(), oldest, self._works)
 
     def _works(self, series: DeviceSeries) -> bool:
-        """Return whether a pod that is more than a placeholder has the device, as the series says."""
+        """Return whether the pod of a device series is more than a placeholder."""
         pod = self.cluster.believed(series)
         return pod is None or not pod.placeholder
 
