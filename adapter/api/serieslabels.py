@@ -43,20 +43,6 @@ _RENAMED: Final[Mapping[str, str]] = {
 """Label of an exporter or a scrape -> the label here; empty if there is none."""
 
 
-def label_here(exporters: str) -> str | None:
-    """Return the label here that an exporter's label has become; empty if it has none, None if the
-    label is not one that exporters or scrapes are known to write.
-    """
-    return exporters if exporters in OWN_LABELS else _RENAMED.get(exporters)
-
-
-def labels_lost(offered: Collection[str]) -> Mapping[str, str]:
-    """Return the labels that a rule of prometheus-adapter offers and that do not exist here, each
-    with the label that replaces it, or an empty text.
-    """
-    return {label: label_here(label) or "" for label in sorted(offered) if label not in OWN_LABELS}
-
-
 def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
     """Return a LabelSelector of a manifest; None if it is not valid."""
     try:
