@@ -222,46 +222,6 @@ def failing(facts: Facts) -> Iterator[Finding]:
         )
 
 
-_STOPPED: Final = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector")
-_OTHERS: Final = {
-    "FailedGetScale": "see whether the target exists, and has a scale subresource",
-    "InvalidSelector": "give the scale subresource of the target a selector (status.selector)",
-    "AmbiguousSelector": "let one HPA scale these pods, or give the workloads other labels",
-}
-
-
-@check("GMA434", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
-def stopped(facts: Facts) -> Iterator[Finding]:
-    """The HPA controller stops before it reads a metric: it cannot read the scale of the target
-    (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector
-    matches pods that another HPA scales too (`AmbiguousSelector`). The HPA keeps its replicas.
-
-    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not
-    exist is GMA421.
-    """
-    facts.live()
-    hpas = facts.hpas.read()
-    for hpa in hpas:
-        if not (asks_ours(facts, hpa) or hpa.owner):
-            continue
-        twice = sum(_same_target(hpa, other) for other in hpas) > 1
-        for row in hpa.conditions:
-            if row.status != "False" or row.reason not in _STOPPED:
-                continue
-            if row.reason == "AmbiguousSelector" and twice:
-                continue
-            yield Finding(
-                hpa.subject,
-                " ".join(f"{row.reason}: {row.message}".split()),
-                _OTHERS[row.reason],
-                f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
-            )
-
-
-def _same_target(hpa: Hpa, other: Hpa) -> bool:
-    return (hpa.namespace, hpa.kind, hpa.target) == (other.namespace, other.kind, other.target)
-
-
 @check("GMA433", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
 def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
     """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`. Such

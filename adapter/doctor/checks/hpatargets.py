@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,7 +12,7 @@ from adapter.client.hpacommands import one_hpa
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
 from adapter.doctor.asked import selectors
-from adapter.doctor.checks.hpas import edit, metrics, patch
+from adapter.doctor.checks.hpas import asks_ours, edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.doctor.scaled import asks_gpu, pods_of, target_of
@@ -188,6 +188,46 @@ def _twice(hpas: Sequence[Hpa]) -> Finding:
         f"move the metrics of {names} into hpa {first.name}, and delete {names}",
         "" if any(hpa.origin for hpa in hpas) else one_hpa(first.namespace, manifests),
     )
+
+
+_STOPPED: Final = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector")
+_OTHERS: Final = {
+    "FailedGetScale": "see whether the target exists, and has a scale subresource",
+    "InvalidSelector": "give the scale subresource of the target a selector (status.selector)",
+    "AmbiguousSelector": "let one HPA scale these pods, or give the workloads other labels",
+}
+
+
+@check("GMA434", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
+def stopped(facts: Facts) -> Iterator[Finding]:
+    """The HPA controller stops before it reads a metric: it cannot read the scale of the target
+    (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector
+    matches pods that another HPA scales too (`AmbiguousSelector`). The HPA keeps its replicas.
+
+    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not
+    exist is GMA421.
+    """
+    facts.live()
+    hpas = facts.hpas.read()
+    number = Counter((hpa.namespace, hpa.kind, hpa.target) for hpa in hpas)
+    for hpa in hpas:
+        if not (asks_ours(facts, hpa) or hpa.owner):
+            continue
+        found_elsewhere = {
+            "AmbiguousSelector": number[hpa.namespace, hpa.kind, hpa.target] > 1,
+            "FailedGetScale": hpa.kind in _READ and target_of(facts, hpa) is None,
+        }
+        for row in hpa.conditions:
+            if row.status != "False" or row.reason not in _STOPPED:
+                continue
+            if found_elsewhere.get(row.reason):
+                continue
+            yield Finding(
+                hpa.subject,
+                " ".join(f"{row.reason}: {row.message}".split()),
+                _OTHERS[row.reason],
+                f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
+            )
 
 
 @check(
