@@ -24,7 +24,7 @@ LOCK := --universal --generate-hashes --no-emit-index-url --no-emit-find-links -
 unexport PYTHONDONTWRITEBYTECODE
 
 # The extras in the image.
-SHIPPED := --extra aws --extra azure --extra google --extra prometheus
+SHIPPED := --extra aws --extra azure --extra google
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz e2e e2e-stores browser attack bench soak lint audit format lock docs docs-site release release-dry-run proto pictures clean

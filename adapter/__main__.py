@@ -1,6 +1,7 @@
 """The command line: ``gpu-metrics-adapter``.
 
-Exit codes: 0, 1 for a failed job, 2 for bad usage or configuration.
+Exit codes: 0; 1 if something is wrong or has failed; 2 if it could not look, and for a wrong word,
+option or setting.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ import click
 from click.shell_completion import get_completion_class
 
 from adapter import __version__
-from adapter.client.options import NearestChoice
+from adapter.client.options import (
+    ACCESS,
+    NAMESPACE,
+    NearestChoice,
+    SharedOption,
+    ToolGroup,
+    ends,
+    joined,
+)
 from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
 from adapter.generate.commands import generate
@@ -39,6 +48,15 @@ _CONFIG = click.option(
 )
 
 
+# Settings, as text: the environment and the file of --config set them too.
+_KUBECONFIG = click.option(
+    "--kubeconfig", cls=SharedOption, metavar="FILE", help="Kubeconfig, outside a cluster."
+)
+_CONTEXT = click.option(
+    "--context", cls=SharedOption, metavar="NAME", help="Context of the kubeconfig."
+)
+
+
 class _SettingOption(click.Option):
     """An option for a setting. ``{key}`` in its help text is the default of that setting."""
 
@@ -50,10 +68,17 @@ class _SettingOption(click.Option):
         return names, text.format(**dict(Settings()))
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=ToolGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@joined(ACCESS, NAMESPACE)
 @click.version_option(__version__, prog_name=_PROGRAM)
-def main() -> None:
+def main(**_: object) -> None:
     """Scale Kubernetes workloads on the real load of their GPUs.
+
+    The options about the cluster may stand before or after the command. docs/commands.md says
+    what all commands share: options, namespaces, formats, and exit codes.
 
     Each setting can come from a flag, from an environment variable (GMA_ and the key's path
     joined by __, such as GMA_SOURCE__KIND), or from the file that --config names. A flag
@@ -71,8 +96,8 @@ def main() -> None:
     metavar="PORT",
     help="HTTPS port [{server.port}]; 0: any free port.",
 )
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, outside a cluster.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
+@_KUBECONFIG
+@_CONTEXT
 @click.option(
     "--pods-file", metavar="FILE", help="Read pods from a file of manifests, without a cluster."
 )
@@ -104,6 +129,7 @@ def main() -> None:
 @click.option(
     "--check", is_flag=True, help="Check the settings and the files that they name, and exit."
 )
+@ends("it failed", "a setting cannot be used")
 def serve(config: Path | None, check: bool, **given: object) -> None:
     """Serve custom.metrics.k8s.io from the cluster's GPU exporters.
 
@@ -139,8 +165,8 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
 
 @main.command()
 @_CONFIG
-@click.option("--kubeconfig", metavar="FILE", help="Kubeconfig, outside a cluster.")
-@click.option("--context", metavar="NAME", help="Context of the kubeconfig.")
+@_KUBECONFIG
+@_CONTEXT
 @click.option(
     "--apply/--dry-run", default=None, help="Write to the cluster, or only plan [--dry-run]."
 )
@@ -157,6 +183,7 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
     type=NearestChoice(["auto", "console", "json"]),
     help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
 )
+@ends("it failed", "a setting cannot be used")
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """Order GPU nodes before pods wait for them, and remove idle headroom.
 
@@ -212,6 +239,7 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
     metavar="NODE",
     help="Run only the simulated exporter of NODE, in a real cluster without GPUs.",
 )
+@ends("it failed", "it could not start")
 def demo(
     seconds: float | None,
     speed: float | None,
@@ -272,6 +300,7 @@ def _stand_in(node: str, port: int) -> None:
 
 
 @main.command()
+@ends(two="")
 def version() -> None:
     """Show the version, its commit if known, and the versions of Python and the libraries."""
     # Imported late: --help needs none of it.
@@ -283,6 +312,7 @@ def version() -> None:
 
 @main.command()
 @click.argument("shell", type=NearestChoice(["bash", "zsh", "fish"]))
+@ends(two="")
 def completion(shell: str) -> None:
     """Print the completion script of a shell.
 

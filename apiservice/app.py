@@ -34,12 +34,13 @@ from apiservice.errors import (
 )
 from apiservice.identity import AccessDecision, Attributes, Authenticator, Authorizer, User
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
+from apiservice.runtime.shares import ASKER, Asker
 from apiservice.selfmetrics.requeststats import RequestStats
 from apiservice.view.endpoint import ViewEndpoint
 from apiservice.view.resource import ViewGroup
 from apiservice.wire.accept import accept_header, accepts_json
 from apiservice.wire.answers import LARGE, Key, Prepared, json_messages
-from apiservice.wire.largeanswers import LargeAnswers, while_there
+from apiservice.wire.largeanswers import SENT_BYTES, LargeAnswers, while_there
 from apiservice.wire.metricroutes import (
     Asked,
     Endpoint,
@@ -126,7 +127,10 @@ class ApiServer:
         clock: Callable[[], float],
     ) -> None:
         self._endpoints = endpoints
-        self._views = {(group.group, group.version): ViewEndpoint(group, clock) for group in views}
+        lists = LargeAnswers(most=SENT_BYTES // 2)
+        self._views = {
+            (group.group, group.version): ViewEndpoint(group, clock, lists) for group in views
+        }
         self._pages = pages
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -135,6 +139,7 @@ class ApiServer:
         self._clock = clock
         self._routes = RouteCache()
         self._large = LargeAnswers()
+        stats.queues |= {"metrics": self._large, "view": lists}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI connection scope."""
@@ -153,12 +158,13 @@ class ApiServer:
             await self._first(scope, receive, send, key, started)
             return
         try:
-            await self._admit(scope, route.attributes)
+            user = await self._admit(scope, route.attributes)
             if not accepts_json(accept_header(scope["headers"])):
                 raise NotAcceptable
             prepared = route.asked.recall(self._clock())
             if prepared is None or prepared.large:
                 del prepared  # a body that waits for its turn would take memory
+                ASKER.set(Asker(route.attributes.namespace, user.name))
                 await self._answer(route.asked, receive, send)
             else:
                 await send(prepared.start)
@@ -220,6 +226,7 @@ class ApiServer:
         parameters = query_parameters(key[1])
         wanted = attributes(scope["method"], key[0], parameters)
         user = await self._admit(scope, wanted)
+        ASKER.set(Asker(wanted.namespace, user.name))
         if (view := self._views.get((where.group, where.version))) is not None:
 
             async def may_list() -> bool:

@@ -21,15 +21,22 @@ def page() -> str:
             """
             `gpu-metrics-adapter doctor` runs these checks on the cluster of your kubeconfig, before
             and after the installation. With `-f PATH` it checks manifests in files instead, for CI.
-            It only reads, and it prints one line for each check: a check mark if it is fine, `‼`
-            for a warning or if it could not check, a cross for an error. A finding begins with what
-            the check expects. `-o json` prints the same for programs, with every finding. The first
-            line says which findings to fix first, if the order matters: an HPA whose target is in
-            another unit goes to its maximum as soon as it gets values again.
+            It only reads. It prints each check that found something or could not check, `‼` for a
+            warning and a cross for an error, and for each section how many checks are fine. A
+            finding begins with what the check expects. Three or more findings with one cause are
+            one line. The first line says which findings to fix first, if the order matters: an HPA
+            whose target is in another unit goes to its maximum as soon as it gets values again.
 
-            The exit status is 0 without errors, 1 with errors, and 2 if it could not check. A check
-            that needs a right that you do not have names the right and the command that grants it;
-            the other checks go on. `doctor --explain GMA012` prints the text of one check, and
+            `-v` prints a line for each check, `-q` only what was found, and `-o json` and `-o yaml`
+            every finding for programs. `--only GMA404` and `--only hpas` run one check or one
+            section. `-n NAMESPACE` reads HPAs, ScaledObjects and quotas of one namespace, and
+            leaves out findings about pods and HPAs of others. `--wait 5m` looks every 5 seconds
+            until there is no error and nothing unchecked, or the time is over.
+
+            The exit status is 0 without errors, 1 with errors, and 2 if it could not check
+            ([exit codes](commands.md#exit-codes)). A check that needs a right that you do not have
+            names the right and the command that grants it; the other checks go on.
+            `doctor --explain GMA012` prints the text of one check, and
             `doctor --explain exporter_down` that of a reason why a pod has no value.
             """
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.attribution.reasons import REASONS, Cause
+from adapter.attribution.reasons import REASONS, AbsenceCause
 from docs.paragraphs import wrapped
 
 _INTRODUCTION = """
@@ -32,7 +32,7 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(name: str, reason: Cause) -> Iterator[str]:
+def _section(name: str, reason: AbsenceCause) -> Iterator[str]:
     yield f"## {name}"
     yield ""
     yield from wrapped(reason.cause)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from adapter.client.errors import VIEW
 from adapter.client.output import Screen
 from adapter.client.tables import ObjectTable, TableRow, decode_table
-from adapter.overview.hpas import state_of
+from adapter.overview.hpas import read_hpa, summarize
 from adapter.top.facts import ClusterLists, ListName
 from adapter.top.frame import Painter, Picture, Scene
 from adapter.top.state import TopState, press
@@ -107,7 +107,7 @@ def _read(cluster: SimulatedCluster) -> list[ClusterLists]:
     return [
         ClusterLists(
             {name: _table(cluster, name) for name in _TABLES},
-            [state_of(row) for row in _items(cluster)],
+            summarize([read_hpa(row) for row in _items(cluster)], {}, 1_767_603_540.0),
             at=1_767_603_540.0,
         )
         for _ in range(VERSIONS)

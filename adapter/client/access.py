@@ -16,8 +16,10 @@ from adapter.client.errors import (
     ClientError,
     describe_missing,
     describe_missing_view,
+    describe_silent_view,
     missing_right,
 )
+from adapter.client.options import NOBODY, Impersonation
 from adapter.client.tables import TABLE_TYPE, ObjectTable, TableRow, decode_table
 from apiservice.kube.client import (
     BoundedAnswer,
@@ -38,6 +40,8 @@ _MOST: Final = 200_000
 """Objects of one list: a server that never ends its pages is left."""
 _MOST_BYTES: Final = 64 << 20
 """Bytes of one answer. A page of 500 objects is smaller, unless they are of the largest kind."""
+_SILENT: Final = (502, 503, 504)
+"""What the API server answers if the server of a registered API does not."""
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -203,6 +207,8 @@ class Api:
         text = describe_failure(self._client, error)
         if error.status == 403 and (right := missing_right(str(error))):
             text = describe_missing(right) + origin
+        elif path.startswith(VIEW) and error.status in _SILENT:
+            text = describe_silent_view(error.cause.strip()) + origin
         elif path.startswith(VIEW) and _unserved(error):
             text = describe_missing_view(error.cause.strip()) + origin
         answer = error.cause.removeprefix(f"{error.status} ") if error.status else ""
@@ -224,15 +230,16 @@ def _query(labels: str, fields: str) -> dict[str, str]:
 
 
 def _unserved(error: ClusterAnswerError) -> bool:
-    """Return whether the whole API is missing or unavailable, rather than one object."""
-    if error.status == 503:
-        return True
+    """Return whether the whole API is missing, rather than one object."""
     text = error.cause
     return error.status == 404 and ("requested resource" in text or "page not found" in text)
 
 
 async def open_cluster(
-    kubeconfig: Path | None = None, context: str | None = None, namespace: str = ""
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    identity: Impersonation = NOBODY,
 ) -> Api:
     """Return the cluster of a kubeconfig, or of the pod, to be closed. Nothing has been sent yet.
 
@@ -241,19 +248,26 @@ async def open_cluster(
     """
     try:
         client: Any = await connect(
-            kubeconfig, context, user_agent=f"gpu-metrics-adapter-client/{__version__}"
+            kubeconfig,
+            context,
+            user_agent=f"gpu-metrics-adapter-client/{__version__}",
+            headers=identity.headers,
         )
     except ClusterError as error:
         raise ClientError(str(error)) from None
+    client.origin += f", as {identity.user}" if identity.user else ""
     return Api(client, namespace)
 
 
 @asynccontextmanager
 async def cluster(
-    kubeconfig: Path | None = None, context: str | None = None, namespace: str = ""
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    identity: Impersonation = NOBODY,
 ) -> AsyncIterator[Api]:
     """Connect to a cluster while the block runs; see :func:`open_cluster`."""
-    api = await open_cluster(kubeconfig, context, namespace)
+    api = await open_cluster(kubeconfig, context, namespace, identity)
     try:
         yield api
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -59,13 +60,37 @@ def complain(error: ClientError) -> None:
     click.echo(line, err=True)
 
 
-def print_json(content: Any, *, indent: int | None = 2) -> None:
-    """Print JSON in ASCII: names of others cannot move the cursor, and any terminal shows it."""
-    click.echo(json.dumps(content, indent=indent))
+def print_document(content: Any, output: str, *, many: bool = False) -> None:
+    """Print JSON or YAML in ASCII: names of others cannot move the cursor, and any terminal shows
+    it.
+
+    Args:
+        content: what ``json.dumps`` takes.
+        output: ``json`` or ``yaml``.
+        many: others follow: JSON is one line, and YAML begins a document.
+    """
+    text = json.dumps(content, indent=None if many or output == "yaml" else 2)
+    if output == "yaml":
+        import yaml  # noqa: PLC0415 - only this format needs it
+
+        text = yaml.safe_dump(json.loads(text), sort_keys=False, width=math.inf).rstrip("\n")
+        text = f"---\n{text}" if many else text
+    click.echo(text)
+
+
+def show(report: ToolReport, output: str) -> None:
+    """Print a report once."""
+    if output in ("json", "yaml"):
+        print_document(report.json(), output)
+        return
+    screen = screen_of()
+    lines = [screen.line(line) for line in report.lines(screen)]
+    if lines:
+        click.echo("\n".join(lines))
 
 
 async def _run(options: ClientOptions, look: Look) -> int:
-    async with cluster(options.kubeconfig, options.context, options.namespace) as api:
+    async with cluster(*options.place) as api:
         with odd_answers():
             report = await look(api)
             _show(report, options)
@@ -81,16 +106,16 @@ async def _run(options: ClientOptions, look: Look) -> int:
 
 
 def _show(report: ToolReport, options: ClientOptions) -> None:
-    if options.output == "json":
-        # With --watch, one document a line.
-        print_json(report.json(), indent=None if options.watch else 2)
+    if not options.watch:
+        show(report, options.output)
+        return
+    if options.output != "text":
+        print_document(report.json(), options.output, many=True)
         return
     screen = screen_of()
-    lines = [screen.line(line) for line in report.lines(screen)]
-    if options.watch:
-        at = datetime.now(UTC).strftime("%H:%M:%S UTC")
-        lines = [screen.style(at, "dim"), *lines, ""]
-        if screen.colours:
-            lines[0] = _CLEAR + lines[0]
-    if lines:
-        click.echo("\n".join(lines))
+    at = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    lines = [screen.style(at, "dim"), *report.lines(screen), ""]
+    lines = [screen.line(line) for line in lines]
+    if screen.colours:
+        lines[0] = _CLEAR + lines[0]
+    click.echo("\n".join(lines))

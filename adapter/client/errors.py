@@ -173,6 +173,14 @@ def describe_missing_view(reason: str) -> str:
     )
 
 
+def describe_silent_view(reason: str) -> str:
+    """Return the next step if the view API is registered, and its server does not answer."""
+    return (
+        f"{VIEW_GROUP} is registered and does not answer ({reason}): see the adapter's pods; "
+        f"`kubectl describe apiservice v1alpha1.{VIEW_GROUP}` names their Service and the reason"
+    )
+
+
 def _with_subresource(right: MissingRight) -> str:
     """Write pods/log of a group as kubectl expects: ``pods.group/log``."""
     resource, slash, sub = right.resource.partition("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import sys
 import textwrap
@@ -32,10 +33,17 @@ _ASCII: Final = str.maketrans(
 _COMMAND: Final = re.compile(r"`[^`]*`")
 _GLUE: Final = "\ue000"
 """Stands for a space at which a line must not be broken."""
-_STYLED: Final = "\x1b\\[(?:" + "|".join(("0", *_CODES.values())) + ")m"
+_SECRET: Final = "".join(chr(0xF0000 + secrets.randbelow(0xFFFD)) for _ in range(3))
+"""Begins what :meth:`Screen.style` writes. It is drawn for each process, so that no name of an
+object can contain it."""
+_STYLE: Final = re.compile(f"{_SECRET}(.)")
+_STYLES: Final = {"0": "0", **{colour[0].upper(): code for colour, code in _CODES.items()}}
+"""The letter after the secret -> the terminal's code."""
 _CONTROL: Final = re.compile(
-    f"({_STYLED})|[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]+"
 )
+"""Controls, marks of direction, invisible characters, and halves of characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +61,23 @@ class Screen:
 
     def style(self, text: str, colour: Colour) -> str:
         """Return the text in a colour, if the reader shows colours."""
-        return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if self.colours and text else text
+        if not self.colours or not text:
+            return text
+        return f"{_SECRET}{colour[0].upper()}{text}{_SECRET}0"
 
     def line(self, text: str) -> str:
-        """Return a line in the characters that the reader can show.
+        """Return a line in the characters and colours that the reader can show.
 
-        Names and messages come from objects of others: what would move the terminal's cursor or
-        turn the direction of the text is left out.
+        Names and messages come from objects of others: what would move the terminal's cursor,
+        colour the text or turn its direction is left out. Only :meth:`style` writes colours.
         """
-        text = _CONTROL.sub(lambda found: (found[1] if self.colours else "") or " ", text)
+        parts = _STYLE.split(text)
+        parts[::2] = [self._shown(part) for part in parts[::2]]
+        parts[1::2] = [f"\x1b[{_STYLES.get(letter, '0')}m" for letter in parts[1::2]]
+        return "".join(parts)
+
+    def _shown(self, text: str) -> str:
+        text = _CONTROL.sub(" ", text)
         return text if self.unicode else text.translate(_ASCII).encode("ascii", "replace").decode()
 
     def wrap(self, text: str, indent: str = "", hanging: str | None = None) -> list[str]:

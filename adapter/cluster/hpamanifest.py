@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from adapter.cluster.hpas import ShownCondition, ShownHpa, ShownMetric
+from adapter.cluster.hpas import TOLERANCES, ShownCondition, ShownHpa, ShownMetric
 from adapter.cluster.workload import Workload, plural
+from adapter.hpa.quantity import parse
 from apiservice.provider import GroupResource
+from apiservice.wire import instant
 
 _LONGEST: Final = 1024
 """Characters of a condition's message that are kept."""
@@ -21,9 +23,24 @@ _LONGEST_NAME: Final = 253
 _Quantity = str | int | float
 
 
-class _Meta(msgspec.Struct):
+class _Owner(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+
+
+class _Write(msgspec.Struct):
+    time: Any = None
+    subresource: str = ""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
     name: str
     namespace: str = "default"
+    generation: int | None = None
+    creation_timestamp: Any = None
+    """A text; YAML makes a datetime of it, as of the times below."""
+    owner_references: list[_Owner] | None = None
+    managed_fields: list[_Write] | None = None
 
 
 class _Named(msgspec.Struct):
@@ -63,21 +80,35 @@ class _Reference(msgspec.Struct, rename="camel"):
     api_version: str = ""
 
 
+class _Rules(msgspec.Struct, rename="camel"):
+    select_policy: str | None = None
+    tolerance: _Quantity | None = None
+
+
+class _Behavior(msgspec.Struct, rename="camel"):
+    scale_up: _Rules | None = None
+    scale_down: _Rules | None = None
+
+
 class _Spec(msgspec.Struct, rename="camel"):
     scale_target_ref: _Reference
     max_replicas: int
     min_replicas: int | None = None
     metrics: list[_Metric] | None = None
+    behavior: _Behavior | None = None
 
 
-class _Condition(msgspec.Struct):
+class _Condition(msgspec.Struct, rename="camel"):
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: Any = None
 
 
 class _Status(msgspec.Struct, rename="camel"):
+    observed_generation: int | None = None
+    last_scale_time: Any = None
     current_replicas: int | None = None
     desired_replicas: int | None = None
     current_metrics: list[_Metric] | None = None
@@ -103,6 +134,8 @@ def decode(raw: msgspec.Raw | bytes) -> ShownHpa:
 def reduce(manifest: HpaManifest) -> ShownHpa:
     """Return the parts of a manifest that are kept."""
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
+    behavior = spec.behavior or _Behavior()
+    up, down = behavior.scale_up or _Rules(), behavior.scale_down or _Rules()
     wanted = (spec.metrics or [])[:_MOST]
     current = _current(wanted, (status.current_metrics or [])[:_MOST])
     target = spec.scale_target_ref
@@ -121,11 +154,44 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         ),
         tuple(
             ShownCondition(
-                *(text[:_LONGEST] for text in (each.type, each.status, each.reason, each.message))
+                each.type[:_LONGEST],
+                each.status[:_LONGEST],
+                each.reason[:_LONGEST],
+                each.message[:_LONGEST],
+                instant.read(each.last_transition_time),
             )
             for each in (status.conditions or ())[:_MOST]
         ),
+        target.kind,
+        instant.read(meta.creation_timestamp),
+        instant.read(status.last_scale_time),
+        _unseen_since(meta, status),
+        next((row.name for row in meta.owner_references or () if row.kind == "ScaledObject"), ""),
+        (_tolerance(down, TOLERANCES[0]), _tolerance(up, TOLERANCES[1])),
+        up.select_policy == "Disabled",
+        down.select_policy == "Disabled",
     )
+
+
+def _tolerance(rules: _Rules, default: float) -> float:
+    """Return the tolerance of one direction (gate HPAConfigurableTolerance, on since 1.35)."""
+    try:
+        return default if rules.tolerance is None else float(parse(rules.tolerance))
+    except ValueError:
+        return default
+
+
+def _unseen_since(meta: _Meta, status: _Status) -> float | None:
+    """Return since when the controller has not looked at the spec.
+
+    The API server counts an HPA's generation, and the controller writes the one it has seen, since
+    kubernetes/kubernetes pull request 138228; before it neither number is set.
+    """
+    seen = status.observed_generation
+    if seen is None or meta.generation is None or seen >= meta.generation:
+        return None
+    writes = [instant.read(row.time) for row in meta.managed_fields or () if not row.subresource]
+    return max((time for time in writes if time is not None), default=None)
 
 
 def _current(wanted: Sequence[_Metric], seen: Sequence[_Metric]) -> list[str]:
@@ -134,18 +200,27 @@ def _current(wanted: Sequence[_Metric], seen: Sequence[_Metric]) -> list[str]:
     The controller writes the status in the order of the spec. After a change of the spec, or with
     an older controller, a metric that occurs once is found by its name.
     """
-    by_key: dict[tuple[str, str], list[str]] = {}
+    by_key: dict[tuple[str, str], list[_Amount]] = {}
     for metric in seen:
-        by_key.setdefault(_key(metric), []).append(_text(metric.source().current))
+        by_key.setdefault(_key(metric), []).append(metric.source().current)
     found = []
     for at, metric in enumerate(wanted):
-        key = _key(metric)
+        key, target = _key(metric), metric.source().target
         if at < len(seen) and _key(seen[at]) == key:
-            found.append(_text(seen[at].source().current))
+            found.append(_like(target, seen[at].source().current))
         else:
             values = by_key.get(key, [])
-            found.append(values[0] if len(values) == 1 else "")
+            found.append(_like(target, values[0]) if len(values) == 1 else "")
     return found
+
+
+def _like(target: _Amount, current: _Amount) -> str:
+    """Return the current value of the target's type: a status may have several."""
+    if target.average_value is not None and current.average_value is not None:
+        return str(current.average_value)
+    if target.average_utilization is None or current.average_utilization is not None:
+        return _text(current)
+    return ""
 
 
 def _key(metric: _Metric) -> tuple[str, str]:

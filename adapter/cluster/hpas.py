@@ -15,6 +15,8 @@ SHOWN: Final = 16
 thousands."""
 _RESOURCES: Final = ("Resource", "ContainerResource")
 """Types of metrics that metrics.k8s.io serves."""
+TOLERANCES: Final = (0.1, 0.1)
+"""Of a controller with its default ``--horizontal-pod-autoscaler-tolerance``."""
 
 
 class ShownMetric(NamedTuple):
@@ -41,6 +43,8 @@ class ShownCondition(NamedTuple):
     status: str
     reason: str
     message: str
+    since: float | None = None
+    """Epoch seconds of its last transition; None if not known."""
 
 
 class ShownHpa(NamedTuple):
@@ -56,6 +60,23 @@ class ShownHpa(NamedTuple):
     desired: int | None
     metrics: tuple[ShownMetric, ...]
     conditions: tuple[ShownCondition, ...]
+    kind: str = ""
+    """Kind of the scale target, as its manifest writes it: ``Deployment``."""
+    created: float | None = None
+    """Epoch seconds; None if not known."""
+    last_scale: float | None = None
+    """Epoch seconds at which the controller last changed the size; None if it never has."""
+    unseen_since: float | None = None
+    """Epoch seconds since when the controller has not looked at a change of the spec; None if it
+    has, or if the API server does not count generations of HPAs (before Kubernetes 1.37)."""
+    scaled_object: str = ""
+    """The ScaledObject of KEDA that owns the HPA; empty without one."""
+    tolerances: tuple[float, float] = TOLERANCES
+    """How far value / target may be below 1, and above 1, without a change."""
+    never_out: bool = False
+    """``behavior.scaleUp.selectPolicy`` is Disabled."""
+    never_in: bool = False
+    """``behavior.scaleDown.selectPolicy`` is Disabled."""
 
     @property
     def key(self) -> tuple[str, str]:

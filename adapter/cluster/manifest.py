@@ -134,7 +134,7 @@ class PodDecoder:
     def reduce(self, manifest: PodManifest) -> Pod:
         """Return the parts of a manifest that are kept."""
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
-        ready = _ready(status)
+        ready, unready = _ready(status)
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
         running = [*spec.containers, *sidecars]
         gpus, extended = self._extended(spec)
@@ -157,7 +157,8 @@ class PodDecoder:
             claims=bool(spec.resourceClaims),
             ports=self._shared.once(tuple(self._ports(running))),
             born=instant.read(meta.creationTimestamp) or 0.0,
-            ready_since=(instant.read(ready.lastTransitionTime) or 0.0) if ready else 0.0,
+            ready_since=_time(ready),
+            unready_since=_time(unready),
             extended=extended,
             gpu_groups=self._shared.once(groups(labels)),
             placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
@@ -217,11 +218,17 @@ class PodDecoder:
         return demand
 
 
-def _ready(status: _Status) -> _Condition | None:
+def _ready(status: _Status) -> tuple[_Condition | None, _Condition | None]:
+    """Return the Ready condition, as the first one if it is True and as the second one if not."""
     for condition in status.conditions or ():
-        if condition.type == "Ready" and condition.status == "True":
-            return condition
-    return None
+        if condition.type == "Ready":
+            return (condition, None) if condition.status == "True" else (None, condition)
+    return None, None
+
+
+def _time(condition: _Condition | None) -> float:
+    """Return the time of a condition's last transition; 0 if there is none."""
+    return 0.0 if condition is None else instant.read(condition.lastTransitionTime) or 0.0
 
 
 def _plausible(owner: OwnerManifest) -> bool:

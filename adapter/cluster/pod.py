@@ -64,6 +64,9 @@ class Pod:
     ready_since: float = 0.0
     """Epoch seconds of the last transition of the Ready condition to True, by the clock of the
     pod's node; 0 if not known or if the pod is not ready."""
+    unready_since: float = 0.0
+    """Epoch seconds since when the Ready condition is not True, by the same clock; 0 if not known,
+    or if the pod is ready."""
     host_paths: bool = False
     """The pod mounts a directory of its node (a ``hostPath`` volume)."""
     placeholder: bool = False

@@ -6,6 +6,7 @@ controller's Accept header, and the front proxy's client certificate and ``X-Rem
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,13 +14,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Protocol
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from adapter.cluster.metricsapi import GarbledAnswerError, pods_path, read_values
 from adapter.demo.certificates import FrontProxy
 from adapter.hpa import Missing
+from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.requesterror import RequestError
 from apiservice.runtime.servertrust import client_context
 
 USER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
@@ -30,7 +31,8 @@ _HEADERS = [
     ("X-Remote-User", USER),
     *(("X-Remote-Group", group) for group in GROUPS),
 ]
-_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+_FAILURES = (RequestError, OSError)  # also a time-out
+_SECONDS = 5.0
 
 
 Answer = dict[str, int] | Missing
@@ -63,7 +65,7 @@ class MetricsClient:
         self._base = base
         self._proxy = proxy
         self._ca = ca
-        self._http: aiohttp.ClientSession | None = None
+        self._http: HttpClient | None = None
         self.tally = Tally()
 
     async def ready(self) -> str:
@@ -93,19 +95,19 @@ class MetricsClient:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._http:
+        if self._http is not None:
             await self._http.close()
 
     async def _get(self, path: str, headers: Sequence[tuple[str, str]] = ()) -> tuple[int, bytes]:
         if self._http is None:
             context = client_context(self._ca)
             context.load_cert_chain(self._proxy.certificate, self._proxy.key)
-            self._http = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=context), timeout=aiohttp.ClientTimeout(5)
-            )
-        url = URL(self._base + path, encoded=True)
-        async with self._http.get(url, headers=headers) as answer:
-            return answer.status, await answer.read()
+            self._http = HttpClient(lambda: context, {"User-Agent": "gpu-metrics-adapter"})
+        async with (
+            asyncio.timeout(_SECONDS),
+            self._http.send("GET", self._base + path, headers=headers) as answer,
+        ):
+            return answer.status_code, await answer.aread()
 
 
 class _Status(msgspec.Struct):

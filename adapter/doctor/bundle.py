@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from adapter import __version__
+from adapter.causes.gpunodes import gpus_of
 from adapter.client.errors import ClientError
+from adapter.cluster.objects import SeenNode
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.facts import Fact, Facts, Hpa, Release, UnreadError
-from adapter.doctor.gpunodes import gpus_of
-from adapter.doctor.objects import SeenNode
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.runner import DoctorReport
 from adapter.doctor.shownsettings import shown_settings
-from adapter.doctor.workloads import SeenPod
 
 T = TypeVar("T")
 

@@ -16,27 +16,30 @@ import msgspec
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.cluster.metricsapi import pods_path, read_values
-from adapter.doctor import release, rights, rulesfile, scrapes, store
-from adapter.doctor.claims import read_claim
-from adapter.doctor.daemonsets import read_daemonset
-from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
-from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
-from adapter.doctor.objects import (
+from adapter.cluster.objects import (
     ApiService,
     ConfigMap,
     Lease,
     ResourceQuota,
+    ResourceSlice,
+    SeenEvent,
     SeenNode,
     SeenPriorityClass,
     SeenVolumeClaim,
     read,
 )
+from adapter.cluster.podobjects import SeenWorkload, counted, read_pod, read_workload
+from adapter.doctor import release, rights, rulesfile, scrapes, store
+from adapter.doctor.claims import read_claim
+from adapter.doctor.daemonsets import read_daemonset
+from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
+from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
 from adapter.doctor.rights import unread
 from adapter.doctor.scalers import read_hpa
 from adapter.doctor.withoutvalue import read_without_value
-from adapter.doctor.workloads import SeenWorkload, counted, read_pod, read_workload
 from adapter.figures import count
 from adapter.keda.manifest import SCALEDOBJECTS, read_scaledobject
+from apiservice.wire import instant
 
 T = TypeVar("T")
 
@@ -48,9 +51,11 @@ _NAMESPACES: Final = 50
 """Namespaces whose values are read."""
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
-_CLAIMS: Final = "/apis/resource.k8s.io/v1/resourceclaims"
-_SCALEDOBJECTS: Final = f"{SCALEDOBJECTS}/scaledobjects"
+_AUTOSCALING: Final = "/apis/autoscaling/v2"
+_RESOURCE: Final = "/apis/resource.k8s.io/v1"
+_SLICES: Final = f"{_RESOURCE}/resourceslices"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
+_CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 AUTHENTICATION: Final = (
@@ -68,6 +73,8 @@ class Collector:
     notes: list[str] = field(default_factory=list)
     """Limits that were reached, and objects that could not be read."""
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    namespace: str = ""
+    """The only namespace whose HPAs, ScaledObjects, quotas and claims are read; empty: all."""
 
     async def facts(self) -> Facts:
         """Read everything that the checks of the cluster need."""
@@ -84,13 +91,21 @@ class Collector:
             "leases": self.objects(f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease),
             "pods": self.listed("/api/v1/pods", read_pod),
             "workloads": self._workloads(),
+            "replicasets": self._replicasets(),
+            "events": self._events(),
+            "slices": self.optional(_SLICES, partial(read, kind=ResourceSlice)),
+            "controller_seen": self.fact(self._controller_seen),
             "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
-            "hpas": self.listed("/apis/autoscaling/v2/horizontalpodautoscalers", read_hpa),
-            "claims": self.optional(_CLAIMS, read_claim),
-            "scaledobjects": self.optional(_SCALEDOBJECTS, read_scaledobject),
-            "volume_claims": self.objects("/api/v1/persistentvolumeclaims", SeenVolumeClaim),
+            "hpas": self.listed(self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), read_hpa),
+            "claims": self.optional(self._of_users(_RESOURCE, "resourceclaims"), read_claim),
+            "scaledobjects": self.optional(
+                self._of_users(SCALEDOBJECTS, "scaledobjects"), read_scaledobject
+            ),
+            "volume_claims": self.objects(
+                self._of_users("/api/v1", "persistentvolumeclaims"), SeenVolumeClaim
+            ),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
-            "quotas": self.objects("/api/v1/resourcequotas", ResourceQuota),
+            "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
         }
         await self._fill(facts, reads)
         facts.release = await self._release(facts, release.SERVE)
@@ -100,6 +115,11 @@ class Collector:
             facts.pods = Fact([counted(each, resources) for each in facts.pods.read()])
         await self._look_further(facts)
         return facts
+
+    def _of_users(self, prefix: str, plural: str) -> str:
+        """Return the path of a collection, of the one namespace or of all."""
+        within = f"/namespaces/{quote(self.namespace, safe='')}" if self.namespace else ""
+        return f"{prefix}{within}/{plural}"
 
     async def _fill(self, facts: Facts, reads: Mapping[str, Awaitable[Fact[Any]]]) -> None:
         found = await asyncio.gather(*reads.values())
@@ -129,7 +149,7 @@ class Collector:
                 look = partial(scrapes.self_pages, inside, fetcher, facts, own)
                 reads["self_pages"] = self.fact(look)
             if facts.settings.source.kind == "prometheus":
-                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher, near))
+                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher))
             await self._fill(facts, reads)
 
     async def _release(self, facts: Facts, name: str) -> Fact[Release | None]:
@@ -228,6 +248,31 @@ class Collector:
                 return Fact(unread=rows.unread)
             found += rows.read()
         return Fact(found)
+
+    async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
+        """Deployments keep ten old ReplicaSets each, which are of no use."""
+        found = await self.listed("/apis/apps/v1/replicasets", partial(read_workload, "ReplicaSet"))
+        if found.unread is not None:
+            return found
+        return Fact([row for row in found.read() if row.spec.replicas > 0])
+
+    async def _events(self) -> Fact[Sequence[SeenEvent]]:
+        found: list[SeenEvent] = []
+        for which in ("type=Warning", "reason=SuccessfulRescale"):
+            rows = await self.listed("/api/v1/events", partial(read, kind=SeenEvent), which)
+            if rows.unread is not None:
+                return rows
+            found += rows.read()
+        return Fact(found)
+
+    async def _controller_seen(self) -> float | None:
+        try:
+            lease = read(await self.api.get(_CONTROLLER), Lease)
+        except ClientError as error:
+            if error.status == 404:
+                return None
+            raise
+        return instant.read(lease.spec.renew_time)
 
     async def _groups(self) -> Mapping[str, frozenset[str]]:
         answer = await self.api.get("/apis")

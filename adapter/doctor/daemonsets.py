@@ -7,31 +7,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from adapter.doctor.objects import SeenNode, read
-from adapter.doctor.workloads import SeenPod, read_pod
-from adapter.nodepool.model.capacity import Taint
-from adapter.nodepool.model.shape import Toleration
-from adapter.nodepool.plan.admission import binding, matches, tolerates
+from adapter.cluster.nodeaffinity import matches
+from adapter.cluster.objects import SeenNode
+from adapter.cluster.podobjects import SeenPod, read_pod
+from adapter.cluster.taints import Taint, Toleration, repels
 
 _OF_NODES: Final = "node.kubernetes.io/"
 """Taints for the state of a node. Pods of DaemonSets tolerate them without a toleration."""
 _SYSTEM: Final = ("kubernetes.io", "k8s.io")
 """Domains of labels that the cluster sets: nobody corrects them by hand."""
-
-
-class _Toleration(msgspec.Struct, frozen=True):
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
-class _Placement(msgspec.Struct, rename="camel", frozen=True):
-    node_selector: dict[str, str] = {}
-    tolerations: list[_Toleration] = []
-    affinity: dict[str, Any] = {}
 
 
 class SeenDaemonSet(NamedTuple):
@@ -66,16 +50,14 @@ def read_daemonset(content: Mapping[str, Any]) -> SeenDaemonSet:
     meta, template = content["metadata"], content["spec"]["template"]
     namespace, name = str(meta.get("namespace") or "default"), str(meta["name"])
     named = {**(template.get("metadata") or {}), "namespace": namespace, "name": name}
-    spec = read(template.get("spec") or {}, _Placement)
-    affinity = spec.affinity.get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    pod = read_pod({"metadata": named, "spec": template.get("spec") or {}})
     return SeenDaemonSet(
         namespace,
         name,
-        read_pod({"metadata": named, "spec": template.get("spec") or {}}),
-        spec.node_selector,
-        tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations),
-        list(required.get("nodeSelectorTerms") or ()),
+        pod,
+        pod.spec.node_selector,
+        tuple(pod.spec.tolerations),
+        pod.spec.node_terms or (),
     )
 
 
@@ -84,8 +66,7 @@ def obstacle(daemonset: SeenDaemonSet, node: SeenNode) -> Obstacle:
     lacks = [*_unselected(daemonset, node), *_unmatched(daemonset, node)]
     if lacks:
         return _of_labels(daemonset, node, lacks)
-    all_taints = [Taint(each.key, each.value, each.effect) for each in node.spec.taints]
-    taints = [taint for taint in all_taints if _repels(taint, daemonset)]
+    taints = [taint for taint in node.taints if _repels(taint, daemonset)]
     if taints:
         return _of_taints(daemonset, taints)
     place = f"-n {shlex.quote(daemonset.namespace)}"
@@ -164,15 +145,11 @@ def _of_labels(daemonset: SeenDaemonSet, node: SeenNode, lacks: Sequence[_Lack])
 
 
 def _repels(taint: Taint, daemonset: SeenDaemonSet) -> bool:
-    return (
-        binding(taint)
-        and not taint.key.startswith(_OF_NODES)
-        and not any(tolerates(each, taint) for each in daemonset.tolerations)
-    )
+    return not taint.key.startswith(_OF_NODES) and repels(taint, daemonset.tolerations)
 
 
 def _of_taints(daemonset: SeenDaemonSet, taints: Sequence[Taint]) -> Obstacle:
-    named = ", ".join(f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in taints)
+    named = ", ".join(map(str, taints))
     rows = [{"key": t.key, "operator": "Exists", "effect": t.effect} for t in taints]
     at = "/spec/template/spec/tolerations"
     change = (

@@ -7,22 +7,25 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from adapter.causes import Cause
 from adapter.cluster.gpuresources import GpuResources
-from adapter.doctor.claims import SeenClaim
-from adapter.doctor.daemonsets import SeenDaemonSet
-from adapter.doctor.objects import (
+from adapter.cluster.objects import (
     ApiService,
     Lease,
     ResourceQuota,
+    ResourceSlice,
     SeenCondition,
+    SeenEvent,
     SeenNode,
     SeenPriorityClass,
     SeenVolumeClaim,
 )
+from adapter.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.doctor.claims import SeenClaim
+from adapter.doctor.daemonsets import SeenDaemonSet
 from adapter.doctor.page import ExporterPage
 from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.withoutvalue import WithoutValue
-from adapter.doctor.workloads import SeenPod, SeenWorkload
 from adapter.hpa.spec import source_key
 from adapter.keda.manifest import SeenScaledObject
 from adapter.settings import Settings
@@ -226,6 +229,14 @@ class Facts:
     leases: Fact[Sequence[Lease]] = _OFF
     pods: Fact[Sequence[SeenPod]] = _OFF
     workloads: Fact[Sequence[SeenWorkload]] = _OFF
+    replicasets: Fact[Sequence[SeenWorkload]] = _OFF
+    """Those that should have pods, or have some."""
+    events: Fact[Sequence[SeenEvent]] = _OFF
+    """Warnings, and the HPAs' ``SuccessfulRescale``."""
+    slices: Fact[Sequence[ResourceSlice]] = _OFF
+    """Of ``resource.k8s.io/v1``; none if the cluster has no such API."""
+    controller_seen: Fact[float | None] = _OFF
+    """Epoch seconds at which kube-controller-manager renewed its lease; None without a lease."""
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
     volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
@@ -247,6 +258,9 @@ class Facts:
     """The ResourceClaims of ``resource.k8s.io/v1``; none if the cluster has no such API."""
     without_value: Fact[Sequence[WithoutValue]] = _OFF
     """Pods that the adapter knows and that have no value, each with the reason."""
+
+    found_causes: list[tuple[Hpa, Cause]] | None = None
+    """The causes of HPAs, once a check has computed them (:mod:`adapter.doctor.hpacauses`)."""
 
     @property
     def settings(self) -> Settings:

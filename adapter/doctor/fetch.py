@@ -6,21 +6,25 @@ pod. Outside, the API server forwards the request.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-import aiohttp
+import httpx
 import msgspec
 
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
+from adapter.sources.login.credentials import TlsClient
 from apiservice.kube.client import BoundedAnswer
-from apiservice.kube.failures import transport_failure
+from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.requesterror import RequestError, failure_of
 
 SECONDS: Final = 10.0
+_HEADERS: Final = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "identity"}
 _PROXY_ERROR: Final = "error trying to reach service"
 _SHOWN: Final = 300
 """Characters of a Status's message that are kept."""
@@ -121,8 +125,14 @@ class ProxyFetcher:
 class DirectFetcher:
     """Reads addresses inside the cluster, without credentials unless they are given."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self._session = session
+    def __init__(self) -> None:
+        self._unchecked = TlsClient(verify=False).current()
+        self._clients: dict[ssl.SSLContext, HttpClient] = {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            await client.close()
 
     async def fetch(self, place: Place, most: int) -> Fetched:
         """See :class:`Fetcher`."""
@@ -139,32 +149,44 @@ class DirectFetcher:
     ) -> Fetched:
         """Read a URL. Without a context, no certificate is checked and no token may be sent."""
         headers = {"Authorization": f"Bearer {token}"} if token and context else {}
+        client = self._client(context or self._unchecked)
         try:
-            async with self._session.get(
-                url,
-                headers=headers,
-                ssl=context or False,
-                server_hostname=host or None,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=SECONDS),
-            ) as response:
-                body = bytearray()
-                async for chunk in response.content.iter_chunked(1 << 16):
-                    body += chunk
-                    if len(body) > most:
-                        return Fetched(response.status, bytes(body[:most]), complete=False)
-                return Fetched(response.status, bytes(body))
-        except TimeoutError:
-            return Fetched(0, b"", error="no answer in time")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Fetched(0, b"", error=" ".join(transport_failure(error).split()))
+            async with (
+                asyncio.timeout(SECONDS),
+                client.send("GET", url, headers=headers, server_name=host) as response,
+            ):
+                return await _bounded(response, most)
+        except (RequestError, OSError, ValueError) as error:
+            return Fetched(0, b"", error=str(failure_of(error)))
+
+    def _client(self, context: ssl.SSLContext) -> HttpClient:
+        client = self._clients.get(context)
+        if client is None:
+            client = self._clients[context] = HttpClient(lambda: context, _HEADERS)
+        return client
+
+
+async def _bounded(response: httpx.Response, most: int) -> Fetched:
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        text = f"Content-Encoding {encoding[:40]!r} was not requested"
+        return Fetched(response.status_code, b"", error=text)
+    body = bytearray()
+    async for part in response.aiter_raw():
+        body += part
+        if len(body) > most:
+            return Fetched(response.status_code, bytes(body[:most]), complete=False)
+    return Fetched(response.status_code, bytes(body))
 
 
 @asynccontextmanager
 async def direct() -> AsyncIterator[DirectFetcher]:
     """Yield a fetcher for addresses that this process reaches."""
-    async with aiohttp.ClientSession(auto_decompress=True, trust_env=False) as session:
-        yield DirectFetcher(session)
+    fetcher = DirectFetcher()
+    try:
+        yield fetcher
+    finally:
+        await fetcher.close()
 
 
 async def speaks_tls(fetcher: Fetcher, place: Place, answer: Fetched) -> bool:

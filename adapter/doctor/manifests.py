@@ -12,18 +12,18 @@ from typing import Any, Final
 import msgspec
 
 from adapter.client.errors import ClientError
-from adapter.doctor import release, rulesfile
-from adapter.doctor.facts import Fact, Facts, Hpa, Release, UnreadError
-from adapter.doctor.objects import (
+from adapter.cluster.objects import (
     ConfigMap,
     ResourceQuota,
     SeenPriorityClass,
     SeenVolumeClaim,
     read,
 )
+from adapter.cluster.podobjects import SeenWorkload, read_workload
+from adapter.doctor import release, rulesfile
+from adapter.doctor.facts import Fact, Facts, Hpa, Release, UnreadError
 from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.scalers import read_hpa
-from adapter.doctor.workloads import SeenWorkload, read_workload
 from adapter.keda.manifest import SeenScaledObject, read_scaledobject
 from apiservice.runtime.yamltext import YamlError, documents
 

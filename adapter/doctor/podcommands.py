@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.doctor.workloads import SeenPod
+from adapter.cluster.podobjects import SeenPod
 
 _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
 """Kinds whose pod template ``kubectl set env`` changes."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from adapter.client.errors import VIEW_GROUP
+from adapter.cluster.objects import ApiService
+from adapter.cluster.podobjects import SeenPod, SeenWorkload, selected
 from adapter.doctor.facts import Release
-from adapter.doctor.objects import ApiService
-from adapter.doctor.workloads import SeenPod, SeenWorkload, selected
 from adapter.process.config import ConfigError, settings_of
 from apiservice.runtime.yamltext import YamlError, document
 

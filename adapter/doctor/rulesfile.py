@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
-from adapter.doctor.objects import ConfigMap, read
-from adapter.rules.rule import rule_set
-from adapter.rules.rulefile import RulesFileError, read_rules
+from adapter.cluster.objects import ConfigMap, read
+from adapter.rules.rulefile import RulesFileError
+from adapter.rules.ruleset import rules_of
 
 if TYPE_CHECKING:
     from adapter.doctor.facts import Release
@@ -83,7 +83,7 @@ def seen_rules(place: Mounted, data: Mapping[str, str], release: Release) -> See
         return SeenRules(place, f"has no key {place.key}, so new pods of the adapter do not start")
     wanted = bool(release.settings and release.settings.rules.resource_metrics)
     try:
-        rules = rule_set(read_rules(data[place.key].encode()), resource_metrics=wanted)
+        rules = rules_of(data[place.key].encode("utf-8", "replace"), resource_metrics=wanted)
     except RulesFileError as error:
         return SeenRules(place, f"{place.key} {error}")
     return SeenRules(place, "", [str(each) for each in rules.problems if each.broken])

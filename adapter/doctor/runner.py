@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,7 +13,14 @@ from adapter.client.command import BLOCKED, FINE, UNSEEN
 from adapter.client.output import Screen
 from adapter.doctor import text
 from adapter.doctor.facts import Facts, UnreadError
-from adapter.doctor.model import DoctorCheck, Finding, NotApplicableError, Severity, registered
+from adapter.doctor.model import (
+    CheckSection,
+    DoctorCheck,
+    Finding,
+    NotApplicableError,
+    Severity,
+    registered,
+)
 
 
 class Outcome(StrEnum):
@@ -50,6 +58,29 @@ def run(facts: Facts, only: Collection[str] = ()) -> list[Result]:
     return [_result(each, facts) for each in registered() if not only or each.id in only]
 
 
+_OF_NAMESPACES: Final = (CheckSection.SHARING, CheckSection.HPAS, CheckSection.SERVERS)
+"""Sections about objects of users. The others concern every namespace."""
+_SUBJECT: Final = re.compile(r"\S+ (?P<namespace>[a-z0-9.-]+)/")
+
+
+def within(results: Iterable[Result], namespace: str) -> tuple[list[Result], int]:
+    """Return the results without findings about objects of users in other namespaces, and how
+    many findings that are."""
+    found, others = [], 0
+    for result in results:
+        kept = tuple(each for each in result.findings if _concerns(each, result.check, namespace))
+        others += len(result.findings) - len(kept)
+        emptied = bool(result.findings) and not kept
+        outcome = Outcome.FINE if emptied and not result.why else result.outcome
+        found.append(replace(result, findings=kept, outcome=outcome))
+    return found, others
+
+
+def _concerns(finding: Finding, check: DoctorCheck, namespace: str) -> bool:
+    of = _SUBJECT.match(finding.subject)
+    return check.section not in _OF_NAMESPACES or of is None or of["namespace"] == namespace
+
+
 def _result(check: DoctorCheck, facts: Facts) -> Result:
     seen: dict[Finding, None] = {}
     try:
@@ -77,7 +108,10 @@ class DoctorReport:
     """What was read: a server, or files."""
     notes: tuple[str, ...] = ()
     """Limits that were reached, and parts that could not be read."""
-    details: dict[str, Any] = field(default_factory=dict)
+    verbose: bool = False
+    """The text has a line for each check."""
+    quiet: bool = False
+    """The text has only what was found, and what could not be checked."""
 
     @property
     def status(self) -> int:

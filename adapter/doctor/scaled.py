@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from adapter.cluster.gpuresources import GpuResources
+from adapter.cluster.podobjects import SeenPod, SeenWorkload, selected
 from adapter.doctor.facts import Facts, Hpa
-from adapter.doctor.workloads import SeenPod, SeenWorkload, selected
 from adapter.keda.manifest import SeenScaledObject
 
 
@@ -30,16 +29,3 @@ def workload_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | 
 def pods_of(facts: Facts, workload: SeenWorkload) -> list[SeenPod]:
     """Return the unfinished pods that a workload selects."""
     return selected(workload, facts.pods.read())
-
-
-def asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:
-    """Return whether the pods of a workload request a GPU, or claim one."""
-    spec = workload.spec.template.spec
-    if spec.resource_claims:
-        return True
-    return any(
-        resources.is_gpu(resource)
-        for container in spec.containers
-        for amounts in (container.resources.limits, container.resources.requests)
-        for resource in amounts
-    )

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from adapter.cluster.objects import SeenCondition
 from adapter.doctor.facts import Hpa, HpaMetric
-from adapter.doctor.objects import SeenCondition
 from adapter.hpa import quantity
 from adapter.hpa.spec import source_key
 

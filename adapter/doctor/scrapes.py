@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from adapter.client.errors import ClientError
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.facts import Facts, Release, SelfPage, UnreadError
 from adapter.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place, speaks_tls
 from adapter.doctor.page import ExporterPage, Trouble, reduced
 from adapter.doctor.release import helm_test
-from adapter.doctor.workloads import SeenPod
 from adapter.exposition.page import parse
 from adapter.settings import discovery
 from adapter.sources.scrape.discovery import selected

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
-from urllib.parse import quote, urlsplit
-
-import msgspec
+from dataclasses import replace
+from typing import Final
+from urllib.parse import quote, urlencode, urlsplit
 
 from adapter.doctor import servedmetrics
 from adapter.doctor.facts import StoreAnswer, UnreadError
-from adapter.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place
+from adapter.doctor.fetch import SECONDS, DirectFetcher, Fetcher, Place
+from adapter.process.storelogin import store_options
 from adapter.settings import Settings
+from adapter.settings.prometheus import PrometheusSettings
+from adapter.sources.errors import CredentialError, SourceError
+from adapter.sources.prometheus.refusal import refusal
+from adapter.sources.prometheus.seriesreader import QueriedSeries, SeriesReader, reader_of
 
 _MOST: Final = 32 << 20
 _WINDOW: Final = 300
@@ -20,60 +24,88 @@ _REFUSED: Final = "not allowed"
 _UTIL: Final = tuple(sorted(servedmetrics.CATALOG.groups["utilization"]))
 
 
-class _Result(msgspec.Struct):
-    metric: dict[str, str] = {}
-    value: list[Any] = []
-
-
-class _Data(msgspec.Struct):
-    result: list[_Result] = []
-
-
-class _Response(msgspec.Struct):
-    status: str = ""
-    error: str = ""
-    data: _Data = msgspec.field(default_factory=_Data)
-
-
-class _FailedError(Exception):
-    """The store does not answer a query; the text says why."""
-
-
-async def ask(settings: Settings, fetcher: Fetcher, direct: DirectFetcher) -> StoreAnswer:
+async def ask(settings: Settings, fetcher: Fetcher) -> StoreAnswer:
     """Return what the store says.
 
     Raises:
-        UnreadError: the store needs credentials that only the adapter has.
+        UnreadError: the store needs credentials that this process cannot read or send.
         ClientError: the caller may not use the API server's proxy.
     """
     prometheus = settings.source.prometheus
     url = str(prometheus.url).rstrip("/")
-    secret = prometheus.username or prometheus.bearer_token_file or prometheus.cert_file
-    if secret or prometheus.headers or prometheus.auth.kind != "none":
-        raise UnreadError("Prometheus needs the credentials of the adapter; see its log")
     shown = f"{urlsplit(url).scheme}://{urlsplit(url).netloc.rpartition('@')[2]}"
-    names = "|".join(_UTIL)
-    matchers = f",{prometheus.matchers}" if prometheus.matchers else ""
-    selector = f'{{__name__=~"{names}"{matchers}}}'
-
-    async def query(text: str) -> list[_Result]:
-        answer = await _fetch(f"{url}/api/v1/query?query={quote(text)}", fetcher, direct)
-        return _read(answer)
-
+    reader = _reader(prometheus, fetcher)
     try:
-        series = await query(selector)
-        found = frozenset(row.metric.get("__name__", "") for row in series)
-        counts = await query(_counts(found & set(_UTIL), prometheus.matchers)) if found else []
-        intervals = _intervals(counts)
-    except _FailedError as error:
+        return await _answer(reader, shown, prometheus.matchers)
+    except SourceError as error:
         return StoreAnswer(shown, str(error))
-    return StoreAnswer(
-        shown,
-        "",
-        [row.metric for row in series],
-        found,
-        intervals,
-    )
+    finally:
+        await reader.close()
+
+
+async def _answer(reader: SeriesReader, shown: str, matchers: str) -> StoreAnswer:
+    names = "|".join(_UTIL)
+    more = f",{matchers}" if matchers else ""
+    selected = await reader.instant(f'{{__name__=~"{names}"{more}}}')
+    found = frozenset(series.name for series in selected.series)
+    known = found & set(_UTIL)
+    counts = (await reader.instant(_counts(known, matchers))).series if known else []
+    labels = [series.labels for series in selected.series]
+    return StoreAnswer(shown, "", labels, found, _intervals(counts))
+
+
+def _reader(prometheus: PrometheusSettings, fetcher: Fetcher) -> SeriesReader:
+    """Return a reader: with the login of the settings, or through the API server without one."""
+    place = place_of(str(prometheus.url))
+    if place is not None and not isinstance(fetcher, DirectFetcher):
+        if _needs_credentials(prometheus):
+            raise UnreadError(
+                "Prometheus needs credentials, which the API server does not forward: run doctor "
+                "in the adapter's pod, or see its log"
+            )
+        return SeriesReader(_Forwarded(place, fetcher))
+    try:
+        return reader_of(replace(store_options(prometheus), timeout=SECONDS, max_bytes=_MOST))
+    except CredentialError as error:
+        raise UnreadError(
+            f"Prometheus needs credentials that are not on this machine ({error}): run doctor in "
+            "the adapter's pod, or see its log"
+        ) from None
+
+
+def _needs_credentials(prometheus: PrometheusSettings) -> bool:
+    secret = prometheus.username or prometheus.bearer_token_file or prometheus.cert_file
+    return bool(secret or prometheus.headers or prometheus.auth.kind != "none")
+
+
+class _Forwarded:
+    """Sends queries through the API server (:class:`.seriesreader.QueryPort`)."""
+
+    def __init__(self, place: Place, fetcher: Fetcher) -> None:
+        self.url = place.url.rstrip("/")
+        self._place = place
+        self._fetcher = fetcher
+
+    async def fetch(self, path: str, form: Mapping[str, str]) -> bytes:
+        """See the port; raises UnreadError if the API server does not forward the request."""
+        url = f"{self.url}/api/v1/{path}?{urlencode(form, quote_via=quote)}"
+        answer = await self._fetcher.fetch(self._place._replace(url=url), _MOST)
+        if answer.unread and _REFUSED in answer.error:
+            raise UnreadError(f"Prometheus was not asked: {answer.error}")
+        if answer.status == 0:
+            raise SourceError("connect", f"does not answer: {answer.error}")
+        if not answer.complete:
+            raise SourceError("too_large", f"the answer is above {_MOST} bytes")
+        if answer.status != 200:
+            raise refusal(answer.status, answer.body)
+        return answer.body
+
+    def discreet(self, error: SourceError) -> SourceError:
+        """See the port: there are no credentials."""
+        return error
+
+    async def close(self) -> None:
+        """See the port."""
 
 
 def _counts(names: Iterable[str], matchers: str) -> str:
@@ -91,18 +123,13 @@ def _counts(names: Iterable[str], matchers: str) -> str:
     return f"max by (instance) ({' or '.join(terms)})"
 
 
-def _intervals(counts: list[_Result]) -> Mapping[str, float]:
+def _intervals(counts: Iterable[QueriedSeries]) -> Mapping[str, float]:
     """Return the mean interval of each instance."""
-    found = {}
-    for row in counts:
-        try:
-            number = float(row.value[1])
-        except (IndexError, TypeError, ValueError):
-            text = f"answers with a sample that is not a time and a number: {str(row.value)[:100]}"
-            raise _FailedError(text) from None
-        if number >= 1:
-            found[row.metric.get("instance", "")] = _WINDOW / number
-    return found
+    return {
+        series.labels.get("instance", ""): _WINDOW / series.points[-1][1]
+        for series in counts
+        if series.points[-1][1] >= 1
+    }
 
 
 def place_of(url: str) -> Place | None:
@@ -113,25 +140,3 @@ def place_of(url: str) -> Place | None:
     if not inside or labels[1].isdigit():
         return None
     return Place("services", labels[1], labels[0], url)
-
-
-async def _fetch(url: str, fetcher: Fetcher, direct: DirectFetcher) -> Fetched:
-    place = place_of(url)
-    if place is None or isinstance(fetcher, DirectFetcher):
-        return await direct.read(url, _MOST)
-    return await fetcher.fetch(place, _MOST)
-
-
-def _read(answer: Fetched) -> list[_Result]:
-    if answer.unread and _REFUSED in answer.error:
-        raise UnreadError(f"Prometheus was not asked: {answer.error}")
-    if answer.status == 0:
-        raise _FailedError(f"does not answer: {answer.error}")
-    try:
-        found = msgspec.json.decode(answer.body, type=_Response)
-    except msgspec.MsgspecError:
-        text = f"answers with status {answer.status}, and not as the Prometheus query API"
-        raise _FailedError(text) from None
-    if answer.status != 200 or found.status != "success":
-        raise _FailedError(f"rejects queries with status {answer.status}: {found.error[:200]}")
-    return found.data.result

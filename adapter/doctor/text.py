@@ -1,15 +1,17 @@
-"""The report as text: sections, one line a check, findings with their fix."""
+"""The report as text: sections, what was found with its fix, and how much is fine."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from adapter.client.output import Mark, Screen
-from adapter.doctor.model import DoctorCheck, Severity
+from adapter.doctor.model import CheckSection, DoctorCheck, Finding, Severity
 from adapter.figures import count
+from adapter.overview.groups import CauseGroup, CauseRow, by_cause
 
 if TYPE_CHECKING:
     from adapter.doctor.runner import DoctorReport, Result
@@ -23,21 +25,34 @@ _WORDS: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"(?:\\.|[^"\\])*")+""")
 
 
 def report(report: DoctorReport, screen: Screen) -> list[str]:
-    """Return the lines of a report."""
-    lines = screen.wrap(report.advice) if report.advice else []
-    section = None
-    seen: dict[str, str] = {}
+    """Return the lines of a report, in as much detail as the report asks for."""
     shared = _shared(report.results)
-    for result in report.results:
-        if result.outcome == "does not apply":
-            continue
-        if _cause(result) in shared and not result.findings:
-            continue
-        if result.check.section is not section:
-            section = result.check.section
-            lines += ([""] if lines else []) + [screen.style(section.value, "bold")]
-        lines += _check(result, screen, shared, seen)
-    return [*lines, *_unchecked(shared, screen, seen), "", *_summary(report, screen)]
+    seen: dict[str, str] = {}
+    blocks = [screen.wrap(report.advice)] if report.advice else []
+    well: list[str] = []
+    for section in CheckSection:
+        results = [
+            each
+            for each in report.results
+            if each.check.section is section
+            and each.outcome != "does not apply"
+            and (each.findings or _cause(each) not in shared)
+        ]
+        told = [each for each in results if report.verbose or each.outcome != "fine"]
+        fine = count(len(results) - len(told), "other check" if told else "check")
+        summary = f"{fine} fine" if len(told) < len(results) and not report.quiet else ""
+        if told:
+            block = [screen.style(section.value, "bold")]
+            for each in told:
+                block += _check(each, screen, shared, seen)
+            blocks.append(block + ([f"{screen.mark('good')} {summary}"] if summary else []))
+        elif summary:
+            well.append(f"{screen.mark('good')} {section.value}: {summary}")
+    blocks += [well, list(_unchecked(shared, screen, seen))]
+    if not report.quiet:
+        blocks.append(list(_summary(report, screen)))
+    lines = [line for block in filter(None, blocks) for line in ("", *block)]
+    return lines[1:]
 
 
 def _cause(result: Result) -> tuple[str, str]:
@@ -57,7 +72,7 @@ def _unchecked(
     shared: Mapping[tuple[str, str], Sequence[str]], screen: Screen, seen: dict[str, str]
 ) -> Iterator[str]:
     if shared:
-        yield from ("", screen.style("could not check", "bold"))
+        yield screen.style("could not check", "bold")
     for (why, following), ids in shared.items():
         yield f"{screen.mark('warning')} {len(ids)} checks, for one reason"
         yield from screen.wrap(", ".join(ids), _INDENT)
@@ -74,14 +89,35 @@ def _check(
     if result.why and _cause(result) not in shared:
         yield from screen.wrap(f"could not check: {result.why}", _INDENT)
         yield from _next_step(check.id, result.command, screen, seen)
-    for finding in result.findings[:_SHOWN]:
-        yield from screen.wrap(f"{finding.subject}: {finding.message}", _INDENT)
-        yield from screen.wrap(f"fix: {finding.fix}", _INDENT + "  ")
-        if finding.command:
-            yield from command(finding.command, _INDENT + "  ", screen.width)
-    rest = len(result.findings) - _SHOWN
+    rows = [CauseRow(each.subject.rpartition(" ")[2], each.message) for each in result.findings]
+    groups = [part for group in by_cause(rows) for part in _parts(group)]
+    for group in groups[:_SHOWN]:
+        yield from _findings(group, [result.findings[at] for at in group.rows], screen)
+    rest = sum(group.count for group in groups[_SHOWN:])
     if rest > 0:
         yield f"{_INDENT}and {rest} more: see -o json"
+
+
+def _parts(group: CauseGroup) -> list[CauseGroup]:
+    """Return a group that a list shows as one, or each of its rows."""
+    return [group] if group.shown else [replace(group, rows=(at,)) for at in group.rows]
+
+
+def _findings(group: CauseGroup, findings: Sequence[Finding], screen: Screen) -> Iterator[str]:
+    """Yield one finding, or several with one cause, with the first one's fix."""
+    first = findings[0]
+    text, about = f"{first.subject}: {first.message}", "fix"
+    if group.count > 1:
+        kinds = {each.subject.partition(" ")[0] for each in findings}
+        kind = kinds.pop() if len(kinds) == 1 else "object"
+        noun = f"{'HPA' if kind == 'hpa' else kind}s"
+        text = f"{group.count} {noun} ({group.named()}): {group.text}"
+        if any((each.fix, each.command) != (first.fix, first.command) for each in findings):
+            about = f"fix of {first.subject}"
+    yield from screen.wrap(text, _INDENT)
+    yield from screen.wrap(f"{about}: {first.fix}", _INDENT + "  ")
+    if first.command:
+        yield from command(first.command, _INDENT + "  ", screen.width)
 
 
 def _next_step(
@@ -131,6 +167,8 @@ def _summary(report: DoctorReport, screen: Screen) -> Iterator[str]:
     first = next((each.check.id for each in report.results if each.findings), "")
     if first:
         yield f"More about a check: gpu-metrics-adapter doctor --explain {first}"
+    if not report.verbose and counts["fine"]:
+        yield "Each check: gpu-metrics-adapter doctor -v"
 
 
 def explanation(check: DoctorCheck, screen: Screen) -> list[str]:

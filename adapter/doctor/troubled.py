@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.facts import Facts, UnreadError
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.release import helm_test
-from adapter.doctor.workloads import SeenPod
 
 Row = tuple[SeenPod, ExporterPage]
 

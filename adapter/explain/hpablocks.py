@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
+from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Json
 from adapter.client.errors import MissingRight
 from adapter.client.hpacommands import grant_controller
 from adapter.explain import hpafixes
 from adapter.explain.controllerrights import concerns
-from adapter.explain.hpafacts import HpaFacts
+from adapter.explain.hpafacts import HpaFacts, pod_state
 from adapter.explain.hpamisfits import runs_away, target_blocks
 from adapter.explain.hpareport import Block, MetricLines, PodLine
 from adapter.explain.words import one_line
 from adapter.figures import count
 from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Missing, Select
+from adapter.judgement.judge import START
 
 CATALOG: Final = Catalog()
 _STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
@@ -31,9 +32,10 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
         for row in decision.conditions
         if row.reason in _STOPS
     ]
+    found += _of_causes(facts)
     if facts.spec is not None:
         # First: with a wrong target, the HPA runs away as soon as it may read its metrics.
-        found += _of_manifest(facts, facts.spec)
+        found += flaws_of(facts, facts.spec)
     if facts.denied is not None:
         found.append(_denied(facts.denied))
         found += _silent(facts)
@@ -41,13 +43,22 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
         for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
             found += _of_metric(facts, metric, lines)
         found += _of_limits(facts, facts.spec, decision)
-    return [*found, *_unschedulable(facts)]
+    return found
+
+
+def _of_causes(facts: HpaFacts) -> Iterator[Block]:
+    """Yield why pods that the HPA wants do not exist, or do not serve."""
+    for cause in facts.causes:
+        if cause.command:
+            yield Block(f"{one_line(cause.text, 900)}; {cause.fix}", cause.command)
+        else:
+            yield Block(one_line(cause.text, 900), cause.fix)
 
 
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
     """Return what the HPA's own status says that blocks, and the faults of its manifest."""
-    found = [] if facts.spec is None else list(_of_manifest(facts, facts.spec))
-    return found + [
+    found = [] if facts.spec is None else list(flaws_of(facts, facts.spec))
+    return [*found, *_of_causes(facts)] + [
         _denied(facts.denied)
         if facts.denied is not None and row["type"] == "ScalingActive"
         else Block(
@@ -77,11 +88,14 @@ def _silent(facts: HpaFacts) -> Iterator[Block]:
 
 def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Iterator[Block]:
     denied = concerns(facts.denied, metric.kind)
-    missing = [pod for pod in lines.pods if pod.state == "missing"]
+    starts = starting(facts)
+    missing = [pod for pod in lines.pods if pod.state == "missing" and pod.name not in starts]
     reasons: dict[str, list[PodLine]] = {}
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
     invalid = lines.asks is None and bool(lines.error)
+    if any(cause.subject in _servers(metric) for cause in facts.causes):
+        return  # the cause says so, for every metric of the API
     if denied:
         reasons.pop("", None)
     elif invalid and not any(reasons):
@@ -97,6 +111,22 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
             why.fix if why is not None else "",
             why.then if why is not None else "",
         )
+
+
+def starting(facts: HpaFacts) -> list[str]:
+    """Return the pods that have not been ready for no longer than a start takes."""
+    found = []
+    for state in map(pod_state, facts.pods):
+        since = state.ready_since or state.started
+        if not state.ready and since is not None and facts.now - since <= START:
+            found.append(state.name)
+    return found
+
+
+def _servers(metric: MetricSpec) -> tuple[str, str]:
+    """Return the subjects of causes that say why a metric's API does not answer."""
+    group = OF_TYPES[metric.kind.value]
+    return group.group, f"apiservice {group.apiservice}"
 
 
 def _effect(metric: MetricSpec) -> str:
@@ -119,19 +149,13 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
             return
         text = f"maxReplicas {spec.max_replicas} holds it; the metrics ask for {asked}"
         yield Block(text, hpafixes.raise_max(facts, asked))
-    if spec.behavior is None or asked is None or decision.desired != current:
+    if spec.behavior is None or asked is None or not current == decision.desired < asked:
         return
-    for key, rules, wanted in (
-        ("scaleUp", spec.behavior.scale_up, asked > current),
-        ("scaleDown", spec.behavior.scale_down, asked < current),
-    ):
-        if wanted and rules.select is Select.DISABLED:
-            yield Block(
-                f"behavior.{key}.selectPolicy is Disabled; the metrics ask for {asked}",
-                hpafixes.merge(
-                    facts, f'{{"spec":{{"behavior":{{"{key}":{{"selectPolicy":"Max"}}}}}}}}'
-                ),
-            )
+    if spec.behavior.scale_up.select is Select.DISABLED:
+        yield Block(
+            f"behavior.scaleUp.selectPolicy is Disabled; the metrics ask for {asked}",
+            hpafixes.merge(facts, '{"spec":{"behavior":{"scaleUp":{"selectPolicy":"Max"}}}}'),
+        )
 
 
 def _unscheduled(pod: Json) -> str | None:
@@ -141,24 +165,13 @@ def _unscheduled(pod: Json) -> str | None:
         return None
     for row in status.get("conditions") or ():
         if row.get("type") == "PodScheduled" and row.get("status") == "False":
-            return one_line(row.get("message") or row.get("reason") or "unschedulable", 160)
+            text = one_line(row.get("message") or row.get("reason") or "unschedulable", 160)
+            return text.rstrip(".")
     return None
 
 
-def _unschedulable(facts: HpaFacts) -> Iterator[Block]:
-    waiting = [(pod, why) for pod in facts.pods if (why := _unscheduled(pod)) is not None]
-    if waiting:
-        pod, why = waiting[0]
-        name = str(pod["metadata"]["name"])
-        namespace = shlex.quote(facts.namespace)
-        yield Block(
-            f"{count(len(waiting), 'pod')} without a node ({name}): {why}",
-            f"kubectl -n {namespace} describe pod {shlex.quote(name)}",
-        )
-
-
-def _of_manifest(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
-    """Yield the faults of the manifest, which hold whether or not a value can be read."""
+def flaws_of(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+    """Yield the flaws of the manifest, which hold whether or not a value can be read."""
     for metric, found in zip(spec.metrics, facts.values, strict=False):
         if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
             yield from _unknown(facts, metric)
@@ -173,6 +186,10 @@ def _unknown(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:
             yield Block(f"the metrics API has no metric {metric.name}", fix)
     elif metric.name not in CATALOG.metrics and nearest_metric(metric.name, CATALOG.metrics):
         yield Block(f"{metric.name} is not a metric of the adapter", fix)
+
+
+def _name(pod: Json) -> str:
+    return str(pod["metadata"]["name"])
 
 
 def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
@@ -194,11 +211,17 @@ def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
         found.append(
             f"the scale rate allows {decision.desired} now; the rest follows at later syncs"
         )
-    starting = [
-        pod
-        for pod in facts.pods
-        if (pod.get("status") or {}).get("phase") == "Pending" and _unscheduled(pod) is None
-    ]
-    if starting:
-        found.append(f"{count(len(starting), 'pod')} pending: images are pulled or volumes mounted")
+    told = {name for cause in facts.causes for name in cause.pods}
+    homeless = [pod for pod in facts.pods if _unscheduled(pod) and _name(pod) not in told]
+    if homeless:
+        verb = "waits" if len(homeless) == 1 else "wait"
+        why = _unscheduled(homeless[0])
+        found.append(f"{count(len(homeless), 'pod')} {verb} for a node: {why}")
+    pending = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") == "Pending"]
+    if pulled := [pod for pod in pending if _unscheduled(pod) is None]:
+        found.append(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")
+    names = {str(pod["metadata"]["name"]) for pod in pending}
+    if loading := [name for name in starting(facts) if name not in names]:
+        verb = "starts, and has" if len(loading) == 1 else "start, and have"
+        found.append(f"{count(len(loading), 'pod')} {verb} no value before readiness")
     return found

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from adapter.causes import Cause
+from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError, MissingRight
 from adapter.client.hpacommands import scaled_object
 from adapter.client.naming import named
 from adapter.cluster.metricsapi import CUSTOM, NEWEST
 from adapter.explain import metricvalues
+from adapter.explain.causefacts import Around, read_causes
 from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
 from adapter.explain.headroom import NO_HEADROOM, HeldHeadroom, headroom_of
@@ -58,6 +61,10 @@ class HpaFacts:
     """Of the ScaledObject that owns the HPA; none if the caller may not read it."""
     targets: Sequence[str] = ()
     """Workloads of the target's kind in the namespace, if the target does not exist."""
+    causes: Sequence[Cause] = ()
+    """Why pods that the HPA wants do not exist, or do not serve."""
+    unread: Sequence[str] = ()
+    """What could not be read for the causes."""
 
     @property
     def rivals(self) -> Sequence[str]:
@@ -93,6 +100,7 @@ async def gather(api: Api, name: str) -> HpaFacts:
     try:
         scale = await read_scale(api, hpa)
     except ScaleError as error:
+        found = await read_causes(api, Around(hpa, now, events=events.rows))
         return HpaFacts(
             hpa,
             spec,
@@ -101,6 +109,8 @@ async def gather(api: Api, name: str) -> HpaFacts:
             spec_error=spec_error,
             events=events,
             targets=await _workloads(api, hpa),
+            causes=found.causes,
+            unread=found.unread,
         )
     if spec is None:
         return HpaFacts(hpa, None, now, scale, spec_error=spec_error, events=events)
@@ -139,10 +149,18 @@ async def _around(
             *(metricvalues.read(api, each, selector, pods, namespace) for each in spec.metrics)
         ),
     )
+    now = time.time()
+    problems = {
+        OF_TYPES[metric.kind.value].group: found.problem
+        for metric, found in zip(spec.metrics, values, strict=True)
+        if found.problem is not None
+    }
+    around = Around(hpa, now, scale.replicas, selector, pods, events.rows, problems)
+    found = await read_causes(api, around)
     return HpaFacts(
         hpa,
         spec,
-        time.time(),
+        now,
         scale,
         pods=pods,
         gpu=gpu,
@@ -152,6 +170,8 @@ async def _around(
         rival_hpas=rivals,
         headroom=headroom,
         triggers=triggers,
+        causes=found.causes,
+        unread=found.unread,
     )
 
 

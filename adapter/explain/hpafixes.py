@@ -7,6 +7,7 @@ from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
+from adapter.causes import CauseCode
 from adapter.client.access import Json
 from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
 from adapter.cluster.metricsapi import external_path
@@ -22,10 +23,7 @@ def stopped(facts: HpaFacts, reason: str) -> str:
     namespace, reference = shlex.quote(facts.namespace), facts.hpa["spec"]["scaleTargetRef"]
     target = shlex.quote(f"{reference['kind'].lower()}/{reference['name']}")
     if reason == "FailedGetScale":
-        if len(facts.targets) == 1 and not facts.scaled_object:
-            at = "spec.scaleTargetRef.name"
-            return patch_hpa(facts.namespace, facts.name, at, facts.targets[0])
-        return f"kubectl -n {namespace} edit hpa {shlex.quote(facts.name)}"
+        return _other_target(facts)
     if reason == "AmbiguousSelector" and facts.rivals:
         return _one_hpa(facts)
     if reason == "ScalingDisabled":
@@ -33,6 +31,16 @@ def stopped(facts: HpaFacts, reason: str) -> str:
     if reason == "InvalidSelector":
         return "give the scale subresource of the target a selector (status.selector)"
     return ""
+
+
+def _other_target(facts: HpaFacts) -> str:
+    """Return the fix for a target that does not exist; empty if a cause has it."""
+    if any(cause.code is CauseCode.WRONG_NAMESPACE for cause in facts.causes):
+        return ""
+    if len(facts.targets) == 1 and not facts.scaled_object:
+        at = "spec.scaleTargetRef.name"
+        return patch_hpa(facts.namespace, facts.name, at, facts.targets[0])
+    return f"kubectl -n {shlex.quote(facts.namespace)} edit hpa {shlex.quote(facts.name)}"
 
 
 def _one_hpa(facts: HpaFacts) -> str:

@@ -12,6 +12,7 @@ from adapter.explain.hpablocks import blocks_of, status_blocks, waits_of
 from adapter.explain.hpafacts import HpaFacts, pod_state
 from adapter.explain.hpametric import explain_metric
 from adapter.explain.hpareport import Block, HpaReport
+from adapter.explain.hpastate import judge_facts
 from adapter.explain.metricvalues import ReadValues
 from adapter.explain.words import one_line, to_milli
 from adapter.hpa import (
@@ -33,6 +34,11 @@ def judge(facts: HpaFacts, controller: ControllerOptions | None = None) -> HpaRe
     """Return the explanation of an HPA."""
     controller = controller or _controller(facts)
     facts = replace(facts, denied=controllerrights.denied(facts.hpa))
+    report = _explained(facts, controller)
+    return replace(report, judgement=judge_facts(facts, report.decision))
+
+
+def _explained(facts: HpaFacts, controller: ControllerOptions) -> HpaReport:
     report = _frame(facts)
     if facts.scale is None:
         able = Condition("AbleToScale", False, "FailedGetScale", facts.scale_error, facts.now)
@@ -72,6 +78,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
     if facts.headroom.problem is not None:
         said, _, _ = facts.headroom.problem.brief.partition("; ")
         remarks.append(f"headroom of nodepool is not shown: {said}")
+    remarks += facts.unread
     if owner := facts.scaled_object:
         remarks.append(
             f"KEDA made this HPA from ScaledObject {owner}; change that, because KEDA overwrites "

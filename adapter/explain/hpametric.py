@@ -149,6 +149,7 @@ def _pod(
     write: Write,
 ) -> PodLine:
     values, gpu = milli_of(found.values), facts.gpu.pods.get(pod.name)
+    about = gpu if metric.kind is MetricKind.PODS else None
     how: tuple[str, ...] = ()
     node = gpu.node if gpu is not None else ""
     if pod.name in values:
@@ -161,7 +162,8 @@ def _pod(
         value=write(values[pod.name]) if pod.name in values else "",
         node=node,
         how=how,
-        why=gpu.why(metric.name) if gpu is not None and state == "missing" else None,
+        # metrics.k8s.io has no part in the reasons of GPUs.
+        why=about.why(metric.name) if about is not None and state == "missing" else None,
         note=_note(metric, pod, state, facts),
     )
 

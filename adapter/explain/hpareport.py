@@ -11,6 +11,7 @@ from adapter.explain import hpatext
 from adapter.explain.gpupod import Why
 from adapter.explain.headroom import HeadroomRow
 from adapter.hpa import Decision
+from adapter.judgement.states import HpaJudgement
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class HpaReport:
     low: int
     high: int
     verdict: str
+    judgement: HpaJudgement | None = None
+    """The state, as every list shows it; None while the report is made."""
     why: str = ""
     """Which rule decided, in one sentence."""
     decision: Decision | None = None
@@ -120,6 +123,7 @@ class HpaReport:
 
     def json(self) -> Json:
         """See the port."""
+        state = self.judgement
         found: Json = {
             "namespace": self.namespace,
             "name": self.name,
@@ -127,6 +131,8 @@ class HpaReport:
             "minReplicas": self.low,
             "maxReplicas": self.high,
             "verdict": self.verdict,
+            **({} if state is None else {"state": state.state, "level": state.level}),
+            **({} if state is None else {"summary": state.text}),
             "why": self.why,
             "metrics": [metric.json() for metric in self.metrics],
             "blocks": [block.json() for block in self.blocks],

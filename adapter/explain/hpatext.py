@@ -6,22 +6,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from adapter.client.access import Json
-from adapter.client.output import Mark, Screen, table
+from adapter.client.output import Colour, Mark, Screen, table
 from adapter.explain.words import NONE
 from adapter.figures import count
+from adapter.judgement.states import HpaJudgement, ScalingState
 
 if TYPE_CHECKING:
     from adapter.explain.hpareport import HpaReport, MetricLines, PodLine
 
+_COLOURS: dict[str, Colour] = {"good": "green", "warning": "yellow", "bad": "red"}
 _MARKS: dict[str, Mark] = {"counted": "good", "missing": "bad"}
 
 
 def lines(report: HpaReport, screen: Screen) -> list[str]:
     """Return the whole explanation."""
     size = "size not known" if report.replicas is None else count(report.replicas, "replica")
-    verdict = screen.style(report.verdict, "red" if report.blocks else "green")
+    state = report.judgement
+    colour = _COLOURS.get("" if state is None else state.level)
+    verdict = screen.style(report.verdict, colour) if colour else report.verdict
     head = f"HPA {report.namespace}/{report.name} → {report.target}"
     found = [f"{head}   {size}, {report.low}..{report.high}   {verdict}"]
+    if state is not None:
+        found += screen.wrap(f"state: {_state(state)}", "  ", "      ")
     if report.why:
         found += screen.wrap(report.why, "  ")
     for metric in report.metrics:
@@ -38,6 +44,13 @@ def lines(report: HpaReport, screen: Screen) -> list[str]:
     for remark in report.remarks:
         found += screen.wrap(f"note: {remark}", "  ", "      ")
     return found + events(report.events, screen, brief=True)
+
+
+def _state(found: HpaJudgement) -> str:
+    if found.state is ScalingState.STUCK:
+        return f"stuck: {found.by}"  # what blocks is below in full
+    named = found.text.startswith(found.state.value)
+    return found.text if named else f"{found.state.value}: {found.text}"
 
 
 def _metric(metric: MetricLines, screen: Screen) -> list[str]:

@@ -6,11 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adapter.causes import Cause, gpunodes
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
 from adapter.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
+from adapter.cluster.objects import SeenNode, read
 from adapter.explain.gpupod import PodView, Why
 from adapter.explain.hpatext import fixes
 from adapter.explain.words import NONE, milli, to_milli
@@ -32,6 +34,8 @@ class NodeReport:
     pods: Sequence[PodView]
     now: float
     remarks: Sequence[str] = ()
+    causes: Sequence[Cause] = ()
+    """Why it does not offer all of its GPUs."""
 
     @property
     def unmeasured(self) -> list[PodView]:
@@ -40,8 +44,9 @@ class NodeReport:
 
     @property
     def status(self) -> int:
-        """See the port: 1 if a pod is not measured, or the node's GPUs have no exporter."""
-        return 1 if self.unmeasured or (self.allocatable and not self.gpus) else 0
+        """See the port: 1 if GPUs are not offered, a pod is not measured, or no exporter is."""
+        silent = self.allocatable and not self.gpus
+        return 1 if self.causes or self.unmeasured or silent else 0
 
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
@@ -58,6 +63,9 @@ class NodeReport:
 
     def _problems(self, screen: Screen) -> list[str]:
         found: list[str] = []
+        for cause in self.causes:
+            text = f"{screen.mark('bad')} {cause.text}; {cause.fix}"
+            found += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
         # The reason of a pod explains it better.
         if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
             text = "no exporter reports a GPU of this node"
@@ -94,6 +102,7 @@ class NodeReport:
             "gpus": list(self.gpus),
             "pods": [pod.body for pod in self.pods],
             "unmeasured": [_full(pod) for pod in self.unmeasured],
+            "causes": [cause.json() for cause in self.causes],
             "remarks": list(self.remarks),
         }
 
@@ -142,4 +151,5 @@ async def explain_node(api: Api, name: str) -> NodeReport:
         if amount != "0" and unit_of(key) is not ResourceUnit.PART
         if STANDARD.is_gpu(key) or key in requested
     }
-    return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks)
+    causes = list(gpunodes.causes([read(node, SeenNode)], STANDARD))
+    return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks, causes)

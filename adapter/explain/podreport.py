@@ -10,10 +10,12 @@ from urllib.parse import quote
 
 from adapter.attribution.reasons import REASONS
 from adapter.attribution.unnamed import CLAIM_NOT_NAMED
+from adapter.causes import Cause
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.naming import named
 from adapter.client.output import Screen, table
+from adapter.explain.causefacts import read_pod_causes
 from adapter.explain.events import events_of
 from adapter.explain.gpupod import PodView, Why, why_of
 from adapter.explain.hpatext import events, fixes
@@ -33,11 +35,13 @@ class PodReport:
     now: float
     events: Sequence[Json] = ()
     remarks: Sequence[str] = ()
+    causes: Sequence[Cause] = ()
+    """Why it has no node, does not run, or does not serve."""
 
     @property
     def status(self) -> int:
-        """See the port: 1 if the pod is not measured, or lacks a metric that an HPA reads."""
-        return 0 if self.measured and not self.missed else 1
+        """See the port: 1 if the pod does not serve, is not measured, or lacks an HPA's metric."""
+        return 0 if self.measured and not self.missed and not self.causes else 1
 
     @property
     def measured(self) -> bool:
@@ -57,12 +61,17 @@ class PodReport:
         """See the port."""
         meta, phase = self.pod["metadata"], (self.pod.get("status") or {}).get("phase", "")
         verdict = "MEASURED" if self.measured else "NOT MEASURED"
-        if self.measured and self.status:
+        if self.measured and self.causes:
+            verdict = "MEASURED, BUT DOES NOT SERVE"
+        elif self.measured and self.status:
             verdict = "MEASURED, BUT AN HPA LACKS A METRIC"
         style = screen.style(verdict, "red" if self.status else "green")
         node = (self.pod.get("spec") or {}).get("nodeName")
         place = f" on {node}" if node else ""
         found = [f"pod {meta['namespace']}/{meta['name']}{place}   {phase}   {style}"]
+        for cause in self.causes:
+            text = f"{screen.mark('bad')} {cause.text}; {cause.fix}"
+            found += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
         if self.view is None:
             found += _unlisted(self.pod, screen)
         else:
@@ -84,6 +93,7 @@ class PodReport:
         found["missedByHpas"] = self.missed
         if self.view is not None:
             found["gpupod"] = self.view.body
+        found["causes"] = [cause.json() for cause in self.causes]
         return found | {"remarks": list(self.remarks), "events": list(self.events)}
 
 
@@ -210,4 +220,5 @@ async def explain_pod(api: Api, name: str) -> PodReport:
         ]
         if asked:
             remarks.append(f"HPAs that read it: {', '.join(asked)}")
-    return PodReport(pod, view, now, recent.last(now), remarks)
+    read = await read_pod_causes(api, pod, recent.rows, now)
+    return PodReport(pod, view, now, recent.last(now), [*remarks, *read.unread], causes=read.causes)

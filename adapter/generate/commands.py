@@ -11,7 +11,7 @@ import click
 from adapter.catalog import Catalog
 from adapter.catalog.metric import Combine
 from adapter.catalog.targetfit import AVERAGE, AskedTarget, misfits
-from adapter.client.options import NearestChoice, joined
+from adapter.client.options import NearestChoice, SharedOption, ToolGroup, ends, joined
 from adapter.generate import manifests
 from adapter.generate.presets import PRESETS
 
@@ -70,7 +70,13 @@ _COMMON = joined(
         help="What the pods run.",
     ),
     click.option("--workload", required=True, type=_Name(), help="Name of the workload."),
-    click.option("-n", "--namespace", type=_Name(), help="Namespace [that of kubectl apply]."),
+    click.option(
+        "-n",
+        "--namespace",
+        cls=SharedOption,
+        type=_Name(),
+        help="Namespace [that of kubectl apply].",
+    ),
     click.option(
         "--kind",
         default="Deployment",
@@ -97,7 +103,7 @@ _COMMON = joined(
 )
 
 
-@click.group()
+@click.group(cls=ToolGroup)
 def generate() -> None:
     """Print the manifest of an autoscaler for an inference server or GPU workload.
 
@@ -125,6 +131,7 @@ def generate() -> None:
     type=_Name(),
     help="Service of a gateway, such as an endpoint picker, whose queue counts too.",
 )
+@ends(two="the manifest cannot be made")
 def generate_hpa(**given: Any) -> None:
     """Print an HPA.
 
@@ -159,6 +166,7 @@ def generate_hpa(**given: Any) -> None:
     metavar="HOST:PORT",
     help="The adapter's port for KEDA.",
 )
+@ends(two="the manifest cannot be made")
 def generate_scaledobject(**given: Any) -> None:
     """Print a ScaledObject for KEDA.
 

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from adapter.client.options import (
-    CONTEXT,
+    ACCESS,
+    ALL_NAMESPACES,
     DURATION,
     INTERVAL,
-    KUBECONFIG,
+    NAMESPACE,
     WATCH,
     ClientOptions,
     NearestChoice,
+    ends,
+    everywhere,
     joined,
+    output_option,
 )
 from adapter.idle.options import PRICES, TEAM_LABEL
 
 if TYPE_CHECKING:
     from adapter.client.access import Api
+    from adapter.client.options import Output
     from adapter.idle.report import IdleReport
 
 
 @click.command()
-@joined(KUBECONFIG, CONTEXT)
-@click.option(
-    "-n", "--namespace", default="", metavar="NAME", help="One namespace [all namespaces]."
-)
+@joined(ACCESS, NAMESPACE, ALL_NAMESPACES)
 @click.option(
     "--by",
     type=NearestChoice(["team", "namespace", "node", "model"]),
@@ -46,16 +48,11 @@ if TYPE_CHECKING:
     help="Leave out what is idle for less.",
 )
 @PRICES
-@click.option(
-    "-o",
-    "--output",
-    type=NearestChoice(["text", "json", "csv"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@output_option("csv")
 @joined(WATCH, INTERVAL)
+@ends("a GPU is idle")
 def idle(
+    all_namespaces: bool,
     by: str | None,
     team_label: str,
     minimum: float,
@@ -68,16 +65,15 @@ def idle(
     It reads gpupods of the view API with your rights, and deletes nothing. docs/idle.md says when
     a GPU counts as idle, and where the list prices are from.
 
-    Exit codes: 0, 1 if a GPU is idle, 2 if it could not look.
-
     \b
     Examples:
-      gpu-metrics-adapter idle --by team
-      gpu-metrics-adapter idle --min 1d -o csv --prices our-prices.yaml
+      gpu-metrics-adapter idle
+      gpu-metrics-adapter idle -A --by team
+      gpu-metrics-adapter idle -A --min 1d -o csv --prices our-prices.yaml
     """
-    namespace = given.pop("namespace")
+    whole = everywhere(given["namespace"], all_namespaces)
     if output == "csv" and given["watch"]:
-        raise click.UsageError("--watch prints text or JSON: remove -o csv")
+        raise click.UsageError("--watch prints text, JSON or YAML: remove -o csv")
 
     async def look(api: Api) -> IdleReport:
         # Imported late: --help needs none of it.
@@ -87,11 +83,19 @@ def idle(
 
         known = load(prices)
         now = await api.clock()
+        namespace = "" if whole else api.namespace
         devices, held = idle_devices(
             await read_pods(api, namespace), known, team_label, now, minimum
         )
         report = IdleReport(
-            devices, now, held, known.currency, known.own, by=by or "", minimum=minimum
+            devices,
+            now,
+            held,
+            known.currency,
+            known.own,
+            by=by or "",
+            minimum=minimum,
+            namespace=namespace,
         )
         if output == "csv":
             click.echo(report.csv(), nl=False)
@@ -101,7 +105,5 @@ def idle(
     # Imported late: --help needs none of it.
     from adapter.client.command import run  # noqa: PLC0415
 
-    run(
-        ClientOptions(namespace=namespace, output="json" if output == "json" else "text", **given),
-        look,
-    )
+    shown = cast("Output", "text" if output == "csv" else output)
+    run(ClientOptions(output=shown, **given), look)

@@ -76,6 +76,8 @@ class IdleReport:
     by: str = ""
     minimum: float = 0.0
     """Seconds; devices that are idle for less are left out."""
+    namespace: str = ""
+    """The only namespace that was looked at; empty for all."""
 
     @property
     def status(self) -> int:
@@ -87,15 +89,27 @@ class IdleReport:
         if not self.devices:
             least = age(self.minimum)
             if not self.held:
-                return ["No pod holds a GPU that an exporter reports."]
+                return [
+                    f"No pod{self._place()} holds a GPU that an exporter reports.{self._hint()}"
+                ]
             held = f"{self.held} GPU{'' if self.held == 1 else 's'}"
-            return [f"Of {held} that pods hold, none has been idle for {least} or more."]
+            pods = f"pods{self._place()}"
+            return [
+                f"Of {held} that {pods} hold, none has been idle for {least} or more.{self._hint()}"
+            ]
         rows = self._groups() if self.by else self._rows()
         return [*rows, "", *self._summary(screen)]
+
+    def _place(self) -> str:
+        return f" of namespace {self.namespace}" if self.namespace else ""
+
+    def _hint(self) -> str:
+        return " -A looks at all namespaces." if self.namespace else ""
 
     def json(self) -> Json:
         """Return the devices, and the sums."""
         return {
+            "namespace": self.namespace or None,
             "devices": [self._object(device) for device in self.devices],
             "held": self.held,
             "currency": self.currency,
@@ -155,7 +169,8 @@ class IdleReport:
         price = _sum(device.price for device in self.devices)
         cost = _sum(device.cost(self.now) for device in self.devices)
         missing = sum(device.price is None for device in self.devices)
-        said = f"{count} of {self.held} GPUs that pods hold {'are' if count > 1 else 'is'} idle"
+        pods = f"pods{self._place()}"
+        said = f"{count} of {self.held} GPUs that {pods} hold {'are' if count > 1 else 'is'} idle"
         if price is not None and cost is not None:
             said += f": {_money(price)} {self.currency} an hour, {_money(cost)} so far"
         lines = [screen.style(said, "bold")]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from adapter.client.amount import Amount
-from adapter.client.options import NearestChoice
+from adapter.client.options import NearestChoice, SharedOption, ToolGroup, ends
 
 if TYPE_CHECKING:
     from adapter.maintain.cluster import ObjectStore
@@ -45,7 +45,11 @@ def _common(function: Callable[..., None]) -> Callable[..., None]:
 
 _COMMON = (
     click.option(
-        "--namespace", required=True, metavar="NAME", help="Namespace of the installation."
+        "--namespace",
+        cls=SharedOption,
+        required=True,
+        metavar="NAME",
+        help="Namespace of the installation.",
     ),
     click.option(
         "--service", required=True, metavar="NAME", help="Service that the APIServices point to."
@@ -67,11 +71,12 @@ _COMMON = (
     ),
     click.option(
         "--kubeconfig",
+        cls=SharedOption,
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="Kubeconfig, outside a cluster.",
     ),
-    click.option("--context", metavar="NAME", help="Context of the kubeconfig."),
+    click.option("--context", cls=SharedOption, metavar="NAME", help="Context of the kubeconfig."),
     click.option(
         "--log-level",
         type=NearestChoice(["debug", "info", "warning", "error"]),
@@ -89,13 +94,12 @@ _COMMON = (
 )
 
 
-@click.group()
-def maintain() -> None:
-    """Maintain an installation: the commands of the chart's Jobs.
+_ENDS = ends("it failed and may be tried again", "an object belongs to another program")
 
-    Exit codes: 0 for success, 1 for a failure that may be retried, 2 for invalid usage and if
-    an object belongs to another program.
-    """
+
+@click.group(cls=ToolGroup)
+def maintain() -> None:
+    """Maintain an installation: the commands of the chart's Jobs."""
 
 
 @maintain.command()
@@ -134,6 +138,7 @@ def maintain() -> None:
     metavar="SECONDS",
     help="Time until every pod and API server uses a written certificate or CA.",
 )
+@_ENDS
 def certificates(
     run: Run, secret: str, ca_secret: str, valid_days: float, ca_valid_days: float, settle: float
 ) -> None:
@@ -175,6 +180,7 @@ def certificates(
 
 @maintain.command()
 @_common
+@_ENDS
 def unregister(run: Run) -> None:
     """Delete the APIServices before an uninstallation deletes the pods behind them.
 

@@ -7,32 +7,34 @@ from pathlib import Path
 import click
 
 from adapter.client.amount import Amount
-from adapter.client.options import CONTEXT, KUBECONFIG, NearestChoice, joined
+from adapter.client.options import (
+    CONTEXT,
+    KUBECONFIG,
+    ToolGroup,
+    ends,
+    joined,
+    namespace_option,
+    output_option,
+)
 from adapter.migrate.options import RELEASE, MigrateOptions, UsageProblem
 
 
-@click.group()
+@click.group(cls=ToolGroup)
 def migrate() -> None:
     """Prepare the move from another metrics adapter. It reads, and applies nothing."""
 
 
 @migrate.command("prometheus-adapter")
 @joined(KUBECONFIG, CONTEXT)
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Namespace of prometheus-adapter [looks in all namespaces].",
-)
+@namespace_option("Namespace of prometheus-adapter [looks in all namespaces].")
 @click.option(
     "-f",
     "--filename",
     "file",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Read a configuration file, a ConfigMap or Helm values instead of a cluster; - reads "
-    "standard input.",
+    help="Read a configuration file, Helm values, or manifests with one of them instead of a "
+    "cluster; - reads standard input.",
 )
 @click.option(
     "--compare",
@@ -70,15 +72,13 @@ def migrate() -> None:
     metavar="PERCENT",
     help="Difference between two values that counts as equal.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=NearestChoice(["text", "json", "values", "apiservices", "apiservices-before"]),
-    default="text",
-    show_default=True,
-    help="Output format; values: Helm values alone; apiservices: the manifests that move the "
-    "APIs; apiservices-before: those that move them back.",
+@output_option(
+    *("rules", "values", "apiservices", "apiservices-before"),
+    text="Output format; rules: prometheus-adapter's configuration alone; values: Helm values "
+    "alone; apiservices: the manifests that move the APIs; apiservices-before: those that move "
+    "them back.",
 )
+@ends("something is lost or differs")
 def prometheus_adapter(
     kubeconfig: Path | None,
     context: str | None,
@@ -97,12 +97,10 @@ def prometheus_adapter(
     It reads a cluster or a file with your rights, and applies nothing.
     docs/migrate-from-prometheus-adapter.md is the guide.
 
-    Exit codes: 0, 1 if something is lost or differs, 2 if it could not look.
-
     \b
     Examples:
       gpu-metrics-adapter migrate prometheus-adapter
-      gpu-metrics-adapter migrate prometheus-adapter -f config.yaml
+      gpu-metrics-adapter migrate prometheus-adapter -f helmrelease.yaml -o rules
       gpu-metrics-adapter migrate prometheus-adapter -o values
       gpu-metrics-adapter migrate prometheus-adapter --compare --ours URL --ca ca.crt
     """

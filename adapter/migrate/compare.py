@@ -13,6 +13,7 @@ from adapter.client.errors import ClientError
 from adapter.cluster.metricsapi import (
     CUSTOM,
     EXTERNAL,
+    NEWEST,
     OLDER,
     GarbledAnswerError,
     read_values,
@@ -21,7 +22,7 @@ from adapter.cluster.metricsapi import (
 from adapter.explain.scaletarget import ScaleError, read_scale
 from adapter.hpa import MetricKind
 from adapter.migrate.comparison import Compared, Comparison, MoveVerdict, judge, shown
-from adapter.migrate.hpametrics import HpaUse
+from adapter.migrate.hpametrics import HpaUse, about
 from adapter.migrate.servers import MetricsServer
 
 MOST_PATHS: Final = 1000
@@ -32,13 +33,16 @@ _TRIES: Final = 3
 """Rounds until a metric counts as different: a value may change while it is read."""
 _PAUSE: Final = 2.0
 _AT_ONCE: Final = 4
-_DISCOVERY: Final = (f"{CUSTOM}/{OLDER}", EXTERNAL)
+VERSIONS: Final = (NEWEST, OLDER)
+"""Of custom.metrics.k8s.io, in the order in which the HPA controller prefers them."""
 
 
 class _Ask(NamedTuple):
-    """One request, and the HPAs that send it."""
+    """One question, and the HPAs that ask it."""
 
-    path: str
+    theirs: str
+    """The path at their version of the API."""
+    ours: str
     use: HpaUse
     hpas: Sequence[str]
 
@@ -50,6 +54,8 @@ class Comparer:
     api: Api
     theirs: MetricsServer
     ours: MetricsServer
+    versions: Sequence[str] = VERSIONS
+    """Versions of custom.metrics.k8s.io that may be theirs."""
     tolerance: float = 10.0
     pause: float = _PAUSE
     seconds: float = SECONDS
@@ -58,8 +64,12 @@ class Comparer:
 
     async def compare(self, uses: Iterable[HpaUse]) -> Comparison:
         """Ask for each metric; raises ClientError if the first request to a server fails."""
-        absent = await self._discovery()
-        asks, failed = await self._asks(uses)
+        theirs, theirs_named = await _custom(self.theirs, self.versions)
+        ours, ours_named = await _custom(self.ours, VERSIONS)
+        theirs_named |= await _listed(self.theirs, EXTERNAL) or set()
+        ours_named |= await _listed(self.ours, EXTERNAL) or set()
+        absent = sorted(theirs_named - ours_named)
+        asks, failed = await self._asks(uses, theirs, ours)
         deadline = time.monotonic() + self.seconds
         turn = asyncio.Semaphore(_AT_ONCE)
 
@@ -73,30 +83,42 @@ class Comparer:
         left = [_failed(ask, f"beyond {MOST_PATHS} metrics") for ask in asks[MOST_PATHS:]]
         return Comparison([*rows, *left, *failed], absent, self.notes)
 
-    async def _asks(self, uses: Iterable[HpaUse]) -> tuple[list[_Ask], list[Compared]]:
-        """Return one request for each path, and the metrics for which it has no path."""
-        found: dict[str, tuple[HpaUse, dict[str, None]]] = {}
+    async def _asks(
+        self, uses: Iterable[HpaUse], theirs: str, ours: str
+    ) -> tuple[list[_Ask], list[Compared]]:
+        """Return one question for each path, and the metrics for which it has no path.
+
+        Args:
+            uses: the metrics of HPAs.
+            theirs: their version of custom.metrics.k8s.io.
+            ours: our version.
+        """
+        found: dict[tuple[str, str], tuple[HpaUse, dict[str, None]]] = {}
         failed = []
         selectors: dict[str, str] = {}
         for use in uses:
             if use.metric.kind.of_resources:
                 continue
             try:
-                path = await self._path(use, selectors)
+                selector = await self._selector(use, selectors)
+                paths = (
+                    value_path(use.metric, selector, use.namespace, theirs),
+                    value_path(use.metric, selector, use.namespace, ours),
+                )
             except (ScaleError, KeyError, ValueError, ClientError) as error:
                 text = error.brief if isinstance(error, ClientError) else str(error)
-                failed.append(_failed(_Ask("", use, [use.key]), text))
+                failed.append(_failed(_Ask("", "", use, [use.key]), text))
                 continue
-            found.setdefault(path, (use, {}))[1][use.key] = None
-        return [_Ask(path, use, sorted(hpas)) for path, (use, hpas) in found.items()], failed
+            found.setdefault(paths, (use, {}))[1][use.key] = None
+        return [_Ask(*paths, use, sorted(hpas)) for paths, (use, hpas) in found.items()], failed
 
-    async def _path(self, use: HpaUse, selectors: dict[str, str]) -> str:
-        selector = ""
-        if use.metric.kind is MetricKind.PODS:
-            if use.key not in selectors:
-                selectors[use.key] = (await read_scale(self.api, use.hpa)).selector
-            selector = selectors[use.key]
-        return value_path(use.metric, selector, use.namespace, OLDER)
+    async def _selector(self, use: HpaUse, selectors: dict[str, str]) -> str:
+        """Return the selector of the pods that a metric is about; empty for other metrics."""
+        if use.metric.kind is not MetricKind.PODS:
+            return ""
+        if use.key not in selectors:
+            selectors[use.key] = (await read_scale(self.api, use.hpa)).selector
+        return selectors[use.key]
 
     async def _one(self, ask: _Ask) -> Compared:
         verdict, remark, theirs, ours = MoveVerdict.FAILED, "", dict[str, int](), dict[str, int]()
@@ -104,9 +126,9 @@ class Comparer:
             if attempt:
                 await asyncio.sleep(self.pause)
             try:
-                first = await _values(self.theirs, ask)
-                ours = await _values(self.ours, ask)
-                theirs = await _values(self.theirs, ask)
+                first = await _values(self.theirs, ask.theirs, ask.use)
+                ours = await _values(self.ours, ask.ours, ask.use)
+                theirs = await _values(self.theirs, ask.theirs, ask.use)
             except ClientError as error:
                 verdict, remark = MoveVerdict.FAILED, error.brief
                 continue
@@ -117,6 +139,7 @@ class Comparer:
         return Compared(
             use.metric.name,
             str(use.metric.kind),
+            about(use.metric),
             use.namespace,
             ask.hpas,
             verdict,
@@ -125,38 +148,39 @@ class Comparer:
             remark,
         )
 
-    async def _discovery(self) -> list[str]:
-        """Return the names in their discovery that ours does not have."""
-        absent = list[str]()
-        for path in _DISCOVERY:
-            theirs = await _listed(self.theirs, path)
-            ours = await _listed(self.ours, path)
-            absent += sorted(theirs - ours)
-        return absent
+
+async def _custom(server: MetricsServer, versions: Sequence[str]) -> tuple[str, set[str]]:
+    """Return the version of custom.metrics.k8s.io that a server has, and its list."""
+    for version in versions:
+        named = await _listed(server, f"{CUSTOM}/{version}")
+        if named is not None:
+            return version, named
+    return versions[-1], set()
 
 
-async def _listed(server: MetricsServer, path: str) -> set[str]:
+async def _listed(server: MetricsServer, path: str) -> set[str] | None:
+    """Return the names in a list of discovery; None if the API is not served."""
     try:
         answer = await server.get(path)
     except ClientError as error:
-        if error.status == 404:  # the API is not served
-            return set()
+        if error.status == 404:
+            return None
         raise
     rows = answer.get("resources") or ()
     return {str(row.get("name")) for row in rows if isinstance(row, dict)}
 
 
-async def _values(server: MetricsServer, ask: _Ask) -> dict[str, int]:
+async def _values(server: MetricsServer, path: str, use: HpaUse) -> dict[str, int]:
     """Return the values of a metric; none if the server does not have it."""
     try:
-        values = read_values(await server.get(ask.path))
+        values = read_values(await server.get(path))
     except GarbledAnswerError as error:
         raise ClientError(" ".join(str(error).split())[:200]) from None
     except ClientError as error:
         if error.status == 404:
             return {}
         raise
-    external = ask.use.metric.kind is MetricKind.EXTERNAL
+    external = use.metric.kind is MetricKind.EXTERNAL
     if external:
         # The HPA controller adds the series of an external metric.
         return {"sum": sum(value.milli for value in values)} if values else {}
@@ -169,6 +193,7 @@ def _failed(ask: _Ask, why: str) -> Compared:
     return Compared(
         use.metric.name,
         str(use.metric.kind),
+        about(use.metric),
         use.namespace,
         ask.hpas,
         MoveVerdict.FAILED,

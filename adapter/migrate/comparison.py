@@ -37,6 +37,8 @@ class Compared(NamedTuple):
 
     metric: str
     kind: str
+    about: str
+    """The object and the metric's selector; empty without them."""
     namespace: str
     hpas: Sequence[str]
     verdict: MoveVerdict
@@ -64,12 +66,12 @@ class Comparison(NamedTuple):
 
     def lines(self, screen: Screen) -> list[str]:
         """The comparison as text."""
-        header = ("", "metric", "namespace", "theirs", "ours", "verdict")
+        header = ("", "metric", "HPAs", "theirs", "ours", "verdict")
         cells = [
             (
                 screen.mark(_mark(row.verdict)),
-                f"{row.metric} ({row.kind})",
-                row.namespace,
+                f"{row.metric} ({' '.join(filter(None, (row.kind, row.about)))})",
+                _named(row.hpas, 2),
                 row.theirs,
                 row.ours,
                 f"{row.verdict}{f': {row.remark}' if row.remark else ''}",
@@ -136,9 +138,9 @@ def _within(first: int, ours: int, last: int, tolerance: float) -> bool:
     return low - room <= ours <= high + room
 
 
-def _named(objects: Sequence[str]) -> str:
-    more = len(objects) - _OBJECTS
-    return ", ".join(objects[:_OBJECTS]) + (f" and {more} more" if more > 0 else "")
+def _named(objects: Sequence[str], most: int = _OBJECTS) -> str:
+    more = len(objects) - most
+    return ", ".join(objects[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def shown(values: Values) -> str:

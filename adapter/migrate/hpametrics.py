@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from adapter.api.serieslabels import DEVICE_LABELS
 from adapter.client.access import Api, Json
 from adapter.hpa import ManifestError, MetricKind, MetricSpec, from_manifest
+from apiservice.labels.manifest import selector_text
+from apiservice.labels.selector import parse
 
 HPAS: Final = "/apis/autoscaling/v2/horizontalpodautoscalers"
 GROUPS: Final = {
@@ -36,6 +39,47 @@ class HpaUse(NamedTuple):
     def group(self) -> str:
         """The API group that answers."""
         return GROUPS[self.metric.kind]
+
+
+def about(metric: MetricSpec) -> str:
+    """Return what else an HPA says of a metric than its name: the object, and the selector."""
+    described = metric.described
+    named = "" if described is None else f"{described.kind} {described.name}"
+    return " ".join(filter(None, (named, chosen(metric))))
+
+
+def chosen(metric: MetricSpec) -> str:
+    """Return the selector of a metric; empty without one, or if it is not valid."""
+    try:
+        return selector_text(metric.selector)
+    except (KeyError, ValueError):
+        return ""
+
+
+def lost_keys(uses: Iterable[HpaUse], metrics: Collection[str]) -> list[LostKeys]:
+    """Return the keys of metric selectors that built-in metrics do not know.
+
+    A rule knows every label of its series. A built-in metric of pods knows those of the device; an
+    external one also the pods' own labels, so that only the user can say what is lost there.
+
+    Args:
+        uses: the metrics of HPAs.
+        metrics: names of the catalogue.
+    """
+    found = []
+    for use in uses:
+        keys = {each.key for each in parse(chosen(use.metric)).requirements} - DEVICE_LABELS
+        if keys and use.metric.name in metrics and use.group == GROUPS[MetricKind.PODS]:
+            found.append(LostKeys(use.metric.name, use.key, sorted(keys)))
+    return found
+
+
+class LostKeys(NamedTuple):
+    """Keys of one metric's selector that only a rule serves."""
+
+    metric: str
+    hpa: str
+    keys: Sequence[str]
 
 
 class MetricUse(NamedTuple):

@@ -63,6 +63,11 @@ class PeerAdapter(NamedTuple):
         """Return whether the cluster asks it for an API."""
         return any(api.group == group and api.service == self.service for api in self.own)
 
+    def versions(self, group: str) -> Sequence[str]:
+        """Return the versions of an API that the cluster asks it for, the newest first."""
+        found = (api.name.partition(".")[0] for api in self.own if api.group == group)
+        return sorted(found, reverse=True)
+
     @property
     def own(self) -> Sequence[SeenApi]:
         """The APIServices that point to it."""

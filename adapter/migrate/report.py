@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from adapter.api.serieslabels import DEVICE_LABELS
 from adapter.client.access import Json
 from adapter.client.command import BLOCKED, FINE
 from adapter.client.output import Mark, Screen, table
-from adapter.explain.words import NONE, one_line
 from adapter.figures import count
 from adapter.migrate.arguments import Taken
 from adapter.migrate.comparison import Comparison
-from adapter.migrate.hpametrics import MetricUse
-from adapter.migrate.rulereport import RuleReport, RuleRow
+from adapter.migrate.hpametrics import LostKeys, MetricUse
+from adapter.migrate.rulereport import RuleReport, RuleRow, told_apart
 from adapter.migrate.values import values_text
 
 DIFFERENCES: Final = (
@@ -23,6 +23,8 @@ DIFFERENCES: Final = (
     "if Prometheus fails, the last answer serves up to the age limit, and then requests get 503",
     "a selector that PromQL cannot express gets 400 with the reason instead of 500",
     "a metric that a rule and the catalogue both have comes from the rule (rules.prefer)",
+    "metric selectors know every label of a rule's series, and of a built-in metric only "
+    + ", ".join(sorted(DEVICE_LABELS)),
 )
 """What differs for every configuration; docs/rules.md has the whole list."""
 _SHOWN: Final = 10
@@ -44,6 +46,7 @@ class MigrationReport:
     unreadable: Sequence[str] = ()
     """HPAs that cannot be read."""
     comparison: Comparison | None = field(default=None)
+    lost: Sequence[LostKeys] = ()
 
     @property
     def status(self) -> int:
@@ -76,13 +79,14 @@ class MigrationReport:
                 {"name": name, "service": service, "effect": effect}
                 for name, service, effect in self.apis
             ],
-            "rules": [row._asdict() for row in self.rules.rows],
+            "rules": [row.json() for row in self.rules.rows],
             "arguments": [
                 {"argument": row.argument, "effect": row.effect, "todo": row.todo}
                 for row in self.arguments
             ],
             "metrics": [{**row._asdict(), "hpas": list(row.hpas)} for row in self.hpas],
             "unreadableHpas": list(self.unreadable),
+            "lostSelectorKeys": [{**row._asdict(), "keys": list(row.keys)} for row in self.lost],
             "comparison": None if self.comparison is None else self.comparison.json(),
             "differences": list(DIFFERENCES),
             "remarks": list(self.notes),
@@ -95,11 +99,13 @@ class MigrationReport:
 
     def _rules(self, screen: Screen) -> list[str]:
         rows, broken = self.rules.rows, len(self.rules.broken)
+        never = sum(row.never for row in rows)
         head = f"Rules: {count(len(rows) - broken, 'rule')} taken over"
         head += f", {broken} not" if broken else ""
+        head += f"; {never} of them can never answer, here and there" if never else ""
         lines = [f"{head}:"]
-        for row in rows:
-            lines += _rule_lines(row, screen)
+        for row, text in zip(rows, told_apart(rows), strict=True):
+            lines += _rule_lines(row, text, screen)
         return [*lines, *(line for text in self.rules.remarks for line in screen.wrap(text, "  "))]
 
     def _arguments(self) -> list[str]:
@@ -112,6 +118,11 @@ class MigrationReport:
         rows = [(row.metric, row.kind, _shortened(row.hpas)) for row in self.hpas]
         lines = ["HPAs on its metrics:", *table(rows, indent="  ")] if rows else []
         lines += [f"  not readable: {text}" for text in self.unreadable]
+        if self.lost:
+            lines += ["Keys of metric selectors that only a rule serves, lost without it:"]
+            lines += table(
+                [(row.metric, row.hpa, ", ".join(row.keys)) for row in self.lost], indent="  "
+            )
         return lines
 
     def _listed(self, title: str, texts: Sequence[str], screen: Screen) -> list[str]:
@@ -134,8 +145,13 @@ def _shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _rule_lines(row: RuleRow, screen: Screen) -> list[str]:
-    mark: Mark = "bad" if row.problem else "good"
+def _rule_lines(row: RuleRow, text: str, screen: Screen) -> list[str]:
+    mark: Mark = "bad" if row.problem else "warning" if row.doubts else "good"
     where = f"{row.name}, line {row.line}" if row.line else row.name
-    text = f"{where}: {row.problem or f'{row.metric}, of {one_line(row.series, 80) or NONE}'}"
-    return screen.wrap(f"{screen.mark(mark)} {text}", "  ", "    ")
+    remarks = [*row.doubts]
+    if row.hides:
+        remarks.append(f"the catalogue has {row.hides} too: rules.prefer decides, rules by default")
+    if row.lost:
+        remarks.append(f"without this rule, metric selectors lose {', '.join(row.lost)}")
+    lines = screen.wrap(f"{screen.mark(mark)} {where}: {row.problem or text}", "  ", "    ")
+    return [*lines, *(line for each in remarks for line in screen.wrap(each, "    ", "      "))]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
+from adapter.catalog import Catalog
 from adapter.client.access import Api, cluster
-from adapter.client.command import BLOCKED, FINE, UNSEEN, complain, print_json
+from adapter.client.command import BLOCKED, FINE, UNSEEN, complain, show
 from adapter.client.errors import ClientError, odd_answers
-from adapter.client.output import screen_of
 from adapter.doctor.fetch import direct
 from adapter.migrate.arguments import Taken, taken
-from adapter.migrate.compare import Comparer
+from adapter.migrate.compare import VERSIONS, Comparer
 from adapter.migrate.comparison import Comparison
-from adapter.migrate.configfile import read_configuration
-from adapter.migrate.hpametrics import HpaUse, by_metric, read_uses
+from adapter.migrate.configfile import Configuration, read_configuration
+from adapter.migrate.hpametrics import HpaUse, by_metric, lost_keys, read_uses
 from adapter.migrate.options import MigrateOptions
 from adapter.migrate.peer import PeerAdapter, find_peer
 from adapter.migrate.report import MigrationReport
@@ -29,6 +29,7 @@ from adapter.migrate.steps import steps
 from adapter.migrate.values import before, helm_values, manifests_text, moved, values_text
 
 _RESOURCE: Final = "metrics.k8s.io"
+_CUSTOM: Final = "custom.metrics.k8s.io"
 
 
 def run(options: MigrateOptions) -> NoReturn:
@@ -53,13 +54,16 @@ def _of_file(options: MigrateOptions, file: Path) -> int:
     rules = report_rules(found)
     arguments = taken({"prometheus-url": found.prometheus}) if found.prometheus else []
     values = helm_values(rules, arguments, resource=rules.resource)
-    if options.output == "values":
-        return _print_values(values, rules, arguments)
+    if options.output in ("rules", "values"):
+        return _print_alone(options, found, rules, values_text(values, arguments))
     notes = [*found.notes, *_without_url(arguments)]
-    if rules.resource:
-        notes.append("remove resourceMetrics from the values if metrics-server serves that API")
     report = MigrationReport(
-        found.origin, rules, values, steps(options, None), notes, arguments=arguments
+        found.origin,
+        rules,
+        values,
+        steps(options, None, resource=rules.resource),
+        notes,
+        arguments=arguments,
     )
     return _print(report, options)
 
@@ -72,11 +76,12 @@ async def _of_cluster(options: MigrateOptions) -> int:
         rules = report_rules(peer.configuration)
         arguments = taken(peer.flags)
         values = helm_values(rules, arguments, resource=peer.serves(_RESOURCE))
-        if options.output == "values":
-            return _print_values(values, rules, arguments)
+        if options.output in ("rules", "values"):
+            text = values_text(values, arguments)
+            return _print_alone(options, peer.configuration, rules, text)
         found = await read_uses(api)
         uses = [use for use in found.uses if peer.serves(use.group) or not peer.own]
-        compared = await _compare(api, options, uses) if options.compare else None
+        compared = await _compare(api, options, peer, uses) if options.compare else None
         report = MigrationReport(
             f"prometheus-adapter {peer.namespace}/{peer.name}, {peer.configuration.origin}",
             rules,
@@ -91,36 +96,43 @@ async def _of_cluster(options: MigrateOptions) -> int:
             by_metric(uses),
             found.unreadable,
             compared,
+            lost_keys(uses, Catalog().metrics),
         )
         return _print(report, options)
 
 
-async def _compare(api: Api, options: MigrateOptions, uses: Sequence[HpaUse]) -> Comparison:
+async def _compare(
+    api: Api, options: MigrateOptions, peer: PeerAdapter, uses: Sequence[HpaUse]
+) -> Comparison:
     context, _ = trust(options.ca or Path())
     token = await token_of_controller(api)
     async with direct() as fetcher:
         host = f"{options.target_name}.{options.target_namespace}.svc"
         ours = Addressed(fetcher, options.ours or "", context, host, token)
         theirs: MetricsServer = Aggregated(api)
+        # Behind the API server, a version may belong to another server, such as ours.
+        versions = peer.versions(_CUSTOM) or VERSIONS
         if options.theirs is not None:
             theirs = Addressed(fetcher, options.theirs, context, "", token)
-        return await Comparer(api, theirs, ours, options.tolerance).compare(uses)
+            versions = VERSIONS
+        return await Comparer(api, theirs, ours, versions, options.tolerance).compare(uses)
 
 
 def _print(report: MigrationReport, options: MigrateOptions) -> int:
-    if options.output == "json":
-        print_json(report.json())
-    else:
-        screen = screen_of()
-        click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
+    show(report, options.output)
     return report.status
 
 
-def _print_values(values: Mapping[str, Any], rules: RuleReport, arguments: Sequence[Taken]) -> int:
-    """Print values alone; what they do not take over goes to standard error."""
+def _print_alone(
+    options: MigrateOptions, found: Configuration, rules: RuleReport, values: str
+) -> int:
+    """Print the rules or the values alone; what they lack goes to standard error."""
+    for text in found.notes if options.output == "rules" else ():
+        complain(ClientError(text))
     for row in rules.broken:
         complain(ClientError(f"{row.name}: {row.problem}"))
-    click.echo(values_text(values, arguments), nl=False)
+    text = found.content.decode("utf-8", "replace") if options.output == "rules" else values
+    click.echo(text, nl=not text.endswith("\n"))
     return BLOCKED if rules.broken else FINE
 
 
@@ -153,8 +165,13 @@ def _notes(peer: PeerAdapter, arguments: Sequence[Taken], *, resource: bool) -> 
     if not peer.own:
         notes.append("no APIService points to prometheus-adapter: nothing has to be moved")
     if resource and not peer.serves(_RESOURCE):
+        owner = next((api.owner for api in peer.apis if api.group == _RESOURCE), "")
         notes.append(
-            "resourceRules stay unused, because metrics.k8s.io belongs to another server or to none"
+            f"resourceRules stay unused, because {owner} serves metrics.k8s.io: leave "
+            "resourceMetrics.enabled out of the values, or uninstall that server before you set it"
+            if owner
+            else "resourceRules stay unused, because the cluster has no APIService of "
+            "metrics.k8s.io: to serve it, set resourceMetrics.enabled in the values"
         )
     return notes
 

@@ -14,12 +14,15 @@ GUIDE: Final = "docs/migrate-from-prometheus-adapter.md"
 _COMMAND: Final = "gpu-metrics-adapter migrate prometheus-adapter"
 
 
-def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[str, Sequence[str]]]:
+def steps(
+    options: MigrateOptions, peer: PeerAdapter | None, *, resource: bool = False
+) -> Sequence[tuple[str, Sequence[str]]]:
     """Return the steps in their order: what it is for, and its commands.
 
     Args:
         options: of the command.
         peer: the installation; None if only its configuration is known.
+        resource: whether the values turn on metrics.k8s.io, whose server is then not known.
     """
     namespace, name = options.target_namespace, options.target_name
     copy = f"kubectl -n {namespace} create configmap {CONFIGMAP} --from-file={KEY}=rules.yaml"
@@ -32,19 +35,14 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
         "--set apiServices.create=true"
     )
     if peer is None:
-        given = shlex.quote(str(options.file))
-        values = f"{_COMMAND} -f {given} -o values > values.yaml"
-        created = f"kubectl create namespace {namespace}"
-        return [
-            ("write the configuration to rules.yaml and copy it", [created, copy]),
-            ("install beside prometheus-adapter", [values, install]),
-            (f"go on as {GUIDE} describes", []),
-        ]
-    key = peer.key.replace(".", "\\.")
-    read = (
-        f"kubectl -n {shlex.quote(peer.namespace)} get configmap {shlex.quote(peer.configmap)} "
-        f"-o jsonpath='{{.data.{key}}}' > rules.yaml"
-    )
+        command = f"{_COMMAND} -f {shlex.quote(str(options.file))}"
+        unless = "unless it is prometheus-adapter, leave resourceMetrics out of values.yaml"
+        look = (
+            f"see who serves metrics.k8s.io, which has one server: {unless}",
+            ["kubectl get apiservice v1beta1.metrics.k8s.io"],
+        )
+        first = _first(command, namespace, copy, install)
+        return [*([look] if resource else []), *first, (f"go on as {GUIDE} describes", [])]
     target = "" if options.release == RELEASE else f" --release {options.release}"
     where = f" -n {shlex.quote(options.namespace)}" if options.namespace else ""
     command = f"{_COMMAND}{where}{target}"
@@ -55,14 +53,7 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
     forward = f"kubectl -n {namespace} port-forward service/{name} 8443:443"
     release = f"Helm release {peer.release}" if peer.release else "what installs it"
     return [
-        (
-            "copy the rules, which prometheus-adapter's release would take along",
-            [read, f"kubectl create namespace {namespace}", copy],
-        ),
-        (
-            "install beside prometheus-adapter",
-            [f"{command} -o values > values.yaml", install],
-        ),
+        *_first(command, namespace, copy, install),
         (
             "compare the values",
             [secret, forward, f"{command} --compare --ours https://localhost:8443 --ca ca.crt"],
@@ -82,4 +73,18 @@ def steps(options: MigrateOptions, peer: PeerAdapter | None) -> Sequence[tuple[s
             ["kubectl replace -f theirs.yaml"],
         ),
         (f"uninstall prometheus-adapter, or go back after that, as {GUIDE} describes", []),
+    ]
+
+
+def _first(
+    command: str, namespace: str, copy: str, install: str
+) -> Sequence[tuple[str, Sequence[str]]]:
+    """Return the steps up to both programs beside each other."""
+    created = f"kubectl create namespace {namespace}"
+    return [
+        (
+            "copy the rules, which prometheus-adapter's release would take along",
+            [f"{command} -o rules > rules.yaml", created, copy],
+        ),
+        ("install beside prometheus-adapter", [f"{command} -o values > values.yaml", install]),
     ]

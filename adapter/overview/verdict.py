@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from adapter.client.tables import Cell
 from adapter.figures import count
-from adapter.overview.cells import seconds
+from adapter.judgement.counts import HpaCounts
+from adapter.judgement.states import Level
+from adapter.overview.gpuclasses import GpuCounts
 from adapter.overview.hpas import HpaSummary
 
 Json = dict[str, Any]
 VerdictLevel = Literal["good", "warning", "bad", "empty", "waiting"]
-
-IDLE: Final = 600.0
-"""Seconds after which a GPU counts as idle, as in ``gpu-metrics-adapter idle``."""
 
 
 class PodCounts(NamedTuple):
@@ -29,33 +27,20 @@ class PodCounts(NamedTuple):
     """Without a node."""
 
 
-class GpuCounts(NamedTuple):
-    """Devices."""
-
-    total: int
-    measured: int
-    """With a utilization."""
-    idle: int
-    """Held by a pod, and idle for 10 minutes or as long as asked for."""
-
-
-class HpaCounts(NamedTuple):
-    """HPAs by decision; ``healthy`` are those that keep their size or scale."""
-
-    total: int
-    healthy: int
-    stuck: int
-    at_maximum: int
-    scaling: int
-    disabled: int
-
-
 class IdlePrice(NamedTuple):
     """What idle GPUs cost; see ``adapter.idle``."""
 
     per_hour: float | None
     so_far: float | None
     without_price: int
+
+    def json(self) -> Json:
+        """The part of the page."""
+        return {
+            "pricePerHour": self.per_hour,
+            "costSoFar": self.so_far,
+            "withoutPrice": self.without_price,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +60,16 @@ class ClusterVerdict:
         return {
             "level": self.level,
             "text": self.text,
-            "hpas": None if h is None else _renamed(h, at_maximum="atMaximum"),
+            "hpas": None if h is None else h.json(),
             "pods": None if p is None else p._asdict(),
-            "gpus": None if g is None else g._asdict(),
-            "idle": None
-            if i is None
-            else _renamed(
-                i, per_hour="pricePerHour", so_far="costSoFar", without_price="withoutPrice"
-            ),
+            "gpus": None if g is None else g._asdict() | {"total": g.total},
+            "idle": None if i is None else i.json(),
         }
 
 
-def _renamed(row: HpaCounts | IdlePrice, **names: str) -> Json:
-    return {names.get(key, key): value for key, value in row._asdict().items()}
-
-
-def count_hpas(states: Iterable[HpaSummary]) -> HpaCounts:
-    """Count HPAs by decision."""
-    found = Counter(state.decision for state in states)
-    scaling = found["scales out"] + found["scales in"]
-    return HpaCounts(
-        found.total(),
-        found["keeps"] + scaling,
-        found["stuck"],
-        found["at maximum"],
-        scaling,
-        found["disabled"],
-    )
+def count_hpas(hpas: Iterable[HpaSummary]) -> HpaCounts:
+    """Count HPAs by state."""
+    return HpaCounts(hpa.state for hpa in hpas)
 
 
 def count_pods(rows: Iterable[Mapping[str, Cell]]) -> PodCounts:
@@ -118,37 +86,6 @@ def pod_counts(why_not: Sequence[Cell], nodes: Sequence[Cell]) -> PodCounts:
     return PodCounts(total, measured, total - measured - waiting, waiting)
 
 
-def count_gpus(rows: Iterable[Mapping[str, Cell]], idle_after: float = IDLE) -> GpuCounts:
-    """Count the rows of ``gpus``, cells by column.
-
-    Args:
-        rows: the rows.
-        idle_after: seconds.
-    """
-    found = [(row["Util"], row["Pods"], row["Idle-Since"]) for row in rows]
-    util, pods, idle = ([cells[at] for cells in found] for at in range(3))
-    return gpu_counts(util, pods, idle, idle_after)
-
-
-def gpu_counts(
-    util: Sequence[Cell], pods: Sequence[Cell], idle_since: Sequence[Cell], idle_after: float = IDLE
-) -> GpuCounts:
-    """Count the rows of ``gpus`` by the cells of three columns.
-
-    Args:
-        util: the column ``Util``.
-        pods: the column ``Pods``.
-        idle_since: the column ``Idle-Since``.
-        idle_after: seconds.
-    """
-    pairs = zip(pods, idle_since, strict=True)
-    idle = sum(
-        since is not None and pod is not None and (seconds(since) or 0.0) >= idle_after
-        for pod, since in pairs
-    )
-    return GpuCounts(len(util), len(util) - util.count(None), idle)
-
-
 def verdict(
     hpas: Sequence[HpaSummary] | None,
     pods: PodCounts | None,
@@ -161,22 +98,28 @@ def verdict(
         return ClusterVerdict("waiting", "Nothing has been read yet.", price=price)
     if not any(found.total for found in (counts, pods, gpus) if found is not None):
         return ClusterVerdict("empty", _nothing(counts, pods, gpus), counts, pods, gpus, price)
-    bad, warnings, notes = [], [], []
-    if counts is not None:
-        bad += _some(counts.stuck, counts.total, "HPA", "is stuck", "are stuck")
-        warnings += _some(counts.at_maximum, 0, "HPA", "is at its maximum", "are at their maximum")
+    bad, warnings, notes = _hpas(counts, "bad"), _hpas(counts, "warning"), _hpas(counts, "off")
     if pods is not None:
         warnings += _some(pods.unmeasured, 0, "pod", "has no value", "have no value")
         warnings += _some(pods.waiting, 0, "pod", "waits for a node", "wait for a node")
     if gpus is not None:
-        warnings += _some(
-            gpus.total - gpus.measured, 0, "GPU", "has no utilization", "have no utilization"
-        )
+        warnings += _some(gpus.unmeasured, 0, "GPU", "is not measured", "are not measured")
         notes += _some(gpus.idle, 0, "GPU", "is idle", "are idle")
+        notes += _some(gpus.unheld, 0, "GPU", "runs without a pod", "run without a pod")
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
     parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
     text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"
     return ClusterVerdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
+
+
+def _hpas(counts: HpaCounts | None, level: Level) -> list[str]:
+    """Return how many HPAs are in each state of a level; the worst state says of how many."""
+    parts: list[str] = []
+    for row, amount in counts.rows() if counts is not None else ():
+        if row.level == level and counts is not None:
+            of = counts.total if level == "bad" and not parts else 0
+            parts += _some(amount, of, "HPA", row.one, row.more)
+    return parts
 
 
 def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:
@@ -189,8 +132,9 @@ def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:
 
 def _fine(hpas: HpaCounts | None, pods: PodCounts | None) -> list[str]:
     parts = []
-    if hpas is not None and hpas.total:
-        parts.append("the HPA works" if hpas.total == 1 else f"all {hpas.total} HPAs work")
+    if hpas is not None and (works := sum(n for row, n in hpas.rows() if row.level == "good")):
+        every = "the HPA works" if works == 1 else f"all {works} HPAs work"
+        parts.append(every if works == hpas.total else f"{works} of {hpas.total} HPAs work")
     if pods is not None and pods.total:
         one = "the GPU pod has a value"
         parts.append(one if pods.total == 1 else f"all {pods.total} GPU pods have a value")

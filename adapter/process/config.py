@@ -21,6 +21,8 @@ from apiservice.runtime.nearest import nearest
 _SECRET = frozenset({"password", "headers", "params"})
 _PLAINER = {"tuple_type": "must be a list"}
 """Error type of pydantic -> message in YAML's terms."""
+_SHOWN: Final = 200
+"""Characters of a rejected value that a message repeats."""
 _FLAG: Final = "flag"
 _ENVIRONMENT: Final = "environment"
 _QUOTED: Final = re.compile("'([^']*)'")
@@ -198,7 +200,9 @@ def _explain(
             or isinstance(given, Mapping | BaseModel)
             or (isinstance(given, str) and "@" in given)  # user:password@host
         )
-        shown = "" if secret else f" (got {given!r})"
+        text = repr(given)
+        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        shown = "" if secret else f" (got {text})"
         yield f"{_named_by(path, origin, origins[0][0], environ)}: {message}{shown}"
 
 

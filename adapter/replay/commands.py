@@ -9,7 +9,16 @@ from typing import Any, Final
 import click
 
 from adapter.client.amount import MOST, Amount
-from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, NAMESPACE, OUTPUT, Duration
+from adapter.client.options import (
+    CONTEXT,
+    DURATION,
+    KUBECONFIG,
+    NAMESPACE,
+    OUTPUT,
+    Duration,
+    ToolGroup,
+    ends,
+)
 from adapter.replay.failureoption import FailureType
 from adapter.replay.headroomoption import LONGEST, HeadroomType
 from adapter.replay.inputoptions import input_options
@@ -49,7 +58,7 @@ _SYNC_PERIOD: Final = click.option(
 )
 
 
-@click.group()
+@click.group(cls=ToolGroup)
 def replay() -> None:
     """Replay a recording: what an HPA would have done with other settings.
 
@@ -159,6 +168,7 @@ replay.add_command(record)
 @CONTEXT
 @NAMESPACE
 @OUTPUT
+@ends(two="it could not replay")
 def hpa(**given: Any) -> None:
     """Replay the HPA NAME, or NAMESPACE/NAME, with other settings, and compare what they cost.
 
@@ -196,6 +206,7 @@ def hpa(**given: Any) -> None:
 @CONTEXT
 @NAMESPACE
 @OUTPUT
+@ends(two="it could not replay")
 def recommend(**given: Any) -> None:
     """Recommend settings for the HPA NAME, or NAMESPACE/NAME, or for all HPAs of a namespace.
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from adapter.client.access import Json
-from adapter.client.command import FINE, UNSEEN, complain, print_json
+from adapter.client.command import FINE, UNSEEN, complain, show
 from adapter.client.errors import ClientError
-from adapter.client.output import screen_of
 from adapter.hpa import ControllerOptions
 from adapter.process.logs import silent
 from adapter.recording.events import RecordingError
@@ -40,11 +37,7 @@ def run(given: Mapping[str, Any]) -> int:
         complain(ClientError(str(error)))
         return UNSEEN
     report = RecommendReport(found, options.allowed)
-    if given["output"] == "json":
-        print_json(report.json())
-        return FINE
-    screen = screen_of()
-    click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
+    show(report, given["output"])
     return FINE
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from adapter.client.options import CONTEXT, DURATION, KUBECONFIG
+from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, ends
 
 
 @click.command()
@@ -34,6 +34,7 @@ from adapter.client.options import CONTEXT, DURATION, KUBECONFIG
 )
 @KUBECONFIG
 @CONTEXT
+@ends("it failed", "it could not start")
 def record(**given: Any) -> None:
     """Record the cluster into FILE, for `replay hpa --from FILE`, without `serve`.
 

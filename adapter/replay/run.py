@@ -7,11 +7,8 @@ from os.path import realpath
 from pathlib import Path
 from typing import Any
 
-import click
-
-from adapter.client.command import FINE, UNSEEN, complain, print_json
+from adapter.client.command import FINE, UNSEEN, complain, show
 from adapter.client.errors import ClientError
-from adapter.client.output import screen_of
 from adapter.hpa import ControllerOptions, HpaSpec
 from adapter.process.logs import silent
 from adapter.recording.copied import CopiedRecording
@@ -42,11 +39,7 @@ def run(given: Mapping[str, Any]) -> int:
     except (ClientError, RecordingError) as error:
         complain(ClientError(str(error)))
         return UNSEEN
-    if given["output"] == "json":
-        print_json(report.json())
-        return FINE
-    screen = screen_of()
-    click.echo("\n".join(screen.line(line) for line in report.lines(screen)))
+    show(report, given["output"])
     return FINE
 
 

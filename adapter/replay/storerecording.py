@@ -112,7 +112,6 @@ class _Reading:
                 continue
             late = 0
             yield from self._take(found, at, until)
-            self._queries.turn()
             at = until
         yield from self._flush(None)
         self._complain()

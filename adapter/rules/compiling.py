@@ -8,9 +8,10 @@ from adapter.rules.gotemplate.errors import TemplateError
 from adapter.rules.gotemplate.template import Arguments, GoTemplate
 from adapter.rules.pattern import Pattern, PatternError
 
+EXAMPLE_MATCHERS: Final = 'namespace="a",pod="b"'
 EXAMPLE: Final = Arguments(
     Series="series",
-    LabelMatchers='namespace="a",pod="b"',
+    LabelMatchers=EXAMPLE_MATCHERS,
     LabelValuesByName={"namespace": "a", "pod": "b"},
     GroupBy="pod",
     GroupBySlice=["pod"],

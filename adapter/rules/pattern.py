@@ -29,6 +29,12 @@ def _library() -> tuple[Any, Any]:
     return re2, options
 
 
+def references(template: str) -> list[str]:
+    """Return the names of the captures to which a template of :meth:`Captures.expand` refers."""
+    found = (match.groups() for match in _REFERENCE.finditer(template))
+    return [braced or plain for _, braced, plain in found if braced or plain]
+
+
 class Pattern:
     """A compiled expression.
 
@@ -51,6 +57,12 @@ class Pattern:
         self.groups: int = self._compiled.groups
         """Number of capture groups."""
         self._names: dict[str, int] = dict(self._compiled.groupindex)
+
+    def has_group(self, name: str) -> bool:
+        """Return whether :meth:`Captures.group` knows a name."""
+        if name.isascii() and name.isdigit():
+            return (name == "0" or name[0] != "0") and len(name) < 9 and int(name) <= self.groups
+        return name in self._names
 
     def matches(self, text: str) -> bool:
         """Return whether the expression matches anywhere in the text."""

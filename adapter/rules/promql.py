@@ -118,8 +118,9 @@ class _Parser:
         return self._tokens[self._place]
 
     def _take(self) -> PromqlToken:
+        """Return the next token, and pass over it unless it is the end."""
         token = self._next
-        self._place += 1
+        self._place += token.kind != "end"
         return token
 
     def _accept(self, *texts: str) -> bool:

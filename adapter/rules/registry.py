@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from adapter.rules.guard import unexpected
 from adapter.rules.kinds import KindTable, ResourceKind
 from adapter.rules.labels import NAMESPACES, ROOT, ResourceLabels
 from adapter.rules.rule import MetricRule
 from adapter.rules.series import SeriesShape
 from apiservice.provider import GroupResource, MetricResource
 from apiservice.runtime.steps import Steps
+
+K = TypeVar("K")
 
 MAX_METRICS: Final = 20_000
 """Metrics of one API, counted once for each resource."""
@@ -52,6 +55,8 @@ class Registry(NamedTuple):
     """Metrics beyond the bound."""
     unknown: Sequence[tuple[MetricRule, str, GroupResource]] = ()
     """Overrides of labels to resources that the cluster does not have."""
+    failed: Sequence[tuple[MetricRule, str]] = ()
+    """Rules that are left out, and why: the program fails on them."""
 
     def find(
         self, resource: GroupResource, metric: str, *, namespaced: bool
@@ -85,31 +90,53 @@ def build(
     found: dict[tuple[GroupResource, str], CustomMetric] = {}
     outside: dict[str, ExternalMetric] = {}
     unknown: list[tuple[MetricRule, str, GroupResource]] = []
-    left_out = yield from _collect(custom, kinds, unknown, partial(_add_custom, found))
-    left_out += yield from _collect(external, kinds, unknown, partial(_add_external, outside))
+    failed: list[tuple[MetricRule, str]] = []
+    left_out = 0
+    for rules, add in (
+        (custom, partial(_add_custom, found)),
+        (external, partial(_add_external, outside)),
+    ):
+        for rule, shapes in rules:
+            try:
+                with unexpected(RuleFailure):
+                    left_out += yield from _collect(rule, shapes, kinds, unknown, add)
+            except RuleFailure as error:
+                failed.append((rule, str(error)))
+                _forget(rule, found)
+                _forget(rule, outside)
     rows = [
         MetricResource(resource, metric, namespaced=resource not in ROOT)
         for resource, metric in sorted(found)
     ]
     lower = {name.lower(): name for name in sorted(outside, reverse=True)}
-    return Registry(kinds, found, outside, tuple(rows), lower, left_out, tuple(unknown))
+    return Registry(kinds, found, outside, tuple(rows), lower, left_out, tuple(unknown), failed)
+
+
+def _forget(rule: MetricRule, metrics: dict[K, CustomMetric] | dict[K, ExternalMetric]) -> None:
+    """Remove the metrics of a rule."""
+    for key in [key for key, metric in metrics.items() if metric.rule is rule]:
+        del metrics[key]
+
+
+class RuleFailure(Exception):  # noqa: N818 - a mistake of this program, which costs the rule
+    """The metrics of a rule cannot be made; the text says why."""
 
 
 def _collect(
-    rules: Sequence[tuple[MetricRule, Sequence[SeriesShape]]],
+    rule: MetricRule,
+    shapes: Sequence[SeriesShape],
     kinds: KindTable,
     unknown: list[tuple[MetricRule, str, GroupResource]],
     add: Callable[[MetricRule, SeriesShape, ResourceLabels], int],
 ) -> Steps[int]:
-    """Add the metrics of every series; return how many are beyond the bound."""
+    """Add the metrics of every series of a rule; return how many are beyond the bound."""
     left_out = 0
-    for rule, shapes in rules:
-        labels = ResourceLabels(rule, kinds)
-        unknown += [(rule, label, wanted) for label, wanted in labels.unknown]
-        for place, shape in enumerate(shapes):
-            if place % _STEP == 0:
-                yield
-            left_out += add(rule, shape, labels)
+    labels = ResourceLabels(rule, kinds)
+    unknown += [(rule, label, wanted) for label, wanted in labels.unknown]
+    for place, shape in enumerate(shapes):
+        if place % _STEP == 0:
+            yield
+        left_out += add(rule, shape, labels)
     return left_out
 
 

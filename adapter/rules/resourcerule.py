@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from adapter.rules import matchers
 from adapter.rules.compiling import LABEL_EXAMPLE, RuleError, label_pattern_of, template_of
 from adapter.rules.gotemplate.errors import TemplateError
 from adapter.rules.gotemplate.template import Arguments, GoTemplate
+from adapter.rules.guard import unexpected
 from adapter.rules.kinds import KindTable
 from adapter.rules.labels import NAMESPACES, ResourceLabels
 from adapter.rules.pattern import Pattern
@@ -134,7 +136,8 @@ def compile_resource_rules(file: RulesFile, problems: list[RuleProblem]) -> Reso
     rules: list[ResourceRule] = []
     for text in (texts.cpu, texts.memory):
         try:
-            rules.append(ResourceRule(text))
+            with unexpected(RuleError, partial(RuleError, "")):
+                rules.append(ResourceRule(text))
         except RuleError as error:
             line = text.lines.get(error.key, text.line)
             problems.append(RuleProblem(line, text.name, str(error)))

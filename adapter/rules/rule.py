@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from adapter.rules import matchers
 from adapter.rules.compiling import (
     EXAMPLE,
+    EXAMPLE_MATCHERS,
     LABEL_EXAMPLE,
     RuleError,
     label_pattern_of,
@@ -15,11 +16,11 @@ from adapter.rules.compiling import (
     template_of,
 )
 from adapter.rules.gotemplate.errors import TemplateError
-from adapter.rules.gotemplate.nodes import Node
+from adapter.rules.gotemplate.nodes import Branch, Node
 from adapter.rules.gotemplate.template import Arguments, GoTemplate
 from adapter.rules.pattern import Pattern
-from adapter.rules.resourcerule import ResourceRules, compile_resource_rules
-from adapter.rules.rulefile import RuleProblem, RulesFile, RuleText
+from adapter.rules.rulefile import RuleText
+from adapter.rules.seriesquery import cut_off, outside
 from apiservice.errors import BadQuery
 from apiservice.labels.selector import Selector
 
@@ -62,13 +63,38 @@ class MetricRule:
         self._matches = pattern_of("name", text.matches or ".*")
         if text.matches:
             self._filters.append((self._matches, True))
-        self._as = text.as_ or self._usual_name()
+        self.as_ = text.as_ or self._usual_name()
+        """The template of the metric's name."""
         self._query = template_of("metricsQuery", text.metrics_query, EXAMPLE)
         self.label_template: GoTemplate | None = None
         self.label_pattern: Pattern | None = None
         if text.template:
             self.label_template = template_of("resources", text.template, LABEL_EXAMPLE)
             self.label_pattern = label_pattern_of(self.label_template)
+        self._check_ends()
+
+    def _check_ends(self) -> None:
+        """Refuse queries that no engine can read: they may be cut off."""
+        if sign := cut_off(self.selector):
+            raise RuleError("seriesQuery", f"seriesQuery is cut off, or has a stray {sign}")
+        if sign := outside(self.selector, "(["):
+            text = f"seriesQuery has a {sign} outside of quotes: write a selector of series"
+            raise RuleError("seriesQuery", text)
+        if sign := cut_off(self.example()):
+            raise RuleError("metricsQuery", f"metricsQuery is cut off, or has a stray {sign}")
+
+    def example(self) -> str:
+        """Return the query for a pod; empty if the template may write others for other objects."""
+        if any(isinstance(node, Branch) for node in self.template_nodes):
+            return ""
+        try:
+            return self.rendered("series", EXAMPLE_MATCHERS, "pod")
+        except BadQuery:
+            return ""
+
+    def has_group(self, name: str) -> bool:
+        """Return whether ``matches`` has a capture group."""
+        return self._matches.has_group(name)
 
     def _usual_name(self) -> str:
         if self._matches.groups > 1:
@@ -84,7 +110,7 @@ class MetricRule:
     def metric(self, series: str) -> str:
         """Return the API name of a series' metric; empty if it has none."""
         captures = self._matches.captures(series)
-        return "" if captures is None else captures.expand(self._as)
+        return "" if captures is None else captures.expand(self.as_)
 
     def query(self, series: str, objects: RuleObjects, selector: Selector) -> str:
         """Return the query for the metric of objects.
@@ -155,55 +181,3 @@ def _requirements(selector: Selector) -> tuple[list[str], dict[str, str]]:
         expressions.append(expression)
         values[requirement.key] = value
     return expressions, values
-
-
-def compile_rules(texts: Sequence[RuleText], problems: list[RuleProblem]) -> list[MetricRule]:
-    """Return the rules that can be used, and add what is wrong with the others to ``problems``."""
-    rules: list[MetricRule] = []
-    for text in texts:
-        try:
-            rules.append(MetricRule(text))
-        except RuleError as error:
-            line = text.lines.get(error.key, text.line)
-            problems.append(RuleProblem(line, text.name, str(error)))
-    return rules
-
-
-class RuleSet(NamedTuple):
-    """The rules of a file, and what is wrong with it."""
-
-    custom: Sequence[MetricRule] = ()
-    external: Sequence[MetricRule] = ()
-    problems: Sequence[RuleProblem] = ()
-    resource: ResourceRules | None = None
-    """``resourceRules``; None if they are not served."""
-
-
-def rule_set(file: RulesFile, *, resource_metrics: bool = False) -> RuleSet:
-    """Return the usable rules of a file.
-
-    Args:
-        file: as read.
-        resource_metrics: whether ``resourceRules`` are served.
-    """
-    problems = list(file.problems)
-    custom = compile_rules(file.custom, problems)
-    external = compile_rules(file.external, problems)
-    resource = None
-    if resource_metrics:
-        resource = compile_resource_rules(file, problems)
-    elif file.has_resource_rules:
-        problems += _not_served(file)
-    return RuleSet(custom, external, tuple(sorted(problems)), resource)
-
-
-def _not_served(file: RulesFile) -> Iterator[RuleProblem]:
-    """Yield what is wrong with ``resourceRules`` that are not served."""
-    line = file.resource_line
-    text = (
-        "metrics.k8s.io is not served: set rules.resource_metrics to true, or keep metrics-server "
-        "for kubectl top and for HPAs on cpu and memory"
-    )
-    yield RuleProblem(line, "resourceRules", text, broken=False)
-    if file.resource_problem is not None:
-        yield file.resource_problem._replace(broken=False)

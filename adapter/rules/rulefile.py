@@ -7,6 +7,7 @@ is not YAML is rejected as a whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 import yaml
@@ -21,8 +22,10 @@ from adapter.rules.filenodes import (
     text_of,
     to_field,
 )
+from adapter.rules.guard import unexpected
 from adapter.rules.resourcefile import ResourceTexts, read_resource_rules
 from apiservice.provider import GroupResource
+from apiservice.runtime.yamltext import YamlError, nodes
 
 MAX_BYTES: Final = 1 << 20
 """Bytes of a file; a ConfigMap cannot be larger either."""
@@ -81,6 +84,13 @@ class RuleText:
     lines: dict[str, int] = field(default_factory=dict, compare=False, hash=False)
     """Key -> line."""
 
+    @property
+    def size(self) -> int:
+        """Characters of the texts that are compiled."""
+        filters = sum(len(row.expression) for row in self.series_filters)
+        texts = (self.series_query, self.template, self.matches, self.as_, self.metrics_query)
+        return filters + sum(map(len, texts))
+
 
 @dataclass(slots=True)
 class RulesFile:
@@ -136,13 +146,12 @@ def _root(data: bytes) -> yaml.MappingNode | None:
     if len(data) > MAX_BYTES:
         raise RulesFileError(f"is larger than {MAX_BYTES} bytes")
     try:
-        root = yaml.compose(data.decode("utf-8"), yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise RulesFileError(f"{where}is not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RulesFileError(f"is not YAML: {' '.join(str(error).split())[:200]}") from None
+        roots = nodes(data)
+    except YamlError as error:
+        raise RulesFileError(f"is not YAML: {error}") from None
+    if len(roots) > 1:
+        raise RulesFileError(f"has {len(roots)} documents: write one")
+    root = roots[0] if roots else None
     if root is None or is_null(root):
         return None
     if not isinstance(root, yaml.MappingNode):
@@ -161,12 +170,21 @@ def _read_list(
     if len(value.value) > MAX_RULES:
         text = f"has {len(value.value)} rules; those after the first {MAX_RULES} are left out"
         problems.append(RuleProblem(line, key, text, broken=False))
+    left = MAX_BYTES
     for index, node in enumerate(value.value[:MAX_RULES]):
         name = f"{key}[{index}]"
         try:
-            into.append(_rule(name, node))
+            with unexpected(BadNode, partial(BadNode, node)):
+                rule = _rule(name, node)
         except BadNode as error:
             problems.append(RuleProblem(error.line, name, str(error)))
+            continue
+        left -= rule.size
+        if left < 0:
+            text = f"aliases make this list longer than {MAX_BYTES} characters"
+            problems.append(RuleProblem(rule.line, name, text))
+            break
+        into.append(rule)
 
 
 def _read_resource_rules(value: yaml.Node, found: RulesFile) -> None:
@@ -174,7 +192,8 @@ def _read_resource_rules(value: yaml.Node, found: RulesFile) -> None:
         return
     found.resource_line = value.start_mark.line + 1
     try:
-        found.resource = read_resource_rules(value)
+        with unexpected(BadNode, partial(BadNode, value)):
+            found.resource = read_resource_rules(value)
     except BadNode as error:
         found.resource_problem = RuleProblem(error.line, "resourceRules", str(error))
 

@@ -23,8 +23,9 @@ from adapter.rules.options import RuleOptions
 from adapter.rules.registry import EMPTY, Registry, build
 from adapter.rules.resourcemetrics import NodeMetrics, PodMetrics, resource_group
 from adapter.rules.resourcerule import ResourceRule, UsageQuery
-from adapter.rules.rule import MetricRule, RuleSet, rule_set
-from adapter.rules.rulefile import MAX_BYTES, RulesFileError, read_rules
+from adapter.rules.rule import MetricRule
+from adapter.rules.rulefile import MAX_BYTES, RulesFileError
+from adapter.rules.ruleset import RuleSet, rules_of
 from adapter.rules.series import SeriesShape, Shapes
 from adapter.rules.store import RuleStore
 from adapter.rules.usage import Ask as UsageAsk
@@ -54,7 +55,19 @@ def read_file(options: RuleOptions) -> RuleSet:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise RulesFileError(f"cannot be read ({error.strerror}); correct rules.file") from None
-    return rule_set(read_rules(data), resource_metrics=options.resource_metrics)
+    return rules_of(data, resource_metrics=options.resource_metrics)
+
+
+def _read(options: RuleOptions) -> tuple[RuleSet, Sequence[str]]:
+    """Return the rules of the file, and those that are asked for each request."""
+    rules = read_file(options)
+    return rules, _narrow(rules, options)
+
+
+def _narrow(rules: RuleSet, options: RuleOptions) -> Sequence[str]:
+    if not options.widen:
+        return ()
+    return [f"{each.name}: {why}" for each in rules.custom if (why := why_not(each))]
 
 
 def _of_nodes(
@@ -123,7 +136,7 @@ class RuleService:
         """The resources that ``resourceRules`` give; None if they are not served."""
         self.shared: dict[str, Callable[[], int]] = {}
         """API -> returns how many of its metrics a rule and the catalogue both have."""
-        self._log_problems()
+        self._log_problems(_narrow(rules, options))
 
     def _usage(self, ask: UsageAsk, *, pods: bool) -> UsageReader:
         return UsageReader(
@@ -154,15 +167,15 @@ class RuleService:
             await self.discover()
             while loop.time() - began < self._options.relist_interval:
                 await asyncio.sleep(min(_LOOK, self._options.relist_interval))
-                if self.reload():
+                if await self.reload():
                     break
 
-    def reload(self) -> bool:
+    async def reload(self) -> bool:
         """Read the file if it has changed; return whether its rules are now in use."""
         if not self._changes.take():
             return False
         try:
-            rules = read_file(self._options)
+            rules, narrow = await asyncio.to_thread(_read, self._options)
         except RulesFileError as error:
             self.file_problem = str(error)
             log.error(
@@ -174,7 +187,7 @@ class RuleService:
         self.file_problem = ""
         self.rules = rules
         log.info("rules read again", custom=len(rules.custom), external=len(rules.external))
-        self._log_problems()
+        self._log_problems(narrow)
         return True
 
     async def discover(self) -> None:
@@ -216,6 +229,8 @@ class RuleService:
             )
         if registry.left_out:
             self._complain("metrics", f"{registry.left_out} metrics are above the limit")
+        for rule, why in registry.failed:
+            self._complain(rule.name, f"{rule.name}: {why}; this rule is left out")
         for rule, label, wanted in registry.unknown:
             text = f"{rule.name}: the cluster has no resource {wanted} for the label {label}"
             self._complain(f"{rule.name}.{label}", text)
@@ -250,9 +265,8 @@ class RuleService:
             self._logged[key] = text
             log.warning("discovery of rules is incomplete", problem=text[:400])
 
-    def _log_problems(self) -> None:
+    def _log_problems(self, narrow: Sequence[str]) -> None:
         if self._options.widen:
-            narrow = [f"{each.name}: {why}" for each in self.rules.custom if (why := why_not(each))]
             log.info(
                 "queries of custom rules",
                 for_all_objects=len(self.rules.custom) - len(narrow),

@@ -10,11 +10,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
-import aiohttp
 import structlog
 
 from adapter.rules import series, vector
@@ -27,6 +27,7 @@ from adapter.sources.prometheus.queryapi import QueryApi
 from apiservice.errors import Unavailable
 from apiservice.runtime.bytecache import ByteCache, weight
 from apiservice.runtime.flight import SingleFlight
+from apiservice.runtime.shares import NoPlaceError, Shares
 from apiservice.runtime.steps import WaitingSteps, paced, waiting
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -34,8 +35,9 @@ log = structlog.get_logger(__name__)
 
 PARALLEL: Final = 10
 """Queries in progress at once; Prometheus itself runs 20 (``--query.max-concurrency``)."""
-MAX_WAITING: Final = 1000
-"""Queries that wait for their turn."""
+KEPT: Final = 2
+"""Of these, places for queries whose answer serves many requests: those for all objects, and the
+discovery of series. They come first."""
 CACHE_BYTES: Final = 64 << 20
 """Bytes of the answers that are kept."""
 _LOG_EVERY: Final = 30.0
@@ -86,8 +88,8 @@ class RuleStore:
         self._options = options
         self._clock = clock
         self._api = QueryApi(prometheus, clock)
-        self._session: aiohttp.ClientSession | None = None
-        self._parallel = asyncio.Semaphore(PARALLEL)
+        self.places = Shares(PARALLEL, kept=KEPT, seconds=prometheus.timeout)
+        """Those of queries in progress."""
         # One answer at a time may exceed the room.
         self._room = ByteRoom(prometheus.max_bytes // 4)
         self._decoding = asyncio.Lock()
@@ -96,7 +98,6 @@ class RuleStore:
         self._answers: ByteCache[str, RuleAnswer] = ByteCache(
             CACHE_BYTES, ttl=options.oldest + options.fresh
         )
-        self._waiting = 0
         self._logged: dict[str, float] = {}
         """Reason of a failure -> when it was logged last."""
         self.url = self._api.url
@@ -118,9 +119,7 @@ class RuleStore:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._api.close()
 
     def answer(self, query: str) -> WaitingSteps[RuleAnswer]:
         """Return the answer to a query; it may be some seconds old.
@@ -132,9 +131,6 @@ class RuleStore:
         if known is not None and known.expires > self._clock():
             self.recalled += 1
             return known
-        if self._waiting >= MAX_WAITING:
-            self.failures["busy"] += 1
-            return self._last(query, SourceError("busy", f"{MAX_WAITING} queries wait already"))
         try:
             return (yield from waiting(self._flights.ask(query, partial(self._asked, query))))
         except SourceError as error:
@@ -146,10 +142,7 @@ class RuleStore:
         Raises:
             SourceError: the store failed.
         """
-        if self._waiting >= MAX_WAITING:
-            self.failures["busy"] += 1
-            raise SourceError("busy", f"{MAX_WAITING} queries wait already")
-        return await self._fetched(query)
+        return await self._fetched(query, self.places.shared_place())
 
     def _last(self, query: str, error: SourceError) -> RuleAnswer:
         """Return the last good answer if its values are below the age limit."""
@@ -163,27 +156,23 @@ class RuleStore:
         )
 
     async def _asked(self, query: str) -> RuleAnswer:
-        answered = await self._fetched(query)
+        answered = await self._fetched(query, self.places.place())
         self._answers.put(query, answered, _size(query, answered.vector))
         return answered
 
-    async def _fetched(self, query: str) -> RuleAnswer:
+    async def _fetched(self, query: str, place: AbstractAsyncContextManager[None]) -> RuleAnswer:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        self._waiting += 1
         try:
             with self._room.hold() as held:
-                async with asyncio.timeout(self._prometheus.timeout):
-                    async with self._parallel:
-                        self.queries += 1
-                        ask = partial(self._api.ask, query=query, take=held.take)
-                        body, ahead = await self._sent(ask)
+                async with place, asyncio.timeout(self._prometheus.timeout):
+                    self.queries += 1
+                    answered = await self._api.ask(query, held.take)
                 async with self._decoding:
-                    found = await paced(vector.decode(body, ahead))
+                    found = await paced(vector.decode(answered.body, answered.ahead))
         except Exception as error:
             raise self._failed(error, query) from None
         finally:
-            self._waiting -= 1
             self.durations.observe(loop.time() - began)
         self.left_out.update(found.left_out)
         now = self._clock()
@@ -195,7 +184,10 @@ class RuleStore:
         No frame keeps the error in a variable: with the traceback, which keeps the frames and so
         the answer, that is a cycle.
         """
-        cause = self._api.discreet(describe(error))
+        if isinstance(error, NoPlaceError):
+            cause = SourceError("busy", str(error))
+        else:
+            cause = self._api.discreet(describe(error))
         self.failures[cause.reason] += 1
         if query is not None:
             self._log(query, cause)
@@ -217,23 +209,16 @@ class RuleStore:
         """
         try:
             with self._room.hold() as held:
-                async with asyncio.timeout(self._prometheus.timeout * 3), self._parallel:
+                async with (
+                    self.places.shared_place(),
+                    asyncio.timeout(self._prometheus.timeout * 3),
+                ):
                     self.queries += 1
-                    ask = partial(self._api.series, most=series.MAX_SERIES, take=held.take)
-                    body, _ = await self._sent(partial(ask, selector=selector, start=start))
+                    answered = await self._api.series(selector, start, series.MAX_SERIES, held.take)
                 async with self._decoding:
-                    return await paced(series.decode(body))
+                    return await paced(series.decode(answered.body))
         except Exception as error:
             raise self._failed(error) from None
-
-    async def _sent(self, send: Callable[..., object]) -> tuple[bytes, float]:
-        if self._session is None:
-            headers = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "gzip"}
-            self._session = aiohttp.ClientSession(
-                auto_decompress=False, headers=headers | dict(self._prometheus.headers)
-            )
-        answered = await send(self._session)  # type: ignore[misc]  # a partial of a coroutine
-        return answered.body, answered.ahead
 
 
 def _size(query: str, found: Vector) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite, isnan
+from math import isnan
 from typing import Final, NamedTuple
 
 import msgspec
 
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import result_of
+from adapter.sources.prometheus.answer import result_of, sample_number
 from apiservice.runtime.steps import Steps
 from apiservice.wire.quantity import to_milli
 
@@ -108,10 +108,7 @@ def decode(body: bytes, ahead: float) -> Steps[Vector]:
 
 
 def _add(into: Vector, labels: Mapping[str, str], time: float, text: str) -> None:
-    try:
-        value = float(text) if "_" not in text and isfinite(time) else None
-    except ValueError:
-        value = None
+    value = sample_number(time, text)
     if value is None:
         into.left_out[BAD_VALUE] += 1
         return

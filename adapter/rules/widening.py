@@ -23,6 +23,7 @@ from adapter.rules.gotemplate.nodes import (
     Pipe,
     Variable,
 )
+from adapter.rules.guard import unexpected
 from adapter.rules.promql import SENTINEL, ObjectKey, Widened, widened
 from adapter.rules.promqltokens import NotWidenedError
 from adapter.rules.rule import MetricRule
@@ -43,12 +44,13 @@ def widen(rule: MetricRule, series: str, key: ObjectKey) -> Widened:
     labels = key.labels
     if len(set(labels)) < len(labels) or not all(map(_LABEL.fullmatch, labels)):
         raise NotWidenedError("the labels of the objects are not two names of Prometheus labels")
-    _check(rule.template_nodes, whole=True)
-    try:
-        text = rule.rendered(series, SENTINEL, key.label)
-    except BadQuery as error:
-        raise NotWidenedError(str(error)) from None
-    return widened(text, key)
+    with unexpected(NotWidenedError):
+        _check(rule.template_nodes, whole=True)
+        try:
+            text = rule.rendered(series, SENTINEL, key.label)
+        except BadQuery as error:
+            raise NotWidenedError(str(error)) from None
+        return widened(text, key)
 
 
 def wide_query(found: Widened, key: ObjectKey, selector: Selector) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from adapter.attribution.policy import PolicyRule, SharingOptions
@@ -15,7 +16,7 @@ from adapter.cluster.pod import PodRef
 from adapter.cluster.podsfile import PodsFile
 from adapter.devices.options import NODE_SERIES, TelemetryOptions
 from adapter.exposition.samples import Sink
-from adapter.serve.login import azure_identity, prometheus_login
+from adapter.process.storelogin import azure_identity, store_options
 from adapter.serve.ownmetrics import queries
 from adapter.settings import Settings, discovery
 from adapter.settings.cluster import ClusterSettings
@@ -31,8 +32,6 @@ from adapter.sources.scrape.source import ScrapeSource
 from adapter.sources.scrape.target import ScrapeTarget
 from apiservice.labels.selector import parse
 
-TENANT_HEADERS: Final = ("X-Scope-OrgID", "THANOS-TENANT")
-"""Headers that name a tenant to Mimir and to Thanos; each ignores the other's."""
 INSIGHTS: Final = "azure"
 """The query group of the series that only Log Analytics has."""
 INSIGHTS_INTERVAL: Final = 60.0
@@ -183,22 +182,12 @@ def _fixed(target: StaticTarget) -> ScrapeTarget:
 def prometheus_options(settings: Settings) -> PrometheusOptions:
     """Return the Prometheus source's options; the lookback covers all samples that can be used."""
     prometheus = settings.source.prometheus
-    tenant = prometheus.tenant
-    return PrometheusOptions(
-        url=str(prometheus.url),
+    return replace(
+        store_options(prometheus),
         interval=prometheus.interval,
-        timeout=prometheus.timeout,
         lookback=max(telemetry_options(settings).oldest, 2 * prometheus.scrape_interval),
         query={**prometheus.query, **queries(settings.metrics)},
         matchers=prometheus.matchers,
-        method=prometheus.method,
-        params=prometheus.params,
-        login=prometheus_login(prometheus),
-        ca_file=prometheus.ca_file,
-        cert_file=prometheus.cert_file,
-        key_file=prometheus.key_file,
-        headers=(dict.fromkeys(TENANT_HEADERS, tenant) if tenant else {}) | prometheus.headers,
-        max_bytes=prometheus.max_bytes,
     )
 
 

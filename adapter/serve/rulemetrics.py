@@ -90,7 +90,7 @@ def rule_families(service: RuleService) -> Iterator[Metric]:
     resource = 2 if rules.resource else 0  # cpu and memory
     counts = {"custom": len(rules.custom), "external": len(rules.external), "resource": resource}
     yield RULES.by(counts)
-    yield BROKEN.one(sum(problem.broken for problem in rules.problems))
+    yield BROKEN.one(sum(row.broken for row in rules.problems) + len(registry.failed))
     yield METRICS.by({"custom": len(registry.custom), "external": len(registry.external)})
     yield OVER.one(registry.left_out)
     yield SHARED.by({api: count() for api, count in service.shared.items()})

@@ -8,12 +8,15 @@ from typing import Any, Final
 
 import structlog
 
+from adapter.catalog import Catalog
 from adapter.cluster.lookup import ObjectLookup
 from adapter.process.config import ConfigError
 from adapter.rules.apidiscovery import Ask
+from adapter.rules.guard import unexpected
+from adapter.rules.hiding import hidden
 from adapter.rules.options import RuleOptions
-from adapter.rules.rule import RuleSet
 from adapter.rules.rulefile import RulesFileError
+from adapter.rules.ruleset import RuleSet
 from adapter.rules.service import RuleService, read_file
 from adapter.rules.store import RuleStore, StoreOptions
 from adapter.rules.widening import why_not
@@ -23,6 +26,8 @@ from adapter.sources.errors import CredentialError
 
 log = structlog.get_logger(__name__)
 
+_SHOWN: Final = 20
+"""Rules with names of the catalogue that the log names."""
 _MAX_BYTES: Final = 32 << 20
 """Bytes of an answer of the API server."""
 
@@ -72,7 +77,24 @@ def rule_problems(settings: Settings) -> tuple[Sequence[str], bool]:
     lines = [f"{settings.rules.file}: {problem}" for problem in rules.problems]
     if rules.external and not settings.external.enabled:
         lines.append(f"{settings.rules.file}: {_NOT_SERVED}")
+    lines += [f"{settings.rules.file}: {text}" for text in _hidden(settings, rules)]
     return lines, any(problem.broken for problem in rules.problems)
+
+
+def _hidden(settings: Settings, rules: RuleSet) -> list[str]:
+    """Return which rules have names of the catalogue, and who answers then."""
+    catalog = Catalog()
+    metrics = {*catalog.metrics, *(each.name for each in settings.metrics)}
+    answers = "this rule answers" if settings.rules.prefer == "rules" else "the catalogue answers"
+    try:
+        with unexpected(ConfigError, lambda text: ConfigError([text])):
+            found = list(hidden(rules, metrics, catalog.series))
+    except ConfigError as error:
+        return [f"which metrics of the catalogue the rules have too is not known: {error}"]
+    return [
+        f"{each.rule.name}: the catalogue has {each.names} too; {answers} (rules.prefer)"
+        for each in found
+    ]
 
 
 def rule_queries(settings: Settings) -> Sequence[str]:
@@ -109,6 +131,8 @@ def build_rules(settings: Settings, objects: ObjectLookup, client: Any) -> RuleS
         return None
     if rules.external and not settings.external.enabled:
         log.warning("rules file", file=str(options.file), problem=_NOT_SERVED)
+    for text in _hidden(settings, rules)[:_SHOWN]:
+        log.warning("rules file", file=str(options.file), problem=text)
     oldest = telemetry_options(settings).oldest
     try:
         prometheus = replace(prometheus_options(settings), max_bytes=options.max_bytes)

@@ -53,7 +53,9 @@ class Settings(Section):
     @model_validator(mode="after")
     def _the_store_has_a_use(self) -> Settings:
         kind, url = self.source.kind, self.source.prometheus.url
-        if url is not None and kind != "prometheus" and self.rules.file is None:
+        past = self.nodepool.history.prometheus_url
+        used = kind == "prometheus" or self.rules.file is not None or url == past
+        if url is not None and not used:
             raise ValueError(
                 f"source.prometheus.url (--prometheus-url) is set, but source.kind is {kind} and "
                 "rules.file is not set: set the kind to prometheus (--source prometheus), or "

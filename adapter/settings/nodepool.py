@@ -111,7 +111,8 @@ class HistorySettings(Section):
     """Seconds between two writes of the ConfigMap."""
     prometheus_url: BaseUrl | None = None
     """Prometheus that scrapes this controller. If the history of a workload is lost, the controller
-    reads it from ``gma_nodepool_wanted_pods`` there. Needs the extra ``prometheus``."""
+    reads it from ``gma_nodepool_wanted_pods`` there. If this is also the URL of
+    ``source.prometheus``, the login, the CA and the headers there are used."""
 
 
 class NodepoolSettings(Section):

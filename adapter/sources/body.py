@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from adapter.sources.errors import SourceError
+
+if TYPE_CHECKING:  # a process that scrapes needs this module, and not httpx
+    import httpx
 
 _CHUNK = 1 << 18
 
@@ -21,10 +23,10 @@ Take = Callable[[int], Awaitable[None]]
 """Accounts for so many more bytes that are read; waits while there is no room for them."""
 
 
-async def read_body(
-    response: aiohttp.ClientResponse, limit: int, take: Take | None = None
-) -> bytes:
-    """Return the decompressed body, for a session made with ``auto_decompress=False``.
+def body_parts(
+    response: httpx.Response, limit: int, take: Take | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the decompressed body of an answer in parts.
 
     Args:
         limit: see :func:`decoded`.
@@ -32,23 +34,11 @@ async def read_body(
 
     Raises:
         SourceError: see :func:`decoded`.
-        aiohttp.ClientError: the connection failed.
     """
-    return b"".join([part async for part in body_parts(response, limit, take)])
-
-
-async def body_parts(
-    response: aiohttp.ClientResponse, limit: int, take: Take | None = None
-) -> AsyncIterator[bytes]:
-    """Yield the decompressed body in parts; see :func:`read_body`."""
     encoding = response.headers.get("Content-Encoding", "identity")
-    chunks = response.content.iter_chunked(_CHUNK)
-    length = response.content_length or 0
-    try:
-        async for part in decoded_parts(chunks, encoding, limit, length, take):
-            yield part
-    except aiohttp.ClientPayloadError as error:
-        raise SourceError("truncated", "the answer is incomplete") from error
+    length = response.headers.get("Content-Length", "")
+    stated = int(length) if length.isdecimal() and len(length) < 20 else 0
+    return decoded_parts(response.aiter_raw(), encoding, limit, stated, take)
 
 
 async def decoded(

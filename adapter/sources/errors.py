@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 
 import aiohttp
 
+from apiservice.runtime.requesterror import (
+    RequestError,
+    connect_failure,
+    failure_of,
+    handshake_failure,
+)
 from apiservice.runtime.servertrust import certificate_fix
 
 _NOT_TLS = "check whether the server uses HTTPS"
@@ -28,37 +33,23 @@ class CredentialError(SourceError):
         super().__init__("credential", message)
 
 
-def _handshake(host: str, port: int | None, error: OSError) -> SourceError:
-    hint = certificate_fix(str(error), "ca_file") or _NOT_TLS
-    return SourceError("tls", f"TLS handshake with {host}:{port} failed: {error}; {hint}")
-
-
 def unreachable(host: str, port: int, error: OSError) -> SourceError:
     """Return why a connection to a server failed."""
-    if isinstance(error, ssl.SSLError):
-        return _handshake(host, port, error)
-    said = os.strerror(error.errno) if error.errno and error.errno > 0 else error
-    return SourceError("connect", f"cannot connect to {host}:{port}: {said}")
+    tls = isinstance(error, ssl.SSLError)
+    return _refused((handshake_failure if tls else connect_failure)(host, port, error))
 
 
-def describe(error: Exception) -> SourceError:  # noqa: PLR0911 - a table of cases
+def describe(error: Exception) -> SourceError:
     """Return any failure of a request as a SourceError."""
-    match error:
-        case SourceError():
-            return error
-        case TimeoutError():
-            return SourceError("timeout", "no answer in time")
-        # The texts of these two contain the TLS context's address in memory.
-        case aiohttp.ClientSSLError() as failed:
-            return _handshake(failed.host, failed.port, failed.os_error)
-        case aiohttp.ClientConnectorError() as failed:
-            said = failed.os_error.strerror or failed.os_error
-            return SourceError("connect", f"cannot connect to {failed.host}:{failed.port}: {said}")
-        case aiohttp.ServerDisconnectedError():
-            return SourceError("connect", str(error))
-        # Its text contains the URL, and with method GET every parameter in it.
-        case aiohttp.ClientResponseError() as failed:
-            return SourceError("protocol", f"{type(error).__name__}: {failed.message}")
-        case aiohttp.ClientError() | OSError():
-            return SourceError("protocol", f"{type(error).__name__}: {error}")
+    if isinstance(error, SourceError):
+        return error
+    if isinstance(error, RequestError | aiohttp.ClientError | OSError):  # also a time-out
+        return _refused(failure_of(error))
     return SourceError("internal", f"{type(error).__name__}: {error}")
+
+
+def _refused(failure: RequestError) -> SourceError:
+    text = str(failure)
+    if failure.kind == "tls":
+        text = f"{text}; {certificate_fix(text, 'ca_file') or _NOT_TLS}"
+    return SourceError(failure.kind, text)

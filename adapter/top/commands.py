@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from adapter.client.options import (
-    CONTEXT,
-    KUBECONFIG,
+    ACCESS,
+    ALL_NAMESPACES,
     ClientOptions,
     NearestChoice,
+    ends,
+    everywhere,
     interval_option,
     joined,
+    namespace_option,
+    output_option,
 )
 
 if TYPE_CHECKING:
@@ -28,17 +32,22 @@ _VIEWS: Final = ("gpus", "pods", "workloads", "hpas", "nodes")
 _NAMESPACED: Final = ("pods", "workloads", "hpas")
 
 
+class _View(NearestChoice):
+    """The name of a view, in the singular too, as kubectl takes it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the view."""
+        several = f"{value}s".lower()
+        return super().convert(several if several in self.choices else value, param, ctx)
+
+
 @click.command()
-@click.argument("view", type=NearestChoice(_VIEWS), required=False)
-@joined(KUBECONFIG, CONTEXT)
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Namespace of pods, workloads and HPAs [the context's; without a word, all].",
+@click.argument("view", type=_View(_VIEWS), required=False)
+@joined(
+    ACCESS,
+    namespace_option("Namespace of pods, workloads and HPAs [the context's; without a word, all]."),
+    ALL_NAMESPACES,
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 @click.option("-l", "--selector", default="", metavar="LABELS", help="Label selector.")
 @click.option(
     "--sort-by", default="", metavar="COLUMN", help="Column to sort by [the load, or the decision]."
@@ -46,15 +55,9 @@ _NAMESPACED: Final = ("pods", "workloads", "hpas")
 @click.option("--reverse", is_flag=True, help="Reverse the order.")
 @click.option("--once", is_flag=True, help="Print one table even on a terminal.")
 @click.option("--no-headers", is_flag=True, help="Print the rows alone, once.")
-@click.option(
-    "-o",
-    "--output",
-    type=NearestChoice(["text", "wide", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format; wide and json print once.",
-)
+@output_option("wide", text="Output format; all but text print once.")
 @interval_option("Time between two looks of the live picture.")
+@ends(two="a list could not be read")
 def top(
     view: ViewName | None,
     all_namespaces: bool,
@@ -72,8 +75,6 @@ def top(
     The key ? lists the keys. Without a terminal it prints one table. It reads the cluster with
     your rights and writes nothing. docs/top.md describes the views.
 
-    Exit codes: 0, 2 if it could not look.
-
     \b
     Examples:
       gpu-metrics-adapter top
@@ -83,25 +84,20 @@ def top(
     from adapter.top.facts import ReadScope  # noqa: PLC0415 - --help needs none of it
     from adapter.top.plain import PlainOptions  # noqa: PLC0415 - the same
 
-    if all_namespaces and given["namespace"]:
-        raise click.UsageError("-A and -n exclude each other: remove one of them")
+    whole = everywhere(given["namespace"], all_namespaces, by_default=view not in _NAMESPACED)
     if view is None and (sort_by or reverse or no_headers):
         raise click.UsageError(
             "the overview has several tables: name one of them, such as `top gpus --sort-by mem`"
         )
-    chosen: ViewName = view or "overview"
-    whole = all_namespaces or chosen not in _NAMESPACED
+    output = given.pop("output")
     scope = ReadScope(given["namespace"], selector)
-    wide = given["output"] == "wide"
-    plain = PlainOptions(chosen, sort_by, reverse, headers=not no_headers, wide=wide)
-    options = ClientOptions(
-        given["kubeconfig"],
-        given["context"],
-        given["namespace"],
-        "json" if given["output"] == "json" else "text",
-        interval=interval,
+    plain = PlainOptions(
+        view or "overview", sort_by, reverse, headers=not no_headers, wide=output == "wide"
     )
-    if once or no_headers or given["output"] != "text" or not _terminal():
+    options = ClientOptions(
+        output="text" if output == "wide" else output, interval=interval, **given
+    )
+    if once or no_headers or output != "text" or not _terminal():
         _print(options, plain, scope, whole=whole)
     _live(options, plain, scope, whole=whole)
 

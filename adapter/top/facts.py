@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError, odd_answers
 from adapter.client.tables import ObjectTable
+from adapter.cluster.hpas import ShownHpa
 from adapter.overview.columns import Columns
-from adapter.overview.hpas import HpaSummary, state_of
-from adapter.overview.verdict import (
-    ClusterVerdict,
-    GpuCounts,
-    PodCounts,
-    gpu_counts,
-    pod_counts,
-    verdict,
-)
+from adapter.overview.gpuclasses import count_classes, gpu_classes
+from adapter.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
+from adapter.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
 
 ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
 LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
@@ -53,6 +48,8 @@ class ClusterLists:
     """Epoch seconds of the last look."""
     took: float = 0.0
     """Seconds that it took."""
+    read_hpas: Sequence[ShownHpa] | None = None
+    """The HPAs before they were judged."""
 
     def has(self, name: ListName) -> bool:
         """Return whether a list has been read."""
@@ -69,16 +66,12 @@ class ClusterLists:
         return verdict(
             self.hpas,
             None if pods is None else _pods(Columns(pods)),
-            None if gpus is None else _gpus(Columns(gpus)),
+            None if gpus is None else count_classes(gpu_classes(Columns(gpus))),
         )
 
 
 def _pods(by: Columns) -> PodCounts:
     return pod_counts(by.cells("Why-Not"), by.cells("Node"))
-
-
-def _gpus(by: Columns) -> GpuCounts:
-    return gpu_counts(by.cells("Util"), by.cells("Pods"), by.cells("Idle-Since"))
 
 
 async def look(
@@ -88,7 +81,7 @@ async def look(
     started = time.monotonic()
     found = await asyncio.gather(*(_read(api, name, scope) for name in names))
     tables, problems = dict(past.tables), dict(past.problems)
-    hpas = past.hpas
+    hpas = past.read_hpas
     for name, result in zip(names, found, strict=True):
         problems.pop(name, None)
         if isinstance(result, ClientError):
@@ -97,14 +90,25 @@ async def look(
             tables[name] = result
         else:
             hpas = result
-    return replace(
-        past,
-        tables=tables,
-        hpas=hpas,
-        problems=problems,
-        at=time.time(),
-        took=time.monotonic() - started,
+    now = time.time()
+    return ClusterLists(
+        tables,
+        None if hpas is None else await _judged(hpas, tables.get("gpuworkloads"), now),
+        problems,
+        now,
+        time.monotonic() - started,
+        hpas,
     )
+
+
+async def _judged(
+    hpas: Sequence[ShownHpa], workloads: ObjectTable | None, now: float
+) -> list[HpaSummary]:
+    pods, found = workload_pods(workloads, now), []
+    for at in range(0, len(hpas), _STEP):
+        found += summarize(hpas[at : at + _STEP], pods, now)
+        await asyncio.sleep(0)
+    return found
 
 
 async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
@@ -127,11 +131,11 @@ async def _table(api: Api, name: ListName, scope: ReadScope) -> ObjectTable:
     return found
 
 
-async def _hpas(api: Api, _: ListName, scope: ReadScope) -> list[HpaSummary]:
+async def _hpas(api: Api, _: ListName, scope: ReadScope) -> list[ShownHpa]:
     path = f"{_HPAS}{_within(scope)}/horizontalpodautoscalers"
     found = []
     for at, row in enumerate(await api.list(path, labels=scope.labels), 1):
-        found.append(state_of(row))
+        found.append(read_hpa(row))
         if not at % _STEP:
             await asyncio.sleep(0)
     return found

@@ -38,7 +38,7 @@ _VERDICTS: Final[dict[str, Style]] = {"good": "good", "warning": "warning", "bad
 HELP: Final = """\
 Views      0 o overview   1 g gpus   2 p pods   3 w workloads   4 h hpas   5 n nodes
 Move       arrows, j k, PgUp PgDn, Home End, G
-Enter      explains the selected row: a GPU by its node, a workload by its HPA
+Enter      explains the selected row
 s          sorts by the next column that is shown
 r          reverses the order
 /          filters: words that a row must have; !word leaves rows out
@@ -107,7 +107,7 @@ class Painter:
         self._rows = RowKeys()
 
     def about(self, at: int) -> RowKey | None:
-        """Return what explains a row of the last picture; None if nothing does."""
+        """Return what explains a row of the last picture; None if there is no such row."""
         return self._rows.row(at).about if at < len(self._rows) else None
 
     def paint(self, state: TopState, scene: Scene, width: int, height: int) -> Picture:

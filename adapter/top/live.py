@@ -21,7 +21,7 @@ from rich.style import Style as RichStyle
 from adapter.client.access import Api
 from adapter.client.output import Screen, screen_of
 from adapter.client.tables import ObjectTable
-from adapter.top.explanations import UNEXPLAINED, explanation
+from adapter.top.explanations import explanation
 from adapter.top.facts import LISTS, ClusterLists, ListName, ReadScope, look
 from adapter.top.frame import HELP, Painter, Scene
 from adapter.top.keys import KeyReader
@@ -222,7 +222,7 @@ class LiveTop:
             self._scope = replace(self._scope, namespace=namespace)
             # What was read of other namespaces is no longer what the picture says.
             kept = {name: t for name, t in self._scene.facts.tables.items() if name == "gpus"}
-            facts = replace(self._scene.facts, hpas=None, problems={})
+            facts = replace(self._scene.facts, hpas=None, read_hpas=None, problems={})
             facts = replace(facts, tables=cast("dict[ListName, ObjectTable]", kept))
             self._scene = replace(self._scene, facts=facts)
         self._read_now.set()
@@ -249,8 +249,7 @@ class LiveTop:
         if self._explaining is not None:
             self._explaining.cancel()
         about = self._painter.about(self._state.at(self._shown.rows))
-        if about is None:
-            self._scene = replace(self._scene, text=[UNEXPLAINED])
+        if about is None:  # no row is left
             return
         self._scene = replace(self._scene, text=["Reading ..."])
         self._explaining = self._start(self._explained(about))

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from adapter.client.access import Api, Json
-from adapter.client.command import complain
+from adapter.client.command import FINE, UNSEEN, complain
 from adapter.client.errors import ClientError
 from adapter.client.output import Colour, Screen, table
 from adapter.top.facts import ClusterLists, ReadScope, look
 from adapter.top.order import Sort, ordered
 from adapter.top.rows import TopRow
 from adapter.top.summaries import tables_of
-from adapter.top.tables import DASH, NEEDS, TopTable, ViewName
+from adapter.top.tables import DASH, NEEDS, READS, TopTable, ViewName
 
 _WIDE: Final = 5
 """Columns of this rank are those of ``-o wide``."""
@@ -43,8 +43,8 @@ class PlainReport:
 
     @property
     def status(self) -> int:
-        """See the port: 0, because what could not be read has been named."""
-        return 0
+        """See the port: 2 if a list could not be read; the others are shown."""
+        return UNSEEN if self.facts.problems else FINE
 
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
@@ -92,9 +92,15 @@ class PlainReport:
         ]
         rows = [[row.cells[at] or DASH for at in places] for row in self._ordered(shown)]
         if not rows:
-            return [shown.none] if self.options.headers else []
+            return [f"{shown.none}{self._place()}"] if self.options.headers else []
         header = [shown.columns[at].name for at in places] if self.options.headers else ()
         return table(rows, header)
+
+    def _place(self) -> str:
+        """Return where nothing was found, and how to look elsewhere."""
+        if self.options.view in ("gpus", "nodes") or not self.scope.namespace:
+            return ""
+        return f" Only namespace {self.scope.namespace} was read; -A reads all."
 
     def _rows(self, shown: TopTable) -> list[Json]:
         if self.options.view == "hpas" and self.facts.hpas is not None:
@@ -133,7 +139,7 @@ async def report(api: Api, scope: ReadScope, options: PlainOptions) -> PlainRepo
         ClientError: none of it could be read, or the view has no column of ``--sort-by``.
     """
     names = NEEDS[options.view]
-    facts = await look(api, scope, names, ClusterLists())
+    facts = await look(api, scope, READS[options.view], ClusterLists())
     if not any(facts.has(name) for name in names):
         raise facts.problems[names[0]]
     found = PlainReport(facts, scope, options)

@@ -27,12 +27,12 @@ class TopRow(NamedTuple):
     key: RowKey
     cells: tuple[str | None, ...]
     """One for each column; None for a missing value."""
-    about: RowKey | None
-    """What explains it; None if nothing does."""
+    about: RowKey
+    """What explains it."""
     emphasis: Emphasis = ""
 
 
-About = Callable[[TableRow, Mapping[str, int]], tuple[RowKey, RowKey | None, Emphasis]]
+About = Callable[[TableRow, Mapping[str, int]], tuple[RowKey, RowKey, Emphasis]]
 """Returns the key of a row, what explains it, and its emphasis, by the places of its columns."""
 
 

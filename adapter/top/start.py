@@ -35,7 +35,7 @@ def start(options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api],
 async def _run(
     options: ClientOptions, plain: PlainOptions, scope_of: Callable[[Api], ReadScope]
 ) -> int:
-    async with cluster(options.kubeconfig, options.context, options.namespace) as api:
+    async with cluster(*options.place) as api:
         scope = scope_of(api)
         click.echo(f"reading {api.origin} ...", err=True)
         facts = await look(api, scope, LISTS, ClusterLists())

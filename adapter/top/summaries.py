@@ -10,7 +10,7 @@ from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import percent
 from adapter.overview.cells import number, seconds
 from adapter.overview.columns import Columns, pool
-from adapter.overview.verdict import IDLE
+from adapter.overview.gpuclasses import GpuClass, count_classes, gpu_classes
 from adapter.top import tables
 from adapter.top.facts import ClusterLists
 from adapter.top.order import Sort, first
@@ -26,11 +26,14 @@ _NODES: Final = (
     TopColumn("GPUS", 1, number),
     TopColumn("UTIL", 0, number, bar=True),
     TopColumn("MAX", 2, number),
-    TopColumn("NO-VALUE", 1, number),
+    TopColumn("BUSY", 2, number),
     TopColumn("IDLE", 1, number),
+    TopColumn("FREE", 1, number),
+    TopColumn("NO-POD", 2, number),
+    TopColumn("NO-VALUE", 1, number),
     TopColumn("IDLE-FOR", 3, seconds),
-    TopColumn("FREE", 2, number),
 )
+"""The five columns from BUSY on add up to GPUS; see :mod:`adapter.overview.gpuclasses`."""
 _REASONS: Final = (TopColumn("WHY-NOT", 0), TopColumn("PODS", 0, number), TopColumn("FIRST", 1))
 
 
@@ -40,21 +43,14 @@ class _Node:
 
     rows: list[TableRow] = field(default_factory=list)
     models: list[Cell] = field(default_factory=list)
-    busy: list[float] = field(default_factory=list)
-    idle: int = 0
+    loads: list[float] = field(default_factory=list)
+    classes: list[GpuClass] = field(default_factory=list)
     longest: tuple[float, str] = (0.0, "")
-    """Seconds, and the text of them."""
-    free: int = 0
-
-    def add_idle(self, text: Cell) -> None:
-        """Count a device that does nothing, if it has done so for long enough."""
-        if (idle := seconds(text) or 0.0) >= IDLE:
-            self.idle += 1
-            self.longest = max(self.longest, (idle, str(text)))
+    """Of the idle devices: seconds, and the text of them."""
 
     def row(self, name: str) -> TopRow:
         """Return the row. A mean is over the devices that have a value."""
-        without = len(self.rows) - len(self.busy)
+        count = count_classes(self.classes)
         models = Counter(str(model or "") for model in self.models)
         model = models.most_common(1)[0][0]
         more = f" +{len(models) - 1}" if len(models) > 1 else ""
@@ -62,16 +58,14 @@ class _Node:
             name,
             next(filter(None, (pool(row.labels) for row in self.rows)), None),
             f"{model}{more}" if model else None,
-            str(len(self.rows)),
-            percent(sum(self.busy) / len(self.busy)) if self.busy else None,
-            percent(max(self.busy)) if self.busy else None,
-            str(without),
-            str(self.idle),
+            str(count.total),
+            percent(sum(self.loads) / len(self.loads)) if self.loads else None,
+            percent(max(self.loads)) if self.loads else None,
+            *map(str, (count.busy, count.idle, count.free, count.unheld, count.unmeasured)),
             self.longest[1] or None,
-            str(self.free),
         )
         key = RowKey("node", "", name)
-        return TopRow(key, cells, key, "warning" if without else "")
+        return TopRow(key, cells, key, "warning" if count.unmeasured or count.unheld else "")
 
 
 def nodes(facts: ClusterLists) -> TopTable:
@@ -84,19 +78,18 @@ def nodes(facts: ClusterLists) -> TopTable:
 def _node_rows(table: ObjectTable) -> list[TopRow]:
     found: dict[str, _Node] = {}
     by = Columns(table)
-    columns = (by.cells(name) for name in ("Node", "Model", "Util", "Pods", "Idle-Since"))
-    for row, name, model, util, pods, idle in zip(table.rows, *columns, strict=True):
+    columns = (by.cells(name) for name in ("Node", "Model", "Util", "Idle-Since"))
+    for row, of, name, model, util, idle in zip(table.rows, gpu_classes(by), *columns, strict=True):
         if not name:
             continue
         node = found.get(str(name)) or found.setdefault(str(name), _Node())
         node.rows.append(row)
         node.models.append(model)
-        if (busy := number(util)) is not None:
-            node.busy.append(busy)
-        if pods is None:
-            node.free += 1
-        elif idle is not None:
-            node.add_idle(idle)
+        node.classes.append(of)
+        if (load := number(util)) is not None:
+            node.loads.append(load)
+        if of == "idle":
+            node.longest = max(node.longest, (seconds(idle) or 0.0, str(idle)))
     return [node.row(name) for name, node in found.items()]
 
 
@@ -113,8 +106,8 @@ def overview(facts: ClusterLists) -> list[TopTable]:
 
 
 def _attention(facts: ClusterLists) -> TopTable:
-    found = tables.hpas(facts, everywhere=True, attention=True)
-    return _cut(found, Sort("DECISION"), "HPAs that need attention", "No HPA needs attention.")
+    found = tables.attention(facts)
+    return _cut(found, Sort("STATE"), "HPAs that need attention", "No HPA needs attention.")
 
 
 def _reasons(table: ObjectTable) -> TopTable:

@@ -8,8 +8,11 @@ from typing import Final, Literal
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
+from adapter.judgement.states import ORDER
 from adapter.overview.cells import memory, number, seconds
-from adapter.overview.hpas import HpaSummary, MetricState
+from adapter.overview.gpuclasses import gpu_class
+from adapter.overview.groups import CauseGroup, CauseRow, by_cause
+from adapter.overview.hpas import HpaSummary
 from adapter.top.facts import ClusterLists, ListName
 from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow
 
@@ -61,6 +64,10 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     "nodes": ("gpus",),
 }
 """The lists that a view shows."""
+READS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
+    view: (*names, "gpuworkloads") if "hpas" in names else names for view, names in NEEDS.items()
+}
+"""The lists that a view reads: HPAs are judged by the pods of their workloads too."""
 
 _NAMESPACE: Final = TopColumn("NAMESPACE", 0)
 _GPUS: Final = (
@@ -104,18 +111,24 @@ _WORKLOADS: Final = (
     TopColumn("HPA", 3),
     TopColumn("TARGET", 2),
     TopColumn("WANTS", 3, number),
+    TopColumn("STATE", 2),
     TopColumn("IDLE", 4, seconds),
     TopColumn("GPUS", 6, number),
     TopColumn("REPLICAS", 6),
     TopColumn("WHY-NOT", 5),
+    TopColumn("READY", 6, number),
+    TopColumn("UNSCHEDULED", 7, number),
+    TopColumn("UNREADY-SECONDS", 7, number),
+    TopColumn("UNMEASURED", 7, number),
 )
-_STATES: Final = ("keeps", "disabled", "waiting", "scales", "at maximum", "stuck")
+_RANKS: Final[Mapping[Cell, float]] = {
+    state.value: float(rank) for rank, state in enumerate(reversed(ORDER))
+}
 
 
-def _state(cell: Cell) -> float | None:
-    """Return how much a decision needs attention."""
-    text = str(cell)
-    return float(next((at for at, word in enumerate(_STATES) if text.startswith(word)), -1))
+def _rank(cell: Cell) -> float | None:
+    """Return how much a state needs attention."""
+    return _RANKS.get(cell)
 
 
 _HPAS: Final = (
@@ -126,7 +139,8 @@ _HPAS: Final = (
     TopColumn("MAXPODS", 2, number),
     TopColumn("REPLICAS", 1, number),
     TopColumn("SINCE", 2, seconds),
-    TopColumn("DECISION", 0, _state),
+    TopColumn("STATE", 0, _rank),
+    TopColumn("DECISION", 1),
 )
 
 
@@ -150,15 +164,37 @@ def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
 
 
-def hpas(facts: ClusterLists, *, everywhere: bool, attention: bool = False) -> TopTable:
-    """Return the HPAs, those that need attention first; with ``attention``, only those."""
+def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
+    """Return the HPAs, those that need attention first."""
     columns = _named(_HPAS, everywhere)
-    rows = [
-        _hpa(state, facts.at, everywhere=everywhere)
-        for state in facts.hpas or ()
-        if not attention or _EMPHASES[state.level] in _ATTENTION
+    rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
+    return TopTable(columns, rows, "STATE", none="There is no HPA.")
+
+
+def attention(facts: ClusterLists) -> TopTable:
+    """Return the HPAs that need attention, of all namespaces. Those of one cause are one row."""
+    found = [each for each in facts.hpas or () if _EMPHASES[each.level] in _ATTENTION]
+    causes = [
+        CauseRow(f"{each.namespace}/{each.name}", each.text, own=(each.target,)) for each in found
     ]
-    return TopTable(columns, rows, "DECISION", none="There is no HPA.")
+    rows: list[TopRow] = []
+    for group in by_cause(causes):
+        some = [found[at] for at in group.rows]
+        made = [_hpa(each, facts.at, everywhere=True) for each in some]
+        rows += [_grouped(group, some, made[0])] if group.shown else made
+    return TopTable(_named(_HPAS, everywhere=True), rows, "STATE")
+
+
+def _grouped(group: CauseGroup, some: Sequence[HpaSummary], first: TopRow) -> TopRow:
+    """Return the row of several HPAs; Enter explains the first."""
+    spaces = {each.namespace for each in some}
+    cells: list[str | None] = [None] * (1 + len(_HPAS))
+    cells[0] = spaces.pop() if len(spaces) == 1 else None
+    names = [column.name for column in _HPAS]
+    cells[1 + names.index("NAME")] = f"{group.count} HPAs, such as {some[0].name}"
+    cells[1 + names.index("STATE")] = some[0].state
+    cells[1 + names.index("DECISION")] = group.text
+    return TopRow(RowKey("note", "", group.key), tuple(cells), first.about, first.emphasis)
 
 
 def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
@@ -174,23 +210,22 @@ def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) ->
     return PickedRows(table, names, about, spaced=spaced)
 
 
-def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
-    node = row.cells[at["NODE"]]
-    target = None if node is None else RowKey("node", "", str(node))
-    emphasis: Emphasis = "warning" if row.cells[at["UTIL"]] is None else ""
-    return RowKey("gpu", "", row.name), target, emphasis
+def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    util, pods, idle = (row.cells[at[name]] for name in ("UTIL", "PODS", "IDLE-SINCE"))
+    doubtful = gpu_class(util, pods, idle) in ("unheld", "unmeasured")
+    emphasis: Emphasis = "warning" if doubtful else ""
+    key = RowKey("gpu", "", row.name)
+    return key, key, emphasis
 
 
-def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
+def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
     key = RowKey("pod", row.namespace, row.name)
     return key, key, "" if row.cells[at["WHY-NOT"]] is None else "warning"
 
 
-def _workload(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey | None, Emphasis]:
-    hpa, missing = row.cells[at["HPA"]], row.cells[at["UTIL"]] is None
-    # With several HPAs, the cell is the first one's name and how many more there are.
-    target = None if hpa is None else RowKey("hpa", row.namespace, str(hpa).partition(" +")[0])
-    return RowKey("workload", row.namespace, row.name), target, "warning" if missing else ""
+def _workload(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    key = RowKey("workload", row.namespace, row.name)
+    return key, key, "warning" if row.cells[at["UTIL"]] is None else ""
 
 
 _EMPHASES: Final[Mapping[str, Emphasis]] = {
@@ -214,6 +249,7 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
         str(state.high),
         None if state.current is None else str(state.current),
         None if state.since is None else age(now - state.since),
+        state.state.value,
         state.text,
     )
     named = (state.namespace, *cells) if everywhere else cells
@@ -222,7 +258,7 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
 
 def targets(state: HpaSummary) -> str | None:
     """Return the metric that leads, with value and target: ``gpu_utilization 54/60 +1``."""
-    leading: MetricState | None = state.leading
+    leading = state.leading
     if leading is None:
         return None
     more = f" +{len(state.metrics) - 1}" if len(state.metrics) > 1 else ""

@@ -147,10 +147,11 @@ class PageCollector:
 
     async def _publish(self) -> None:
         changed, self._changed = self._changed, set()
-        seen = PageFacts(dict(self._panels), dict(self._data))
         now = time.time()
-        if HPAS in changed and seen.panels[HPAS].status == "ok" and seen.hpas is not None:
-            self._history.add(seen.hpas, now)
+        seen = PageFacts(dict(self._panels), dict(self._data))
+        if HPAS in changed and seen.panels[HPAS].status == "ok":
+            hpas = await asyncio.to_thread(self._model.hpas, seen, now)
+            self._history.add(hpas or (), now)
         made = await asyncio.to_thread(self._model.parts, seen, changed, now)
         devices = 0
         for name, content in made.items():

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from adapter.client.options import CONTEXT, DURATION, KUBECONFIG, interval_option, joined
+from adapter.client.options import (
+    ACCESS,
+    ALL_NAMESPACES,
+    DURATION,
+    ends,
+    everywhere,
+    interval_option,
+    joined,
+    namespace_option,
+)
 from adapter.idle.options import PRICES, TEAM_LABEL
 from adapter.ui.options import UiOptions
 
 
 @click.command()
-@joined(KUBECONFIG, CONTEXT)
-@click.option(
-    "-n", "--namespace", default="", metavar="NAME", help="One namespace [all namespaces]."
+@joined(
+    ACCESS, namespace_option("Show one namespace [all: the page is of a cluster]."), ALL_NAMESPACES
 )
 @click.option(
     "--port",
@@ -44,15 +53,20 @@ from adapter.ui.options import UiOptions
     metavar="URL",
     help="Prometheus with the metrics of kube-state-metrics, for the time before the start.",
 )
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Configuration of `serve`: its `source.prometheus` has the login for --prometheus.",
+)
 @click.option("--demo", is_flag=True, hidden=True, help="The page says that it shows the demo.")
-def ui(**given: Any) -> None:
+@ends(two="it could not start")
+def ui(all_namespaces: bool, **given: Any) -> None:
     """Show the cluster's GPUs, pods and HPAs on a page in the browser, live.
 
     The page is served on this machine only, and the printed address contains its key. It reads
     the cluster with your rights, through the API server, and writes nothing. A panel that you may
     not read names the missing right. docs/ui.md describes the page.
-
-    Exit codes: 0 when you stop it, 2 if it cannot start.
 
     \b
     Examples:
@@ -62,4 +76,5 @@ def ui(**given: Any) -> None:
     # Imported late: --help needs none of it.
     from adapter.ui.run import run  # noqa: PLC0415
 
+    everywhere(given["namespace"], all_namespaces)
     run(UiOptions(**given))

@@ -33,7 +33,9 @@ class ClusterConnection:
         """Read the kubeconfig; raises ClientError."""
         options = self._options
         self._opened = time.monotonic()
-        self._api = await open_cluster(options.kubeconfig, options.context, options.namespace)
+        self._api = await open_cluster(
+            options.kubeconfig, options.context, options.namespace, options.identity
+        )
 
     async def renew(self, rejected: Api) -> None:
         """Read the kubeconfig again, after the server rejected the credentials of an access.

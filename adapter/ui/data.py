@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from adapter.client.errors import ClientError
+from adapter.sources.prometheus.seriesreader import SeriesReader
 from adapter.ui.explanations import Explained
 from adapter.ui.history import HpaHistory, as_json
 from adapter.ui.idlewatch import IdleWatch
@@ -29,10 +30,12 @@ class PageData:
     Args:
         history: what was seen of HPAs.
         idle: the idle GPUs.
-        prometheus: URL of a query API; empty: none.
+        prometheus: reads from a query API; None: there is none.
     """
 
-    def __init__(self, history: HpaHistory, idle: IdleWatch, prometheus: str = "") -> None:
+    def __init__(
+        self, history: HpaHistory, idle: IdleWatch, prometheus: SeriesReader | None = None
+    ) -> None:
         self._history = history
         self._idle = idle
         self._prometheus = prometheus
@@ -50,7 +53,7 @@ class PageData:
 
     async def range(self, hpa: str, minutes: str) -> Explained:
         """Return the points of an HPA before the page was started, from Prometheus."""
-        if not self._prometheus:
+        if self._prometheus is None:
             text = "no Prometheus is configured: start ui with --prometheus URL"
             return Explained(404, {"error": text})
         namespace, slash, name = hpa.partition("/")

@@ -99,11 +99,24 @@ def _devices(
         old, new = before.get(name), after.get(name)
         if (new or old or _NONE).node in nodes and (found := _device(old, new)) is not None:
             kind: EntryKind = "gpu"
-            yield TimelineEntry(
-                now, kind, found[0], f"GPU {name} {found[1]}", About("gpu", "", name)
-            )
+            shown = called(name, (new or old or _NONE).node)
+            about = About("gpu", "", name, shown)
+            yield TimelineEntry(now, kind, found[0], f"GPU {shown} {found[1]}", about)
 
 
+def called(name: str, node: str) -> str:
+    """Return how a text names a device: ``n1.gpu3``, or ``gpu-3f9a1b2c… on node n1``.
+
+    A device whose exporter gives no number, or names no node, has its id as name.
+    """
+    if node and name.startswith(f"{node}."):
+        return name
+    short = name if len(name) <= _SHORT else f"{name[:_SHORT]}…"
+    return f"{short} on node {node}" if node else short
+
+
+_SHORT: Final = 12
+"""Characters of an id that tell devices apart: ``gpu-3f9a1b2c``."""
 _NONE: Final = DeviceFact("", "", False, "")
 
 
@@ -113,7 +126,7 @@ def _device(old: DeviceFact | None, new: DeviceFact | None) -> tuple[EntryLevel,
     if old is None:
         return "good", "is reported"
     if new.xid not in ("0", old.xid):
-        return "bad", f"reports XID {new.xid}"
+        return "bad", f"reports XID error {new.xid}"
     if old.measured != new.measured:
         return ("good", "has a utilization again") if new.measured else ("warning", _LOST)
     return None

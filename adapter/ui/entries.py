@@ -15,6 +15,8 @@ class About(NamedTuple):
     kind: Literal["hpa", "pod", "node", "gpu"]
     namespace: str
     name: str
+    shown: str = ""
+    """How the text names it; empty: by its own name."""
 
 
 class TimelineEntry(NamedTuple):

@@ -5,20 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
-from adapter.client.access import Api
 from adapter.client.command import ToolReport
-from adapter.client.errors import VIEW, ClientError, odd_answers
+from adapter.client.errors import ClientError, odd_answers
 from adapter.client.output import Screen
-from adapter.explain.hpafacts import gather
-from adapter.explain.hpajudge import judge
-from adapter.explain.nodereport import explain_node
-from adapter.explain.podreport import explain_pod
+from adapter.explain.objects import EXPLAINERS
 from adapter.ui.connection import ClusterConnection
-from adapter.ui.gpureport import GpuReport
 
 Json = dict[str, Any]
 
@@ -89,13 +82,11 @@ class Explanations:
     async def _make(self, kind: str, name: str, namespace: str) -> ToolReport:
         async with asyncio.timeout(self._longest), self._slots:
             with odd_answers():
-                return await _MAKERS[kind](self._connection.api.within(namespace), name)
+                return await EXPLAINERS[kind](self._connection.api.within(namespace), name)
 
     def _body(self, kind: str, name: str, namespace: str, report: ToolReport) -> Json:
         within = f" -n {shlex.quote(namespace)}" if namespace else ""
         command = f"gpu-metrics-adapter explain {kind} {shlex.quote(name)}{within}{self._flags}"
-        if kind == "gpu":
-            command = f"kubectl get gpu {shlex.quote(name)} -o yaml"
         with odd_answers():
             return {
                 "kind": kind,
@@ -106,22 +97,6 @@ class Explanations:
                 "json": report.json(),
                 "command": command,
             }
-
-
-async def _hpa(api: Api, name: str) -> ToolReport:
-    return judge(await gather(api, name))
-
-
-async def _gpu(api: Api, name: str) -> ToolReport:
-    return GpuReport(await api.get(f"{VIEW}/gpus/{quote(name, safe='')}"))
-
-
-_MAKERS: Final[dict[str, Callable[[Api, str], Awaitable[ToolReport]]]] = {
-    "pod": explain_pod,
-    "hpa": _hpa,
-    "node": explain_node,
-    "gpu": _gpu,
-}
 
 
 def _status(error: ClientError) -> int:

@@ -10,6 +10,7 @@ from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.figures import age
 from adapter.overview.cells import number, seconds
 from adapter.overview.columns import ZONE, Columns, natural, pool
+from adapter.overview.gpuclasses import IDLE, GpuClass, gpu_classes
 
 Json = dict[str, Any]
 
@@ -28,6 +29,7 @@ class DeviceParts(NamedTuple):
     static: Json
     load: Json
     """``load`` without ``of``: what the page shows, since all of it changes at each look."""
+    classes: Sequence[GpuClass]
     exporters: Sequence[str | None]
     idle_since: Mapping[str, float]
     """Epoch seconds, by the device's name."""
@@ -37,13 +39,16 @@ class DeviceParts(NamedTuple):
     """UUID -> model."""
 
 
-def fleet(table: ObjectTable, now: float, idle_before: Mapping[str, float]) -> DeviceParts:
+def fleet(
+    table: ObjectTable, now: float, idle_before: Mapping[str, float], idle_after: float = IDLE
+) -> DeviceParts:
     """Return the devices.
 
     Args:
         table: ``gpus``.
         now: epoch seconds of the table.
         idle_before: since when devices were idle at the last look.
+        idle_after: seconds for which a held device is idle until it counts as idle.
     """
     by = Columns(table)
     nodes, numbers = by.texts("Node"), by.texts("GPU")
@@ -58,9 +63,11 @@ def fleet(table: ObjectTable, now: float, idle_before: Mapping[str, float]) -> D
     columns = zip(by.rows, (pools[i] for i in order), *map(by.texts, names), strict=True)
     static = [_static(*row) for row in columns]
     idle = _idle(by, now, idle_before)
+    classes = gpu_classes(by, idle_after)
     return DeviceParts(
         {"columns": COLUMNS, "rows": static},
-        _load(by, idle),
+        _load(by, idle, classes),
+        classes,
         by.texts("Exporter"),
         idle,
         {str(row[1]): str(row[2]) for row in static if row[1] and row[2]},
@@ -84,9 +91,10 @@ def _static(
     )
 
 
-def _load(by: Columns, idle: Mapping[str, float]) -> Json:
+def _load(by: Columns, idle: Mapping[str, float], classes: Sequence[GpuClass]) -> Json:
     util, memory = by.texts("Util"), by.texts("Mem")
     return {
+        "class": classes,
         "util": [number(text) for text in util],
         "utilText": util,
         "mem": memory,

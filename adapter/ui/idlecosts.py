@@ -6,7 +6,8 @@ from adapter.client.tables import ObjectTable
 from adapter.idle.prices import PriceList
 from adapter.overview.cells import seconds
 from adapter.overview.columns import Columns
-from adapter.overview.verdict import IDLE, IdlePrice
+from adapter.overview.gpuclasses import IDLE
+from adapter.overview.verdict import IdlePrice
 
 _HOUR = 3600.0
 

@@ -16,7 +16,7 @@ from adapter.idle.prices import PriceList
 from adapter.idle.report import IdleReport
 from adapter.overview.cells import number, seconds
 from adapter.overview.columns import Columns
-from adapter.overview.verdict import IDLE
+from adapter.overview.gpuclasses import IDLE
 
 Json = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,17 +11,12 @@ import msgspec
 from adapter.client.tables import ObjectTable
 from adapter.idle.prices import PriceList
 from adapter.overview.columns import Columns
-from adapter.overview.hpas import HpaSummary
-from adapter.overview.verdict import (
-    ClusterVerdict,
-    GpuCounts,
-    IdlePrice,
-    count_gpus,
-    count_pods,
-    verdict,
-)
+from adapter.overview.gpuclasses import count_classes
+from adapter.overview.hpas import HpaSummary, summarize, workload_pods
+from adapter.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
 from adapter.ui.devicechanges import device_facts
 from adapter.ui.gpurows import DeviceParts, fleet
+from adapter.ui.hparows import hpa_rows
 from adapter.ui.idlecosts import idle_price
 from adapter.ui.objectchanges import pod_facts
 from adapter.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
@@ -46,12 +41,6 @@ class PageFacts:
         found: ObjectTable | None = self.data.get(panel)
         return found
 
-    @property
-    def hpas(self) -> list[HpaSummary] | None:
-        """The HPAs."""
-        found: HpaList | None = self.data.get(HPAS)
-        return None if found is None else list(found.states)
-
 
 class Model:
     """Makes the parts that follow from changed panels. One call at a time.
@@ -67,52 +56,74 @@ class Model:
         self._timeline = Timeline()
         self.fleet: DeviceParts | None = None
         self._counts: dict[str, tuple[ObjectTable, Any]] = {}
+        self._judged: tuple[HpaList, ObjectTable | None, list[HpaSummary]] | None = None
 
-    def parts(self, seen: PageFacts, changed: Collection[str], now: float) -> dict[str, bytes]:
+    def hpas(self, seen: PageFacts, now: float) -> list[HpaSummary] | None:
+        """Return what the HPAs do, by their status and the pods of their workloads.
+
+        They are judged once for the same lists.
+        """
+        read: HpaList | None = seen.data.get(HPAS)
+        if read is None:
+            return None
+        fresh = WORKLOADS in seen.panels and seen.panels[WORKLOADS].status == "ok"
+        table = seen.table(WORKLOADS) if fresh else None
+        if self._judged is None or self._judged[0] is not read or self._judged[1] is not table:
+            at = now if table is None else seen.panels[WORKLOADS].updated or now
+            self._judged = read, table, summarize(read.hpas, workload_pods(table, at), now)
+        return self._judged[2]
+
+    def parts(self, seen: PageFacts, changed: Set[str], now: float) -> dict[str, bytes]:
         """Return the parts, by name, in the order in which they are sent."""
         found: dict[str, Any] = {"panels": panel_rows(list(seen.panels.values()))}
         gpus, gpu_pods, owners = seen.table(GPUS), seen.table(PODS), seen.table(WORKLOADS)
         if GPUS in changed and gpus is not None:
             at = seen.panels[GPUS].updated or now
-            self.fleet = fleet(gpus, at, self.fleet.idle_since if self.fleet else {})
+            before = self.fleet.idle_since if self.fleet else {}
+            self.fleet = fleet(gpus, at, before, self._idle_after)
             found |= {"gpus": self.fleet.static, "load": self.fleet.load}
         whole = outage(list(seen.panels.values()))
-        found["verdict"] = self._verdict(seen).json() | {"detail": whole.detail if whole else ""}
-        if HPAS in changed and seen.hpas is not None:
-            found["hpas"] = [state.json() for state in seen.hpas]
+        hpas = self.hpas(seen, now)
+        made = self._verdict(seen, hpas).json()
+        found["verdict"] = made | {"detail": whole.detail if whole else ""}
+        if changed & {HPAS, WORKLOADS} and hpas is not None:
+            found["hpas"] = hpa_rows(hpas)
         if (GPUS in changed or PODS in changed) and gpu_pods is not None:
             pools, models = (self.fleet.pools, self.fleet.models) if self.fleet else ({}, {})
             found["pods"] = pods(gpu_pods, pools, models)
         if WORKLOADS in changed and owners is not None:
             found["workloads"] = workloads(owners)
-        self._compare(seen, changed, now)
+        self._compare(seen, changed, hpas, now)
         found["timeline"] = [entry.json() for entry in self._timeline.entries()]
         return {name: _encode(content) for name, content in found.items()}
 
-    def _compare(self, seen: PageFacts, changed: Collection[str], now: float) -> None:
+    def _compare(
+        self,
+        seen: PageFacts,
+        changed: Collection[str],
+        hpas: Sequence[HpaSummary] | None,
+        now: float,
+    ) -> None:
         timeline, gpu_pods = self._timeline, seen.table(PODS)
         timeline.panels(now, seen.panels)
         if _fresh(seen, changed, GPUS) and self.fleet is not None:
             timeline.devices(now, device_facts(self.fleet))
         if _fresh(seen, changed, PODS) and gpu_pods is not None:
             timeline.pods(now, pod_facts(gpu_pods))
-        if _fresh(seen, changed, HPAS) and seen.hpas is not None:
-            timeline.hpas(now, seen.hpas)
+        if _fresh(seen, changed, HPAS) and hpas is not None:
+            timeline.hpas(now, hpas)
         if _fresh(seen, changed, EVENTS):
             timeline.events(seen.data[EVENTS])
 
-    def _verdict(self, seen: PageFacts) -> ClusterVerdict:
+    def _verdict(self, seen: PageFacts, hpas: Sequence[HpaSummary] | None) -> ClusterVerdict:
         gpus, gpu_pods = _current(seen, GPUS), _current(seen, PODS)
         made = verdict(
-            seen.hpas if _readable(seen, HPAS) else None,
+            hpas if _readable(seen, HPAS) else None,
             self._once("pods", gpu_pods, lambda table: count_pods(Columns(table).dicts())),
-            self._once("gpus", gpus, self._count_gpus),
+            count_classes(self.fleet.classes) if gpus and self.fleet else None,
             self._once("idle", gpus, self._idle_price),
         )
         return with_trouble(made, list(seen.panels.values()))
-
-    def _count_gpus(self, table: ObjectTable) -> GpuCounts:
-        return count_gpus(Columns(table).dicts(), self._idle_after)
 
     def _idle_price(self, table: ObjectTable) -> IdlePrice:
         return idle_price(table, self._prices, self._idle_after)

@@ -10,11 +10,13 @@ import msgspec
 
 from adapter.client.tables import ObjectTable
 from adapter.figures import count
+from adapter.judgement.counts import class_of
+from adapter.judgement.states import ScalingState
 from adapter.overview.columns import Columns
 from adapter.overview.hpas import HpaSummary
-from adapter.ui.entries import About, TimelineEntry
+from adapter.ui.entries import About, EntryLevel, TimelineEntry
 from adapter.ui.panels import PanelState
-from adapter.ui.trouble import cause, listed
+from adapter.ui.trouble import cause, named
 
 _SINGLE: Final = 3
 """Pods of one node that changed for one reason, and are listed each; more are counted."""
@@ -73,14 +75,12 @@ def hpa_changes(
         if old.desired is not None and new.desired is not None and old.desired != new.desired:
             text = f"{name} scales {old.desired} → {new.desired}"
             yield TimelineEntry(now, "scale", "info", text, about, new.text)
-        if (old.level == "bad") != (new.level == "bad"):
-            if new.level == "bad":
-                yield TimelineEntry(now, "hpa", "bad", f"{name} is stuck", about, new.text)
-            else:
-                yield TimelineEntry(now, "hpa", "good", f"{name} decides again", about, new.text)
-        elif old.decision != new.decision == "at maximum":
-            text = f"{name} is at its maximum {new.high}"
-            yield TimelineEntry(now, "hpa", "warning", text, about, new.text)
+        if old.state is not new.state and "bad" in (old.level, new.level):
+            level: EntryLevel = "info" if new.level == "off" else new.level
+            text = f"{name} {class_of(new.state).one}"
+            yield TimelineEntry(now, "hpa", level, text, about, new.text)
+        elif old.state is not new.state is ScalingState.OVERLOADED:
+            yield TimelineEntry(now, "hpa", "warning", f"{name} is overloaded", about, new.text)
 
 
 def panel_changes(
@@ -98,6 +98,6 @@ def panel_changes(
         elif old.status not in ("ok", "waiting") and new.status == "ok":
             back.append(name)
     for why, names in lost.items():
-        yield TimelineEntry(now, "panel", "bad", f"{listed(names)} cannot be read", None, why)
+        yield TimelineEntry(now, "panel", "bad", f"{named(names)} cannot be read", None, why)
     if back:
-        yield TimelineEntry(now, "panel", "good", f"{listed(back)} can be read again")
+        yield TimelineEntry(now, "panel", "good", f"{named(back)} can be read again")

@@ -6,6 +6,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapter.client.options import Impersonation, identity
+
 
 @dataclass(frozen=True, slots=True)
 class UiOptions:
@@ -26,9 +28,18 @@ class UiOptions:
     idle_after: float = 600.0
     """Seconds for which a device is idle before it is listed."""
     prometheus: str = ""
-    """URL of a query API; empty: none."""
+    """URL of a query API; empty: that of ``config``."""
+    config: Path | None = None
+    """A configuration of ``serve``: its ``source.prometheus`` has the login of the query API."""
     demo: bool = False
     """The cluster is the demo's."""
+    as_user: str = ""
+    as_groups: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> Impersonation:
+        """As whom; raises ``click.UsageError``."""
+        return identity(self.as_user, self.as_groups)
 
     def client_flags(self) -> str:
         """Return the flags with which another command reads the same cluster."""
@@ -37,4 +48,7 @@ class UiOptions:
             found += ["--kubeconfig", str(self.kubeconfig)]
         if self.context:
             found += ["--context", self.context]
+        if self.as_user:
+            found += ["--as", self.as_user]
+        found += [word for group in self.as_groups for word in ("--as-group", group)]
         return shlex.join(found)

@@ -1,4 +1,4 @@
-"""How each list of the page is read: tables, events, and HPAs with their decision."""
+"""How each list of the page is read: tables, events, and HPAs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import GRANTED, VIEW, ClientError
-from adapter.overview.hpas import HpaSummary, state_of
+from adapter.cluster.hpas import ShownHpa
+from adapter.overview.hpas import read_hpa
 
 Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 
@@ -73,7 +74,7 @@ def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
 class HpaList(NamedTuple):
     """HPAs, and how many have a form that is not known."""
 
-    states: Sequence[HpaSummary]
+    hpas: Sequence[ShownHpa]
     odd: int = 0
 
 
@@ -89,13 +90,13 @@ def readers(namespace: str) -> dict[str, Reader]:
     within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
 
     async def hpas(api: Api) -> HpaList:
-        states: list[HpaSummary] = []
+        found: list[ShownHpa] = []
         odd = 0
         # Page by page: the garbage collector would visit each object of a long list.
         async for rows in api.pages(f"/apis/autoscaling/v2{within}/horizontalpodautoscalers"):
-            odd += await _add_states(rows, states)
-        states.sort(key=lambda state: (state.namespace, state.name))
-        return HpaList(states, odd)
+            odd += await _add_hpas(rows, found)
+        found.sort(key=lambda hpa: hpa.key)
+        return HpaList(found, odd)
 
     async def events(api: Api) -> list[Json]:
         found = []
@@ -112,13 +113,13 @@ def readers(namespace: str) -> dict[str, Reader]:
     }
 
 
-async def _add_states(rows: Sequence[Any], states: list[HpaSummary]) -> int:
-    """Add what HPAs do now; return the number of those with an unknown form."""
+async def _add_hpas(rows: Sequence[Any], hpas: list[ShownHpa]) -> int:
+    """Add what is kept of HPAs; return the number of those with an unknown form."""
     odd = 0
     began = time.perf_counter()
     for row in rows:
         try:
-            states.append(state_of(row))
+            hpas.append(read_hpa(row))
         except (ValueError, TypeError, LookupError, AttributeError):
             odd += 1
         if time.perf_counter() - began > _SLICE:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-import aiohttp
-import msgspec
-
 from adapter.client.errors import ClientError
-from apiservice.kube.failures import transport_failure
-from apiservice.runtime.servertrust import certificate_fix, client_context
+from adapter.sources.errors import SourceError
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.seriesreader import (
+    QueriedSeries,
+    SeriesAnswer,
+    SeriesReader,
+    reader_of,
+)
 
 Json = dict[str, Any]
 
@@ -26,36 +30,31 @@ _QUERIES: Final = {
     "current": f"{_HPA}_status_current_replicas",
     "desired": f"{_HPA}_status_desired_replicas",
 }
+_FIXES: Final = {
+    "connect": "check --prometheus",
+    "denied": "name the configuration that has its login with --config",
+    "timeout": "ask for a shorter time",
+    "too_large": "ask for a shorter time",
+}
+"""Reason of a failure -> what to do about it here."""
 _POINTS: Final = 480
 _STEP: Final = 15
-_LONGEST: Final = 20.0
-_system_trust: Final = functools.cache(client_context)
-_MOST: Final = 8 << 20
+LONGEST: Final = 20.0
+"""Seconds of one query."""
+MOST_BYTES: Final = 8 << 20
 """Bytes of one answer."""
 
-_Points = dict[float, float]
+
+def range_reader(options: PrometheusOptions) -> SeriesReader:
+    """Return a reader with the page's limits.
+
+    Raises:
+        CredentialError: a TLS file cannot be used.
+    """
+    return reader_of(replace(options, timeout=LONGEST, max_bytes=MOST_BYTES))
 
 
-class _Series(msgspec.Struct):
-    metric: dict[str, str]
-    values: list[tuple[float, str]] = []
-
-
-class _Data(msgspec.Struct, rename={"kind": "resultType"}):
-    result: list[_Series]
-    kind: str = ""
-
-
-class _Answer(msgspec.Struct):
-    status: str
-    data: _Data | None = None
-    error: str = ""
-
-
-_decode = msgspec.json.Decoder(_Answer).decode
-
-
-async def read_range(url: str, namespace: str, name: str, seconds: int) -> Json:
+async def read_range(reader: SeriesReader, namespace: str, name: str, seconds: int) -> Json:
     """Return ``time``, ``value``, ``goal``, ``current`` and ``desired`` of an HPA.
 
     The value is that of the metric that comes first by name.
@@ -66,81 +65,40 @@ async def read_range(url: str, namespace: str, name: str, seconds: int) -> Json:
     step = max(_STEP, math.ceil(seconds / _POINTS))
     end = int(time.time())
     named = f"{{namespace={json.dumps(namespace)},horizontalpodautoscaler={json.dumps(name)}}}"
-    window = {"start": str(end - seconds), "end": str(end), "step": str(step)}
-    timeout = aiohttp.ClientTimeout(total=_LONGEST)
-    connector = aiohttp.TCPConnector(ssl=_system_trust())
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-        found = await asyncio.gather(
+    try:
+        answers = await asyncio.gather(
             *(
-                _query(session, url, {**window, "query": f"{metric}{named}"})
+                reader.range(f"{metric}{named}", end - seconds, end, step)
                 for metric in _QUERIES.values()
             )
         )
-    columns = dict(zip(_QUERIES, (_first(url, series) for series in found), strict=True))
+    except SourceError as error:
+        text = "; ".join(filter(None, (str(error), _FIXES.get(error.reason, ""))))
+        status = 504 if error.reason == "timeout" else 502
+        raise ClientError(f"Prometheus at {reader.url}: {text}", status) from None
+    columns = {key: _first(answer.series) for key, answer in zip(_QUERIES, answers, strict=True)}
     times = sorted({at for points in columns.values() for at in points})
     if not times:
-        raise ClientError(
-            f"Prometheus at {url} has no {_HPA} series of {namespace}/{name}: check that it "
-            "scrapes kube-state-metrics",
-            404,
-        )
+        raise _nothing(reader.url, f"{namespace}/{name}", answers)
     rows: Mapping[str, list[float | None]] = {
         key: [points.get(at) for at in times] for key, points in columns.items()
     }
     return {"time": times, **rows}
 
 
-async def _query(session: aiohttp.ClientSession, url: str, query: Json) -> list[_Series]:
-    where = f"{url.rstrip('/')}/api/v1/query_range"
-    try:
-        async with session.get(where, params=query, allow_redirects=False) as response:
-            status, body = response.status, await response.content.read(_MOST + 1)
-            while len(body) <= _MOST and (more := await response.content.read(1 << 16)):
-                body += more
-        if len(body) > _MOST:
-            raise ClientError(
-                f"the answer of Prometheus at {url} is longer than {_MOST >> 20} MiB: ask for a "
-                "shorter time"
-            )
-    except TimeoutError:
-        raise ClientError(
-            f"Prometheus at {url} did not answer in {_LONGEST:g} s: ask for a shorter time, or "
-            "check that this machine reaches it",
-            504,
-        ) from None
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        why = " ".join(transport_failure(error).split())[:200]
-        hint = certificate_fix(why, "SSL_CERT_FILE") or "check --prometheus"
-        raise ClientError(f"Prometheus at {url} cannot be read: {why}; {hint}") from None
-    try:
-        answer = _decode(body)
-    except msgspec.MsgspecError as error:
-        raise _garbled(url, f"status {status}, {error}") from None
-    if answer.status != "success" or answer.data is None:
-        why = " ".join((answer.error or answer.status).split())[:200]
-        raise ClientError(f"Prometheus at {url} rejects the query: {why}; see its log")
-    return answer.data.result
+def _nothing(url: str, hpa: str, answers: list[SeriesAnswer]) -> ClientError:
+    left_out: Counter[str] = sum((answer.left_out for answer in answers), Counter())
+    if left_out:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+        text = f"Prometheus at {url} has no usable sample of {hpa} ({reasons}): check the store"
+        return ClientError(text, 502)
+    text = f"Prometheus at {url} has no {_HPA} series of {hpa}"
+    return ClientError(f"{text}: check that it scrapes kube-state-metrics", 404)
 
 
-def _first(url: str, series: list[_Series]) -> _Points:
+def _first(series: list[QueriedSeries]) -> dict[float, float]:
     """Return the points of the metric that comes first by name."""
     if not series:
         return {}
-    chosen = min(series, key=lambda each: sorted(each.metric.items()))
-    points = {}
-    for at, text in chosen.values:
-        try:
-            number = float(text)
-        except ValueError:
-            raise _garbled(url, f"a value is {text[:40]!r}") from None
-        if math.isfinite(number):
-            points[at] = number
-    return points
-
-
-def _garbled(url: str, why: str) -> ClientError:
-    why = " ".join(why.split())[:200]
-    return ClientError(
-        f"the answer of {url} is not one of Prometheus' query API ({why}): check that "
-        "--prometheus names a Prometheus, with the prefix of its paths if it has one"
-    )
+    chosen = min(series, key=lambda one: sorted(one.labels.items()))
+    return {at: value for at, value in chosen.points if math.isfinite(value)}

@@ -15,7 +15,12 @@ import msgspec
 from adapter import __version__
 from adapter.client.command import FINE, UNSEEN, complain
 from adapter.client.errors import ClientError
-from adapter.idle.prices import PriceList, load
+from adapter.idle.prices import PriceList
+from adapter.idle.prices import load as load_prices
+from adapter.process.config import ConfigError, load
+from adapter.process.storelogin import store_options
+from adapter.sources.errors import CredentialError
+from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.ui.app import application
 from adapter.ui.browser import has_display, open_browser
 from adapter.ui.collector import PageCollector
@@ -28,6 +33,7 @@ from adapter.ui.idlewatch import IdleWatch
 from adapter.ui.model import Model
 from adapter.ui.options import UiOptions
 from adapter.ui.parts import PageParts
+from adapter.ui.prometheusrange import range_reader
 from adapter.ui.security import Access, Guard
 from adapter.ui.server import PageServer, listen
 from adapter.ui.stream import Streams
@@ -40,9 +46,10 @@ waits for it. Each wait of the loop takes this long, and a request has several."
 def run(options: UiOptions) -> NoReturn:
     """Serve the page and exit: 0 after a signal, 2 if it could not start."""
     try:
-        prices = load(options.prices)
+        prices = load_prices(options.prices)
+        past = past_of(options)
         sys.setswitchinterval(SWITCH)
-        asyncio.run(serve_page(options, prices))
+        asyncio.run(serve_page(options, prices, past))
     except ClientError as error:
         complain(error)
         sys.exit(UNSEEN)
@@ -51,26 +58,52 @@ def run(options: UiOptions) -> NoReturn:
     sys.exit(FINE)
 
 
-async def serve_page(options: UiOptions, prices: PriceList) -> None:
+def past_of(options: UiOptions) -> PrometheusOptions | None:
+    """Return how the query API is reached; None without one.
+
+    Raises:
+        ClientError: the URL, the configuration or a file of its login cannot be used.
+    """
+    if not (options.prometheus or options.config):
+        return None
+    url = options.prometheus or None
+    try:
+        settings = load(options.config, {"source.kind": "prometheus", "source.prometheus.url": url})
+        return store_options(settings.source.prometheus)
+    except ConfigError as error:
+        said = "; ".join(error.problems).replace("--prometheus-url", "--prometheus")
+        raise ClientError(said) from None
+    except CredentialError as error:
+        raise ClientError(str(error)) from None
+
+
+async def serve_page(
+    options: UiOptions, prices: PriceList, past: PrometheusOptions | None = None
+) -> None:
     """Serve until a signal; raises ClientError if the cluster or the port cannot be used."""
     connection = ClusterConnection(options)
     await connection.open()
     try:
         with listen(options.port) as found:
-            await _serve(options, prices, connection, found)
+            await _serve(options, prices, past, connection, found)
     finally:
         await connection.close()
 
 
 async def _serve(
-    options: UiOptions, prices: PriceList, connection: ClusterConnection, found: socket.socket
+    options: UiOptions,
+    prices: PriceList,
+    past: PrometheusOptions | None,
+    connection: ClusterConnection,
+    found: socket.socket,
 ) -> None:
     access = Access(found.getsockname()[1])
     parts = PageParts()
     explanations = Explanations(connection, options.client_flags())
     history = HpaHistory()
     idle = IdleWatch(connection, parts, prices, options.team_label, options.idle_after)
-    data = PageData(history, idle, options.prometheus)
+    reader = range_reader(past) if past else None
+    data = PageData(history, idle, reader)
     # What exists now lives as long as the process: a collection that visits it only costs time.
     gc.freeze()
     app = application(Streams(parts), explanations, page_files(), data)
@@ -88,7 +121,7 @@ async def _serve(
         history,
         idle,
     )
-    about = asyncio.create_task(_about(options, prices, connection, parts))
+    about = asyncio.create_task(_about(options, prices, bool(past), connection, parts))
     reading = asyncio.create_task(collector.run())
     server = PageServer(Guard(app, access), stopping)
     try:
@@ -100,6 +133,8 @@ async def _serve(
         for task in (about, reading):
             task.cancel()
         await asyncio.gather(about, reading, return_exceptions=True)
+        if reader is not None:
+            await reader.close()
 
 
 def _announce(options: UiOptions, connection: ClusterConnection, access: Access) -> None:
@@ -112,7 +147,11 @@ def _announce(options: UiOptions, connection: ClusterConnection, access: Access)
 
 
 async def _about(
-    options: UiOptions, prices: PriceList, connection: ClusterConnection, parts: PageParts
+    options: UiOptions,
+    prices: PriceList,
+    past: bool,
+    connection: ClusterConnection,
+    parts: PageParts,
 ) -> None:
     """Publish what does not change, and the user's name once the server has said it."""
     api = connection.api
@@ -126,7 +165,7 @@ async def _about(
             "namespace": options.namespace,
             "interval": options.interval,
             "started": round(started, 3),
-            "prometheus": bool(options.prometheus),
+            "prometheus": past,
             "demo": options.demo,
             "currency": prices.currency,
             "pricesOf": options.prices.name if options.prices else "list prices of January 2025",

@@ -52,8 +52,9 @@ def panel_rows(panels: Sequence[PanelState]) -> list[dict[str, Any]]:
     return rows
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as a text: a, b and c."""
+def named(panels: Sequence[str]) -> str:
+    """Return the names of lists as a text: GPUs, HPAs and events."""
+    names = [_NAMES[panel] for panel in panels]
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else [*names])
 
 
@@ -67,7 +68,7 @@ def with_trouble(verdict: ClusterVerdict, panels: Sequence[PanelState]) -> Clust
         why = lead.message if whole is None else whole.cause
         old = "" if lead.updated is None else " The page shows what was read before."
         return replace(verdict, level="bad", text=f"The cluster cannot be read: {why}.{old}")
-    names = listed([_NAMES[panel.panel] for panel in wrong if panel.panel in _COUNTED])
+    names = named([panel.panel for panel in wrong if panel.panel in _COUNTED])
     if not names:
         return verdict
     level: VerdictLevel = "bad" if verdict.level == "bad" else "warning"

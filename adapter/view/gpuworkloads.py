@@ -12,7 +12,7 @@ from adapter.figures import age, percent
 from adapter.view import workloadobject
 from adapter.view.fragments import Json
 from adapter.view.groups import WorkloadGroup, WorkloadGroups
-from adapter.view.hpaparts import leading, target
+from adapter.view.hpaparts import judged, leading, target
 from adapter.view.owner import scaled
 from adapter.view.snapshots import CurrentValues, check
 from adapter.view.workloadobject import Summary, summary
@@ -39,10 +39,15 @@ GPUWORKLOADS: Final = ViewResource(
         Column("HPA", "HorizontalPodAutoscaler that scales the workload."),
         Column("Target", "A metric of the HPA, with its value and target in the HPA's status."),
         Column("Wants", "Replicas that the HPA last wanted."),
+        Column("State", "State of the HPA, such as healthy, overloaded or stuck."),
         Column("Idle", "Time for which all of the pods have been idle."),
         Column("GPUs", "Devices with a value.", "integer", wide=True),
         Column("Replicas", "Current replicas, and the HPA's range.", wide=True),
         Column("Why-Not", "Codes of the reasons why pods have no value.", wide=True),
+        Column("Ready", "Pods that are ready.", "integer", wide=True),
+        Column("Unscheduled", "Pods without a node.", "integer", wide=True),
+        Column("Unready-Seconds", "Time for which a pod has not been ready.", "integer", wide=True),
+        Column("Unmeasured", "Ready pods without a value that an HPA reads.", "integer", wide=True),
     ),
     schema=workloadobject.SCHEMA,
     fields=("kind",),
@@ -85,7 +90,8 @@ class GpuWorkloads:
         for key in keys:
             group = self._group(key)
             if group is not None:
-                found = yield from summary(group, self._values.snapshot, now)
+                hpas = self._scaling(group)
+                found = yield from summary(group, self._values.snapshot, hpas, now)
                 self._summaries[key, now] = found
                 while len(self._summaries) > _MOST:
                     self._summaries.popitem(last=False)
@@ -108,7 +114,7 @@ class GpuWorkloads:
         found = self._summary(key, group, now)
         hpas, metrics = self._scaling(group), self._values.snapshot.catalog.metrics
         more = f" +{hpas.total - 1}" if hpas.total > 1 else ""
-        hpa = leading(hpas, metrics)
+        hpa, pods = leading(hpas, metrics), found.target
         return (
             found.pods,
             found.measured,
@@ -117,10 +123,15 @@ class GpuWorkloads:
             None if hpa is None else f"{hpa.name}{more}",
             None if hpa is None else target(hpa, metrics) or None,
             None if hpa is None or hpa.wants is None else str(hpa.wants),
+            None if hpa is None else judged(hpa, found.target, now).state.value,
             None if found.idle_since is None else age(now - found.idle_since),
             len(found.devices),
             None if hpa is None else _replicas(hpa),
             ",".join(sorted(found.reasons)) or None,
+            pods.ready,
+            pods.unscheduled,
+            None if pods.waiting_since is None else round(now - pods.waiting_since),
+            pods.without_value,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -130,7 +141,8 @@ class GpuWorkloads:
             return None
         found = self._summary(key, group, now)
         metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(group.labels)}
-        body = workloadobject.made(group, found, self._scaling(group), self._values.snapshot)
+        hpas = self._scaling(group)
+        body = workloadobject.made(group, found, hpas, self._values.snapshot, now)
         return {"metadata": metadata, **body}
 
     def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:
@@ -142,7 +154,9 @@ class GpuWorkloads:
 
     def _summary(self, key: Key, group: WorkloadGroup, now: float) -> Summary:
         found = self._summaries.get((key, now))
-        return at_once(summary(group, self._values.snapshot, now)) if found is None else found
+        if found is not None:
+            return found
+        return at_once(summary(group, self._values.snapshot, self._scaling(group), now))
 
     def _scaling(self, group: WorkloadGroup) -> ScalingHpas:
         """Return the HPAs that scale the workload, or one between it and its pods."""

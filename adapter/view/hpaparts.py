@@ -7,9 +7,14 @@ from typing import Final
 
 from adapter.catalog.metric import Metric
 from adapter.cluster.hpas import ScalingHpas, ShownHpa, ShownMetric
+from adapter.judgement.evidence import HpaEvidence, TargetPods
+from adapter.judgement.judge import judge
+from adapter.judgement.readings import readings_of
+from adapter.judgement.states import HpaJudgement
 from adapter.view.fragments import Json
-from adapter.view.schema import integer, listed, struct, text
+from adapter.view.schema import integer, listed, number, struct, text
 
+_CONDITION: Final = ("type", "status", "reason", "message")
 _DIGITS: Final = 24
 """Digits of a quantity; a longer text is shown as it is."""
 _METRIC: Final = {
@@ -32,8 +37,17 @@ HPAS: Final = listed(
         maxReplicas=integer("Largest number of replicas."),
         currentReplicas=integer("Replicas that the controller last saw."),
         desiredReplicas=integer("Replicas that the controller last wanted."),
+        state=text("State of the HPA, such as healthy, overloaded or stuck."),
+        level=text("How bad the state is: good, warning, bad or off."),
+        summary=text("The state in one line, with the metric that leads."),
         metrics=listed(
-            "What the HPA reads, at most 64 metrics.", struct("A metric of the HPA.", **_METRIC)
+            "What the HPA reads, at most 64 metrics.",
+            struct(
+                "A metric of the HPA.",
+                **_METRIC,
+                targetValue=number("The target as a number, in percent or in the metric's unit."),
+                currentValue=number("The current value as a number. Absent if there is none."),
+            ),
         ),
         conditions=listed(
             "Conditions of the HPA: whether it can read its metrics, and what limits it.",
@@ -61,9 +75,20 @@ def asking(hpas: Iterable[ShownHpa], metrics: Mapping[str, Metric]) -> list[Json
     return [{"name": hpa.name, **_metric(metric)} for hpa in hpas for metric in ours(hpa, metrics)]
 
 
-def shown(hpas: Iterable[ShownHpa]) -> list[Json]:
+def judged(hpa: ShownHpa, pods: TargetPods, now: float) -> HpaJudgement:
+    """Return the state of an HPA.
+
+    Args:
+        hpa: the HPA.
+        pods: those of the workload.
+        now: epoch seconds.
+    """
+    return judge(HpaEvidence(hpa, now, pods=pods))
+
+
+def shown(hpas: Iterable[ShownHpa], pods: TargetPods, now: float) -> list[Json]:
     """Return the HPAs of a workload."""
-    return [_hpa(hpa) for hpa in hpas]
+    return [_hpa(hpa, judged(hpa, pods, now)) for hpa in hpas]
 
 
 def leading(hpas: ScalingHpas, metrics: Mapping[str, Metric]) -> ShownHpa | None:
@@ -90,24 +115,31 @@ def _short(quantity: str) -> str:
     return quantity or "?"
 
 
-def _hpa(hpa: ShownHpa) -> Json:
+def _hpa(hpa: ShownHpa, judgement: HpaJudgement) -> Json:
+    numbers = ({"targetValue": row.goal, "currentValue": row.value} for row in readings_of(hpa))
     found: Json = {
         "name": hpa.name,
         "minReplicas": hpa.low,
         "maxReplicas": hpa.high,
         "currentReplicas": hpa.current,
         "desiredReplicas": hpa.desired,
-        "metrics": [_metric(metric) for metric in hpa.metrics],
+        "state": judgement.state.value,
+        "level": judgement.level,
+        "summary": judgement.text,
+        "metrics": [
+            _metric(metric) | {name: value for name, value in row.items() if value is not None}
+            for metric, row in zip(hpa.metrics, numbers, strict=True)
+        ],
         "conditions": [
-            {name: text for name, text in condition._asdict().items() if text}
-            for condition in hpa.conditions
+            {name: getattr(row, name) for name in _CONDITION if getattr(row, name)}
+            for row in hpa.conditions
         ],
     }
     return {name: value for name, value in found.items() if value not in (None, [])}
 
 
 def _metric(metric: ShownMetric) -> Json:
-    found = {
+    found: Json = {
         "metric": metric.name,
         "type": metric.type,
         "target": metric.target,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.attribution.reading import Absence
 from adapter.cluster.hpas import ScalingHpas
 from adapter.cluster.pod import Pod
+from adapter.judgement.evidence import NO_PODS, TargetPods, pods_of
 from adapter.store.snapshot import Snapshot
 from adapter.view.fragments import IDLE, WHOLE_REASON, Json, rounded, why
 from adapter.view.groups import WorkloadGroup
-from adapter.view.hpaparts import HPAS, MORE, shown
+from adapter.view.hpaparts import HPAS, MORE, ours, shown
 from adapter.view.idle import pod_idle
 from adapter.view.podobject import WORKLOAD, workload
-from adapter.view.podvalues import AskedPod, principal
+from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.schema import integer, listed, number, struct
 from apiservice.runtime.steps import Steps, parts
 from apiservice.wire import instant
@@ -37,11 +39,25 @@ class Summary:
     """Since when, once per pod that is idle."""
     reasons: dict[str, tuple[Absence, Pod, int]] = field(default_factory=dict)
     """Reason -> an absence, its pod, and the number of pods without a value for this reason."""
+    lacking: int = 0
+    """Ready pods without a value of a metric that an HPA of the workload reads of them."""
+    target: TargetPods = NO_PODS
+    """The pods as an HPA is judged by them."""
 
-    def add(self, asked: AskedPod) -> None:
-        """Add a pod."""
+    def add(self, asked: AskedPod, wanted: Collection[str]) -> None:
+        """Add a pod.
+
+        Args:
+            asked: the pod.
+            wanted: metrics that HPAs read of it.
+        """
         self.pods += 1
         main = principal(asked)
+        if asked.pod.ready and not asked.pod.deleting:
+            self.lacking += any(
+                isinstance(main if name == UTILIZATION else asked.reading(name), Absence)
+                for name in wanted
+            )
         if isinstance(main, Absence):
             first, pod, count = self.reasons.get(main.reason, (main, asked.pod, 0))
             self.reasons[main.reason] = (first, pod, count + 1)
@@ -70,17 +86,26 @@ class Summary:
         return max(self.busy, default=None)
 
 
-def summary(group: WorkloadGroup, snapshot: Snapshot, now: float) -> Steps[Summary]:
+def summary(
+    group: WorkloadGroup, snapshot: Snapshot, hpas: ScalingHpas, now: float
+) -> Steps[Summary]:
     """Return the values of a workload's pods, in steps."""
     found = Summary()
+    known = snapshot.catalog.metrics
+    wanted = {
+        metric.name for hpa in hpas.first for metric in ours(hpa, known) if metric.type == "Pods"
+    }
     for some in parts(group.pods, _STEP):
         for pod in some:
-            found.add(AskedPod(snapshot, pod, now))
+            found.add(AskedPod(snapshot, pod, now), wanted)
         yield
+    found.target = pods_of(group.pods, found.lacking)
     return found
 
 
-def made(group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snapshot) -> Json:
+def made(
+    group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snapshot, now: float
+) -> Json:
     """Return the fields of the object, without its metadata.
 
     Args:
@@ -88,17 +113,19 @@ def made(group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snap
         found: the values of its pods.
         hpas: those that scale it.
         snapshot: where the values are from.
+        now: epoch seconds.
     """
     mean, most = found.mean, found.most
     body: Json = {
         "workload": workload(group.above),
         "pods": found.pods,
+        "ready": found.target.ready,
         "measured": found.measured,
         "gpus": len(found.devices),
         "utilization": {}
         if mean is None or most is None
         else {"mean": rounded(mean), "max": rounded(most)},
-        "hpas": shown(hpas.first),
+        "hpas": shown(hpas.first, found.target, now),
         "hpasNotShown": hpas.more,
         "reasons": [
             {**why(absence, snapshot, pod), "pods": count}
@@ -107,7 +134,7 @@ def made(group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snap
     }
     if found.idle_since is not None:
         body["idleSince"] = instant.write(found.idle_since)
-    always = ("pods", "measured", "gpus")
+    always = ("pods", "ready", "measured", "gpus")
     return {key: value for key, value in body.items() if value or key in always}
 
 
@@ -117,6 +144,7 @@ SCHEMA: Final = struct(
     "never 0.",
     workload=struct("The workload. A bare pod is its own workload.", **WORKLOAD),
     pods=integer("Pods of the workload that are listed as gpupods."),
+    ready=integer("Pods that are ready."),
     measured=integer("Pods that have a value."),
     gpus=integer("Devices with a value. A device that pods share counts once."),
     utilization=struct(

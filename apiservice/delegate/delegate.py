@@ -18,6 +18,7 @@ from apiservice.delegate.listing import Listing, listing, versions_of
 from apiservice.delegate.options import LIST_BYTES, DelegateOptions
 from apiservice.delegate.transport import Reply, Transport
 from apiservice.errors import Unavailable
+from apiservice.runtime.shares import NoPlaceError, Shares
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
@@ -46,7 +47,13 @@ class Delegate:
         self.name = options.name
         self._transport = transport
         self._clock = clock
-        self._turns = asyncio.Semaphore(options.at_once)
+        self.places = Shares(
+            options.at_once,
+            waiting=options.waiting // 4,
+            all_waiting=options.waiting,
+            seconds=options.timeout,
+        )
+        """Those of requests to it."""
         self._listings: dict[str, Listing] = {}
         self.problem = "its discovery has not been read yet"
         """Why the newest discovery is not known; empty if it is."""
@@ -128,16 +135,16 @@ class Delegate:
         Raises:
             Unavailable: there is no usable answer.
         """
-        if self.in_flight >= self.options.at_once + self.options.waiting:
-            self.outcomes["overloaded"] += 1
-            raise self._unavailable(f"{self.in_flight} requests to it are under way")
         started = perf_counter()
         self.in_flight += 1
         outcome = "gone"
         try:
-            async with asyncio.timeout(self.options.timeout), self._turns:
+            async with self.places.place(), asyncio.timeout(self.options.timeout):
                 answer, outcome = await self._ask(group, version, suffix)
                 return answer
+        except NoPlaceError as error:
+            outcome = "overloaded" if error.reason == "full" else "timeout"
+            raise self._unavailable(f"too many requests to it: {error}") from None
         except TimeoutError:
             outcome = "timeout"
             raise self._unavailable(f"no answer within {self.options.timeout:g} s") from None

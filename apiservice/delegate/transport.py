@@ -7,20 +7,19 @@ followed: the token would go where the delegate chooses.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Protocol
 
-import aiohttp
-from yarl import URL
+import httpx
 
 from apiservice.delegate.credential import Credential
 from apiservice.delegate.failure import DelegateFailure
 from apiservice.delegate.options import DelegateOptions
-from apiservice.kube.failures import transport_failure
+from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.requesterror import RequestError
 from apiservice.runtime.servertrust import certificate_fix
 from apiservice.wire.delegated import DELEGATED
 
-_CHUNK: Final = 1 << 16
 _CONNECT: Final = 3.0
 """Seconds for a connection and its TLS handshake."""
 
@@ -62,15 +61,15 @@ class HttpTransport:
         agent: str,
     ) -> None:
         self._options = options
-        self._tls = tls
         self._credential = credential
-        self._headers = {
+        headers = {
             "Accept": "application/json",
             "Accept-Encoding": "identity",
             "User-Agent": agent,
             DELEGATED: "1",
         }
-        self._session: aiohttp.ClientSession | None = None
+        connections = options.at_once + 2
+        self._http = HttpClient(tls, headers, connect=_CONNECT, connections=connections, idle=60)
 
     async def get(self, path: str, limit: int) -> Reply:
         """See :class:`Transport`. A 401 is repeated once if there is another token."""
@@ -82,63 +81,53 @@ class HttpTransport:
 
     async def close(self) -> None:
         """See :class:`Transport`."""
-        if self._session is not None:
-            await self._session.close()
+        await self._http.close()
 
     async def _send(self, path: str, limit: int, token: str) -> Reply:
         try:
-            async with self._open().get(
-                URL(self._options.url + path, encoded=True),
-                headers={**self._headers, "Authorization": f"Bearer {token}"},
-                ssl=self._tls(),
-                server_hostname=self._options.server_name,
-                allow_redirects=False,
+            async with self._http.send(
+                "GET",
+                self._options.url + path,
+                headers={"Authorization": f"Bearer {token}"},
+                server_name=self._options.server_name or "",
             ) as response:
                 return await _read(response, limit)
-        except TimeoutError as error:
-            raise DelegateFailure("timeout", "no connection in time") from error
-        except aiohttp.ClientPayloadError as error:
-            raise DelegateFailure("invalid", "the answer is incomplete") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            text = transport_failure(error).replace(token, "…")
-            hint = certificate_fix(text, "its ca_file")
-            raise DelegateFailure(_outcome(error), "; ".join(filter(None, (text, hint)))) from error
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=self._options.at_once + 2, keepalive_timeout=60
-                ),
-                timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=_CONNECT),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-            )
-        return self._session
+        except RequestError as error:
+            text = "no connection in time" if error.kind == "timeout" else str(error)
+            text = text.replace(token, "…")
+            raise DelegateFailure(_OUTCOMES[error.kind], _with_fix(text)) from error
+        except (OSError, ValueError) as error:  # of a TLS file
+            raise DelegateFailure("unreachable", _with_fix(str(error))) from error
 
 
-def _outcome(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
-        return "untrusted"
-    return "invalid" if isinstance(error, aiohttp.ClientResponseError) else "unreachable"
+_OUTCOMES: Final[Mapping[str, str]] = {
+    "timeout": "timeout",
+    "tls": "untrusted",
+    "connect": "unreachable",
+    "truncated": "invalid",
+    "protocol": "invalid",
+}
+"""Kind of a failed request -> its outcome."""
 
 
-async def _read(response: aiohttp.ClientResponse, limit: int) -> Reply:
-    if 300 <= response.status <= 399:
-        response.close()
-        raise DelegateFailure("redirect", f"status {response.status}: a redirect is not followed")
-    if response.content_type != "application/json" or response.headers.get("Content-Encoding"):
-        response.close()
-        raise DelegateFailure(
-            "invalid", f"status {response.status} with {response.content_type[:80]}, not with JSON"
-        )
+def _with_fix(text: str) -> str:
+    return "; ".join(filter(None, (text, certificate_fix(text, "its ca_file"))))
+
+
+async def _read(response: httpx.Response, limit: int) -> Reply:
+    status = response.status_code
+    if 300 <= status <= 399:
+        raise DelegateFailure("redirect", f"status {status}: a redirect is not followed")
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" or response.headers.get("Content-Encoding"):
+        text = f"status {status} with {kind[:80] or 'no Content-Type'}, not with JSON"
+        raise DelegateFailure("invalid", text)
     body = bytearray()
     try:
-        async for chunk in response.content.iter_chunked(_CHUNK):
+        async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > limit:
-                response.close()
                 raise DelegateFailure("too_large", f"the answer is longer than {limit} bytes")
-        return Reply(response.status, bytes(body))
+        return Reply(status, bytes(body))
     finally:
         body.clear()  # the traceback of a failure keeps this frame

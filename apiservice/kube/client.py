@@ -18,6 +18,8 @@ from kubernetes.aio.config import ConfigException
 from apiservice.kube.failures import TOO_LONG, transport_failure
 
 _JSON: Final = "application/json"
+_MOST_VERSION: Final = 1 << 16
+"""Bytes of an answer of which only the head counts; ``/version`` is a tenth of it."""
 
 
 class ClusterAnswerError(Exception):
@@ -103,7 +105,9 @@ async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float
         ClusterAnswerError: the server did not answer, or sent no such header.
     """
     path = "/version"
-    response, _ = await _exchange(client, "GET", path, None, timeout_seconds, "application/json")
+    response, _ = await _exchange(
+        client, "GET", path, None, timeout_seconds, _JSON, most=_MOST_VERSION
+    )
     try:
         return parsedate_to_datetime(response.headers["Date"]).timestamp()
     except (KeyError, ValueError) as error:

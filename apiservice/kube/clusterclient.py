@@ -8,7 +8,7 @@ that does not read it again loses the API server when that serves a certificate 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,7 +85,7 @@ class ClusterClient(ApiClient):
         OSError, ssl.SSLError, ValueError: at construction, if a file cannot be used.
     """
 
-    def __init__(self, configuration: Any) -> None:
+    def __init__(self, configuration: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
         named = {role: getattr(configuration, role) for role in _ROLES}
         self._files = {role: Path(name) for role, name in named.items() if name}
         self._seen: Stamp = self._stamp()  # before reading: a change while reading counts
@@ -96,6 +96,7 @@ class ClusterClient(ApiClient):
             "response_class": _Response,
             # Otherwise each request asks a thread for a proxy, and one for a password in ~/.netrc.
             "trust_env": bool(getproxies_environment()),
+            "headers": headers,
         }
         super().__init__(configuration)
         checking_alike(self.rest_client.ssl_context)

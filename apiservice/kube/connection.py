@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,12 @@ async def connect(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
     user_agent: str = "apiservice",
+    headers: Sequence[tuple[str, str]] = (),
 ) -> ApiClient:
     """Return a client for the cluster. It has sent nothing yet.
+
+    Args:
+        headers: sent with each request; a name may stand several times.
 
     The kubeconfig is used if one is named. Otherwise a pod uses its service account, and a process
     outside a pod uses the files of ``KUBECONFIG`` or ``~/.kube/config``.
@@ -69,7 +73,7 @@ async def connect(
         used, namespace = await load_kubeconfig(configuration, source, context)
         source = f"kubeconfig {source}"
     try:
-        client = ClusterClient(configuration)
+        client = ClusterClient(configuration, headers)
         client.forget(remove_copies())
     except (OSError, ssl.SSLError, ValueError) as error:
         remove_copies()

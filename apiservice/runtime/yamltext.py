@@ -8,6 +8,7 @@ aliases stand for is counted before anything is made of it.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,6 +19,9 @@ MOST_VALUES: Final = 1_000_000
 """Values of one document, with all that its aliases stand for."""
 DEEPEST: Final = 200
 """Collections within each other: the schemas of Kubernetes stay below 50."""
+_QUOTED: Final = re.compile(r"'(?!<)[^']{3,}'")
+"""A part of the text in an error; the parser's own terms are in angle brackets."""
+_MERGE: Final = "tag:yaml.org,2002:merge"
 _LONGEST: Final = 200
 """Letters of a message."""
 
@@ -49,6 +53,23 @@ def documents(text: bytes | str, *, unique: bool = False) -> list[Any]:
         raise YamlError(_one_line(error)) from None
 
 
+def nodes(text: bytes | str) -> list[yaml.Node]:
+    """Return the documents of a text as nodes, which know their lines.
+
+    Merge keys (``<<``) are written out: a mapping's own keys count, then the earlier source. One
+    that names no mapping stays as it is.
+
+    Raises:
+        YamlError: as for :func:`documents`.
+    """
+    try:
+        return list(_nodes(text.decode() if isinstance(text, bytes) else text))
+    except YamlError:
+        raise
+    except Exception as error:
+        raise YamlError(_one_line(error)) from None
+
+
 def document(text: bytes | str, *, unique: bool = False) -> Any:
     """Return the only document of a text, or None if it is empty.
 
@@ -69,15 +90,55 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_st
 
 
 def _documents(text: str, unique: bool) -> Iterator[Any]:
+    for loader, node in _composed(text, unique):
+        yield loader.construct_document(node)
+
+
+def _nodes(text: str) -> Iterator[yaml.Node]:
+    for loader, node in _composed(text, unique=False):
+        _write_out_merges(loader, node, set())
+        yield node
+
+
+def _composed(text: str, unique: bool) -> Iterator[tuple[Any, yaml.Node]]:
+    """Yield each document as a node, and the loader that constructs values from it."""
     _check_depth(text)
     loader = _Loader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
             _Extent(unique).of(node)
-            yield loader.construct_document(node)
+            yield loader, node
     finally:
         loader.dispose()
+
+
+def _write_out_merges(loader: Any, node: yaml.Node, done: set[int]) -> None:
+    """Replace the merge keys of a node and of all its parts."""
+    if id(node) in done or not isinstance(node, yaml.CollectionNode):
+        return
+    done.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for part in node.value:
+            _write_out_merges(loader, part, done)
+        return
+    # A source before the mapping that it is merged into.
+    for pair in node.value:
+        for part in pair:
+            _write_out_merges(loader, part, done)
+    written = list(node.value)
+    own = [pair for pair in written if pair[0].tag != _MERGE]
+    if len(own) == len(written):
+        return
+    try:
+        loader.flatten_mapping(node)
+    except yaml.YAMLError:
+        node.value = written
+        return
+    merged = {str(key.value): (key, value) for key, value in node.value[: -len(own) or None]}
+    for key, _ in own:
+        merged.pop(str(key.value), None)
+    node.value = [*merged.values(), *own]
 
 
 def _check_depth(text: str) -> None:
@@ -135,7 +196,7 @@ class _Extent:
 
 def _once(key: yaml.Node, first: dict[str, int]) -> None:
     """Note the line of a key; raises YamlError if the mapping has it already."""
-    if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+    if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
         return
     if key.value in first:
         raise YamlError(
@@ -150,13 +211,16 @@ def _line(node: yaml.Node) -> int:
 
 
 def _one_line(error: Exception) -> str:
-    """Return what is wrong and where, without the text that it is in."""
+    """Return what is wrong and where, without the text that it is in: it may be a password."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark else ""
-        return where + " ".join(error.problem.split())[:_LONGEST]
+        return where + _QUOTED.sub("'…'", " ".join(error.problem.split()))[:_LONGEST]
     if isinstance(error, IndexError | TypeError | KeyError | AttributeError):
         return "a tag such as !!int does not fit its value"
     if "int_max_str_digits" in str(error):
         return "a number has thousands of digits"
-    return " ".join(str(error).split())[:_LONGEST] or type(error).__name__
+    said = " ".join(str(error).split())
+    if not isinstance(error, UnicodeError):
+        said = _QUOTED.sub("'…'", said)
+    return said[:_LONGEST] or type(error).__name__

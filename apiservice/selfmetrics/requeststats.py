@@ -6,14 +6,15 @@ Labels are bounded: routes are a fixed set, and neither paths nor metric names e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from apiservice.runtime.shares import REFUSALS, Shares
 from apiservice.selfmetrics.durations import Durations, merged
-from apiservice.selfmetrics.families import Family, counter, histogram
+from apiservice.selfmetrics.families import Family, counter, gauge, histogram
 
 REQUESTS: Final = counter(
     "gma_http_requests_total",
@@ -28,7 +29,27 @@ DURATIONS: Final = histogram(
     "route",
     "version",
 )
-FAMILIES: Final[tuple[Family, ...]] = (REQUESTS, DURATIONS)
+WAITING: Final = gauge(
+    "gma_large_answers_waiting", "Requests that wait until their large answer is prepared.", "route"
+)
+REFUSED: Final = counter(
+    "gma_large_answers_refused_total",
+    "Large answers that were not given, by reason: too many requests of the namespace waited "
+    "(full), no place became free in time (timeout), or the client read too slowly or its answer "
+    "gave way to those of other namespaces (reader).",
+    "route",
+    "reason",
+    known=(*REFUSALS, "reader"),
+)
+FAMILIES: Final[tuple[Family, ...]] = (REQUESTS, DURATIONS, WAITING, REFUSED)
+
+
+class LargeQueue(Protocol):
+    """Where requests wait for their large answers."""
+
+    places: Shares
+    given_up: int
+    """Answers that were ended while they were sent."""
 
 
 class RequestStats(Collector):
@@ -36,6 +57,8 @@ class RequestStats(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._series: dict[tuple[str, str, int], Durations] = {}
+        self.queues: dict[str, LargeQueue] = {}
+        """Route -> where its large answers wait."""
         registry.register(self)
 
     def series(self, route: str, version: str, code: int) -> Durations:
@@ -56,3 +79,10 @@ class RequestStats(Collector):
         for (route, version, _), took in self._series.items():
             by_route.setdefault((route, version), []).append(took)
         yield DURATIONS.durations((labels, merged(parts)) for labels, parts in by_route.items())
+        yield WAITING.rows(((route,), queue.places.waiting) for route, queue in self.queues.items())
+        refused = {
+            (route, reason): count
+            for route, queue in self.queues.items()
+            for reason, count in (*queue.places.refused.items(), ("reader", queue.given_up))
+        }
+        yield REFUSED.pairs(refused, self.queues)

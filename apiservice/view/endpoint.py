@@ -53,15 +53,23 @@ class _Wanted(NamedTuple):
 
 
 class ViewEndpoint:
-    """Answers the authorized requests below one group-version."""
+    """Answers the authorized requests below one group-version.
 
-    def __init__(self, group: ViewGroup, clock: Callable[[], float]) -> None:
+    Args:
+        group: the views.
+        clock: epoch seconds.
+        lists: where long lists wait; a place of their own by default.
+    """
+
+    def __init__(
+        self, group: ViewGroup, clock: Callable[[], float], lists: LargeAnswers | None = None
+    ) -> None:
         self._group = group
         self._clock = clock
         self._views = {view.resource.plural: view for view in group.views}
         self._turns = Turns()
         self._lists = KeyLists()
-        self._large = LargeAnswers()
+        self._large = LargeAnswers() if lists is None else lists
 
     async def answer(
         self, scope: Scope, where: ResourcePath, receive: Receive, send: Send, may_list: MayList

@@ -1,19 +1,24 @@
-"""Answers that take long to prepare or to send: a few at a time, each in slices.
+"""Answers that take long to prepare or to send.
 
-Preparing one takes memory for its parts and its body, and a slow reader keeps the body. So their
-number is bounded. A request that waits for its turn holds neither.
+A few are prepared at a time, in slices; the places go round over the namespaces that ask
+(:mod:`apiservice.runtime.shares`). A place is held only while an answer is prepared. Sending takes
+memory for the body, so the bodies that are being sent are bounded in bytes: if there is no room,
+the namespace with the most bytes loses its oldest answer, and a client that reads too slowly loses
+its connection. So nobody's reading delays the answers of others.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import structlog
 from starlette.types import Receive, Send
 
-from apiservice.errors import ClientGone
+from apiservice.errors import ClientGone, Unavailable
+from apiservice.runtime.shares import ASKER, NoPlaceError, Shares
 from apiservice.wire.answers import Prepared
 
 log = structlog.get_logger(__name__)
@@ -21,24 +26,51 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 AT_ONCE: Final = 4
-"""Large answers that are prepared or sent at the same time."""
+"""Large answers that are prepared at the same time."""
+SENT_BYTES: Final = 64 << 20
+"""Bytes of all large answers that are being sent; a namespace may have half of them."""
+SLOWEST: Final = 256 << 10
+"""Bytes a second that a client must read, after the first seconds."""
+PATIENCE: Final = 5.0
+"""Seconds that a client may read nothing."""
 _PIECE: Final = 1 << 18
 """Bytes that are written before other tasks run."""
-_SECONDS: Final = 60.0
-"""Seconds in which a client must read a large answer."""
+
+
+@dataclass(eq=False, slots=True)
+class _Sending:
+    """An answer on its way."""
+
+    namespace: str
+    bytes: int
+    deadline: asyncio.Timeout
 
 
 class LargeAnswers:
     """Limits the large answers of one event loop.
 
     Args:
-        at_once: large answers that are prepared or sent at the same time.
-        seconds: time in which a client must read one answer.
+        places: those in which answers are prepared.
+        most: bytes of the answers that are being sent.
+        patience: seconds that a client may read nothing.
+        slowest: bytes a second that a client must read.
     """
 
-    def __init__(self, at_once: int = AT_ONCE, seconds: float = _SECONDS) -> None:
-        self._places = asyncio.Semaphore(at_once)
-        self._seconds = seconds
+    def __init__(
+        self,
+        places: Shares | None = None,
+        most: int = SENT_BYTES,
+        patience: float = PATIENCE,
+        slowest: int = SLOWEST,
+    ) -> None:
+        self.places = Shares(AT_ONCE) if places is None else places
+        self._most = most
+        self._patience = patience
+        self._slowest = slowest
+        self._sending: dict[_Sending, None] = {}
+        """The oldest first."""
+        self.given_up = 0
+        """Answers whose client read too slowly, or that gave way to another one."""
 
     async def answer(
         self, path: str, prepare: Callable[[], Awaitable[Prepared]], receive: Receive, send: Send
@@ -52,33 +84,73 @@ class LargeAnswers:
             send: takes the answer.
 
         Raises:
-            ApiError: raised by ``prepare``; ClientGone if the client did not wait.
+            ApiError: raised by ``prepare``; Unavailable if too many requests of the namespace
+                wait; ClientGone if the client did not wait.
         """
         await while_there(receive, self._answer(path, prepare, send))
 
     async def _answer(
         self, path: str, prepare: Callable[[], Awaitable[Prepared]], send: Send
     ) -> None:
-        async with self._places:
-            prepared = await prepare()
-            try:
-                async with asyncio.timeout(self._seconds):
-                    await _send(prepared, send)
-            except TimeoutError:
-                # Returning ends the connection, because the answer is not complete.
-                log.warning("client reads too slowly", path=path)
+        try:
+            async with self.places.place():
+                prepared = await prepare()
+        except NoPlaceError as error:
+            raise Unavailable(f"too many large answers are prepared: {error}") from None
+        try:
+            async with asyncio.timeout(None) as deadline:
+                body = memoryview(prepared.body["body"])
+                sending = _Sending(ASKER.get().namespace, len(body), deadline)
+                self._sending[sending] = None
+                try:
+                    self._make_room(sending)
+                    await self._send(prepared, body, deadline, send)
+                finally:
+                    del self._sending[sending]
+        except TimeoutError:
+            # Returning ends the connection, because the answer is not complete.
+            self.given_up += 1
+            log.warning("client reads too slowly", path=path)
 
+    def _make_room(self, new: _Sending) -> None:
+        """End the oldest answers of the namespace with the most bytes, until all fit."""
+        sizes: dict[str, int] = {}
+        for sending in self._sending:
+            sizes[sending.namespace] = sizes.get(sending.namespace, 0) + sending.bytes
+        while sizes[new.namespace] > self._most // 2 or sum(sizes.values()) > self._most:
+            largest = max(sizes, key=sizes.__getitem__)
+            if sizes[new.namespace] > self._most // 2:
+                largest = new.namespace
+            oldest = next(
+                (
+                    row
+                    for row in self._sending
+                    if row.namespace == largest and row is not new and not row.deadline.expired()
+                ),
+                None,
+            )
+            if oldest is None:
+                return  # one answer may be as large as it is
+            oldest.deadline.reschedule(0)
+            sizes[largest] -= oldest.bytes
+            oldest.bytes = 0
 
-async def _send(prepared: Prepared, send: Send) -> None:
-    await send(prepared.start)
-    body = memoryview(prepared.body["body"])
-    last = len(body) - _PIECE
-    for first in range(0, last, _PIECE):
-        piece = body[first : first + _PIECE]
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await asyncio.sleep(0)
-    rest = body[len(range(0, last, _PIECE)) * _PIECE :]
-    await send({"type": "http.response.body", "body": bytes(rest)})
+    async def _send(
+        self, prepared: Prepared, body: memoryview, deadline: asyncio.Timeout, send: Send
+    ) -> None:
+        latest = asyncio.get_running_loop().time() + self._patience
+        deadline.reschedule(latest)
+        await send(prepared.start)
+        last = len(body) - _PIECE
+        for first in range(0, last, _PIECE):
+            latest += _PIECE / self._slowest
+            if not deadline.expired():
+                deadline.reschedule(latest)
+            piece = body[first : first + _PIECE]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.sleep(0)
+        rest = body[len(range(0, last, _PIECE)) * _PIECE :]
+        await send({"type": "http.response.body", "body": bytes(rest)})
 
 
 async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T:

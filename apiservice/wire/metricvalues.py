@@ -28,6 +28,8 @@ MAX_BYTES: Final = 16 << 20
 """Bytes that the items of one answer may take: some 60,000 pods."""
 _STEP: Final = 32
 """Items that are rendered in one step."""
+_SELECTORS: Final = 256 << 10
+"""Bytes that the repeated metric selector may take; a longer one is in the first item only."""
 _NO_SELECTOR = b'"selector":null'
 _json = msgspec.json.Encoder().encode
 
@@ -45,10 +47,12 @@ def metric_value_list(
     form = selector.match_labels()
     # Inside a JSON string a quote is escaped: the first match is the key.
     filled = b"" if form is None else b'"selector":' + _json(form)
-    size = 0
+    size, once = 0, len(filled) * len(values) > _SELECTORS
     for some in parts(values, _STEP):
         made = [value.rendered.get(version) or _remember(value, version, render) for value in some]
-        if filled:
+        if filled and once:
+            made[0], filled = made[0].replace(_NO_SELECTOR, filled, 1), b""
+        elif filled:
             made = [fragment.replace(_NO_SELECTOR, filled, 1) for fragment in made]
         size = _fits(size, made)
         fragments += made

@@ -30,6 +30,15 @@ def metric(series: str) -> str:
     return f"(max by ({_KEYS}) (kube_horizontalpodautoscaler_{series}) and on ({_KEYS}) {chosen()})"
 
 
+def overloaded() -> str:
+    """The chosen HPAs whose metric is above 110 % of its target, and that do not scale out."""
+    return (
+        f"(max by ({_KEYS}) ({_values('status_target_metric')} / on ({_KEYS}, metric_name) "
+        f"{_values('spec_target_metric')}) > 1.1 "
+        f"unless {metric('status_desired_replicas')} > {metric('status_current_replicas')})"
+    )
+
+
 def _values(series: str) -> str:
     return (
         f"(max by ({_KEYS}, metric_name) (kube_horizontalpodautoscaler_{series}"
@@ -78,7 +87,7 @@ HPA: Final = Row(
             low=0,
         ),
         Panel(
-            "HPAs that cannot act",
+            "HPAs that are stuck",
             "ScalingActive is false: the HPA has no value and keeps its replica count. "
             "AbleToScale is false: the workload cannot be scaled.",
             "none",

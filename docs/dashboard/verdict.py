@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from docs.dashboard.exporter import asked
-from docs.dashboard.hpa import chosen, metric
+from docs.dashboard.hpa import chosen, overloaded
 from docs.dashboard.panel import Panel, Row, stat
 
 _INACTIVE: Final = (
     'sum(kube_horizontalpodautoscaler_status_condition{condition="ScalingActive", status="false"} '
     f"and on (namespace, horizontalpodautoscaler) {chosen()})"
 )
-_AT_MAXIMUM: Final = f"count({metric('status_desired_replicas')} == {metric('spec_max_replicas')})"
+_OVERLOADED: Final = f"count({overloaded()})"
 _PENDING: Final = (
     "count(max by (namespace, pod) "
     '(kube_pod_status_scheduled{condition="false", pod!~"gpu-headroom-.*", '
@@ -33,6 +33,7 @@ _PARTS: Final = (
     _or(_UNMEASURED, _NONE_OF_ADAPTER),
     _or(_INACTIVE, _NONE_OF_CLUSTER),
     _or(_PENDING, _NONE_OF_CLUSTER),
+    _or(_OVERLOADED, _NONE_OF_CLUSTER),
 )
 
 
@@ -45,8 +46,9 @@ VERDICT: Final = Row(
     (
         stat(
             "Verdict",
-            "Fine: every pod with a GPU has a value, every HPA on GPU metrics has one, and no pod "
-            "waits for a GPU. No data: the adapter or kube-state-metrics is not scraped.",
+            "Fine: every pod with a GPU has a value, no HPA on GPU metrics is stuck or overloaded, "
+            "and no pod waits for a GPU. No data: the adapter or kube-state-metrics is not "
+            "scraped.",
             "none",
             f"clamp_max({' + '.join(_PARTS)}, 1)",
             "verdict",
@@ -60,16 +62,18 @@ VERDICT: Final = Row(
             "without a value",
         ),
         _count(
-            "HPAs without a value",
-            "They keep their replica count. `gpu-metrics-adapter explain hpa` says why.",
+            "HPAs that are stuck",
+            "They have no value and keep their replica count. `gpu-metrics-adapter explain hpa` "
+            "says why.",
             _PARTS[1],
-            "inactive",
+            "stuck",
         ),
         _count(
-            "HPAs at their maximum",
-            "They cannot add replicas. Compare the metric with its target below.",
-            _or(_AT_MAXIMUM, _NONE_OF_CLUSTER),
-            "at the maximum",
+            "HPAs that are overloaded",
+            "A metric is above 110 % of its target, and the HPA does not scale out. "
+            "`gpu-metrics-adapter explain hpa` says what holds it.",
+            _PARTS[3],
+            "overloaded",
         ),
         _count(
             "Pods that wait for a GPU",
@@ -79,8 +83,8 @@ VERDICT: Final = Row(
         ),
         _count(
             "GPUs idle for a day",
-            "Pods hold these GPUs, and no field has shown work. `gpu-metrics-adapter idle` lists "
-            "them.",
+            "Pods hold these GPUs, and no field has shown work. `gpu-metrics-adapter idle -A` "
+            "lists them.",
             'max(gma_idle_devices{held="true", at_least="24h"})',
             "idle",
         ),

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ class ApiServer(ThreadingHTTPServer):
         """Path -> Location of a 302."""
         self.asked: list[str] = []
         """``METHOD path?query`` of each request, decoded."""
+        self.headers: list[Message] = []
+        """Of each request."""
+        self.always: tuple[int, Any] | None = None
+        """Status and body of every answer."""
 
     @property
     def url(self) -> str:
@@ -86,7 +91,7 @@ def _page(rows: list[Json], query: Mapping[str, list[str]]) -> Json:
         if key.startswith(("metadata.", "involvedObject.")):
             rows = [row for row in rows if _at(row, key) == value]
         elif key:
-            rows = [row for row in rows if str(_at(row, key)).lower() == value]
+            rows = [row for row in rows if str(_at(row, key)).lower() == value.lower()]
     for term in query.get("labelSelector", [""])[0].split(","):
         key, _, value = term.partition("=")
         if key:
@@ -133,9 +138,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Read the request and answer it."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
+        self.server.headers.append(self.headers)
         self.server.asked.append(f"{self.command} {unquote(self.path)}")
         accept = self.headers.get("Accept") or ""
-        code, body = self.server.answer(unquote(parts.path), parse_qs(parts.query), accept)
+        code, body = self.server.always or self.server.answer(
+            unquote(parts.path), parse_qs(parts.query), accept
+        )
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         if parts.path in self.server.redirects:
             code = 302

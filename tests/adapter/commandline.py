@@ -36,15 +36,31 @@ class Ended(NamedTuple):
         return [row for row in rows if row["level"] in ("warning", "error")]
 
 
-def invoke(*arguments: str, until: Callable[[str], bool] | None = None, **environ: str) -> Ended:
+class _Terminal(io.StringIO):
+    """Calls itself a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        """A terminal."""
+        return True
+
+
+def invoke(
+    *arguments: str,
+    until: Callable[[str], bool] | None = None,
+    terminal: bool = False,
+    **environ: str,
+) -> Ended:
     """Run a command in this process, as its own process would: an exception fails the test.
 
     Args:
         arguments: the command line without the program.
         until: the command gets SIGTERM once this holds of what it wrote.
+        terminal: it writes to a terminal with colours.
         environ: added to this process' environment without settings and clusters.
     """
-    written, ended = io.StringIO(), threading.Event()
+    written, ended = _Terminal() if terminal else io.StringIO(), threading.Event()
 
     def stop(holds: Callable[[str], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE

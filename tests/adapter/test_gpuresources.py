@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from adapter.causes.gpunodes import gpus_of
 from adapter.client.errors import VIEW
 from adapter.cluster.gpuresources import GPU_RESOURCES, GpuResources, whole_devices
 from adapter.cluster.manifest import PodDecoder
 from adapter.cluster.nodes import decode as node_of_serve
+from adapter.cluster.objects import SeenNode, read
+from adapter.cluster.podobjects import counted, read_pod, read_workload
 from adapter.doctor.checks.nodepool import _gpus
-from adapter.doctor.gpunodes import gpus_of
-from adapter.doctor.objects import SeenNode, read
-from adapter.doctor.workloads import counted, read_pod, read_workload
 from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import ClusterTables

@@ -64,7 +64,7 @@ class Page:
         self.theme(theme)
         self.driver.get("about:blank")
         self.driver.get(f"{self.stand.access.url}{address}")
-        self.wait("document.getElementById('connection-state').textContent === 'Live'")
+        self.wait("document.getElementById('connection').dataset.stream === 'live'")
         self.settle()
         return self
 

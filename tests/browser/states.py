@@ -7,6 +7,11 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from adapter.judgement.counts import HpaCounts
+from adapter.judgement.states import ScalingState
+from adapter.overview.gpuclasses import gpu_class
+from adapter.overview.groups import CauseRow, by_cause
+
 Json = Any
 State = dict[str, Json]
 """The parts by name."""
@@ -38,7 +43,7 @@ def one(now: float = START) -> State:
     gpus = [_gpu("n1", 0, "default", L4, 63.0, pods="chat/llm-7f9", mem=0.7)]
     pods = [_pod("chat", "llm-7f9", "n1", 63.0, "default", L4)]
     hpas = [
-        _hpa("chat", "llm", 1, 1, 4, "good", "keeps", "keeps 1: gpu_utilization 63 of 70", 63, 70)
+        _hpa("chat", "llm", 1, 1, 4, "good", "healthy", "keeps 1: gpu_utilization 63 of 70", 63, 70)
     ]
     return _state(now, gpus, pods, hpas, [], "Nothing is wrong: 1 HPA, 1 pod, 1 GPU.", "good")
 
@@ -74,6 +79,8 @@ def demo(now: float = START) -> State:
                 idle=now - 5000 if i == 2 else None,
             )
         )  # fmt: skip
+    for i, util in enumerate((0.0, 0.0, 35.0, 0.0)):
+        gpus.append(_gpu("gpu-l4-1", i, "l4-spare", L4, util, idle=None if util else now - 3000))
     for name, node, util in (
         *(("llm-7f9", "gpu-h100-1", 92), ("llm-a11", "gpu-h100-1", 88)),
         *(("llm-k3d", "gpu-h100-1", 74), ("embed-0", "gpu-h100-1", 41)),
@@ -95,11 +102,11 @@ def demo(now: float = START) -> State:
     pods += [_pod("lab", f"mig-{i}", "gpu-mig-1", 30, "mig-lab", A100) for i in range(7)]
     hpas = [
         _hpa("chat", "llm", 4, 1, 8, "bad", "stuck", "keeps 4: 1 of 4 pods has no gpu_utilization (exporter_down), which blocks scaling out", 85, 70),
-        _hpa("batch", "render", 4, 1, 4, "warning", "at maximum", "at maximum 4: gpu_utilization 90 of 60 asks for 6", 90, 60),
+        _hpa("batch", "render", 4, 1, 4, "warning", "overloaded", "overloaded at 4, held by maxReplicas 4: gpu_utilization 90 of 60", 90, 60),
         _hpa("chat", "embed", 2, 1, 6, "good", "scales out", "scales out to 3: inference_requests_waiting 14 of 8", 14, 8, metric="inference_requests_waiting", desired=3),
-        _hpa("train", "job", 2, 1, 4, "good", "keeps", "keeps 2: gpu_utilization 58 of 60", 58, 60),
-        _hpa("lab", "mig", 7, 1, 7, "good", "keeps", "keeps 7: gpu_memory_used_bytes 4Gi of 8Gi", 4, 8, metric="gpu_memory_used_bytes", suffix="Gi"),
-        _hpa("lab", "notebook", 0, 0, 4, "off", "disabled", "disabled: the target has 0 replicas", None, 50),
+        _hpa("train", "job", 2, 1, 4, "good", "healthy", "keeps 2: gpu_utilization 58 of 60", 58, 60),
+        _hpa("lab", "mig", 7, 1, 7, "good", "healthy", "keeps 7: gpu_memory_used_bytes 4Gi of 8Gi", 4, 8, metric="gpu_memory_used_bytes", suffix="Gi"),
+        _hpa("lab", "notebook", 0, 0, 4, "off", "paused", "paused at 0 replicas: the HPA wakes no target that somebody else scaled to 0", None, 50),
     ]  # fmt: skip
     timeline = _timeline(
         now,
@@ -116,7 +123,7 @@ def demo(now: float = START) -> State:
     )  # fmt: skip
     state = _state(
         now, gpus, pods, hpas, timeline,
-        "1 of 6 HPAs is stuck, 1 is at maximum, 2 pods have no value, 1 pod waits for a node, 3 GPUs are idle.",
+        "1 of 6 HPAs is stuck, 1 HPA is overloaded, 2 pods have no value, 1 pod waits for a node, 3 GPUs are idle.",
         "bad",
     )  # fmt: skip
     state["workloads"] = _table(
@@ -156,19 +163,22 @@ def large(now: float = START, nodes: int = 1250) -> State:
     hpas = []
     for i in range(2000):
         level, decision = (
-            (("bad", "stuck"), ("warning", "at maximum"))[i % 2]
+            (("bad", "stuck"), ("warning", "overloaded"))[i % 2]
             if i % 40 < 2
-            else ("good", "keeps")
+            else ("good", "healthy")
         )
         value = chance.uniform(20, 90)
-        hpas.append(_hpa(f"team-{i % 40}", f"svc-{i}", 4, 1, 8, level, decision, f"{decision} 4: gpu_utilization {value:.0f} of 60", round(value, 1), 60))  # fmt: skip
+        why = f"gpu_utilization {value:.0f} of 60"
+        if decision == "stuck":
+            why = f"FailedGetPodsMetric: {i % 3 + 1} of 4 pods have no value: svc-{i}-0 (exporter_down)"
+        hpas.append(_hpa(f"team-{i % 40}", f"svc-{i}", 4, 1, 8, level, decision, f"{decision} 4: {why}", round(value, 1), 60))  # fmt: skip
     timeline = _timeline(
         now,
         [(5 * i, "scale", "info", "hpa", f"team-{i % 40}", f"svc-{i}", f"scaled {i % 7 + 1} → {i % 7 + 2}", "gpu_utilization above target") for i in range(500)],
     )  # fmt: skip
     return _state(
         now, gpus, pods, hpas, timeline,
-        f"50 of 2,000 HPAs are stuck, 50 are at maximum, {sum(gpu['util'] is None for gpu in gpus)} pods have no "
+        f"50 of 2,000 HPAs are stuck, 50 HPAs are overloaded, {sum(gpu['util'] is None for gpu in gpus)} pods have no "
         f"value, {sum(gpu['idleSince'] is not None for gpu in gpus)} GPUs are idle.", "bad",
     )  # fmt: skip
 
@@ -297,7 +307,7 @@ def _state(
     now: float, gpus: list[Json], pods: list[Json], hpas: list[Json], timeline: list[Json],
     text: str, level: str,
 ) -> State:  # fmt: skip
-    idle = [gpu for gpu in gpus if gpu["idleSince"]]
+    idle = [gpu for gpu in gpus if gpu["class"] == "idle"]
     devices = [_idle_device(gpu, now) for gpu in idle[:100]]
     prices = [device["pricePerHour"] for device in devices if "pricePerHour" in device]
     costs = [device["costSoFar"] for device in devices if "costSoFar" in device]
@@ -306,6 +316,11 @@ def _state(
     without = [pod for pod in pods if pod["whyNot"]]
     waiting = sum(pod["node"] is None for pod in pods)
     levels = [hpa["decision"] for hpa in hpas]
+    troubled = [hpa for hpa in hpas if hpa["level"] != "good"]
+    rows = [CauseRow(f"{hpa['namespace']}/{hpa['name']}", hpa["text"]) for hpa in troubled]
+    for group in by_cause(rows):
+        for place in group.rows if group.shown else ():
+            troubled[place]["group"] = group.text
     return {
         "about": {
             "server": "https://10.0.0.1:6443", "context": "prod-eu-1", "user": "ana", "version": "0.9.0",
@@ -316,19 +331,14 @@ def _state(
         "verdict": {
             "level": level,
             "text": text,
-            "hpas": {
-                "total": len(hpas), "stuck": levels.count("stuck"),
-                "atMaximum": levels.count("at maximum"), "disabled": levels.count("disabled"),
-                "scaling": sum(decision.startswith("scales") for decision in levels),
-                "healthy": levels.count("keeps"),
-            },
+            "hpas": HpaCounts(map(ScalingState, levels)).json(),
             "pods": {
                 "total": len(pods), "measured": len(pods) - len(without),
                 "unmeasured": len(without) - waiting, "waiting": waiting,
             },
-            "gpus": {
-                "total": len(gpus), "measured": sum(gpu["util"] is not None for gpu in gpus),
-                "idle": len(idle),
+            "gpus": {"total": len(gpus)} | {
+                name: sum(gpu["class"] == name for gpu in gpus)
+                for name in ("free", "unheld", "busy", "idle", "unmeasured")
             },
             "idle": {"pricePerHour": price, "costSoFar": cost, "withoutPrice": missing},
         },
@@ -338,7 +348,7 @@ def _state(
         },
         "load": {"of": 1} | {
             key: [gpu[key] for gpu in gpus]
-            for key in ("util", "utilText", "mem", "memShare", "pods", "xid", "idleSince")
+            for key in ("class", "util", "utilText", "mem", "memShare", "pods", "xid", "idleSince")
         },
         "pods": _table(POD_COLUMNS, [[pod[column] for column in POD_COLUMNS] for pod in pods]),
         "workloads": _table(WORKLOAD_COLUMNS, []),
@@ -371,11 +381,13 @@ def _gpu(
     mem: float | None = None, sharing: str | None = None, profile: str | None = None,
     idle: float | None = None, xid: str = "0",
 ) -> Json:  # fmt: skip
+    text = None if util is None else f"{util:.0f}%"
     return {
+        "class": gpu_class(text, pods, None if idle is None else "2h"),
         "name": f"{node}.{'mig' if profile else 'gpu'}{index}", "node": node, "pool": pool,
         "zone": "eu-1a", "gpu": str(index), "model": model, "profile": profile, "vendor": "nvidia",
         "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,
-        "utilText": f"{util:.0f}%" if util is not None else None,
+        "utilText": text,
         "mem": None if mem is None else f"{mem * 80:.1f}/80Gi", "memShare": mem, "pods": pods,
         "xid": xid, "idleSince": idle,
     }  # fmt: skip
@@ -402,7 +414,7 @@ def _hpa(
     return {
         "namespace": namespace, "name": name, "target": f"Deployment/{name}", "min": low,
         "max": high, "current": current, "desired": current if desired is None else desired,
-        "level": level, "decision": decision, "text": text, "since": None,
+        "level": level, "decision": decision, "text": text, "since": None, "group": None,
         "metrics": [{
             "name": metric, "value": value, "valueText": None if value is None else f"{value}{suffix}",
             "goal": goal, "goalText": f"{goal}{suffix}", "type": "Pods",

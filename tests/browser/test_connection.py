@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from tests.browser import states
@@ -20,9 +21,7 @@ def test_a_lost_connection_is_named_with_the_age_and_comes_back_with_new_data(
     port, token = old.port, old.access.token
     old.__exit__()
     page.wait("document.getElementById('connection-state').textContent === 'Connection lost'")
-    page.wait(
-        "/· last data \\d+ s old/.test(document.getElementById('connection-age').textContent)"
-    )
+    page.wait("/· data \\d+ s old/.test(document.getElementById('connection-age').textContent)")
     assert page.text("#verdict-text") == old.state["verdict"]["text"], "what was seen stays"
     with Stand(states.demo(time.time()), port=port, token=token):
         page.wait("document.getElementById('connection-state').textContent === 'Live'")
@@ -58,6 +57,41 @@ def test_a_paused_page_counts_updates_and_shows_the_newest_when_it_goes_on(serve
     page.find("#pause").click()
     page.wait("document.getElementById('verdict-text').textContent === 'update 3'")
     assert page.text("#connection-state") == "Live"
+
+
+_AGE = re.compile(r"data (?:shown are )?(\d+) s old|shown are (\d+) s old")
+
+
+def test_the_age_is_that_of_the_oldest_list_and_lists_that_stopped_are_named(
+    serve: Opener,
+) -> None:
+    page = serve("demo").open()
+    assert page.text("#connection-state") == "Live"
+    now = time.time()
+    panels = [
+        {**panel, "updated": now - (46 if panel["panel"] == "gpus" else 1)}
+        | ({"status": "failed", "message": "503"} if panel["panel"] == "gpus" else {})
+        for panel in page.stand.state["panels"]
+    ]
+    page.stand.publish(panels=panels)
+    page.wait("document.getElementById('connection-state').textContent === 'Old: GPUs'")
+    ages = page.js(
+        "['#connection-age', '#fleet-notices'].map((one) => document.querySelector(one).textContent)"
+    )
+    seconds = [int(next(filter(None, _AGE.search(text).groups()))) for text in ages]
+    assert seconds[0] == seconds[1] >= 46, "one age, wherever it is said"
+    page.stand.publish(panels=[{**panel, "status": "failed"} for panel in panels])
+    page.wait("document.getElementById('connection-state').textContent === 'Not live'")
+
+
+def test_lists_that_are_not_read_again_are_old_though_nothing_failed(serve: Opener) -> None:
+    page = serve("demo").open()
+    panels = [{**panel, "updated": time.time() - 200} for panel in page.stand.state["panels"]]
+    page.stand.publish(panels=panels)
+    page.wait("document.getElementById('connection-state').textContent === 'Not live'")
+    assert "The GPUs shown are 200 s old" in page.text("#fleet-notices") or "3 min" in page.text(
+        "#fleet-notices"
+    )
 
 
 def test_nothing_is_loaded_from_another_origin(serve: Opener) -> None:

@@ -15,11 +15,11 @@ def test_the_verdict_and_its_sums_are_those_of_the_part(serve: Opener) -> None:
     verdict = page.stand.state["verdict"]
     assert page.text("#verdict-text") == verdict["text"]
     hpas, pods, gpus, cost = page.texts("#figures .figure")
-    assert hpas == "HPAs61 stuck1 at maximum1 scaling2 healthy1 disabled".replace(
+    assert hpas == "HPAs61 stuck1 overloaded1 scaling2 healthy1 paused".replace(
         "2 healthy", f"{verdict['hpas']['healthy']} healthy"
     )
     assert pods == "GPU pods222 without a value1 waiting for a node19 measured"
-    assert gpus == "GPUs192 without a value3 idle17 measured"
+    assert gpus == "GPUs232 not measured3 held and idle1 busy without a pod14 held and busy3 free"
     assert cost.startswith("Idle GPUs cost10.00 USD an hour34.26 USD so far")
     assert page.js("document.title") == "1 stuck, 2 without value · gpu-metrics-adapter"
 
@@ -34,7 +34,8 @@ def test_each_hpa_has_its_decision_its_value_against_the_target_and_its_replicas
         name, decision, value, size = shown[hpa["name"]]
         assert name == f"{hpa['name']}\n{hpa['namespace']} · Deployment"
         assert decision.startswith(hpa["decision"])
-        assert decision.endswith(hpa["text"])
+        assert decision.count(hpa["decision"]) == 1, "the state is said once"
+        assert decision.endswith(hpa["text"].partition(": ")[2])
         metric = hpa["metrics"][0]
         assert value.endswith(f"of {metric['goalText']}")
         assert value.startswith(metric["valueText"] or "–\nno value of gpu_utilization")
@@ -64,7 +65,7 @@ def test_the_key_of_the_chart_has_the_colours_of_its_lines(serve: Opener) -> Non
 def test_what_blocks_stands_before_what_works(serve: Opener) -> None:
     page = serve("demo").open()
     decisions = [row[1].split("\n")[0] for row in page.rows("hpas")]
-    assert decisions == ["stuck", "at maximum", "scales out", "keeps", "keeps", "disabled"]
+    assert decisions == ["stuck", "overloaded", "scales out", "healthy", "healthy", "paused"]
 
 
 def test_the_table_of_gpus_is_the_part_and_a_missing_load_is_a_dash_with_its_reason(
@@ -73,9 +74,54 @@ def test_the_table_of_gpus_is_the_part_and_a_missing_load_is_a_dash_with_its_rea
     page = serve("demo").open("#/?map=table")
     page.wait("document.querySelectorAll('#fleet-body tbody tr').length > 5")
     rows = {row[0].split("\n")[0]: row for row in page.rows("fleet")}
+    page.js("document.querySelector('#fleet-body .scroll').scrollTop = 9999")
+    page.settle()
+    rows |= {row[0].split("\n")[0]: row for row in page.rows("fleet")}
     state = page.stand.state
     for row, util in zip(state["gpus"]["rows"], state["load"]["utilText"], strict=True):
-        assert rows[row[0]][1] == (util or "–\nno load is reported")
+        assert rows[row[0]][2] == (util or "–\nno utilization is reported")
+
+
+def test_each_gpu_has_one_use_with_a_sign_and_a_word_and_the_uses_add_up(serve: Opener) -> None:
+    page = serve("demo").open("#/?map=table", width=2560)
+    page.find("#fleet-body th[data-key=use] button").click()
+    page.settle()
+    state = page.stand.state
+    words = {
+        "free": "free",
+        "busy": "held and busy",
+        "unheld": "busy without a pod",
+        "idle": "held and idle",
+        "unmeasured": "not measured",
+    }
+    uses = [words[use] for use in state["load"]["class"]]
+    rows = page.rows("fleet")
+    assert {row[1] for row in rows} == set(words.values())
+    shown = dict(zip((row[0] for row in state["gpus"]["rows"]), uses, strict=True))
+    assert all(row[1] == shown[row[0].split("\n")[0]] for row in rows)
+    page.find("#fleet-tools button[data-value='']").click()
+    page.wait("document.querySelector('.legend li')")
+    legend = page.texts(".legend ul:first-child li")
+    assert legend == [f"{uses.count(word)} {word}" for word in words.values()]
+    assert sum(int(text.split()[0]) for text in legend) == len(uses) == 23
+    counts = {**state["verdict"]["gpus"]}
+    assert counts.pop("total") == sum(counts.values())
+
+
+def test_tiles_of_different_use_differ_in_shape_and_not_only_in_colour(serve: Opener) -> None:
+    """In one colour only: each sample of the legend has other pixels than the others."""
+    page = serve("demo").open()
+    for theme in ("light", "dark"):
+        page.theme(theme)
+        page.settle()
+        shapes = page.js(
+            "[...document.querySelectorAll('.legend ul:first-child canvas')].map((c) => {"
+            " const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+            " const grey = []; for (let i = 0; i < d.length; i += 4) grey.push(d[i + 3] ? (d[i] + d[i + 1] + d[i + 2]) / 3 : -1);"
+            " const most = Math.max(...grey); const least = Math.min(...grey.filter((g) => g >= 0));"
+            " return grey.map((g) => (g < 0 ? ' ' : (g - least) / Math.max(1, most - least) > 0.5 ? '1' : '0')).join(''); })"
+        )
+        assert len(shapes) == len(set(shapes)) == 5
 
 
 def test_pods_without_a_value_name_the_reason_and_all_pods_are_one_click_away(
@@ -135,13 +181,24 @@ def test_a_list_without_rights_names_the_right_and_the_command_and_counts_nothin
 def test_an_empty_cluster_shows_what_to_do_next(serve: Opener) -> None:
     page = serve("empty").open()
     assert "gpu-metrics-adapter doctor" in page.text("#fleet-body")
-    assert "No HPA uses GPU metrics." in page.text("#hpas-body")
+    assert "No HPA exists." in page.text("#hpas-body")
     assert "No held GPU is idle." in page.text("#idle-body")
+
+
+def test_idle_gpus_that_are_counted_and_not_listed_are_not_denied(serve: Opener) -> None:
+    page = serve("demo").open()
+    idle = page.stand.state["idle"]
+    page.stand.publish(idle={**idle, "devices": []})
+    page.wait("document.getElementById('idle-body').innerText.includes('3 idle GPUs not listed')")
+    page.stand.publish(idle={**idle, "devices": [], "error": "403 ana may not get gpupods"})
+    page.wait("document.getElementById('idle-body').innerText.includes('ana may not get gpupods')")
 
 
 def test_names_of_tenants_are_text_and_nothing_in_them_runs(serve: Opener) -> None:
     page = serve("hostile").open("#/?pods=all&map=table")
     page.wait("document.querySelectorAll('#pods-body tbody tr:not(.pad)').length === 6")
+    page.find("#hpas-body .unfold").click()
+    page.settle()
     names = {hpa["name"] for hpa in page.stand.state["hpas"]}
     assert set(page.texts("#hpas-body td:first-child a")) == names
     assert {row[0] for row in page.stand.state["gpus"]["rows"]} == set(
@@ -157,7 +214,7 @@ def test_a_new_part_changes_the_page_without_a_reload(serve: Opener) -> None:
     page.js("window.stays = true")
     load = page.stand.state["load"]
     load["util"][0], load["utilText"][0] = 17.0, "17%"
-    changed = [{**hpa, "decision": "keeps", "level": "good"} for hpa in page.stand.state["hpas"]]
+    changed = [{**hpa, "decision": "healthy", "level": "good"} for hpa in page.stand.state["hpas"]]
     page.stand.publish(load=load, hpas=changed)
     page.wait("document.querySelector('#fleet-body tbody').innerText.includes('17%')")
     page.wait("!document.querySelector('#hpas-body tbody').innerText.includes('stuck')")
@@ -166,11 +223,11 @@ def test_a_new_part_changes_the_page_without_a_reload(serve: Opener) -> None:
 
 def test_a_load_of_other_gpus_is_not_shown(serve: Opener) -> None:
     page = serve("one").open("#/?map=table")
-    assert page.rows("fleet")[0][1] == "63%"
+    assert page.rows("fleet")[0][2] == "63%"
     page.stand.publish_load_of_another_revision({**page.stand.state["load"], "utilText": ["1%"]})
     page.stand.publish(timeline=states.demo(time.time())["timeline"])
     page.wait("document.querySelectorAll('.event').length === 8")
-    assert page.rows("fleet")[0][1] == "63%"
+    assert page.rows("fleet")[0][2] == "63%"
 
 
 @pytest.mark.parametrize("state", list(states.ALL))

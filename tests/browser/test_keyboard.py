@@ -34,18 +34,39 @@ def test_arrow_keys_move_in_the_map_and_enter_explains(serve: Opener) -> None:
     page.js("document.querySelector('.map-scroll').focus()")
     page.settle()
     tile = "document.getElementById('tile').textContent"
-    assert page.js(tile).startswith("gpu-h100-1.gpu0, 92% load")
+    assert page.js(tile).startswith("gpu-h100-1.gpu0, held and busy, 92% utilization")
     page.press(Keys.ARROW_RIGHT)
     assert page.js(tile).startswith("gpu-h100-1.gpu1")
     page.press(Keys.ARROW_DOWN)
     assert page.js(tile).startswith("gpu-a100-1.gpu1")
     page.press(Keys.END)
-    assert page.js(tile).startswith("gpu-mig-1.mig6")
+    assert page.js(tile).startswith("gpu-l4-1.gpu3, free")
     page.press(Keys.HOME, Keys.ENTER)
     page.wait("location.hash === '#/gpu/gpu-h100-1.gpu0'")
     assert page.js("document.activeElement.id") == "side-title"
     page.press(Keys.ESCAPE)
     page.wait("document.activeElement.className === 'map-scroll'")
+
+
+def test_a_question_mark_and_a_button_show_the_keys_and_the_signs(serve: Opener) -> None:
+    page = serve("demo").open("#/hpa/chat/llm")
+    page.press("?")
+    page.wait("document.getElementById('help').open")
+    keys = page.texts("#help kbd")
+    assert {"/", "?", "Esc"} <= set(keys)
+    assert "held and idle" in page.text("#help")
+    assert page.js("document.getElementById('help').matches(':modal')")
+    page.press(Keys.ESCAPE)
+    page.wait("!document.getElementById('help').open")
+    assert page.js("document.getElementById('side').open"), "one key closes one thing"
+    page.press(Keys.ESCAPE)
+    page.wait("!document.getElementById('side').open")
+    page.find("#help-open").click()
+    page.wait("document.getElementById('help').open")
+    page.find("#help .head button").click()
+    assert page.js("document.activeElement.id") == "help-open"
+    page.find("#search").send_keys("?")
+    assert not page.js("document.getElementById('help').open"), "a letter of the search"
 
 
 def test_tables_are_sorted_with_buttons_that_name_the_order(serve: Opener) -> None:

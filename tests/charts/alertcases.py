@@ -56,6 +56,7 @@ POOL = {"job": "pool"}
 LLM = 'namespace="ml",horizontalpodautoscaler="llm",instance="ksm"'
 SHOP = 'namespace="web",horizontalpodautoscaler="shop",instance="ksm"'
 FIXED = 'namespace="ml",horizontalpodautoscaler="fixed",instance="ksm"'
+NEAR = 'namespace="ml",horizontalpodautoscaler="near",instance="ksm"'
 _HPA = "kube_horizontalpodautoscaler"
 
 
@@ -66,6 +67,11 @@ def hpa(about: str, metric: str = "gpu_utilization", low: int = 1, high: int = 8
         f"{_HPA}_spec_max_replicas{{{about}}}": level(high, high),
         f'{_HPA}_spec_target_metric{{{about},metric_name="{metric}"}}': level(70, 70),
     }
+
+
+def values(about: str, samples: str, metric: str = "gpu_utilization") -> dict[str, str]:
+    """The values that an HPA last used."""
+    return {f'{_HPA}_status_target_metric{{{about},metric_name="{metric}"}}': samples}
 
 
 def waiting(pod: str, bad: float, resource: str = "nvidia_com_gpu") -> dict[str, str]:
@@ -418,21 +424,46 @@ CASES = [
         {**POOL, "reason": "budget"},
     ),
     Case(
-        "GpuHpaAtMaximum",
+        "GpuHpaOverloaded",
         {
             **hpa(LLM),
-            f"{_HPA}_status_desired_replicas{{{LLM}}}": level(5, 8),
-            # An HPA on cpu, and one whose minimum is its maximum.
+            **values(LLM, level(70, 98)),
+            # An HPA on cpu, one that scales out, and one within the tolerance.
             **hpa(SHOP, "cpu"),
-            f"{_HPA}_status_desired_replicas{{{SHOP}}}": level(8, 8),
-            **hpa(FIXED, low=2, high=2),
-            f"{_HPA}_status_desired_replicas{{{FIXED}}}": level(2, 2),
+            **values(SHOP, level(98, 98), "cpu"),
+            **hpa(FIXED),
+            **values(FIXED, level(98, 98)),
+            f"{_HPA}_status_desired_replicas{{{FIXED}}}": level(4, 4),
+            f"{_HPA}_status_current_replicas{{{FIXED}}}": level(2, 2),
+            **hpa(NEAR),
+            **values(NEAR, level(76, 76)),
         },
-        "HPA ml/llm is at its maximum of 8 replicas.",
+        "HPA ml/llm is overloaded: a metric is at 140% of its target.",
         labels={"namespace": "ml", "horizontalpodautoscaler": "llm"},
     ),
     Case(
-        "GpuHpaInactive",
+        "GpuHpaBehind",
+        {
+            **hpa(LLM),
+            f"{_HPA}_status_desired_replicas{{{LLM}}}": level(4, 4),
+            f"{_HPA}_status_current_replicas{{{LLM}}}": level(4, 4),
+            f'{_HPA}_info{{{LLM},scaletargetref_kind="Deployment",scaletargetref_name="llm-d"}}': (
+                level(1, 1)
+            ),
+            'kube_deployment_status_replicas_ready{namespace="ml",deployment="llm-d"}': level(4, 3),
+            # All replicas of a StatefulSet exist.
+            **hpa(FIXED),
+            f"{_HPA}_status_desired_replicas{{{FIXED}}}": level(2, 2),
+            f"{_HPA}_status_current_replicas{{{FIXED}}}": level(2, 2),
+            f'{_HPA}_info{{{FIXED},scaletargetref_kind="StatefulSet",scaletargetref_name="s"}}': (
+                level(1, 1)
+            ),
+        },
+        "HPA ml/llm is behind, for fewer replicas are ready than the 4 that it wants.",
+        labels={"namespace": "ml", "horizontalpodautoscaler": "llm"},
+    ),
+    Case(
+        "GpuHpaStuck",
         {
             # KEDA puts the number of the trigger before the name of its metric.
             **hpa(LLM, "s0-gpu_utilization"),
@@ -452,7 +483,7 @@ CASES = [
             ),
             f"{_HPA}_status_current_replicas{{{SHOP}}}": level(1, 1),
         },
-        "HPA ml/llm cannot compute a replica count.",
+        "HPA ml/llm is stuck.",
         labels={"namespace": "ml", "horizontalpodautoscaler": "llm"},
     ),
     Case(

@@ -92,7 +92,7 @@ def doctor(what: str) -> str:
     changes = {change.__name__: change for change in FAULTS[identity]}
     facts = clean()
     (changes[fault] if fault else FAULTS[identity][0])(facts)
-    lines = DoctorReport(run(facts), "server").lines(Screen())
+    lines = DoctorReport(run(facts, (identity,)), "server").lines(Screen())
     return "".join(f"{line}\n" for line in _of_check(identity, lines))
 
 

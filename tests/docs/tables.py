@@ -104,6 +104,7 @@ def _hpa() -> ShownHpa:
             "currentReplicas": 3,
             "desiredReplicas": 3,
             "currentMetrics": [{"type": "Pods", "pods": seen}],
+            "conditions": [{"type": "ScalingActive", "status": "True"}],
         },
     }
     return decode(msgspec.json.encode(body))

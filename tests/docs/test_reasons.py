@@ -17,6 +17,7 @@ from adapter.cluster.pod import Owner, PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.series import UNSUPPORTED, Doubt
 from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
+from apiservice.runtime import shares
 from tests.adapter.world import make_pod
 from tests.docs.pages import ROOT
 
@@ -47,7 +48,7 @@ def literals(module: Path, called: str, subscripted: str) -> Iterator[str]:
             "apiservice",
             "self._cut",
             ".refused",
-            (*REFUSALS, "certificate", "token", "token-review"),
+            (*REFUSALS, *shares.REFUSALS, "certificate", "token", "token-review"),
         ),
     ],
 )

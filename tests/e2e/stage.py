@@ -6,13 +6,13 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.e2e import chart
 from tests.e2e.adapterprocess import Adapter
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, register, wait_available
 from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object, Watch, condition
-from tests.e2e.controlplane import ControlPlane
+from tests.e2e.controlplane import WORKLOADS, ControlPlane
 from tests.e2e.exporter import Exporter, Load
 from tests.e2e.kubelet import Kubelet, RunningPod
 from tests.e2e.process import wait_until
@@ -30,10 +30,13 @@ RIGHTS = {"externalMetrics": {"enabled": True}, "keda": {"scaledObjects": True}}
 class Stage:
     """Use as a context manager. It stops everything that it started."""
 
+    controllers: tuple[str, ...] = WORKLOADS
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.plane = ControlPlane(
             folder,
+            self.controllers,
             manager=(
                 "--horizontal-pod-autoscaler-sync-period=1s",
                 "--concurrent-horizontal-pod-autoscaler-syncs=10",
@@ -48,10 +51,10 @@ class Stage:
         self._workloads: list[str] = []
         self._stack = ExitStack()
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(self.plane)
-            self.kubelet = Kubelet(self.admin, NODES)
+            self.kubelet = self._nodes(stack)
             stack.callback(self.kubelet.stop)
             watch = Watch(self.admin, "/apis/apps/v1/deployments", self._sized)
             stack.callback(watch.stop)
@@ -76,6 +79,10 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _nodes(self, stack: ExitStack) -> Kubelet:
+        """Create the nodes, and what runs pods on them."""
+        return Kubelet(self.admin, NODES)
 
     def kubeconfig(self) -> Path:
         """Return a kubeconfig for the adapter's ServiceAccount."""

@@ -88,8 +88,9 @@ def test_the_alerts_of_workloads_are_a_group_that_can_be_turned_off() -> None:
     own, workloads = groups(least)
     assert workloads["name"] == f"{SERVICE}-workloads"
     assert [rule["alert"] for rule in workloads["rules"]] == [
-        "GpuHpaAtMaximum",
-        "GpuHpaInactive",
+        "GpuHpaOverloaded",
+        "GpuHpaBehind",
+        "GpuHpaStuck",
         "GpuPodsPending",
         "GpuMetricsAdapterDevicesIdle",
     ]

@@ -147,7 +147,9 @@ def test_idle_and_doctor_find_the_mistakes_of_the_story(demo: RunningDemo) -> No
     # Two MIG instances, and their price; a GPU of another service may be idle too.
     priced = re.compile(r"Deployment/notebook .* 2\.19 ")
     wait_until(
-        lambda: len(priced.findall(demo.explained("idle", "--min", "2s"))) == 2, "idle GPUs", 60
+        lambda: len(priced.findall(demo.explained("idle", "-A", "--min", "2s"))) == 2,
+        "idle GPUs",
+        60,
     )
     report = json.loads(demo.explained("doctor", "-o", "json"))
     found = {row["id"]: row["status"] for row in report["checks"]}

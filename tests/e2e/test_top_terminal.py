@@ -52,7 +52,7 @@ def test_it_lives_and_follows_the_keys(lab: tuple[ApiServer, list[str]]) -> None
         before = shown.mode
         picture = shown.see("Nodes with idle GPUs")
         assert len(picture) == 30
-        assert picture[1].startswith("1 of 3 HPAs is stuck, 1 HPA is at its maximum")
+        assert picture[1].startswith("1 of 3 HPAs is stuck, 1 HPA is overloaded")
         shown.press("1")
         shown.see("> n1.gpu0")
         assert shown.mode != before

@@ -218,7 +218,7 @@ def test_the_page_goes_on_after_serve_restarted(seen: Stage, driver: webdriver.C
                 "document.getElementById('verdict-text').textContent)"
             )
             assert page.text("#fleet-count") == before, "the last data stay"
-            assert page.text("#connection-state") == "Live", "of this process"
+            assert page.text("#connection-state") == "Old: GPUs, pods and workloads"
         finally:
             seen.adapter.start()
             wait_available(seen.admin, VIEW)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from adapter.cluster.objects import ApiService, SeenCondition
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import ApiService, SeenCondition
 from adapter.doctor.release import NAME_LABEL, PART_OF_LABEL, helm_release
 
 CUSTOM: Final = "custom.metrics.k8s.io"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.doctor.podcommands import owner, set_env, show
-from adapter.doctor.workloads import SeenPod
 
 DCGM: Final = ("nvidia", "gke")
 """Families of dcgm-exporter."""

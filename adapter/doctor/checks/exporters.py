@@ -6,17 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from adapter.causes.gpunodes import gpus_of
 from adapter.cluster.gpuresources import vendor_of
 from adapter.cluster.nodelabels import NVIDIA
+from adapter.cluster.objects import SeenNode
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.doctor.facts import Facts
-from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenNode
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.podcommands import describe, logs, owner, show
 from adapter.doctor.troubled import troubled
-from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
 from adapter.sources.scrape.discovery import DiscoveryRule
 

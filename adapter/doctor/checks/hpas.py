@@ -10,11 +10,11 @@ from typing import Final
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
 from adapter.client.hpacommands import grant_controller, patch_hpa, patch_rows, pointer
+from adapter.cluster.objects import SeenCondition
 from adapter.doctor import servedmetrics
 from adapter.doctor.asked import OURS, targets
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenCondition
 from adapter.hpa import ManifestError, from_manifest
 from adapter.keda.manifest import patch_scaledobject
 
@@ -222,7 +222,7 @@ def failing(facts: Facts) -> Iterator[Finding]:
         )
 
 
-@check("GMA433", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
+@check("GMA454", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
 def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
     """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`. Such
     metrics come from `metrics.k8s.io`, which has `cpu` and `memory` only. The HPA reports

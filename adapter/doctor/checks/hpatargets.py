@@ -8,14 +8,16 @@ from typing import Final
 
 from adapter.api.serieslabels import OWN_LABELS, parsed, selector_fault
 from adapter.catalog.metric import Scope
+from adapter.causes import CauseCode
 from adapter.client.hpacommands import one_hpa
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
 from adapter.doctor.asked import selectors
 from adapter.doctor.checks.hpas import asks_ours, edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
+from adapter.doctor.hpacauses import asks_gpu, of_codes
 from adapter.doctor.model import CheckSection, Finding, Severity, check
-from adapter.doctor.scaled import asks_gpu, pods_of, target_of
+from adapter.doctor.scaled import pods_of, target_of
 from adapter.keda.manifest import SeenScaledObject
 from apiservice.labels.requirement import Requirement, predicate
 
@@ -32,14 +34,19 @@ _SATURATED: Final = 85
 
 @check("GMA421", CheckSection.HPAS, "the scale targets of HPAs exist")
 def no_target(facts: Facts) -> Iterator[Finding]:
-    """The HPA scales an object that does not exist. It reports `FailedGetScale`.
+    """The HPA scales an object that does not exist. It reports `FailedGetScale`. An HPA scales
+    objects of its own namespace only: if another namespace has the target, it is named.
 
-    Correct `scaleTargetRef`, or delete the HPA.
+    Correct `scaleTargetRef`, create the HPA in the other namespace, or delete the HPA.
     """
     facts.live()
     workloads = facts.workloads.read()
+    moved = {hpa.subject: cause for hpa, cause in of_codes(facts, CauseCode.WRONG_NAMESPACE)}
     for hpa in facts.hpas.read():
         if hpa.kind not in _READ or target_of(facts, hpa) is not None:
+            continue
+        if (cause := moved.get(hpa.subject)) is not None:
+            yield Finding(hpa.subject, cause.text, cause.fix, cause.command)
             continue
         names = [
             each.metadata.name
@@ -94,11 +101,18 @@ def _words(row: Requirement) -> str:
     return f"!{row.key}" if row.op == "!" else f"{row.key}{row.op}{''.join(row.values)}"
 
 
+_REFUSED: Final = (CauseCode.QUOTA, CauseCode.POD_SECURITY, CauseCode.ADMISSION)
+"""Causes of missing pods that checks of their own find."""
+
+
 def _without_pods(facts: Facts) -> Iterator[Finding]:
+    refused = {hpa.subject for hpa, _ in of_codes(facts, *_REFUSED)}
     for hpa in dict.fromkeys(hpa.subject for hpa, _ in metrics(facts)):
         found = next(each for each in facts.hpas.read() if each.subject == hpa)
         target = target_of(facts, found)
         if target is None or not target.spec.replicas or pods_of(facts, target):
+            continue
+        if hpa in refused:
             continue
         yield Finding(
             hpa,
@@ -198,7 +212,7 @@ _OTHERS: Final = {
 }
 
 
-@check("GMA434", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
+@check("GMA455", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
 def stopped(facts: Facts) -> Iterator[Finding]:
     """The HPA controller stops before it reads a metric: it cannot read the scale of the target
     (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector

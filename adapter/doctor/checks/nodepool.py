@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from adapter.causes.gpunodes import gpus_of
 from adapter.cluster.gpuresources import GpuResources
+from adapter.cluster.podobjects import SeenWorkload
 from adapter.doctor.facts import Facts, Release
-from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.scaled import target_of
-from adapter.doctor.workloads import SeenWorkload
 from adapter.hpa import quantity
 from adapter.settings import Settings
 

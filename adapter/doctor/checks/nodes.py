@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from adapter.causes import CauseCode, gpunodes
+from adapter.causes.gpunodes import gpus_of, labelled
 from adapter.cluster.gpuresources import STANDARD
-from adapter.doctor.facts import Facts
-from adapter.doctor.gpunodes import gpus_of, labelled
+from adapter.doctor.facts import Facts, UnreadError
+from adapter.doctor.hpacauses import of_codes
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 
 
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
 def no_gpus(facts: Facts) -> Iterator[Finding]:
     """No node offers a GPU resource and no exporter reports a device, or a node that is labeled as
-    a GPU node offers none. Pods that request a GPU stay Pending there. The vendor's device plugin
-    registers the resource.
+    a GPU node offers none, or a node offers fewer GPUs than it has: `allocatable` counts the
+    devices that are healthy, `capacity` all of them. Pods that request a GPU stay Pending. The
+    vendor's device plugin registers the resource.
 
     Install the device plugin, or see the log of its pod on the node. If the resource has a name of
     its own, add it to `cluster.gpu_resources`.
@@ -23,16 +26,15 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
     equipped = {node.name for node in nodes if gpus_of(node, resources)}
     marked = [node for node in nodes if labelled(node)]
-    for node in marked:
-        if node.name not in equipped:
-            yield Finding(
-                f"node {node.name}",
-                "is labeled as a GPU node and offers no GPU",
-                "see why the device plugin does not register the GPUs of this node",
-                f"kubectl describe node {node.name}",
-            )
+    lacking = list(gpunodes.causes(nodes, resources))
+    waiting = _waiting(facts) if lacking else {}
+    for cause in lacking:
+        hpas = waiting.get(cause.subject, [])
+        more = f"; pods of {', '.join(hpas[:3])} wait for it" if hpas else ""
+        severity = Severity.WARNING if cause.subject.removeprefix("node ") in equipped else None
+        yield Finding(cause.subject, cause.text + more, cause.fix, cause.command, severity)
     pages = (facts.pages.value or {}).values() if facts.pages.known else ()
-    if not equipped and not marked and not any(page.devices for page in pages):
+    if not equipped and not marked and not lacking and not any(page.devices for page in pages):
         yield Finding(
             "cluster",
             "no node offers a GPU (nvidia.com/gpu, amd.com/gpu, …), and no page has a device",
@@ -41,6 +43,18 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
             "kubectl get nodes -o custom-columns=NAME:.metadata.name,HAS:.status.allocatable",
             Severity.WARNING,
         )
+
+
+def _waiting(facts: Facts) -> dict[str, list[str]]:
+    """Return node -> the HPAs whose pods wait for its GPUs, as far as they are known."""
+    try:
+        rows = of_codes(facts, CauseCode.GPUS_UNAVAILABLE)
+    except UnreadError:
+        return {}
+    found: dict[str, list[str]] = {}
+    for hpa, cause in rows:
+        found.setdefault(cause.subject, []).append(hpa.subject)
+    return found
 
 
 @check("GMA013", CheckSection.CLUSTER, "GPU nodes are Ready", Severity.WARNING)

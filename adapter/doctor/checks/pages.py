@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from adapter.catalog.metric import Scope
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor import servedmetrics
 from adapter.doctor.checks.exporters import exporters
 from adapter.doctor.checks.hpas import metrics
@@ -15,7 +16,6 @@ from adapter.doctor.page import ExporterPage
 from adapter.doctor.podcommands import delete, logs, set_env, show
 from adapter.doctor.scaled import pods_of, target_of
 from adapter.doctor.troubled import usable
-from adapter.doctor.workloads import SeenPod
 from adapter.exposition.limits import EXPORTER
 
 _UTIL: Final = frozenset(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from adapter.causes.gpunodes import gpus_of
+from adapter.cluster.podobjects import SeenPod
 from adapter.devices.device import host
 from adapter.doctor.facts import Facts, StoreAnswer
-from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.workloads import SeenPod
 from adapter.exposition.podlabels import is_renamed, workload
 
 _SEE: Final = "kubectl get servicemonitors,podmonitors,scrapeconfigs -A"

@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 
 from adapter.catalog.serverkind import ServerKind
 from adapter.catalog.serverkinds import kind_of_image
+from adapter.cluster.podobjects import Container, SeenWorkload
 from adapter.doctor.asked import targets
 from adapter.doctor.facts import Facts, Hpa
+from adapter.doctor.hpacauses import asks_gpu
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.scaled import asks_gpu, target_of
-from adapter.doctor.workloads import Container, SeenWorkload
+from adapter.doctor.scaled import target_of
 from adapter.keda.manifest import SeenScaledObject
 
 _ONE_NODE: Final = "ReadWriteOnce"
@@ -58,7 +59,7 @@ def _servers(workload: SeenWorkload) -> Iterator[tuple[Container, ServerKind]]:
 
 
 @check(
-    "GMA430",
+    "GMA451",
     CheckSection.HPAS,
     "manifests of scaled workloads leave the replicas to the HPA",
     Severity.WARNING,
@@ -87,7 +88,7 @@ def fixed_replicas(facts: Facts) -> Iterator[Finding]:
 
 
 @check(
-    "GMA431",
+    "GMA452",
     CheckSection.HPAS,
     "replicas of a scaled workload can share its volumes",
     Severity.WARNING,
@@ -131,7 +132,7 @@ def _modes(facts: Facts, key: tuple[str, str]) -> list[str]:
 
 
 @check(
-    "GMA432",
+    "GMA453",
     CheckSection.HPAS,
     "scaled inference servers have a readiness probe",
     Severity.WARNING,

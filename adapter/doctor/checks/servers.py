@@ -13,13 +13,13 @@ from adapter.catalog.metric import DeviceValue, Statistic
 from adapter.catalog.serverkind import GATEWAY_WAITING, WAITING, ServerKind
 from adapter.catalog.serverkinds import KINDS
 from adapter.cluster.optin import PREFIX, opted_in, words_under
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.page import ExporterPage, Trouble
 from adapter.doctor.podcommands import logs, owner
 from adapter.doctor.troubled import troubled
-from adapter.doctor.workloads import SeenPod
 from adapter.settings import discovery
 from adapter.sources.scrape.pageaddress import Unscrapable
 from adapter.sources.scrape.serverpages import ServerPages

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from adapter.causes.gpunodes import gpus_of
 from adapter.cluster import nodelabels
 from adapter.cluster.gpuresources import MIG_PREFIX
+from adapter.cluster.objects import SeenNode
 from adapter.doctor.checks.hpas import edit, metrics
 from adapter.doctor.claims import of_other_devices
 from adapter.doctor.facts import Facts
-from adapter.doctor.gpunodes import gpus_of
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.doctor.objects import SeenNode
 from adapter.doctor.podcommands import describe
 from adapter.doctor.scaled import pods_of, target_of
 

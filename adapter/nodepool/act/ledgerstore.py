@@ -6,7 +6,7 @@ a ConfigMap that it cannot read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from adapter.nodepool.model.demand import JOB_QUEUE, WorkloadRef
 from adapter.nodepool.model.names import MANAGER
 from adapter.nodepool.seen.headroom import read_shape, shape_text
 from adapter.settings.nodepool import HistorySettings
+from adapter.sources.prometheus.options import PrometheusOptions
 
 log = structlog.get_logger(__name__)
 
@@ -45,11 +46,22 @@ class _Spent(msgspec.Struct):
 
 
 class LedgerStore:
-    """Reads and writes one ledger."""
+    """Reads and writes one ledger.
+
+    Args:
+        past: returns how the Prometheus is reached that scrapes this controller; raises
+            CredentialError. None: there is none.
+    """
 
     def __init__(
-        self, writer: Writer, ledger: Ledger, namespace: str, settings: HistorySettings
+        self,
+        writer: Writer,
+        ledger: Ledger,
+        namespace: str,
+        settings: HistorySettings,
+        past: Callable[[], PrometheusOptions] | None = None,
     ) -> None:
+        self._past = past
         self._settings = settings
         self._writer = writer
         self._ledger = ledger
@@ -81,8 +93,8 @@ class LedgerStore:
         self._read, self.problem = True, ""
         self._written_at = now
         restore(self._ledger, (found or {}).get("data") or {})
-        url = self._settings.prometheus_url
-        for workload, history in (await read_back(str(url), now) if url else {}).items():
+        past = await read_back(self._past, now) if self._past else {}
+        for workload, history in past.items():
             self._ledger.histories.setdefault(workload, history)
         return True
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
 
+from adapter.cluster.taints import Taint
 from adapter.nodepool.model.shape import Amounts, Shape
-
-
-class Taint(NamedTuple):
-    """As in a node's spec."""
-
-    key: str
-    value: str
-    effect: str
 
 
 @dataclass(frozen=True, slots=True)

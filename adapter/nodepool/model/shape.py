@@ -6,21 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
 
 from adapter.cluster.gpuresources import STANDARD, GpuResources
+from adapter.cluster.taints import Toleration
 
 Amounts = Mapping[str, int]
 """Resource name to thousandths of its unit (``cpu: 100`` is 0.1 core, memory in milli-bytes)."""
-
-
-class Toleration(NamedTuple):
-    """As in a pod's spec; an empty key with ``Exists`` tolerates everything."""
-
-    key: str
-    operator: str
-    value: str
-    effect: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from adapter.nodepool.model.capacity import PoolNode, Taint
-from adapter.nodepool.model.shape import Amounts, Shape, Toleration
-
-_BINDING = frozenset({"NoSchedule", "NoExecute"})
-"""Effects that exclude a pod; ``PreferNoSchedule`` does not."""
+from adapter.cluster.nodeaffinity import affine
+from adapter.cluster.taints import Taint, repels
+from adapter.nodepool.model.capacity import PoolNode
+from adapter.nodepool.model.shape import Amounts, Shape
 
 
 def admits(
@@ -29,12 +28,9 @@ def admits(
     """
     if any(labels.get(key) != value for key, value in shape.node_selector):
         return False
-    if shape.node_affinity and not _affine(shape.node_affinity, labels, name):
+    if shape.node_affinity and not affine(_terms(shape.node_affinity), labels, name):
         return False
-    return all(
-        not binding(taint) or any(tolerates(each, taint) for each in shape.tolerations)
-        for taint in taints
-    )
+    return not any(repels(taint, shape.tolerations) for taint in taints)
 
 
 def fits(shape: Shape, node: PoolNode) -> bool:
@@ -54,58 +50,6 @@ def times(shape: Shape, free: Amounts) -> int:
     return max(0, min(free.get(name, 0) // milli for name, milli in shape.requests))
 
 
-def binding(taint: Taint) -> bool:
-    """Return whether a taint keeps a pod without a toleration from the node."""
-    return taint.effect in _BINDING
-
-
-def _affine(affinity: str, labels: Mapping[str, str], name: str) -> bool:
-    """Return whether one of the terms matches. An empty term or an empty list matches no node."""
-    fields = {"metadata.name": name}
-    return any(
-        term
-        and all(matches(row, labels) for row in term.get("matchExpressions", ()))
-        and all(matches(row, fields) for row in term.get("matchFields", ()))
-        for term in _terms(affinity)
-    )
-
-
 @lru_cache(maxsize=1024)
 def _terms(affinity: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(json.loads(affinity)["nodeSelectorTerms"])
-
-
-def matches(row: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return whether an expression matches. An unknown operator never matches."""
-    value, values = labels.get(row["key"]), row.get("values", ())
-    match row["operator"]:
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Gt" | "Lt" as operator if value is not None and len(values) == 1:
-            return _beyond(value, values[0], 1 if operator == "Gt" else -1)
-    return False
-
-
-def _beyond(value: str, bound: str, sign: int) -> bool:
-    """Return whether a label is greater or less than a bound; False unless both are integers."""
-    try:
-        return (int(value) - int(bound)) * sign > 0
-    except ValueError:
-        return False
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Return whether the toleration tolerates the taint, as ``Toleration.ToleratesTaint`` does."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator == "Equal" and toleration.value == taint.value

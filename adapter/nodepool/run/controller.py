@@ -53,6 +53,7 @@ from adapter.nodepool.seen.targets import (
     targets,
 )
 from adapter.settings.nodepool import NodepoolSettings
+from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)
@@ -82,6 +83,7 @@ class NodepoolController:
         changes: ChangeSignal | None = None,
         listed: Callable[[], Awaitable[object]] = loop.at_once,
         outages: Outages | None = None,
+        past: Callable[[], PrometheusOptions] | None = None,
     ) -> None:
         """Create a controller that has read nothing yet.
 
@@ -92,6 +94,7 @@ class NodepoolController:
             changes: notes the changes that start a round immediately.
             listed: returns when all collections have been listed once.
             outages: the outages of the API server.
+            past: see :class:`LedgerStore`.
         """
         self._settings = settings
         self.cluster = cluster
@@ -112,7 +115,7 @@ class NodepoolController:
         self._probe = Probe(self.writer, self.lifelines, settings, home.namespace)
         self._orders = Orders(self.writer, self.lifelines, home, settings)
         self._events = Events(self.writer)
-        self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history)
+        self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history, past)
         self.utilization = Utilization(self.values)
         self.deletion_costs = DeletionCosts(self.writer)
         self.state = ControllerState(clock(), settings.apply)

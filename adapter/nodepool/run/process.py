@@ -18,6 +18,7 @@ import structlog
 
 from adapter import __version__
 from adapter.cluster.gpuresources import GpuResources
+from adapter.nodepool.learn.historyqueries import store_of
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.changes import ChangeSignal
@@ -106,6 +107,7 @@ class _Wiring:
             changes=changes,
             listed=self.watches.listed,
             outages=client.outages,
+            past=partial(store_of, settings) if own.history.prometheus_url else None,
         )
 
     def watch(self, served: ServedApis) -> None:

@@ -10,8 +10,8 @@ import msgspec
 from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.nodelabels import POOL_LABELS
 from adapter.cluster.table import Table
+from adapter.cluster.taints import Taint
 from adapter.hpa import quantity
-from adapter.nodepool.model.capacity import Taint
 from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
 
 PATH = "/api/v1/nodes"

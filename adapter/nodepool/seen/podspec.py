@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from adapter.cluster.gpuresources import STANDARD, GpuResources
+from adapter.cluster.taints import Toleration
 from adapter.hpa.quantity import parse, to_milli
-from adapter.nodepool.model.shape import Shape, Toleration
+from adapter.nodepool.model.shape import Shape
 from adapter.settings.nodepool import PlaceholderSettings
 
 _IMAGE: Final = PlaceholderSettings().image

@@ -44,6 +44,17 @@ def written(value: object) -> str:
     return "<nil>" if value is None else str(value)
 
 
+def extent(value: object) -> int:
+    """Return about how many characters a value takes when it is written."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(extent(key) + extent(element) for key, element in value.items())
+    if isinstance(value, Sequence):
+        return sum(map(extent, value))
+    return 1
+
+
 def index(value: object, *keys: object) -> object:
     """Return an element of a mapping or list; the empty text for a key that is missing."""
     for key in keys:

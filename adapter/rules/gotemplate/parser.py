@@ -27,6 +27,10 @@ LONGEST: Final = 64 << 10
 """Characters of a template."""
 DEEPEST: Final = 40
 """Nesting of branches and parentheses."""
+MOST_VARIABLES: Final = 100
+"""Variables that are visible at one place: each use looks through them."""
+MOST_DIGITS: Final = 18
+"""Of a number; Go's have 64 bits."""
 _END: Final = TemplateToken("end", "")
 _CONSTANTS: Final = {"true": True, "false": False, "nil": None}
 _BRANCHES: Final = ("if", "with", "range")
@@ -38,7 +42,7 @@ def parse(template: str) -> tuple[Node, ...]:
 
     Raises:
         TemplateError: the template does not parse.
-        UnsupportedError: it uses what is not supported here.
+        UnsupportedError: it uses what is not supported here, or too much of it.
     """
     if len(template) > LONGEST:
         raise TemplateError(f"has {len(template)} characters; the most are {LONGEST}")
@@ -179,6 +183,8 @@ class _Action:
             self._take()
         if declares:
             self._variables += variables
+            if len(self._variables) > MOST_VARIABLES:
+                raise UnsupportedError(f"has more than {MOST_VARIABLES} variables")
         return Pipe(tuple(commands), variables, declares)
 
     def _targets(self, most: int) -> tuple[tuple[str, ...], bool]:
@@ -238,6 +244,8 @@ class _Action:
             return Constant(token.text)
         if token.kind == "number":
             text = token.text.replace("_", "")
+            if len(text) > MOST_DIGITS:
+                raise UnsupportedError(f"a number has more than {MOST_DIGITS} digits")
             return Constant(float(text) if "." in text else int(text))
         if token.kind == "word":
             return Constant(_CONSTANTS[token.text])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.rules.gotemplate.errors import TemplateError, UnknownFieldError, UnsupportedError
-from adapter.rules.gotemplate.functions import FUNCTIONS, NO_VALUE, truth, written
+from adapter.rules.gotemplate.functions import FUNCTIONS, NO_VALUE, extent, truth, written
 from adapter.rules.gotemplate.nodes import (
     Branch,
     Call,
@@ -22,11 +22,14 @@ from adapter.rules.gotemplate.nodes import (
     Variable,
 )
 from adapter.rules.gotemplate.parser import parse
+from adapter.rules.guard import unexpected
 
 MOST_STEPS: Final = 10_000
-"""Nodes that one execution may visit."""
+"""Steps of one execution: nodes, values, rounds of a loop, and parts of the texts in values."""
 MOST_TEXT: Final = 64 << 10
-"""Characters that one execution may write."""
+"""Characters that one execution may write, and of one value that a function returns."""
+_PART: Final = 64
+"""Characters of a value's text that are one step."""
 
 
 class Arguments(dict[str, object]):
@@ -42,7 +45,8 @@ class GoTemplate:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.nodes: Sequence[Node] = parse(text)
+        with unexpected(TemplateError):
+            self.nodes: Sequence[Node] = parse(text)
 
     def execute(self, arguments: Arguments) -> str:
         """Return what the template writes.
@@ -51,7 +55,8 @@ class GoTemplate:
             TemplateError: the execution fails.
         """
         run = _Execution(arguments)
-        run.visit(self.nodes, arguments)
+        with unexpected(TemplateError):
+            run.visit(self.nodes, arguments)
         return "".join(run.parts)
 
     def check(self, arguments: Arguments) -> None:
@@ -78,9 +83,7 @@ class _Execution:
     def visit(self, nodes: Sequence[Node], dot: object) -> str:
         """Execute nodes; return the jump that ended them, or an empty text."""
         for node in nodes:
-            self._steps += 1
-            if self._steps > MOST_STEPS:
-                raise UnsupportedError(f"the template takes more than {MOST_STEPS} steps")
+            self._spend(1)
             match node:
                 case Text(text):
                     self._write(text)
@@ -96,6 +99,11 @@ class _Execution:
                     if jump := self._branch(node, dot):
                         return jump
         return ""
+
+    def _spend(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > MOST_STEPS:
+            raise UnsupportedError(f"the template takes more than {MOST_STEPS} steps")
 
     def _write(self, text: str) -> None:
         self._size += len(text)
@@ -121,6 +129,7 @@ class _Execution:
             return self.visit(node.otherwise, dot)
         known = len(self._variables)
         for key, element in elements:
+            self._spend(1)
             self._set(node.pipeline, key, element)
             jump = self.visit(node.body, element)
             if node.pipeline.declares:
@@ -153,6 +162,12 @@ class _Execution:
         return value
 
     def _value(self, command: Operand | Call, dot: object, last: tuple[object, ...]) -> object:
+        value = self._evaluated(command, dot, last)
+        # Before a function takes it: what it makes of its arguments is then bounded too.
+        self._spend(1 + extent(value) // _PART)
+        return value
+
+    def _evaluated(self, command: Operand | Call, dot: object, last: tuple[object, ...]) -> object:
         match command:
             case Call():
                 return self._call(command, dot, last)
@@ -174,9 +189,12 @@ class _Execution:
                 return values[-1]
         values += last
         try:
-            return FUNCTIONS[call.function](*values)
+            made = FUNCTIONS[call.function](*values)
         except (TypeError, IndexError):
             raise UnsupportedError(f"wrong number of arguments for {call.function}") from None
+        if extent(made) > MOST_TEXT:
+            raise UnsupportedError(f"{call.function} makes more than {MOST_TEXT} characters")
+        return made
 
 
 def _elements(value: object) -> Iterator[tuple[object, object]]:

@@ -30,6 +30,9 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_COMMENT: Final = {False: re.compile(r"/\*"), True: re.compile(r"[ \t\r\n]*/\*")}
+"""The beginning of a comment after a left delimiter, without and with a trim marker."""
+_COMMENT_END: Final = re.compile(r"([ \t\r\n]-)?>>")
 _ESCAPE: Final = re.compile(
     r"\\(?:([abfnrtv\\'\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))",
     re.DOTALL,
@@ -70,7 +73,7 @@ def pieces(template: str) -> Iterator[Piece]:
             inside += 1
         text = text.lstrip(_SPACE) if trim else text
         yield Piece(text.rstrip(_SPACE) if trims else text, None)
-        if template[inside:].lstrip(_SPACE if trims else "").startswith("/*"):
+        if _COMMENT[trims].match(template, inside):
             place, trim = _comment(template, inside)
             continue
         tokens, place, trim = _action(template, inside)
@@ -84,11 +87,10 @@ def _comment(template: str, inside: int) -> tuple[int, bool]:
     end = template.find("*/", inside)
     if end < 0:
         raise TemplateError("a comment does not end")
-    rest = template[end + 2 :]
-    closing = re.match(r"([ \t\r\n]-)?>>", rest)
+    closing = _COMMENT_END.match(template, end + 2)
     if closing is None:
         raise TemplateError("a comment must end before >>")
-    return end + 2 + closing.end(), closing.group(1) is not None
+    return closing.end(), closing.group(1) is not None
 
 
 def _action(template: str, place: int) -> tuple[tuple[TemplateToken, ...], int, bool]:

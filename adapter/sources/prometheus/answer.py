@@ -24,6 +24,8 @@ from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.labelsets import LabelSet
 from apiservice.runtime.steps import Steps, at_once, parts
 
+LATEST: Final = 253_402_300_799.0
+"""The end of the year 9999, in epoch seconds."""
 _STEP: Final = 1024
 """Series of a step."""
 _ORIGINS: Final = 8
@@ -261,6 +263,8 @@ class _Answer(msgspec.Struct):
 
 
 _answer = msgspec.json.Decoder(_Answer)
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Errors of the decoder: also those of text that is not UTF-8, and of a thousand brackets."""
 
 
 class QueryResult(NamedTuple):
@@ -292,6 +296,25 @@ def result_of(body: bytes) -> QueryResult:
     )
 
 
+def sample_number(time: float, text: str) -> float | None:
+    """Return the number of a sample; None if it is not one, or if its time is not one.
+
+    Args:
+        time: epoch seconds.
+        text: the value as the API spells it; NaN and infinite ones are numbers.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if "_" not in text and is_time(time) else None
+
+
+def is_time(time: float) -> bool:
+    """Return whether a sample's time is in the years 1970 to 9999, which dates can express."""
+    return 0 <= time <= LATEST
+
+
 def means_loss(warning: str) -> bool:
     """Return whether a warning means that series may be missing.
 
@@ -305,7 +328,7 @@ def error_text(body: bytes) -> str:
     """Return the engine's error text in the body of an error status; empty if there is none."""
     try:
         answer = _answer.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return ""
     if not answer.error:
         return ""
@@ -322,7 +345,7 @@ def shortened(text: str) -> str:
 def _decode_answer(body: bytes) -> _Answer:
     try:
         return _answer.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNREADABLE as error:
         raise not_json(body, error) from error
 
 

@@ -114,13 +114,14 @@ class SeriesMemo:
                 labels.pop("__name__", None)
                 # Most values are those of other label sets too, which saves half of the memory.
                 labels = dict(zip(labels, map(intern, labels.values()), strict=True))
-                known = LabelSet(key, labels, _origin(labels))
+                known = LabelSet(key, labels, origin_of(labels))
             known.round = self.round
             self._new[known.key] = known
         return known
 
 
-def _origin(labels: Mapping[str, str]) -> str:
+def origin_of(labels: Mapping[str, str]) -> str:
+    """Return the exporter of a series, by its labels."""
     of = cluster(labels)
     return f"{of}/{_address(labels)}" if of else _address(labels)
 

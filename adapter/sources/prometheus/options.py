@@ -17,8 +17,8 @@ class PrometheusOptions:
 
     url: str
     """Base URL with the path prefix, if there is one."""
-    lookback: float
-    """Age of the oldest samples to query: the age limit, and at least two scrapes."""
+    lookback: float = 0.0
+    """Age of the oldest samples that a source queries: the age limit, and at least two scrapes."""
     interval: float = 15.0
     """Between two rounds. The retries of a group end with the round."""
     timeout: float = 10.0

@@ -8,9 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode
 
-import aiohttp
-from yarl import URL
-
 from adapter.sources.body import Take, body_parts
 from adapter.sources.errors import SourceError
 from adapter.sources.login.credentials import TlsClient
@@ -19,8 +16,9 @@ from adapter.sources.prometheus.engineclock import EngineClock
 from adapter.sources.prometheus.options import PrometheusOptions
 from adapter.sources.prometheus.refusal import refusal, without
 
-_NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
-"""The query has its own time-out."""
+_HEADERS: Final = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "gzip"}
+_EVALUATED: Final = ("query", "query_range")
+"""The paths that take the parameter ``timeout``."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -67,26 +65,32 @@ class QueryApi:
 
     def __init__(self, options: PrometheusOptions, clock: Callable[[], float] = time.time) -> None:
         self._options = options
-        base = options.url.rstrip("/") + "/api/v1/"
-        self.url = base + "query"
+        self._base = options.url.rstrip("/") + "/api/v1/"
+        self.url = self._base + "query"
         """The URL for queries."""
-        self._series_url = base + "series"
+        self._patience = f"{max(1, round(options.timeout))}s"
+        """How long the engine may evaluate a query."""
         self._login = options.login or Anonymous()
         self._clock = EngineClock(self.url, clock)
-        self._tls = TlsClient(options.ca_file, options.cert_file, options.key_file)
+        # Here, so that a process without a store does not load httpx.
+        from apiservice.runtime.httpclient import HttpClient  # noqa: PLC0415
+
+        tls = TlsClient(options.ca_file, options.cert_file, options.key_file)
+        self._http = HttpClient(tls.current, {**_HEADERS, **options.headers})
         self._shown: Mapping[str, str] = {}
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
 
     async def ask(
         self,
-        session: aiohttp.ClientSession,
         query: str,
         take: Take | None = None,
         read: Reading = _whole,
         at: float | None = None,
     ) -> Answered:
         """Return the answer to one instant query; its status is 200.
-
-        The session must not decompress.
 
         Args:
             at: epoch seconds by the engine's clock; None for now.
@@ -95,18 +99,28 @@ class QueryApi:
 
         Raises:
             SourceError: the engine rejected the query, or its answer is invalid.
-            aiohttp.ClientError: the connection failed.
+            RequestError: the connection failed.
         """
-        seconds = max(1, round(self._options.timeout))
-        form = {"query": query, "timeout": f"{seconds}s"}
+        form = {"query": query, "timeout": self._patience}
         if at is not None:
             form["time"] = f"{at:.3f}"
-        request = self._request(self.url, form)
-        return await self._admitted(session, request, take, read)
+        return await self._admitted(self._request("query", form), take, read)
+
+    async def fetch(self, path: str, form: Mapping[str, str]) -> bytes:
+        """Return the answer of one path of the API; its status is 200.
+
+        Args:
+            path: below ``/api/v1/``.
+            form: the parameters.
+
+        Raises:
+            as :meth:`ask` does.
+        """
+        own = {"timeout": self._patience} if path in _EVALUATED else {}
+        return (await self._admitted(self._request(path, {**form, **own}))).body
 
     async def series(
         self,
-        session: aiohttp.ClientSession,
         selector: str,
         start: float,
         most: int,
@@ -123,21 +137,20 @@ class QueryApi:
             as :meth:`ask` does.
         """
         form = {"match[]": selector, "start": f"{start:.3f}", "limit": str(most)}
-        return await self._admitted(session, self._request(self._series_url, form), take)
+        return await self._admitted(self._request("series", form), take)
 
     async def _admitted(
         self,
-        session: aiohttp.ClientSession,
         request: Outgoing,
-        take: Take | None,
+        take: Take | None = None,
         read: Reading = _whole,
     ) -> Answered:
         login = self._login
         shown = await login.headers(request)
-        answered = await self._send(session, request, shown, take, read)
+        answered = await self._send(request, shown, take, read)
         if answered.status == 401 and login.refused(shown):
             shown = await login.headers(request)
-            answered = await self._send(session, request, shown, take, read)
+            answered = await self._send(request, shown, take, read)
         self._shown = shown
         if answered.status != 200:
             raise refusal(answered.status, without(answered.body, self._secrets(shown)))
@@ -159,34 +172,27 @@ class QueryApi:
 
     async def _send(
         self,
-        session: aiohttp.ClientSession,
         request: Outgoing,
         shown: Mapping[str, str],
         take: Take | None,
         read: Reading,
     ) -> Answered:
-        asked = session.request(
+        asked = self._http.send(
             request.method,
-            URL(request.url, encoded=True),
-            data=request.body or None,
+            request.url,
             headers={**request.headers, **shown},
-            ssl=self._tls.current(),
-            allow_redirects=False,
-            timeout=_NO_TIMEOUT,
+            body=request.body,
         )
         async with asyncio.timeout(self._options.timeout) as limit, asked as response:
             self._clock.heard(response.headers.get("Date"), response.headers.get("Age"))
             ahead = self._clock.ahead
-            try:
-                parts = body_parts(response, self._options.max_bytes, take)
-                consume = read if response.status == 200 else _whole
-                body = await consume(pausing(parts, limit), ahead)
-            except SourceError:
-                response.close()
-                raise
-            return Answered(response.status, body, ahead)
+            parts = body_parts(response, self._options.max_bytes, take)
+            consume = read if response.status_code == 200 else _whole
+            body = await consume(pausing(parts, limit), ahead)
+            return Answered(response.status_code, body, ahead)
 
-    def _request(self, url: str, own: Mapping[str, str]) -> Outgoing:
+    def _request(self, path: str, own: Mapping[str, str]) -> Outgoing:
+        url = self._base + path
         form = {**self._options.params, **own}
         # Percent signs instead of "+", so that the signed text equals the sent text.
         text = urlencode(form, quote_via=quote, safe="")

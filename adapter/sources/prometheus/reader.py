@@ -24,7 +24,13 @@ from typing import Final
 import msgspec
 
 from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.answer import QueryAnswer, not_json, result_of
+from adapter.sources.prometheus.answer import (
+    LATEST,
+    QueryAnswer,
+    not_json,
+    result_of,
+    sample_number,
+)
 from adapter.sources.prometheus.labelsets import LabelSet, SeriesMemo
 from adapter.sources.prometheus.querygroup import QueryGroup
 from adapter.sources.prometheus.seriesblock import NEXT, SeriesBlock, SeriesValues, taken_apart
@@ -254,6 +260,9 @@ class AnswerReader:
             return False
         if any("_" in text for _, text in newest):  # which Python accepts in a number
             return False
+        times = [time for time, _ in newest]
+        if min(times) < 0 or max(times) > LATEST:
+            return False
         pick = itemgetter(*known)
         second = [values[-2][0] if len(values) > 1 else -math.inf for values in block.values]
         if not all(map(le, second, pick(before.times))):
@@ -263,7 +272,7 @@ class AnswerReader:
         found.sets += sets
         found.names += pick(before.names)
         found.digests += block.digests
-        found.times.extend([time for time, _ in newest])
+        found.times.extend(times)
         found.numbers += numbers
         found.earlier_ends.extend(repeat(len(found.earlier_times), len(numbers)))
         found.count += len(numbers)
@@ -351,13 +360,13 @@ class AnswerReader:
             found.rejects["unnamed_series"] += 1
             return
         number = None
-        while values and (number := _number(*values[-1])) is None:
+        while values and (number := sample_number(*values[-1])) is None:
             found.rejects["bad_value"] += 1
             values.pop()
         if number is None:
             return
         for time, text in values[:-1]:
-            earlier = _number(time, text)
+            earlier = sample_number(time, text)
             if earlier is None:
                 found.rejects["bad_value"] += 1
             else:
@@ -383,15 +392,6 @@ def _since(values: SeriesValues, seen: float) -> SeriesValues:
     while first > 0 and values[first - 1][0] > seen:
         first -= 1
     return values[first:]
-
-
-def _number(time: float, text: str) -> float | None:
-    """Return the number of a value; None if it is not one, or has no time."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return None if "_" in text or not math.isfinite(time) else number
 
 
 def decode(body: bytes, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> QueryAnswer:

@@ -75,7 +75,7 @@ def _others(body: bytes) -> str:
     """Return the text of an error that is not an engine's, in one line; empty if unreadable."""
     try:
         content = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = shortened(body[:_READ].decode("utf-8", "replace"))
         return redacted(ValueError(text), 400) if _PLAIN.fullmatch(text) else ""
     found = _message(content)

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
 
-import aiohttp
 import structlog
 
 from adapter.exposition.samples import ScrapeResult, Sink
@@ -106,21 +105,20 @@ class PrometheusSource:
 
     async def run(self) -> None:
         """Query until cancelled, then close every connection."""
-        headers = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "gzip"}
-        async with aiohttp.ClientSession(
-            auto_decompress=False, headers=headers | dict(self._options.headers)
-        ) as session:
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        try:
             while True:
                 began = loop.time()
-                await self._round(session)
+                await self._round()
                 await asyncio.sleep(max(0.0, began + self._options.interval - loop.time()))
+        finally:
+            await self._api.close()
 
-    async def _round(self, session: aiohttp.ClientSession) -> None:
+    async def _round(self) -> None:
         # Groups that fail go last, and those queried longest ago go first, so that a query that
         # hangs does not use up the time of the others in every round.
         order = sorted(self.groups, key=lambda state: (state.failures > 0, state.queries))
-        answers = await asyncio.gather(*(self._ask(session, state) for state in order))
+        answers = await asyncio.gather(*(self._ask(state) for state in order))
         self._memo.turn()
         log_changes(self.groups)
         self._log_empty()
@@ -172,13 +170,13 @@ class PrometheusSource:
         samples = yield from self._pages.of(origin, answers)
         yield from self._sink.steps(ScrapeResult(origin, None, samples, now, rejects))
 
-    async def _ask(self, session: aiohttp.ClientSession, state: GroupState) -> QueryAnswer:
+    async def _ask(self, state: GroupState) -> QueryAnswer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         budget = max(self._options.interval, self._options.timeout)
         try:
             async with asyncio.timeout(budget) as limit, self._parallel:
-                answer = await self._retrying(session, state, limit)
+                answer = await self._retrying(state, limit)
         except TimeoutError:  # of the round: the timeout of a single try is a SourceError
             self.failures["timeout"] += 1
             state.failed(SourceError("timeout", f"no answer within the round's {budget:g} s"))
@@ -193,14 +191,10 @@ class PrometheusSource:
         state.succeeded(answer, self.last_success)
         return answer
 
-    async def _retrying(
-        self, session: aiohttp.ClientSession, state: GroupState, limit: asyncio.Timeout
-    ) -> QueryAnswer:
-        return await attempts(self._options.retries)(self._query, session, state, limit)
+    async def _retrying(self, state: GroupState, limit: asyncio.Timeout) -> QueryAnswer:
+        return await attempts(self._options.retries)(self._query, state, limit)
 
-    async def _query(
-        self, session: aiohttp.ClientSession, state: GroupState, limit: asyncio.Timeout
-    ) -> QueryAnswer:
+    async def _query(self, state: GroupState, limit: asyncio.Timeout) -> QueryAnswer:
         state.queries += 1
         read: list[QueryAnswer] = []
 
@@ -212,7 +206,7 @@ class PrometheusSource:
             return b""
 
         try:
-            await self._api.ask(session, state.query, read=taken)
+            await self._api.ask(state.query, read=taken)
             return _whole_or_separate(read[0], state.group)
         except Exception as error:
             raise self._failed(error) from None

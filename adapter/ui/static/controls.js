@@ -4,7 +4,7 @@ import { fill, h, line, say, sign } from "./dom.js";
 import { count, inOrder, span } from "./format.js";
 import { column } from "./parts.js";
 import { choose, link, route } from "./route.js";
-import { segments } from "./panel.js";
+import { freshness, listed, segments } from "./panel.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 const RANGES = [["5", "5 min"], ["15", "15 min"], ["60", "1 h"], ["all", "All seen"]];
@@ -127,14 +127,16 @@ function set(button, label) {
 
 /** Say whether the data are live. @param {import("./stream.js").Stream} stream @param {import("./parts.js").Parts} parts */
 export function showConnection(stream, parts) {
-  const age = stream.last === null ? "" : span(Date.now() / 1000 - stream.last);
-  const lost = stream.state === "lost" || stream.state === "refused";
-  const [level, words, rest] = stream.state === "refused"
-    ? ["bad", "Server started again", "open the address that it printed"]
-    : lost ? ["bad", "Connection lost", age ? `last data ${age} old` : "the server does not answer"]
-      : parts.paused ? ["warning", "Paused", parts.held ? `${count(parts.held, "update")} held` : "no update yet"]
-        : stream.state === "live" ? ["good", "Live", age ? `data ${age} old` : ""] : ["info", "Connecting", ""];
-  get("connection").className = `connection ${lost ? "lost" : parts.paused ? "paused" : ""}`;
+  const fresh = freshness(parts.now.panels, parts.now.about?.interval ?? 5);
+  const age = fresh.age === null ? "" : `data ${span(fresh.age)} old`;
+  const [level, words, rest] = stream.state === "refused" ? ["bad", "Server started again", "open the address that it printed"]
+    : stream.state === "lost" ? ["bad", "Connection lost", age || "the server does not answer"]
+      : stream.state === "connecting" ? ["info", "Connecting", ""]
+        : parts.paused ? ["warning", "Paused", [age, parts.held ? `${count(parts.held, "update")} held` : ""].filter(Boolean).join(", ")]
+          : fresh.old.length ? [fresh.all ? "bad" : "warning", fresh.all ? "Not live" : `Old: ${listed(fresh.old)}`, age]
+            : ["good", "Live", age];
+  get("connection").className = `connection ${level}`;
+  get("connection").dataset.stream = stream.state;
   const mark = get("connection-sign");
   if (mark.dataset.level !== level) {
     mark.dataset.level = level;

@@ -45,17 +45,29 @@ function add(element, children) {
   }
 }
 
+const [CIRCLE, TRIANGLE, OCTAGON] = ["M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z", "M8 1.8 15 14H1z", "M5.2 1.5h5.6l3.7 3.7v5.6l-3.7 3.7H5.2l-3.7-3.7V5.2z"];
 /**
- * One sign for each state. Its shape differs, so that it can be read without its colour.
+ * Signs: outline and mark. Their shapes differ, so that they can be read without their colour.
  * @type {Object<string, string[]>}
  */
 const SIGNS = {
-  good: ["M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z", "M5 8.2l2.1 2.1L11 6.2"],
-  warning: ["M8 1.8 15 14H1z", "M8 6.3v3.4M8 11.7v.6"],
-  bad: ["M5.2 1.5h5.6l3.7 3.7v5.6l-3.7 3.7H5.2l-3.7-3.7V5.2z", "M5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6"],
-  off: ["M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z", "M5 8h6"],
-  info: ["M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z", "M8 7.4v3.8M8 4.6v.6"],
+  good: [CIRCLE, "M5 8.2l2.1 2.1L11 6.2"],
+  up: [CIRCLE, "M8 11.2V5M5.4 7.4 8 4.8l2.6 2.6"],
+  down: [CIRCLE, "M8 4.8V11M5.4 8.6 8 11.2l2.6-2.6"],
+  hold: [CIRCLE, "M5 6.3h6M5 9.7h6"],
+  clock: [CIRCLE, "M8 4.4V8l2.6 1.6"],
+  off: [CIRCLE, "M5 8h6"],
+  pause: [CIRCLE, "M6.3 5.4v5.2M9.7 5.4v5.2"],
+  zero: [CIRCLE, "M8 5.4c-1.1 0-1.8 1.1-1.8 2.6s.7 2.6 1.8 2.6 1.8-1.1 1.8-2.6S9.1 5.4 8 5.4z"],
+  info: [CIRCLE, "M8 7.4v3.8M8 4.6v.6"],
+  warning: [TRIANGLE, "M8 6.3v3.4M8 11.7v.6"],
+  over: [TRIANGLE, "M8 12V7.2M6 9l2-2 2 2"],
+  part: [TRIANGLE, "M5.4 11.4h.1M8 11.4h.1M10.6 11.4h.1"],
+  bad: [OCTAGON, "M5.7 5.7l4.6 4.6M10.3 5.7l-4.6 4.6"],
+  stopped: [OCTAGON, "M8 4.4V8l2.6 1.6"],
+  less: [OCTAGON, "M5 8h6"],
 };
+const LEVELS = new Set(["good", "warning", "bad", "off"]);
 const LINES = {
   close: "M3.5 3.5l9 9M12.5 3.5l-9 9",
   copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
@@ -67,10 +79,13 @@ const LINES = {
   again: "M13 8a5 5 0 1 1-1.6-3.7M13 2v3.2H9.8",
 };
 
-/** Make the sign of a state; its words stand beside it. @param {string} level @returns {SVGElement} */
-export function sign(level) {
-  const [outline, mark] = SIGNS[level] ?? SIGNS.info;
-  return drawing(`sign ${level in SIGNS ? level : "info"}`, [[outline, "outline"], [mark, "mark"]]);
+/**
+ * Make the sign of a state; its words stand beside it.
+ * @param {string} name of the shape @param {string} [level] of the colour @returns {SVGElement}
+ */
+export function sign(name, level = name) {
+  const [outline, mark] = SIGNS[name] ?? SIGNS.info;
+  return drawing(`sign ${LEVELS.has(level) ? level : "info"}`, [[outline, "outline"], [mark, "mark"]]);
 }
 
 /** Make a small drawing for a button. @param {keyof typeof LINES} name @returns {SVGElement} */

@@ -6,6 +6,7 @@ import { at, layout, step } from "./fleetlayout.js";
 import { fault, paint, rings, shared } from "./fleetpaint.js";
 import { dark, fit, ramp } from "./ink.js";
 import { open } from "./route.js";
+import { GPU_CLASSES, UNKNOWN } from "./states.js";
 
 const KEYS = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"]);
 
@@ -70,6 +71,7 @@ export class Fleet {
       this.arrange();
     }
     this.draw();
+    this.drawKey();
   }
 
   resize() {
@@ -88,7 +90,6 @@ export class Fleet {
     this.position = Math.min(this.position, Math.max(0, tiles.length - 1));
     this.scroll.style.height = `${Math.min(this.layout.height, most)}px`;
     this.canvas.parentElement.style.marginBottom = `${Math.max(0, this.layout.height - Math.min(this.layout.height, most))}px`;
-    this.drawKey();
   }
 
   /** @param {number} index @param {string} name @returns {any} */
@@ -104,7 +105,7 @@ export class Fleet {
       this.canvas.style.height = `${height}px`;
       const load = this.load ?? {};
       paint(this.canvas, this.layout, {
-        util: load.util ?? [], pods: load.pods ?? [], idleSince: load.idleSince ?? [], xid: load.xid ?? [],
+        util: load.util ?? [], pods: load.pods ?? [], kind: load.class ?? [], xid: load.xid ?? [],
         sharing: this.sharing(), dim: this.dim,
       }, { width: this.width, height, top: this.scroll.scrollTop });
     });
@@ -165,11 +166,12 @@ export class Fleet {
     const load = this.load ?? {};
     const util = load.utilText?.[index] ?? null;
     const idle = load.idleSince?.[index];
+    const { word, about } = GPU_CLASSES[load.class?.[index]] ?? UNKNOWN;
     const lines = [
-      util ? `${util} load` : "no value: the exporter reports no load of it",
+      util ? `${word}, ${util} utilization` : `${word}: ${about}`,
       [this.cell(index, "model"), this.cell(index, "profile")].filter(Boolean).join(" "),
       `node ${this.cell(index, "node") ?? NONE}`,
-      load.pods?.[index] ? `pods ${load.pods[index]}` : "no pod",
+      load.pods?.[index] ? `held by ${load.pods[index]}` : "held by no pod",
       shared({ sharing: this.sharing(), pods: load.pods ?? [] }, index) ? `shared${this.cell(index, "sharing") ? `: ${this.cell(index, "sharing")}` : ""}` : "",
       load.mem?.[index] ? `memory ${load.mem[index]}` : "",
       idle ? `idle for ${span(Date.now() / 1000 - idle)}` : "",
@@ -212,7 +214,16 @@ export class Fleet {
     open({ kind: "gpu", namespace: "", name: this.cell(index, "name") });
   }
 
+  /** What the tiles mean, and how many GPUs are in each class. */
   drawKey() {
+    const counted = new Map(Object.keys(GPU_CLASSES).map((key) => [key, 0]));
+    for (const index of this.kept) {
+      const key = this.load?.class?.[index] ?? "unmeasured";
+      counted.set(key, (counted.get(key) ?? 0) + 1);
+    }
+    const version = JSON.stringify([this.theme, [...counted]]);
+    if (version === this.keyVersion) return;
+    this.keyVersion = version;
     const bar = h("canvas", { "aria-hidden": "true" });
     bar.style.width = "120px";
     bar.style.height = "12px";
@@ -221,19 +232,22 @@ export class Fleet {
       pen.fillStyle = colour;
       pen.fillRect((i * 120) / all.length, 0, 120 / all.length + 1, 12);
     });
-    const small = this.layout !== null && this.layout.size < 10;
-    const samples = [["no value", 0, {}], ["shared", 0.6, { pods: ["a/b +1"] }], ["idle", 0.05, { idleSince: [1] }], ["XID error", 0.6, { xid: ["79"] }]];
-    fill(this.key, h("span", {}, "0 %", bar, "100 % load"), samples.filter(([label]) => !small || label !== "idle").map(([label, share, look]) => h("span", {}, sample(/** @type {any} */ (share), look), label)));
+    const classes = Object.entries(GPU_CLASSES).reverse().map(([key, { word, about }]) => h("li", { title: about }, sample(LOADS[key], { kind: [key] }), h("b", {}, (counted.get(key) ?? 0).toLocaleString("en-US")), ` ${word}`));
+    const marks = [["shared by pods", { pods: ["a/b +1"] }], ["XID error", { xid: ["79"] }]].map(([label, look]) => h("li", {}, sample(60, look), label));
+    fill(this.key, h("ul", { "aria-label": "GPUs by use" }, classes), h("ul", { "aria-label": "Signs of the map" }, h("li", {}, "0 %", bar, "100 % utilization"), marks));
   }
 }
 
+/** Utilization of the tile of the legend, by class. */
+const LOADS = { busy: 60, idle: 0, unheld: 60 };
+
 /** One tile for the legend. */
-function sample(share, look) {
+function sample(load, look) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   canvas.style.width = canvas.style.height = "20px";
   const tile = { index: 0, x: 2, y: 2 };
   const block = { name: "", x: 0, y: 0, width: 20, tiles: [tile] };
-  const shape = { size: 16, gap: 0, height: 20, labels: false, order: [tile], bands: [{ name: " ", y: -40, height: 80, count: 1, blocks: [block] }] };
-  paint(canvas, shape, { util: [share ? share * 100 : null], pods: [], idleSince: [], xid: [], sharing: [], dim: new Set(), ...look }, { width: 20, height: 20, top: 0 });
+  const shape = { size: 16, gap: 0, height: 20, labels: false, order: [tile], bands: [{ name: " ", x: 0, y: -40, width: 20, height: 80, count: 1, blocks: [block] }] };
+  paint(canvas, shape, { util: [load ?? null], pods: [], kind: ["busy"], xid: [], sharing: [], dim: new Set(), ...look }, { width: 20, height: 20, top: 0 });
   return canvas;
 }

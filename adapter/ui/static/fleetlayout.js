@@ -3,7 +3,7 @@
 /**
  * @typedef {{index: number, x: number, y: number}} Tile
  * @typedef {{name: string, x: number, y: number, width: number, tiles: Tile[]}} Block
- * @typedef {{name: string, y: number, height: number, count: number, blocks: Block[]}} Band
+ * @typedef {{name: string, x: number, y: number, width: number, height: number, count: number, blocks: Block[]}} Band
  * @typedef {{size: number, gap: number, height: number, bands: Band[], order: Tile[], labels: boolean}} Layout
  */
 
@@ -11,6 +11,8 @@ const SIZES = [52, 44, 36, 30, 24, 20, 16, 13, 10, 8, 6];
 const MARGIN = 16;
 const TITLE = 28;
 const LABEL = 18;
+/** Width of a letter of a title, about. */
+const LETTER = 7.5;
 
 /**
  * Choose the largest tiles that fit.
@@ -32,33 +34,47 @@ function lay(pools, width, size) {
   const gap = size >= 24 ? 4 : size >= 13 ? 3 : size >= 10 ? 2 : 1;
   const labels = size >= 16;
   const space = size >= 24 ? 16 : size >= 13 ? 10 : size >= 10 ? 6 : 4;
+  const room = width - 2 * MARGIN;
   /** @type {Layout} */
   const found = { size, gap, height: 0, bands: [], order: [], labels };
-  let y = 4;
+  let [left, top, bottom] = [MARGIN, 4, 4];
   for (const [name, nodes] of pools) {
-    const band = { name, y, height: 0, count: 0, blocks: /** @type {Block[]} */ ([]) };
-    let [x, top, tallest] = [MARGIN, y + TITLE, 0];
-    for (const [node, some] of nodes) {
-      const columns = across(some.length, Math.max(1, Math.floor((width - 2 * MARGIN + gap) / (size + gap))));
-      const wide = Math.max(columns * (size + gap) - gap, labels ? Math.min(76, width - 2 * MARGIN) : 0);
-      const high = Math.ceil(some.length / columns) * (size + gap) - gap + (labels ? LABEL : 0);
-      if (x > MARGIN && x + wide > width - MARGIN) [x, top, tallest] = [MARGIN, top + tallest + space, 0];
-      const start = top + (labels ? LABEL : 0);
-      const block = { name: node, x, y: top, width: wide, tiles: some.map((tile, i) => ({
-        index: tile.index, x: x + (i % columns) * (size + gap), y: start + Math.floor(i / columns) * (size + gap),
-      })) };
-      band.blocks.push(block);
-      for (const tile of block.tiles) found.order.push(tile);
-      band.count += some.length;
-      x += wide + space;
-      tallest = Math.max(tallest, high);
+    const shapes = nodes.map(([node, some]) => shape(node, some, size, gap, room, labels));
+    const line = shapes.reduce((sum, one) => sum + one.width + space, -space);
+    const count = shapes.reduce((sum, one) => sum + one.some.length, 0);
+    const wide = Math.min(room, Math.max(line, LETTER * (name.length + 18)));
+    // Small pools stand beside each other; one with several rows of nodes has the width for itself.
+    if (left > MARGIN && (line > room || left + wide > width - MARGIN)) [left, top] = [MARGIN, bottom];
+    /** @type {Band} */
+    const band = { name, x: left, y: top, width: wide, height: 0, count, blocks: [] };
+    let [x, y, tallest] = [left, top + TITLE, 0];
+    for (const { node, some, columns, width: across, height } of shapes) {
+      if (x > left && x + across > width - MARGIN) [x, y, tallest] = [left, y + tallest + space, 0];
+      const start = y + (labels ? LABEL : 0);
+      const from = x;
+      const tiles = some.map((tile, i) => ({ index: tile.index, x: from + (i % columns) * (size + gap), y: start + Math.floor(i / columns) * (size + gap) }));
+      band.blocks.push({ name: node, x, y, width: across, tiles });
+      for (const tile of tiles) found.order.push(tile);
+      x += across + space;
+      tallest = Math.max(tallest, height);
     }
-    y = top + tallest + (size >= 16 ? 16 : 10);
-    band.height = y - band.y;
+    band.height = y + tallest + (size >= 16 ? 16 : 10) - top;
+    bottom = Math.max(bottom, top + band.height);
+    left += wide + 2 * space;
     found.bands.push(band);
   }
-  found.height = y;
+  found.height = bottom;
   return found;
+}
+
+/** How many columns and how much room the tiles of a node take. */
+function shape(node, some, size, gap, room, labels) {
+  const columns = across(some.length, Math.max(1, Math.floor((room + gap) / (size + gap))));
+  return {
+    node, some, columns,
+    width: Math.max(columns * (size + gap) - gap, labels ? Math.min(76, room) : 0),
+    height: Math.ceil(some.length / columns) * (size + gap) - gap + (labels ? LABEL : 0),
+  };
 }
 
 function across(count, most) {
@@ -82,8 +98,8 @@ function group(some, key) {
 /** Return the tile at a place. @param {Layout} layout @param {number} x @param {number} y @returns {Tile|null} */
 export function at(layout, x, y) {
   const { size, gap } = layout;
-  const band = layout.bands.find((one) => y >= one.y && y < one.y + one.height);
-  for (const block of band?.blocks ?? []) {
+  const bands = layout.bands.filter((one) => y >= one.y && y < one.y + one.height);
+  for (const block of bands.flatMap((one) => one.blocks)) {
     if (x < block.x || x > block.x + block.width) continue;
     for (const tile of block.tiles) if (x >= tile.x && x < tile.x + size + gap && y >= tile.y && y < tile.y + size + gap) return tile;
   }

@@ -7,7 +7,7 @@ import { dark, fit, font, ink, ramp, step } from "./ink.js";
  * @typedef {object} Look
  * @property {(number|null)[]} util
  * @property {(string|null)[]} pods
- * @property {(number|null)[]} idleSince
+ * @property {string[]} kind class of each GPU
  * @property {(string|null)[]} sharing
  * @property {(any)[]} xid
  * @property {Set<number>} dim
@@ -22,7 +22,7 @@ import { dark, fit, font, ink, ramp, step } from "./ink.js";
 export function paint(canvas, layout, look, view) {
   const context = fit(canvas, view.width, view.height);
   const colours = ramp(dark());
-  const inks = { ink: ink("--ink"), soft: ink("--soft"), edge: ink("--edge-strong"), none: ink("--tile-none"), hatch: ink("--hatch"), bad: ink("--bad"), surface: ink("--surface"), font: font() };
+  const inks = { ink: ink("--ink"), soft: ink("--soft"), edge: ink("--edge-strong"), none: ink("--tile-none"), hatch: ink("--hatch"), bad: ink("--bad"), warning: ink("--warning"), surface: ink("--surface"), font: font() };
   context.save();
   context.translate(0, -view.top);
   const seen = layout.bands.filter((band) => band.y < view.top + view.height && band.y + band.height > view.top);
@@ -52,9 +52,9 @@ function titles(context, layout, band, view, inks) {
   context.fillStyle = inks.ink;
   context.font = `600 13px ${inks.font}`;
   const nodes = `${band.count.toLocaleString("en-US")} on ${band.blocks.length === 1 ? "1 node" : `${band.blocks.length.toLocaleString("en-US")} nodes`}`;
-  const title = cut(context, band.name || "no node pool", view.width - 180);
-  context.fillText(title, 16, band.y + 18);
-  const end = 16 + context.measureText(title).width + 10;
+  const title = cut(context, band.name || "no node pool", Math.max(60, Math.min(band.width, view.width - band.x) - 110));
+  context.fillText(title, band.x, band.y + 18);
+  const end = band.x + context.measureText(title).width + 10;
   context.fillStyle = inks.soft;
   context.font = `12px ${inks.font}`;
   context.fillText(nodes, end, band.y + 18);
@@ -82,8 +82,8 @@ function fills(context, size, tiles, look, colours, inks) {
   /** @type {Map<string, any[]>} */
   const groups = new Map();
   for (const tile of tiles) {
-    const util = look.util[tile.index];
-    const colour = util === null || util === undefined ? "none" : colours[step(util)].fill;
+    const kind = look.kind[tile.index];
+    const colour = kind === "unmeasured" || kind === undefined ? "none" : kind === "free" ? "free" : colours[step(look.util[tile.index] ?? 0)].fill;
     const alpha = look.dim.has(tile.index) ? 0.18 : 1;
     const key = `${alpha} ${colour}`;
     const some = groups.get(key);
@@ -100,7 +100,7 @@ function fills(context, size, tiles, look, colours, inks) {
       if (round) context.roundRect(tile.x, tile.y, size, size, round);
       else context.rect(tile.x, tile.y, size, size);
     }
-    context.fillStyle = colour === "none" ? inks.none : colour;
+    context.fillStyle = { none: inks.none, free: inks.surface }[colour] ?? colour;
     context.fill();
     if (colour === "none" && size >= 10) {
       context.fillStyle = hatch;
@@ -133,18 +133,20 @@ function marks(context, size, tiles, look, colours, inks) {
   context.font = `600 ${size >= 44 ? 14 : 12}px ${inks.font}`;
   for (const tile of tiles) {
     const { x, y, index } = tile;
-    const util = look.util[index];
-    const known = util !== null && util !== undefined;
-    const text = known ? colours[step(util)].text : inks.ink;
+    const kind = look.kind[index];
+    const util = look.util[index] ?? null;
+    const filled = kind === "busy" || kind === "idle" || kind === "unheld";
+    const text = filled ? colours[step(util ?? 0)].text : inks.ink;
     context.globalAlpha = look.dim.has(index) ? 0.25 : 1;
-    if (size < 10 && !known) slash(context, x, y, size, inks);
-    if (size >= 10 && (!known || util < 25)) edge(context, x + 0.5, y + 0.5, size - 1, inks.edge, 1, size);
+    if (!filled && kind !== "free" && size < 10) slash(context, x, y, size, inks);
+    if (kind === "free" || (size >= 10 && (!filled || (util ?? 0) < 25))) edge(context, x + 0.5, y + 0.5, size - 1, inks.edge, 1, size);
     if (shared(look, index)) ring(context, x, y, size, text);
-    if (known && size >= 30) {
+    if (filled && util !== null && size >= 30) {
       context.fillStyle = text;
       context.fillText(String(Math.round(util)), x + size / 2, y + size / 2 + 1);
     }
-    if (look.idleSince[index] && size >= 10) dot(context, x, y, size, text);
+    if (kind === "idle") dot(context, x, y, size, inks);
+    if (kind === "unheld") corner(context, x, y, size, inks);
     if (fault(look.xid[index])) cross(context, x, y, size, inks);
   }
   context.globalAlpha = 1;
@@ -187,25 +189,39 @@ function ring(context, x, y, size, colour) {
   context.stroke();
 }
 
-function dot(context, x, y, size, colour) {
-  const radius = size >= 30 ? 3 : size >= 16 ? 2.2 : 1.5;
-  const inset = size >= 30 ? 8 : size / 2;
-  context.fillStyle = colour;
+/** A dot within an edge: held and idle. */
+function dot(context, x, y, size, inks) {
+  const radius = size >= 44 ? 3.5 : size >= 30 ? 2.6 : size >= 16 ? 3 : size >= 10 ? 2.2 : 1.6;
+  const inset = size >= 44 ? 9 : size >= 30 ? 6.5 : size / 2;
+  const wide = size >= 24 ? 2 : size >= 10 ? 1.4 : 1;
+  edge(context, x + wide / 2, y + wide / 2, size - wide, inks.warning, wide, size);
+  context.fillStyle = inks.warning;
   context.beginPath();
-  context.arc(size >= 30 ? x + size - inset : x + inset, size >= 30 ? y + inset : y + inset, radius, 0, 7);
+  context.arc(size >= 30 ? x + size - inset : x + inset, y + inset, radius, 0, 7);
   context.fill();
 }
 
+/** The upper left corner: busy without a pod. */
+function corner(context, x, y, size, inks) {
+  triangle(context, [x + 1, y + 1, 1], size, inks.warning, inks.surface);
+}
+
+/** The lower right corner: an error of the GPU. */
 function cross(context, x, y, size, inks) {
-  const [part, left, top] = [Math.max(5, size * 0.38), x + size - 1, y + size - 1];
-  context.fillStyle = inks.bad;
-  context.strokeStyle = inks.surface;
-  context.lineWidth = 1.5;
+  triangle(context, [x + size - 1, y + size - 1, -1], size, inks.bad, inks.surface);
+}
+
+/** A corner of a tile, with an edge that keeps its colour apart from the tile's. */
+function triangle(context, [x, y, turn], size, colour, around) {
+  const part = Math.max(4.5, size * 0.38) * turn;
+  context.fillStyle = colour;
+  context.strokeStyle = around;
+  context.lineWidth = size >= 24 ? 1.5 : 1;
   context.beginPath();
-  context.moveTo(left, top - part);
-  context.lineTo(left, top);
-  context.lineTo(left - part, top);
+  context.moveTo(x, y + part);
+  context.lineTo(x, y);
+  context.lineTo(x + part, y);
   context.closePath();
   context.fill();
-  if (size >= 24) context.stroke();
+  if (size >= 10) context.stroke();
 }

@@ -8,6 +8,16 @@ export function number(value) {
   return value.toLocaleString("en-US", { maximumFractionDigits: Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0 });
 }
 
+/** An amount of a metric: memory in units, and a large number in short. @param {number|null|undefined} value @param {string} metric @returns {string} */
+export function amount(value, metric) {
+  if (value === null || value === undefined) return NONE;
+  if (metric.endsWith("_bytes") || metric === "memory") {
+    const power = value >= 1 ? Math.min(5, Math.floor(Math.log2(value) / 10)) : 0;
+    return `${number(value / 1024 ** power)}${["", "Ki", "Mi", "Gi", "Ti", "Pi"][power]}`;
+  }
+  return Math.abs(value) >= 100_000 ? value.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 }) : number(value);
+}
+
 /** @param {number|null|undefined} amount @param {string} currency @returns {string} */
 export function money(amount, currency) {
   if (amount === null || amount === undefined) return NONE;

@@ -1,10 +1,18 @@
 // The GPUs as a table: the same as the map, to read and to sort.
 
-import { h } from "./dom.js";
+import { h, sign } from "./dom.js";
 import { objects } from "./parts.js";
 import { link } from "./route.js";
 import { span } from "./format.js";
+import { GPU_CLASSES, UNKNOWN } from "./states.js";
 import { missing, SortedTable, two } from "./table.js";
+
+const ORDER = Object.keys(GPU_CLASSES);
+
+function useCell(gpu) {
+  const state = GPU_CLASSES[gpu.class] ?? UNKNOWN;
+  return h(`span.state.${state.level}`, { title: state.about }, sign(state.sign), h("span.cut", {}, state.word));
+}
 
 /** Make the table. */
 export function gpuTable() {
@@ -16,7 +24,8 @@ export function gpuTable() {
       { key: "name", label: "GPU", class: "col-name", value: (gpu) => gpu.name, cell: (gpu) => two(
         h("a", { href: link({ kind: "gpu", namespace: "", name: gpu.name }), title: gpu.name }, h("bdi", {}, gpu.name)),
         [gpu.model, gpu.profile].filter(Boolean).join(" ")) },
-      { key: "util", label: "Load", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no load is reported") },
+      { key: "use", label: "Use", class: "drop wide", value: (gpu) => ORDER.indexOf(gpu.class), cell: useCell },
+      { key: "util", label: "Utilization", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no utilization is reported") },
       { key: "mem", label: "Memory", class: "num drop col-mem", down: true, value: (gpu) => gpu.memShare, cell: (gpu) => gpu.mem },
       { key: "node", label: "Node", class: "drop wide", value: (gpu) => gpu.node, cell: (gpu) => two(h("bdi", {}, gpu.node ?? missing()), gpu.pool) },
       { key: "pods", label: "Pods", class: "drop", value: (gpu) => gpu.pods, cell: (gpu) => (gpu.pods ? two(h("bdi", { title: gpu.pods }, gpu.pods), gpu.sharing) : missing("no pod")) },
@@ -31,6 +40,6 @@ export function rows(gpus, load, kept) {
   return kept.map((i) => {
     const gpu = all[i];
     const of = (/** @type {string} */ key) => load?.[key]?.[i] ?? null;
-    return { ...gpu, util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince") };
+    return { ...gpu, class: of("class"), util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince") };
   });
 }

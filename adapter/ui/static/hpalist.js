@@ -1,12 +1,18 @@
-// The list of HPAs: the decision in words, the value against its target, the replicas.
+// The list of HPAs: the state and why, the value against its target, the replicas. HPAs with one cause are one row
+// that unfolds.
 
-import { h, sign } from "./dom.js";
+import { h, line, sign } from "./dom.js";
 import { leading, recent } from "./history.js";
-import { NONE } from "./format.js";
+import { count, NONE } from "./format.js";
 import { link } from "./route.js";
 import { spark } from "./spark.js";
+import { HPA_STATES, UNKNOWN } from "./states.js";
 import { missing, SortedTable, two } from "./table.js";
 
+/** HPAs of one cause from which they are one row, as adapter/overview/groups.py has it. */
+const LEAST = 3;
+/** Names that the row of a group mentions. */
+const FIRST = 3;
 const ORDER = { bad: 0, warning: 1, good: 2, off: 3 };
 export const LEVELS = { good: "good", warning: "warning", bad: "problem", off: "off" };
 
@@ -19,24 +25,42 @@ export class HpaList {
   constructor(history, span) {
     this.history = history;
     this.span = span;
+    /** Groups whose HPAs are listed. @type {Set<string>} */
+    this.unfolded = new Set();
     this.table = new SortedTable({
-      label: "HPAs with their decisions",
+      label: "HPAs and their states",
       class: "folds",
-      key: keyOf,
+      key: rowKey,
       sort: "decision",
+      unfold: (row) => (row.members && this.unfolded.has(row.group) ? row.members : []),
+      rowClass: (row) => (row.members ? "group" : row.member ? "member" : ""),
+      version: (row) => (row.members ? [row.group, row.members.length, row.first, this.unfolded.has(row.group)] : row),
       onSeen: (rows) => this.trends(rows),
       columns: [
-        { key: "name", label: "HPA", value: keyOf, cell: nameCell },
-        { key: "decision", label: "Decision", class: "col-state", value: order, cell: decisionCell },
-        { key: "value", label: "Value and target", class: "col-trend", down: true, value: pressure, cell: valueCell },
-        { key: "size", label: "Replicas", class: "col-size", down: true, value: (hpa) => hpa.current, cell: sizeCell },
+        { key: "name", label: "HPA", value: (row) => keyOf(one(row)), cell: (row) => (row.members ? this.groupCell(row) : nameCell(row)) },
+        { key: "decision", label: "State", class: "col-state", value: (row) => order(one(row)), cell: stateCell },
+        { key: "value", label: "Value and target", class: "col-trend", down: true, value: (row) => pressure(one(row)), cell: (row) => (row.members ? "" : valueCell(row)) },
+        { key: "size", label: "Replicas", class: "col-size", down: true, value: (row) => one(row).current, cell: (row) => (row.members ? "" : sizeCell(row)) },
       ],
     });
   }
 
   /** @param {any[]} hpas */
   show(hpas) {
-    this.table.show(hpas);
+    this.table.show(grouped(hpas));
+  }
+
+  /** The name of a group: how many HPAs, and the first of them. @param {any} group */
+  groupCell(group) {
+    const open = this.unfolded.has(group.group);
+    const rest = group.members.length - FIRST;
+    const names = [group.members.slice(0, FIRST).map(keyOf).join(", "), rest > 0 ? ` and ${rest} more` : ""].join("");
+    const unfold = () => {
+      if (!this.unfolded.delete(group.group)) this.unfolded.add(group.group);
+      this.table.show(this.table.rows);
+    };
+    return two(h("button.unfold", { type: "button", "aria-expanded": String(open), "aria-label": `${count(group.members.length, "HPA")}: ${group.group}`, click: unfold },
+      line("next"), count(group.members.length, "HPA")), h("bdi", { title: names }, names));
   }
 
   /** Draw the trends again, because points arrived or the theme changed. */
@@ -48,7 +72,7 @@ export class HpaList {
   trends(rows) {
     const span = this.span();
     // Sizes are read before anything is drawn: each read after a change lays out the page.
-    const found = rows.map((hpa) => {
+    const found = rows.filter((row) => !row.members).map((hpa) => {
       const key = keyOf(hpa);
       const all = this.history.get(key);
       const canvases = all ? [...(this.table.built.get(key)?.tr.querySelectorAll("canvas") ?? [])] : [];
@@ -67,6 +91,34 @@ export class HpaList {
       ], span, sizes[1]);
     }
   }
+}
+
+/** The HPA that stands for a row: of a group, the first one. @param {any} row */
+const one = (row) => (row.members ? row.members[0] : row);
+
+/** @param {any} row @returns {string} */
+const rowKey = (row) => (row.members ? `group ${row.group}` : keyOf(row));
+
+/**
+ * Put HPAs with one cause together, unless there are so few that a group takes as much room.
+ * @param {any[]} hpas @returns {any[]} HPAs, and groups with their `members`
+ */
+function grouped(hpas) {
+  /** @type {Map<string, any[]>} */
+  const groups = new Map();
+  for (const hpa of hpas) {
+    if (!hpa.group) continue;
+    const members = groups.get(hpa.group);
+    if (members) members.push({ ...hpa, member: true });
+    else groups.set(hpa.group, [{ ...hpa, member: true }]);
+  }
+  const shown = [...groups].filter(([, members]) => members.length >= LEAST);
+  const rows = shown.map(([group, members]) => {
+    members.sort((a, b) => (order(a) < order(b) ? -1 : 1));
+    return { group, members, first: keyOf(members[0]), level: members[0].level, decision: members[0].decision, text: group };
+  });
+  const taken = new Set(shown.map(([group]) => group));
+  return [...rows, ...hpas.filter((hpa) => !taken.has(hpa.group))];
 }
 
 const order = (hpa) => `${ORDER[hpa.level] ?? 4} ${hpa.decision.startsWith("scales") ? 0 : 1} ${keyOf(hpa)}`;
@@ -88,10 +140,18 @@ function targetText(hpa) {
   return name === hpa.name ? kind : hpa.target ?? NONE;
 }
 
-function decisionCell(hpa) {
-  return h(`div.state.${hpa.level}`, {}, sign(hpa.level), h("div.hpa-what", {},
-    h("b", {}, hpa.decision, h("span.hidden", {}, ` (${LEVELS[hpa.level] ?? ""})`)),
-    h("span.hpa-why", { title: hpa.text }, hpa.text)));
+function stateCell(hpa) {
+  const why = reason(hpa);
+  const state = HPA_STATES[hpa.decision] ?? { ...UNKNOWN, sign: hpa.level, word: hpa.decision };
+  return h(`div.state.${hpa.level}`, { title: state.about || null }, sign(state.sign, hpa.level), h("div.hpa-what", {},
+    h("b", {}, state.word, h("span.hidden", {}, ` (${LEVELS[hpa.level] ?? ""})`)),
+    why ? h("span.hpa-why", { title: hpa.text }, why) : null));
+}
+
+/** Why an HPA does what it does. What the state and the replicas say beside it is left out. @param {any} hpa */
+function reason(hpa) {
+  const lead = [hpa.decision, "keeps"].find((word) => hpa.text.startsWith(word)) ?? "";
+  return lead ? hpa.text.slice(lead.length).replace(/^(?: at)?(?: [\d…]+(?: → [\d…]+)?)?(?: replicas)?[:;,]? ?/, "") : hpa.text;
 }
 
 function valueCell(hpa) {

@@ -16,10 +16,10 @@ export function idleTable(currency) {
     columns: [
       { key: "pod", label: "Pod", class: "col-half", value: (one) => `${one.namespace}/${one.pods?.[0]}`, cell: (one) => two(podLink(one), [h("bdi", {}, one.workload ?? one.namespace), one.team ? [" · ", h("bdi", {}, one.team)] : null]) },
       { key: "gpu", label: "GPU", class: "col-half", value: (one) => one.gpu, cell: (one) => two(gpuLink(one), [one.model, one.migProfile].filter(Boolean).join(" ")) },
-      { key: "since", label: "Idle", class: "num", down: true, value: (one) => one.idleSeconds, cell: (one) => span(one.idleSeconds) },
-      { key: "mem", label: "Memory held", class: "num drop wide", down: true, value: (one) => one.memoryUsedBytes, cell: memory },
-      { key: "price", label: "Price an hour", class: "num drop wide", down: true, value: (one) => one.pricePerHour, cell: (one) => cost(one.pricePerHour, currency()) },
-      { key: "cost", label: "So far", class: "num", down: true, value: (one) => one.costSoFar, cell: (one) => cost(one.costSoFar, currency()) },
+      { key: "since", label: "Idle", class: "num col-idle", down: true, value: (one) => one.idleSeconds, cell: (one) => span(one.idleSeconds) },
+      { key: "mem", label: "Memory", class: "num drop wide col-cost", down: true, value: (one) => one.memoryUsedBytes, cell: memory },
+      { key: "price", label: "Per hour", class: "num drop wide col-cost", down: true, value: (one) => one.pricePerHour, cell: (one) => cost(one.pricePerHour, currency()) },
+      { key: "cost", label: "So far", class: "num col-cost", down: true, value: (one) => one.costSoFar, cell: (one) => cost(one.costSoFar, currency()) },
     ],
   });
 }

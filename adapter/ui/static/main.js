@@ -6,6 +6,7 @@ import * as filter from "./filter.js";
 import { Fleet } from "./fleet.js";
 import { count, money, NONE } from "./format.js";
 import { gpuTable, rows } from "./gputable.js";
+import { Help } from "./help.js";
 import { History } from "./history.js";
 import { HpaList, keyOf } from "./hpalist.js";
 import { idleTable } from "./idlelist.js";
@@ -82,8 +83,8 @@ function showHpas() {
   const all = now.hpas ?? [];
   const shown = filter.hpas(now.hpas, filters);
   tally("hpas", shown.length, now.hpas ? all.length : null, "HPA", filters.pool || filters.model ? " · an HPA belongs to no node pool or model: not filtered by them" : "");
-  place(get("hpas-body"), hpaList.table.element, shown.length ? null : nothing("hpas", all.length, "No HPA uses GPU metrics.",
-    "An HPA that targets a metric such as gpu_utilization or inference_requests_waiting appears here. See which metrics there are:", "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2"));
+  place(get("hpas-body"), hpaList.table.element, shown.length ? null : nothing("hpas", all.length, "No HPA exists.",
+    "An HPA appears here with its state and its values. The metrics that it can use:", "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2"));
   if (!shown.length) return;
   hpaList.show(shown);
 }
@@ -147,11 +148,19 @@ function showIdle() {
   tally("idle", shown.length, idle ? all.length : null, "idle GPU", `${price}${idle?.left ? ` · ${idle.left} more not looked at` : ""}`);
   if (!get("idle-tools").firstChild) get("idle-tools").append(h("a.button.small", { href: "/api/idle.csv", download: "idle.csv" }, "Download CSV"));
   get("idle-tools").hidden = !all.length;
-  place(get("idle-body"), idleList.element, shown.length ? null : idle && !all.length && status(now.panels, "gpupods") === "ok"
-    ? empty("No held GPU is idle.", idle.held ? `${count(idle.held, "GPU")} held by pods, and all of them work.` : "A GPU that a pod holds and that does nothing for the time of --idle-after (10 minutes by default) appears here, with its price.")
-    : !all.length && !["ok", "waiting"].includes(status(now.panels, "gpupods")) ? empty("No data.", "Idle GPUs are found from the pods, and these could not be read.")
-      : nothing("gpupods", all.length, "Nothing is known about idle GPUs yet.", "Idle devices are read less often than the rest."));
+  place(get("idle-body"), idleList.element, shown.length ? null : noIdle(idle, all.length));
   if (shown.length) idleList.show(shown);
+}
+
+/** What stands in the panel of idle GPUs without rows. */
+function noIdle(idle, all) {
+  const state = status(now.panels, "gpupods");
+  const counted = now.verdict?.gpus?.idle ?? 0;
+  if (!all && idle?.error) return empty("The pods that hold idle GPUs cannot be read.", idle.error);
+  if (!all && !["ok", "waiting"].includes(state)) return empty("No data.", "Idle GPUs are found from the pods, and these could not be read.");
+  if (!all && counted) return empty(`${count(counted, "idle GPU")} not listed yet.`, "The pods that hold them are read less often than the rest.");
+  if (!idle || all || state !== "ok") return nothing("gpupods", all, "Nothing is known about idle GPUs yet.", "Idle GPUs are read less often than the rest.");
+  return empty("No held GPU is idle.", idle.held ? `Pods hold ${count(idle.held, "GPU")}.` : "A GPU that a pod holds and that does nothing for the time of --idle-after (10 minutes by default) appears here, with its price.");
 }
 
 function showFound() {
@@ -189,14 +198,14 @@ parts.read(["history", "theme"], () => hpaList.again());
 parts.read(["gpus", "load", "panels", "route", "filters", "map", "theme"], showGpus);
 parts.read(["timeline", "about", "route", "filters"], showTimeline);
 parts.read(["pods", "workloads", "panels", "route", "filters", "view"], showPods);
-parts.read(["idle", "panels", "route", "filters"], showIdle);
+parts.read(["idle", "verdict", "panels", "route", "filters"], showIdle);
 parts.read(["about", "gpus", "pods", "hpas", "route", "filters"], () => showFilters(now));
 parts.read(["gpus", "pods", "hpas", "route", "filters"], showFound);
 parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @type {any} */ one) => one.panel === "hpas")?.updated ?? Date.now() / 1000));
 parts.read(["history", "hpas", "route", "thing", "filters", "theme", "about"], () => side.draw());
 parts.read(["hpas", "load", "pods", "gpus"], () => side.relink());
 parts.read(["hpas", "load"], () => side.refresh(Math.max(10, 2 * (now.about?.interval ?? 5))));
-parts.read(["held", "stream", "tick"], () => showConnection(stream, parts));
+parts.read(["held", "stream", "tick", "panels", "about"], () => showConnection(stream, parts));
 
 const stream = new Stream((name, value) => parts.take(name, value), () => {
   if (stream.state === "live" && stream.lost) history.forget();
@@ -204,10 +213,7 @@ const stream = new Stream((name, value) => parts.take(name, value), () => {
   parts.touch("stream");
 });
 
-listen(parts, () => {
-  fleet.drawKey();
-  parts.touch("theme");
-}, () => history.forget());
+listen(parts, () => parts.touch("theme"), () => history.forget());
 let address = route();
 addEventListener("hashchange", () => {
   const before = address;
@@ -234,13 +240,16 @@ get("search").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) =
     if (first && get("search").value.trim()) open(first);
   }
 });
+const help = new Help(get("help"), get("help-open"));
 addEventListener("keydown", (event) => {
   const typing = /** @type {Element} */ (event.target).closest?.("input, select, textarea");
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || get("help").open) return;
+  if (event.key === "/") {
     event.preventDefault();
     get("search").focus();
     get("search").select();
-  } else if (event.key === "Escape" && !typing && route().thing) open(null);
+  } else if (event.key === "?") help.open();
+  else if (event.key === "Escape" && route().thing) open(null);
 });
 setInterval(() => {
   parts.touch("tick");

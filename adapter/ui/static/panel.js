@@ -9,7 +9,33 @@ const WORDS = {
   missing: ["warning", "The cluster does not serve this."],
   failed: ["bad", "The last read failed."],
 };
-const NAMES = { gpus: "gpus", gpupods: "gpupods", gpuworkloads: "gpuworkloads", hpas: "HPAs", events: "events" };
+const NAMES = { gpus: "GPUs", gpupods: "pods", gpuworkloads: "workloads", hpas: "HPAs", events: "events" };
+
+/** How old the data of a list are, in seconds; null if it was never read. @param {any} panel @returns {number|null} */
+const age = (panel) => (panel.updated ? Math.max(0, Date.now() / 1000 - panel.updated) : null);
+
+/** Whether a list was read, but is not read again when it should be. @param {any} panel @param {number} interval */
+const late = (panel, interval) => (age(panel) ?? 0) > Math.max(30, 6 * interval, 12 * (panel.took ?? 0));
+
+/**
+ * The age of the oldest list that is shown, and the names of the lists that are not read any more.
+ * @param {any[]|undefined} panels @param {number} interval @returns {{age: number|null, old: string[], all: boolean}}
+ */
+export function freshness(panels, interval) {
+  const shown = (panels ?? []).filter((panel) => panel.updated);
+  const old = shown.filter((panel) => panel.status !== "ok" || late(panel, interval));
+  return {
+    age: shown.length ? Math.max(...shown.map((panel) => /** @type {number} */ (age(panel)))) : null,
+    old: old.map((panel) => NAMES[panel.panel] ?? panel.panel),
+    all: old.length > 0 && old.length === shown.length,
+  };
+}
+
+/** @param {string} text */
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** "a", "a and b", "a, b and c". @param {string[]} names */
+export const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names[0] ?? "");
 
 /**
  * Show what is wrong with the lists that a panel reads.
@@ -20,11 +46,9 @@ const NAMES = { gpus: "gpus", gpupods: "gpupods", gpuworkloads: "gpuworkloads", 
  */
 export function notices(element, panels, lists, interval) {
   const found = (panels ?? []).filter((panel) => lists.includes(panel.panel));
-  const now = Date.now() / 1000;
-  const age = (/** @type {any} */ panel) => (panel.updated ? now - panel.updated : null);
   const shown = found.filter((panel) => panel.status in WORDS).map((panel) => trouble(panel, age(panel)));
-  const late = found.filter((panel) => panel.status === "ok" && (age(panel) ?? 0) > Math.max(30, 6 * interval, 12 * (panel.took ?? 0)));
-  if (late.length) shown.push(notice("warning", h("p", {}, `The data of ${late.map((panel) => NAMES[panel.panel]).join(" and ")} are ${span(Math.max(...late.map(age)))} old.`)));
+  const old = found.filter((panel) => panel.status === "ok" && late(panel, interval));
+  if (old.length) shown.push(notice("warning", h("p", {}, `The ${listed(old.map((panel) => NAMES[panel.panel]))} shown are ${span(Math.max(...old.map((panel) => /** @type {number} */ (age(panel)))))} old.`)));
   const text = shown.map((one) => one.textContent).join("\n");
   if (element.dataset.text === text) return;
   element.dataset.text = text;
@@ -35,9 +59,9 @@ function trouble(panel, old) {
   const [level, words] = WORDS[panel.status];
   return notice(
     level,
-    h("p", {}, h("b", {}, `${NAMES[panel.panel] ?? panel.panel}: `), panel.message || words),
+    h("p", {}, h("b", {}, `${capital(NAMES[panel.panel] ?? panel.panel)}: `), panel.message || words),
     panel.command ? command(panel.command) : null,
-    old === null ? null : h("p.soft", {}, `The data shown are ${span(old)} old.`),
+    old === null ? null : h("p.soft", {}, `The ${NAMES[panel.panel] ?? "data"} shown are ${span(old)} old.`),
   );
 }
 

@@ -13,8 +13,8 @@ export function podTable() {
     key: (pod) => `${pod.namespace}/${pod.name}`,
     columns: [
       { key: "name", label: "Pod", class: "col-name", value: (pod) => `${pod.namespace}/${pod.name}`, cell: podName },
-      { key: "util", label: "Load", class: "num col-util", down: true, value: (pod) => percent(pod.util), cell: (pod) => pod.util ?? missing(pod.whyNot ?? "no value") },
-      { key: "how", label: "How", class: "drop", value: (pod) => pod.whyNot ?? pod.how, cell: (pod) => (pod.whyNot ? whyCell(pod) : h("span.soft", {}, pod.how ?? "")) },
+      { key: "util", label: "Utilization", class: "num col-util", down: true, value: (pod) => percent(pod.util), cell: (pod) => pod.util ?? missing(pod.whyNot ?? "no value") },
+      { key: "how", label: "Attribution", class: "drop", value: (pod) => pod.whyNot ?? pod.how, cell: (pod) => (pod.whyNot ? whyCell(pod) : h("span.soft", {}, pod.how ?? "")) },
       { key: "mem", label: "Memory", class: "num drop wide", cell: (pod) => pod.mem },
       { key: "waiting", label: "Waiting", class: "num drop wide", down: true, value: (pod) => percent(pod.waiting), cell: (pod) => pod.waiting ?? missing("no queue is reported") },
       { key: "node", label: "Node", class: "drop", value: (pod) => pod.node, cell: nodeCell },
@@ -58,7 +58,7 @@ export function workloadTable() {
     key: (one) => `${one.namespace}/${one.name}`,
     columns: [
       { key: "name", label: "Workload", class: "col-name", value: (one) => `${one.namespace}/${one.name}`, cell: (one) => two(workloadName(one), h("bdi", {}, one.namespace)) },
-      { key: "util", label: "Load", class: "num col-util", down: true, value: (one) => percent(one.util), cell: (one) => (one.util ? two(one.util, one.max && one.max !== one.util ? `max ${one.max}` : null) : missing("no pod has a value")) },
+      { key: "util", label: "Utilization", class: "num col-util", down: true, value: (one) => percent(one.util), cell: (one) => (one.util ? two(one.util, one.max && one.max !== one.util ? `max ${one.max}` : null) : missing("no pod has a value")) },
       { key: "measured", label: "Measured", class: "num col-mem", value: (one) => percent(one.measured), cell: (one) => (one.pods ? `${one.measured ?? NONE} of ${one.pods}` : null) },
       { key: "hpa", label: "HPA", class: "drop", value: (one) => one.hpa, cell: (one) => (one.hpa ? two(h("bdi", {}, one.hpa), one.target) : missing("no HPA")) },
       { key: "wants", label: "Wants", class: "num drop col-util", value: (one) => percent(one.wants), cell: (one) => one.wants },

@@ -15,8 +15,6 @@ export class Stream {
     this.onChange = onChange;
     /** @type {"connecting"|"live"|"lost"|"refused"} */
     this.state = "connecting";
-    /** Time of the last data in epoch seconds. @type {number|null} */
-    this.last = null;
     this.tries = 0;
     this.timer = 0;
     addEventListener("online", () => this.again(0));
@@ -38,7 +36,6 @@ export class Stream {
     };
     for (const name of PARTS) {
       source.addEventListener(name, (event) => {
-        this.last = Date.now() / 1000;
         this.onPart(name, JSON.parse(/** @type {MessageEvent} */ (event).data));
         if (this.state !== "live") this.become("live");
       });

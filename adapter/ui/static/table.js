@@ -26,6 +26,8 @@ export class SortedTable {
    * @param {(row: any) => any} [options.version] what the row shows; a row is built again if it changed
    * @param {string} [options.sort] key of the first order; the order of the rows without it
    * @param {string} [options.class]
+   * @param {(row: any) => any[]} [options.unfold] the rows below a row, which keep their place there
+   * @param {(row: any) => string} [options.rowClass]
    * @param {(rows: any[]) => void} [options.onSeen] called with the rows in sight
    */
   constructor(options) {
@@ -73,7 +75,7 @@ export class SortedTable {
     this.body.addEventListener("click", (/** @type {MouseEvent} */ event) => {
       const target = /** @type {Element} */ (event.target);
       if (target.closest("a, button") || getSelection()?.toString()) return;
-      /** @type {any} */ (target.closest("tr")?.querySelector("a"))?.click();
+      /** @type {any} */ (target.closest("tr")?.querySelector("a, button.unfold"))?.click();
     });
   }
 
@@ -97,12 +99,14 @@ export class SortedTable {
   show(rows) {
     this.rows = rows;
     const column = this.options.columns.find((one) => one.key === this.sort);
-    this.sorted = column?.value ? inSort(rows, column.value, this.down) : rows;
+    const inOrder = (/** @type {any[]} */ some) => (column?.value ? inSort(some, column.value, this.down) : some);
+    const { unfold } = this.options;
+    this.sorted = unfold ? inOrder(rows).flatMap((row) => [row, ...inOrder(unfold(row))]) : inOrder(rows);
     this.heads.forEach((head, i) => {
       if (this.options.columns[i] === column) head.setAttribute("aria-sort", this.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
-    this.table.setAttribute("aria-rowcount", String(rows.length + 1));
+    this.table.setAttribute("aria-rowcount", String(this.sorted.length + 1));
     this.paint();
   }
 
@@ -152,7 +156,9 @@ export class SortedTable {
       known.version = version;
       const focused = tr.contains(document.activeElement);
       fill(tr, this.options.columns.map((column) => h("td", { class: column.class ?? null, role: "cell" }, column.cell(row) ?? missing())));
-      if (focused) tr.querySelector("a")?.focus();
+      tr.className = this.options.rowClass?.(row) ?? "";
+      tr.classList.toggle("open", key === this.selected);
+      if (focused) tr.querySelector("a, button")?.focus();
     }
     return tr;
   }

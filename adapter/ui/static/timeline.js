@@ -2,6 +2,7 @@
 
 import { fill, h, sign } from "./dom.js";
 import { clock, span } from "./format.js";
+import { words } from "./podlist.js";
 import { link } from "./route.js";
 
 const MOST = 200;
@@ -35,7 +36,7 @@ const keyOf = (event) => `${event.time} ${event.kind} ${event.about?.namespace}/
 /** The text with its name as a link; the name comes first if the text does not contain it. */
 function named(text, about, name) {
   if (!name) return text;
-  const shown = text.includes(name) ? name : text.includes(about.name) ? about.name : "";
+  const shown = [about.shown, name, about.name].find((one) => one && text.includes(one)) ?? "";
   const address = link({ kind: about.kind, namespace: about.namespace ?? "", name: about.name });
   const anchor = h("a", { href: address }, h("bdi", {}, shown || name));
   if (!shown) return [anchor, " ", text];
@@ -53,5 +54,5 @@ function entry(event, fresh) {
     h("div", {},
       h("p", {}, h("span.hidden", {}, { bad: "Problem: ", warning: "Warning: ", good: "Good: " }[event.level] ?? ""),
         named(event.text, about, name)),
-      event.reason ? h("p.reason", {}, event.reason) : null));
+      event.reason ? h("p.reason", {}, event.kind === "pod" ? words(event.reason) : event.reason) : null));
 }

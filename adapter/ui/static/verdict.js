@@ -2,8 +2,7 @@
 
 import { fill, h, say, sign } from "./dom.js";
 import { money, NONE } from "./format.js";
-
-const HPAS = [["stuck", "stuck", "bad"], ["atMaximum", "at maximum", "warning"], ["scaling", "scaling", "good"], ["healthy", "healthy", "good"], ["disabled", "disabled", "off"]];
+import { GPU_CLASSES, HPA_STATES } from "./states.js";
 
 /** Show the verdict. @param {any} verdict @param {any} about @param {any} idle */
 export function showVerdict(verdict, about, idle) {
@@ -40,8 +39,9 @@ function title(verdict) {
 
 function hpas(some) {
   if (!some) return figure("HPAs", null);
-  return figure("HPAs", whole(some.total), share(HPAS.map(([key, , level]) => [some[key], level])),
-    HPAS.map(([key, words, level]) => part(some[key], words, level)));
+  const states = new Map(Object.values(HPA_STATES).map((state) => [state.count, state]));
+  return figure("HPAs", whole(some.total), share([...states].map(([key, { level }]) => [some[key], level])),
+    [...states].map(([key, { word, level, about }]) => part(some[key], key === "scaling" ? key : word, level, about)));
 }
 
 function pods(some) {
@@ -55,12 +55,9 @@ function pods(some) {
 
 function gpus(some) {
   if (!some) return figure("GPUs", null);
-  const blind = some.total - some.measured;
-  return figure("GPUs", whole(some.total), share([[blind, "bad"], [some.idle, "warning"], [some.measured - some.idle, "good"]]), [
-    part(blind, "without a value", "bad"),
-    part(some.idle, "idle", "warning"),
-    part(some.measured, "measured", "good"),
-  ]);
+  const classes = Object.entries(GPU_CLASSES);
+  return figure("GPUs", whole(some.total), share(classes.map(([key, { level }]) => [some[key], level])),
+    classes.map(([key, { word, level, about }]) => part(some[key], word, level, about)));
 }
 
 function price(some, about, idle) {
@@ -79,9 +76,9 @@ function price(some, about, idle) {
   return figure("Idle GPUs cost", value, null, rest);
 }
 
-function part(number, words, level) {
+function part(number, words, level, about = "") {
   if (!number) return null;
-  return h(`span.${level}`, {}, h("b", {}, whole(number)), ` ${words}`);
+  return h(`span.${level}`, { title: about || null }, h("b", {}, whole(number)), ` ${words}`);
 }
 
 function figure(label, value, ...rest) {

@@ -206,7 +206,6 @@ async def test_a_403_that_is_not_of_rbac_keeps_its_text(lab: tuple[ApiServer, Pa
     [
         (404, status_of(404, "the server could not find the requested resource", "NotFound")),
         (404, b"404 page not found\n"),
-        (503, b"service unavailable\n"),
     ],
 )
 async def test_a_missing_view_api_names_the_next_step(
@@ -220,6 +219,19 @@ async def test_a_missing_view_api_names_the_next_step(
         f"the cluster does not serve view.gpu-metrics-adapter.io ({status} "
     )
     assert "kubectl get apiservice v1alpha1.view.gpu-metrics-adapter.io" in str(error)
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+async def test_a_view_api_that_does_not_answer_is_not_missing(
+    status: int, lab: tuple[ApiServer, Path]
+) -> None:
+    server, file = lab
+    server.answers[PODS] = (status, b"service unavailable\n")
+    error = await failure(file, lambda api: api.list(PODS))
+    assert str(error).startswith(
+        f"view.gpu-metrics-adapter.io is registered and does not answer ({status} "
+    )
+    assert "not installed" not in str(error)
 
 
 async def test_an_answer_that_is_not_an_object_is_not_from_an_api_server(
@@ -386,3 +398,11 @@ async def test_an_answer_that_is_too_long_is_left(
     assert "name a namespace" in str(error)
     error = await failure(file, lambda api: api.table(PODS))
     assert "the answer is longer than 1000 bytes" in str(error)
+
+
+async def test_the_clock_reads_little_of_an_answer(lab: tuple[ApiServer, Path]) -> None:
+    """Only its head counts, and a compressed body may be of any size."""
+    server, file = lab
+    server.answers["/version"] = {"gitVersion": "v1.33.0" + " " * (1 << 20)}
+    error = await failure(file, lambda api: api.clock())
+    assert "the answer is longer than" in str(error)

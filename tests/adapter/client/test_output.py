@@ -51,15 +51,31 @@ def test_marks_and_dashes_have_ascii_forms() -> None:
     plain, rich = Screen(unicode=False), Screen(colours=True)
     assert [plain.mark("good"), plain.mark("warning"), plain.mark("bad")] == ["+", "!", "x"]
     assert plain.line("3 \N{MULTIPLICATION SIGN} 2 → 6 … ü") == "3 x 2 -> 6 ... ?"
-    assert rich.mark("good") == "\x1b[32m√\x1b[0m"
+    assert rich.line(rich.mark("good")) == "\x1b[32m√\x1b[0m"
     assert not screen_of(Terminal("ISO-8859-1")).unicode
 
 
-def test_a_name_cannot_move_the_cursor_or_end_the_line() -> None:
-    screen = Screen(colours=True)
-    hostile = "pod\x1b[2J\x1b]0;title\x07\nnext\u202egnp"
-    text = screen.line(f"{screen.style('bad', 'red')} {hostile}")
-    assert text == "\x1b[31mbad\x1b[0m pod [2J ]0;title next gnp"
+HOSTILE = {
+    "a colour": "a\x1b[31mb",
+    "a colour and its end": "\x1b[31m\N{MULTIPLICATION SIGN}\x1b[0m",
+    "a clear": "pod\x1b[2J\x1b]0;title\x07",
+    "C1 controls": "a\x9b31mb\x85c",
+    "lines": "a\r\nb\u2028c\x0bd",
+    "directions": "a\u202egnp\u2066b\u061cc",
+    "invisible": "a\u200bb\ufeffc\xadd\U000e0041e",
+    "half a character": "a\ud800b",
+    "private characters": "".join(map(chr, range(0xF0000, 0xF0010))),
+}
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_name_is_escaped_before_the_line_is_coloured(name: str, unicode: bool) -> None:
+    plain, screen = Screen(unicode=unicode), Screen(colours=True, unicode=unicode)
+    clean, sign = plain.line(name), plain.mark("good")
+    assert all(one.isprintable() or one >= "\U000f0000" for one in clean)
+    styled = screen.line(f"{screen.style(f'bad {name}', 'red')} {screen.mark('good')} {name}")
+    assert styled == f"\x1b[31mbad {clean}\x1b[0m \x1b[32m{sign}\x1b[0m {clean}"
 
 
 def test_text_is_wrapped_with_an_indent() -> None:

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from adapter.cluster.objects import ApiService, Lease, SeenNode, SeenPriorityClass, read
+from adapter.cluster.podobjects import SeenPod, SeenWorkload, read_pod, read_workload
 from adapter.doctor.facts import (
     Clocks,
     Fact,
@@ -21,12 +23,10 @@ from adapter.doctor.facts import (
     SelfPage,
     StoreAnswer,
 )
-from adapter.doctor.objects import ApiService, Lease, SeenNode, SeenPriorityClass, read
 from adapter.doctor.page import ExporterPage, reduced
 from adapter.doctor.release import release
 from adapter.doctor.rulesfile import mounted, seen_rules
 from adapter.doctor.scalers import read_hpa
-from adapter.doctor.workloads import SeenPod, SeenWorkload, read_pod, read_workload
 from adapter.keda.manifest import SeenScaledObject, read_scaledobject
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -283,6 +283,10 @@ def clean() -> Facts:
     facts.leases = Fact([lease("gpu-a"), lease("gpu-b")])
     facts.pods = Fact(pods)
     facts.workloads = Fact([workload(), own_workload().workload])
+    facts.replicasets = Fact([])
+    facts.events = Fact([])
+    facts.slices = Fact([])
+    facts.controller_seen = Fact(NOW.timestamp() - 2)
     facts.hpas = Fact([hpa()])
     facts.scaledobjects = Fact([])
     facts.priorityclasses = Fact(

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from adapter.client.output import Screen
+from adapter.cluster.objects import ResourceQuota, read
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import CheckSection, Severity, registered
-from adapter.doctor.objects import ResourceQuota, read
 from adapter.doctor.runner import DoctorReport, Outcome, run
 from adapter.doctor.withoutvalue import WithoutValue
 from tests.adapter.doctor.clean import (
@@ -29,7 +29,7 @@ from tests.adapter.doctor.faults.register import Fault
 from tests.adapter.doctor.faults.servers import PENDING, TRITON, VLLM, page_of, server_pod
 
 CHECKS = {each.id: each for each in registered()}
-COMMANDS = ("kubectl ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
+COMMANDS = ("kubectl ", "echo ", "kubeadm ", "helm ", "gpu-metrics-adapter ", "date ")
 CASES = [
     pytest.param(identity, change, id=f"{identity}-{change.__name__}")
     for identity, changes in (*FAULTS.items(), *OF_OTHERS.items())

@@ -20,6 +20,8 @@ LISTS = (
     PODS,
     "/apis/apps/v1/deployments",
     "/apis/apps/v1/statefulsets",
+    "/apis/apps/v1/replicasets",
+    "/api/v1/events",
     "/apis/autoscaling/v2/horizontalpodautoscalers",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
     "/api/v1/resourcequotas",

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from adapter.cluster.objects import SeenNode, read
 from adapter.doctor.daemonsets import SeenDaemonSet, read_daemonset
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import Finding
-from adapter.doctor.objects import SeenNode, read
 from adapter.doctor.runner import run
 from tests.adapter.doctor.clean import clean, node
 from tests.adapter.doctor.faults.exporters import only_on_a

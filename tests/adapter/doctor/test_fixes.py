@@ -9,10 +9,10 @@ from typing import Any
 
 from adapter.client.hpacommands import grant_controller, one_hpa
 from adapter.client.output import Screen
+from adapter.cluster.objects import ApiService, read
 from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import Finding
-from adapter.doctor.objects import ApiService, read
 from adapter.doctor.runner import DoctorReport, run
 from adapter.doctor.withoutvalue import WithoutValue, read_without_value
 from tests.adapter.doctor.clean import (
@@ -247,7 +247,7 @@ def test_the_second_command_of_a_hint_is_part_of_the_fix() -> None:
 def test_the_title_of_a_failed_check_says_that_it_is_what_was_expected() -> None:
     facts = clean()
     unavailable(facts, "FailedDiscoveryCheck", "context deadline exceeded")
-    lines = DoctorReport(run(facts, ("GMA001", "GMA008")), "server").lines(Screen())
+    lines = DoctorReport(run(facts, ("GMA001", "GMA008")), "server", verbose=True).lines(Screen())
     heads = [line for line in lines if re.match(r". GMA\d{3} ", line)]
     assert heads == [
         "√ GMA001 Kubernetes is 1.27 or newer",

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from adapter.cluster.gpuresources import GPU_RESOURCES, GpuResources
+from adapter.cluster.podobjects import counted
 from adapter.doctor.claims import read_claim
 from adapter.doctor.facts import Fact, Facts
 from adapter.doctor.model import Finding
 from adapter.doctor.runner import run
-from adapter.doctor.workloads import counted
 from tests.adapter.doctor.clean import clean, node, nodepool, pod, workload
 
 

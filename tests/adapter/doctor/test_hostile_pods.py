@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from adapter.client.access import cluster
+from adapter.cluster.objects import ApiService, read
 from adapter.doctor import release
 from adapter.doctor.fetch import Fetched, Place, ProxyFetcher
-from adapter.doctor.objects import ApiService, read
 from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.doctor.clean import workload
 

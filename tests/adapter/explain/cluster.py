@@ -39,6 +39,13 @@ def cpu_metric(percent: int = 60) -> Json:
     return {"type": "Resource", "resource": {"name": "cpu", "target": goal}}
 
 
+def container_metric() -> Json:
+    """A ContainerResource metric."""
+    goal = {"type": "Utilization", "averageUtilization": 60}
+    source = {"name": "cpu", "container": "main", "target": goal}
+    return {"type": "ContainerResource", "containerResource": source}
+
+
 def external_metric(target: str = "10", name: str = "queue") -> Json:
     """An External metric."""
     goal = {"type": "AverageValue", "averageValue": target}

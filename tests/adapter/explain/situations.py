@@ -16,7 +16,9 @@ from tests.adapter.explain.cluster import (
     SCALE,
     WELL,
     World,
+    at,
     condition,
+    container_metric,
     cpu_metric,
     external_metric,
     gpu_metric,
@@ -175,6 +177,37 @@ def _denied() -> World:
     return world.pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
 
 
+APISERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
+FROZEN: Final = {
+    "metadata": {"name": "v1beta1.metrics.k8s.io"},
+    "spec": {"service": {"namespace": "kube-system", "name": "metrics-server"}},
+    "status": {
+        "conditions": [
+            {
+                "type": "Available",
+                "status": "False",
+                "reason": "FailedDiscoveryCheck",
+                "message": "failing or missing response: context deadline exceeded",
+            }
+        ]
+    },
+}
+
+
+def _crashing() -> World:
+    """A pod whose container ends as soon as it starts."""
+    world = World(1).hpa(gpu_metric()).pod("llm-7f9", why={"reason": "pod_not_ready"})
+    world.pods[0]["status"]["containerStatuses"] = [
+        {
+            "name": "main",
+            "restartCount": 9,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 1, "finishedAt": at(90)}},
+        }
+    ]
+    return world
+
+
 SITUATIONS: Final[dict[str, Situation]] = {
     "headroom": Situation(_held()),
     "headroom-denied": Situation(
@@ -255,6 +288,34 @@ SITUATIONS: Final[dict[str, Situation]] = {
     "cpu-with-a-malformed-request": Situation(
         World(1).hpa(cpu_metric()).pod("web-1", cpu="450m", gpu=False, request="half"), 1
     ),
+    "cpu-of-a-container-without-metrics-server": Situation(
+        World(1)
+        .hpa(container_metric())
+        .pod("llm-x2k", node="n3", why=DOWN)
+        .answer(RESOURCES, (404, NOT_SERVED))
+        .answer(APISERVICES, [{"metadata": {"name": "v1.apps"}}]),
+        1,
+    ),
+    "a-metrics-server-that-is-frozen": Situation(
+        World(1)
+        .hpa(cpu_metric())
+        .pod("llm-x2k", "70")
+        .answer(RESOURCES, (503, b"service unavailable"))
+        .answer(APISERVICES, [FROZEN]),
+        1,
+    ),
+    "a-target-in-another-namespace": Situation(
+        World()
+        .hpa(gpu_metric())
+        .answer(SCALE, (404, status_of(404, 'deployments.apps "llm" not found', "NotFound")))
+        .answer(DEPLOYMENTS, [])
+        .answer(
+            "/apis/apps/v1/deployments",
+            [{"metadata": {"name": "llm", "namespace": "prod"}, "spec": {}}],
+        ),
+        1,
+    ),
+    "a-pod-that-crashes": Situation(_crashing(), 1),
     "cpu-without-metrics-server": Situation(
         World(1).hpa(cpu_metric()).pod("web-1", gpu=False).answer(RESOURCES, (404, NOT_SERVED)),
         1,

@@ -285,8 +285,39 @@ def test_the_api_version_of_an_hpa_does_not_choose_another_path(
     ended = explain(lab, world, "hpa", "llm")
     assert 'no matches for kind "X"' in ended.output
     server, _ = lab
-    others = [path for path in server.asked if f"/namespaces/{NS}/" not in path]
+    known = (f"/namespaces/{NS}/", "/leases/kube-controller-manager")
+    others = [path for path in server.asked if not any(part in path for part in known)]
     assert others in ([], [f"GET /api/{version}"])
+
+
+def test_a_pod_that_crashes_says_why_it_does_not_serve(lab: tuple[ApiServer, Path]) -> None:
+    world = World().pod("llm-7f9", "92")
+    world.pods[0]["status"]["containerStatuses"] = [
+        {
+            "name": "main",
+            "restartCount": 3,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 127}},
+        }
+    ]
+    ended = explain(lab, world, "pod", "llm-7f9")
+    assert ended.code == 1
+    assert "MEASURED, BUT DOES NOT SERVE" in ended.output
+    assert "exit code 127 (the command was not found)" in " ".join(ended.output.split())
+    assert "fix: kubectl -n chat logs llm-7f9 -c main --previous --tail=30" in ended.output
+    (cause,) = json.loads(explain(lab, world, "pod", "llm-7f9", "-o", "json").output)["causes"]
+    assert cause["code"] == "crash-loop"
+
+
+def test_a_node_that_offers_no_gpu_of_eight_says_so(lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    status = {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "0"}}
+    server.answers["/api/v1/nodes/n9"] = {"metadata": {"name": "n9"}, "status": status}
+    server.answers[f"{VIEW}/gpus"] = []
+    server.answers[f"{VIEW}/gpupods"] = []
+    ended = explain(lab, World(), "node", "n9")
+    assert ended.code == 1
+    assert "offers 0 of its 8 nvidia.com/gpu" in ended.output
 
 
 def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path]) -> None:

@@ -46,7 +46,7 @@ def test_a_cluster_is_read_and_nothing_is_written(lab: Lab) -> None:
         "rules.relist_interval\n",
         "http_requests_per_second   Pods       shop/api, shop/web",
         "queue_depth                External   shop/api",
-        "kubectl -n monitoring get configmap prometheus-adapter",
+        "migrate prometheus-adapter -o rules > rules.yaml",
         "kubectl replace -f theirs.yaml",
     ):
         assert text in ended.output
@@ -106,6 +106,57 @@ def test_external_metrics_of_another_server_are_not_its_own(lab: Lab) -> None:
         "v1beta1.external.metrics.k8s.io", "keda-operator-metrics-apiserver", "keda"
     )
     assert [row["metric"] for row in report(lab)["metrics"]] == ["http_requests_per_second"]
+
+
+HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+
+
+def test_keys_of_selectors_that_only_a_rule_serves_are_lost(lab: Lab) -> None:
+    rows = []
+    for name, keys in (("a", {"Hostname": "n1", "model": "x"}), ("b", {"model": "x"})):
+        for metric in ("DCGM_FI_DEV_GPU_UTIL", "http_requests_per_second"):
+            row = peer.pods_metric(metric)
+            row["pods"]["metric"]["selector"] = {"matchLabels": keys}
+            rows.append(peer.hpa(f"{name}-{metric[:4].lower()}", row))
+    lab[0].answers[HPAS] = rows
+    (lost,) = report(lab)["lostSelectorKeys"]
+    assert lost == {
+        "metric": "DCGM_FI_DEV_GPU_UTIL",
+        "hpa": "shop/a-dcgm",
+        "keys": ["Hostname"],
+    }
+    assert "DCGM_FI_DEV_GPU_UTIL   shop/a-dcgm   Hostname" in migrate(lab).output
+
+
+RESOURCE = peer.RULES + "resourceRules: {cpu: {containerQuery: a}, memory: {containerQuery: a}}\n"
+
+
+@pytest.mark.parametrize(
+    ("service", "said", "served"),
+    [
+        (("prometheus-adapter", "monitoring"), "", True),
+        (("metrics-server", "kube-system"), "because kube-system/metrics-server serves", False),
+        (None, "because the cluster has no APIService of metrics.k8s.io", False),
+    ],
+    ids=["prometheus-adapter", "metrics-server", "nobody"],
+)
+def test_resource_metrics_stay_with_their_server(
+    service: tuple[str, str] | None, said: str, served: bool, lab: Lab
+) -> None:
+    lab[0].answers[peer.CONFIGMAP]["data"] = {"config.yaml": RESOURCE}
+    lab[0].answers[peer.APISERVICES][2:] = (
+        [] if service is None else [peer.apiservice("v1beta1.metrics.k8s.io", *service)]
+    )
+    found = report(lab)
+    assert ("resourceMetrics" in found["values"]) == served
+    remarks = [text for text in found["remarks"] if "resourceRules" in text]
+    assert len(remarks) == (not served)
+    assert said in "".join(remarks)
+
+
+def test_the_rules_of_a_cluster_are_printed(lab: Lab) -> None:
+    ended = migrate(lab, "-o", "rules")
+    assert (ended.code, ended.output) == (0, peer.RULES)
 
 
 def test_an_hpa_that_cannot_be_read_is_named(lab: Lab) -> None:

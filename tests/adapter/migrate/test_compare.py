@@ -23,7 +23,8 @@ from tests.adapter.migrate import peercluster as peer
 PODS = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/pods/%2A/http_requests_per_second"
 OBJECT = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/services/web/hits"
 QUEUE = "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue_depth"
-LISTS = ("/apis/custom.metrics.k8s.io/v1beta1", "/apis/external.metrics.k8s.io/v1beta1")
+CUSTOM = "/apis/custom.metrics.k8s.io/"
+LISTS = (f"{CUSTOM}v1beta1", f"{CUSTOM}v1beta2", "/apis/external.metrics.k8s.io/v1beta1")
 
 Answer = dict[str, str] | ClientError
 
@@ -31,13 +32,22 @@ Answer = dict[str, str] | ClientError
 class Server:
     """Answers by path without a query: one answer after the other, the last one again."""
 
-    def __init__(self, answers: dict[str, Sequence[Answer]], *names: str) -> None:
+    def __init__(
+        self, answers: dict[str, Sequence[Answer]], *names: str, version: str = "v1beta1"
+    ) -> None:
         self.answers = {path: list(rows) for path, rows in answers.items()}
         self.names = names
+        self.version = version
+        """The only one of custom.metrics.k8s.io that it serves."""
         self.asked: list[str] = []
 
     async def get(self, path: str) -> Json:
         self.asked.append(path)
+        if path.startswith(CUSTOM):
+            if not path.startswith(CUSTOM + self.version):
+                raise ClientError("404 not found", 404)
+            if path not in LISTS:
+                path = path.replace(self.version, "v1beta1")
         if path in LISTS:
             return {"resources": [{"name": name} for name in self.names]}
         rows = self.answers.get(path.partition("?")[0])
@@ -96,6 +106,35 @@ def test_equal_values_are_equal_and_each_metric_is_asked_once(lab: tuple[ApiServ
     assert len([path for path in theirs.asked if path not in LISTS]) == 6
     assert all("labelSelector=app%3Dweb" in path for path in ours.asked if "pods/" in path)
     assert set(found.absent) == {"pods/a"}
+
+
+def test_each_server_is_asked_at_the_version_that_it_serves(lab: tuple[ApiServer, Path]) -> None:
+    for theirs in (Server(GOOD, "a", version="v1beta2"), Server(GOOD, "a")):
+        ours = Server(GOOD, "a", version="v1beta2")
+        found = compared(lab, theirs, ours)
+        assert set(verdicts(found).values()) == {MoveVerdict.EQUAL}
+        assert found.absent == []
+        assert any(f"{CUSTOM}v1beta2/namespaces" in path for path in ours.asked)
+
+
+def test_a_version_that_is_another_servers_is_not_asked(lab: tuple[ApiServer, Path]) -> None:
+    theirs = Server(GOOD, "a")
+    compared(lab, theirs, Server(GOOD, "a", version="v1beta2"), versions=("v1beta1",))
+    assert not any("v1beta2" in path for path in theirs.asked)
+
+
+def test_rows_of_one_metric_differ(lab: tuple[ApiServer, Path]) -> None:
+    rows = lab[0].answers["/apis/autoscaling/v2/horizontalpodautoscalers"]
+    for name in ("one", "two"):
+        metric = peer.external_metric("queue_depth")
+        metric["external"]["metric"]["selector"] = {"matchLabels": {"queue": name}}
+        rows += [peer.hpa(name, metric), peer.hpa(name, peer.object_metric("hits", name))]
+    found = compared(lab, Server(GOOD), Server(GOOD))
+    lines = found.lines(Screen())
+    assert any("queue_depth (External queue=one)" in line and "shop/one" in line for line in lines)
+    assert any("hits (Object Service two)" in line and "shop/two" in line for line in lines)
+    assert len({*lines}) == len(lines)
+    assert len({row.about for row in found.rows if row.metric == "queue_depth"}) == 3
 
 
 def test_a_metric_that_ours_lacks_is_lost(lab: tuple[ApiServer, Path]) -> None:

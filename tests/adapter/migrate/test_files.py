@@ -67,7 +67,7 @@ def test_every_form_of_the_configuration_is_read(content: str, tmp_path: Path) -
 def test_public_configurations_are_taken_over(file: Path) -> None:
     ended = migrate("-f", str(file))
     assert ended.code == 0
-    assert "taken over:" in ended.output
+    assert "taken over" in ended.output
 
 
 def test_standard_input_is_read() -> None:
@@ -108,6 +108,57 @@ def test_the_default_rules_that_values_do_not_show_are_a_remark(tmp_path: Path) 
     assert "the chart adds its default rules" in ended.output
 
 
+DOUBTFUL = """
+rules:
+- {seriesQuery: 'up{job="a"}', metricsQuery: up, resources: {}}
+- {seriesQuery: 'up{job="a"}', metricsQuery: down, resources: {}}
+- seriesQuery: 'DCGM_FI_DEV_GPU_UTIL{exported_pod!="",model!="",Hostname!=""}'
+  resources:
+    overrides: {exported_namespace: {resource: namespace}, exported_pod: {resource: pod}}
+  name: {as: gpu_utilization}
+  metricsQuery: avg(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+"""
+
+
+def test_a_rule_that_can_never_answer_is_not_green(tmp_path: Path) -> None:
+    ended = of(tmp_path, DOUBTFUL)
+    text = " ".join(ended.output.split())
+    assert ended.code == 0
+    assert "Rules: 3 rules taken over; 2 of them can never answer, here and there:" in text
+    assert "! rules[0], line 3: up, of up{job=" in text.replace("‼", "!")
+    assert "never answers: resources maps no label to an object" in text
+
+
+def test_rules_that_differ_in_the_query_alone_differ_in_the_report(tmp_path: Path) -> None:
+    text = " ".join(of(tmp_path, DOUBTFUL).output.split())
+    assert 'rules[0], line 3: up, of up{job="a"}: up' in text
+    assert 'rules[1], line 4: up, of up{job="a"}: down' in text
+
+
+def test_a_rule_that_hides_a_metric_is_named_with_what_is_lost_without_it(tmp_path: Path) -> None:
+    ended = of(tmp_path, DOUBTFUL)
+    text = " ".join(ended.output.split())
+    assert "the catalogue has gpu_utilization too: rules.prefer decides, rules by default" in text
+    assert "without this rule, metric selectors lose Hostname" in text
+    (*_, row) = json.loads(of(tmp_path, DOUBTFUL, "-o", "json").output)["rules"]
+    assert (row["hides"], row["lost"]) == ("gpu_utilization", ["Hostname"])
+
+
+RESOURCE = """
+resourceRules:
+  cpu: {containerQuery: a, nodeQuery: b}
+  memory: {containerQuery: a, nodeQuery: b}
+"""
+
+
+def test_the_server_of_resource_metrics_is_looked_up_first(tmp_path: Path) -> None:
+    ended = of(tmp_path, RESOURCE, "-o", "json")
+    first, *_ = json.loads(ended.output)["steps"]
+    assert first["commands"] == ["kubectl get apiservice v1beta1.metrics.k8s.io"]
+    assert "leave resourceMetrics out of values.yaml" in first["step"]
+    assert "metrics.k8s.io" not in of(tmp_path, RULES, "-o", "json").output.partition('"steps"')[2]
+
+
 BAD = {
     "not YAML": (b"rules: [", "given.yaml: not YAML"),
     "not text": (b"\xff\xfe\x00", "given.yaml: not YAML"),
@@ -120,9 +171,12 @@ BAD = {
     ),
     "no known key": (
         configmap({"a.txt": "x", "b.txt": "{"}).encode(),
-        "has no key config.yaml with the configuration; its keys are a.txt, b.txt",
+        "has no configuration of prometheus-adapter: name a file with",
     ),
-    "two keys": (configmap({"a": RULES, "b": RULES}).encode(), "has no key config.yaml"),
+    "two keys": (
+        configmap({"a": RULES, "b": RULES}).encode(),
+        "several configurations (ConfigMap rules, key a; ConfigMap rules, key b): keep one",
+    ),
     "two ConfigMaps": (
         f"{configmap({'config.yaml': RULES})}---\n{configmap({'config.yaml': RULES})}".encode(),
         "has several configurations",

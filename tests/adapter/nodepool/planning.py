@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from adapter.cluster.taints import Taint
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode, Taint
+from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import Shape

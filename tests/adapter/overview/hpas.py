@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from adapter.judgement.evidence import TargetPods
+from adapter.overview.hpas import HpaSummary, read_hpa, summarize
+
 Json = dict[str, Any]
+AT = 1767323045.0
+"""2026-01-02T03:04:05Z, just after the last scaling of :func:`hpa`."""
+
+
+def state_of(found: Json, now: float = AT, pods: TargetPods | None = None) -> HpaSummary:
+    """What an HPA does, as a list shows it."""
+    read = read_hpa(found)
+    of = {} if pods is None else {(read.namespace, f"deployment.{read.scales.name}"): pods}
+    (summary,) = summarize([read], of, now)
+    return summary
 
 
 def metric(name: str = "gpu_utilization", goal: str = "60") -> Json:
@@ -62,10 +75,8 @@ def hpa(
     }
 
 
-def stuck(name: str = "llm", namespace: str = "chat") -> Json:
-    lost = condition(
-        "ScalingActive", "False", "FailedGetPodsMetric", "unable to get metric gpu_utilization"
-    )
+def stuck(name: str = "llm", namespace: str = "chat", reason: str = "FailedGetPodsMetric") -> Json:
+    lost = condition("ScalingActive", "False", reason, "unable to get metric gpu_utilization")
     return hpa(name, values=(), conditions=(FINE[0], lost), namespace=namespace)
 
 

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from adapter.overview.hpas import state_of
-from tests.adapter.overview.hpas import FINE, at_maximum, condition, hpa, metric, stuck, value
+from tests.adapter.overview.hpas import (
+    FINE,
+    at_maximum,
+    condition,
+    hpa,
+    metric,
+    state_of,
+    stuck,
+    value,
+)
 
 Json = dict[str, Any]
 
@@ -29,7 +37,7 @@ COMPUTING = condition(
 PAUSED = condition("ScalingActive", "False", "ScalingDisabled", "replica count is zero")
 
 DECISIONS: dict[str, tuple[Json, str, str, str]] = {
-    "keeps": (hpa(), "good", "keeps", "keeps 3: gpu_utilization 54 of 60"),
+    "keeps": (hpa(), "good", "healthy", "keeps 3: gpu_utilization 54 of 60"),
     "scales out": (
         hpa(desired=5),
         "good",
@@ -37,7 +45,12 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
         "scales out 3 → 5: gpu_utilization 54 of 60",
     ),
     "scales in": (hpa(desired=1), "good", "scales in", "scales in 3 → 1: gpu_utilization 54 of 60"),
-    "at maximum": (at_maximum(), "warning", "at maximum", "at maximum 8: gpu_utilization 92 of 60"),
+    "at maximum": (
+        at_maximum(),
+        "warning",
+        "overloaded",
+        "overloaded at 8, held by maxReplicas 8: gpu_utilization 92 of 60",
+    ),
     "still on the way to its maximum": (
         at_maximum() | {"status": at_maximum()["status"] | {"currentReplicas": 4}},
         "good",
@@ -65,37 +78,37 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
     "a mean with three decimals": (
         hpa(values=(value(now="8958m"),)),
         "good",
-        "keeps",
+        "healthy",
         "keeps 3: gpu_utilization 9 of 60",
     ),
     "a value below 1": (
         hpa(metrics=(metric(goal="250m"),), values=(value(now="125m"),)),
         "good",
-        "keeps",
+        "healthy",
         "keeps 3: gpu_utilization 0.125 of 0.25",
     ),
     "paused": (
         hpa(current=0, desired=0, values=(), conditions=(FINE[0], PAUSED)),
         "off",
-        "disabled",
-        "disabled: the target has 0 replicas",
+        "paused",
+        "paused at 0 replicas: the HPA wakes no target that somebody else scaled to 0",
     ),
     "new": (
         hpa(current=None, desired=None, values=(), conditions=()),
         "warning",
         "waiting",
-        "waits for the first sync of the HPA controller",
+        "waiting for the first sync of the HPA controller",
     ),
     "one of two metrics without a value": (
         hpa(metrics=(metric(), metric("queue", "4"))),
         "warning",
-        "keeps",
+        "incomplete",
         "keeps 3: gpu_utilization 54 of 60; no value of queue",
     ),
     "CPU in percent of the requests": (
         hpa(metrics=(RESOURCE,), values=(USED,)),
         "good",
-        "keeps",
+        "healthy",
         "keeps 3: cpu 12% of 60%",
     ),
     "quantities": (
@@ -104,10 +117,15 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
             values=(value(now="49250m"), value("gpu_memory_used_bytes", "85899345920")),
         ),
         "good",
-        "keeps",
-        "keeps 3: gpu_memory_used_bytes 80Gi of 64Gi",
+        "scales out",
+        "scales out to 3, its pods start: gpu_memory_used_bytes 80Gi of 64Gi",
     ),
-    "no metric at all": (hpa(metrics=(), values=()), "good", "keeps", "keeps 3"),
+    "no metric at all": (
+        hpa(metrics=(), values=()),
+        "warning",
+        "incomplete",
+        "keeps 3: it reads no metric",
+    ),
 }
 
 
@@ -115,7 +133,7 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
 def test_the_status_decides_the_words(name: str) -> None:
     found, level, decision, text = DECISIONS[name]
     state = state_of(found)
-    assert (state.level, state.decision, state.text) == (level, decision, text)
+    assert (state.level, state.state, state.text) == (level, decision, text)
 
 
 def test_the_row_of_the_page_has_null_for_a_missing_value_and_never_0() -> None:

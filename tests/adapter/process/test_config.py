@@ -157,21 +157,26 @@ REFUSED = {
     "nothing but a comment": ("# source:\n", "{file}: is empty"),
     "a section twice": (
         "source: {scrape: {discover: false}}\nlog: {}\nsource: {scrape: {interval: 1s}}\n",
-        "{file}: gives source twice, on lines 1 and 3; merge the two",
+        "{file}: is not YAML: source stands twice, on lines 1 and 3: merge the two",
     ),
     "a key twice, deep down": (
         "source:\n  scrape:\n    targets:\n    - url: http://a/\n      url: http://b/\n",
-        "{file}: gives url twice, on lines 4 and 5; merge the two",
+        "{file}: is not YAML: url stands twice, on lines 4 and 5: merge the two",
     ),
     "more than a ConfigMap holds": (
         "# " + "x" * (1 << 20),
         "{file}: is larger than 1048576 bytes; it cannot be a settings file",
     ),
     "no mapping": ("- a", "{file}: must be a mapping of sections"),
-    "no YAML": ("a: [", "{file}: is not YAML: while parsing"),
-    "no YAML, on its second line": ('log:\n  level: "x', "end of stream (line 2, column 12)"),
-    "no date": ("values: 2026-99-99", "{file}: is not YAML: month must be in 1..12"),
-    "too deep": ("[" * 1000, "{file}: is not YAML: maximum recursion depth"),
+    "no YAML": ("a: [", "{file}: is not YAML: line 2: did not find"),
+    "no YAML, on its second line": ('log:\n  level: "x', "line 2: found unexpected end of stream"),
+    "no date": ("values: 2026-99-99", "{file}: values: Input should be"),
+    "too deep": ("[" * 1000, "{file}: is not YAML: line 1: values are nested more than"),
+    "a tag without a value": ("server: {port: !!int ''}", "{file}: is not YAML: a tag such as"),
+    "a number that is a book": (
+        "server: {port: " + "9" * 5_000 + "}",
+        "{file}: is not YAML: a number has thousands of digits",
+    ),
     "two at once": ("server: {port: x}\nlog: {level: loud}", "log.level: Input should be 'debug'"),
 }
 

@@ -138,7 +138,7 @@ def run(
         environ["KUBECONFIG"] = str(found.kubeconfig)
     else:
         arguments += ("--kubeconfig", str(found.kubeconfig), "--context", found.context)
-    return invoke(*arguments, until=until, **environ)
+    return invoke(*arguments, until=until, terminal=False, **environ)
 
 
 ALREADY_GONE: Final = {("maintain unregister", "404")}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from adapter.rules.filenodes import MAX_ENTRIES
-from adapter.rules.rule import RuleSet, rule_set
 from adapter.rules.rulefile import (
     MAX_BYTES,
     MAX_PROBLEMS,
@@ -13,9 +12,10 @@ from adapter.rules.rulefile import (
     RulesFileError,
     read_rules,
 )
+from adapter.rules.ruleset import RuleSet, rule_set
 from apiservice.provider import GroupResource
 
-GOOD = "- {seriesQuery: up, metricsQuery: up}\n"
+GOOD = "- {seriesQuery: up, metricsQuery: up, resources: {template: <<.Resource>>}}\n"
 
 
 def read(text: str) -> RuleSet:
@@ -107,8 +107,8 @@ def test_a_mistake_costs_its_rule_and_is_named_with_its_line(
 ) -> None:
     found = read(f"rules:\n{GOOD}{rule}\n{GOOD}")
     assert [each.name for each in found.custom] == ["rules[0]", "rules[2]"]
-    (problem,) = found.problems
-    assert (problem.line, problem.rule, problem.broken) == (line, "rules[1]", True)
+    (problem,) = (each for each in found.problems if each.broken)
+    assert (problem.line, problem.rule) == (line, "rules[1]")
     assert text in problem.text
     assert str(problem).startswith(f"line {line}: rules[1]: ")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from unittest import mock
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -19,6 +22,7 @@ from adapter.cluster.services import Services
 from adapter.rules import objects as listing
 from adapter.rules.beside import CustomBeside, ExternalBeside
 from adapter.rules.options import RuleOptions
+from adapter.rules.ruleset import RuleSet
 from adapter.rules.service import RuleService, read_file
 from adapter.rules.store import RuleStore, StoreOptions
 from adapter.sources.prometheus.options import PrometheusOptions
@@ -313,26 +317,56 @@ async def test_equal_series_queries_are_asked_once(service: RuleService, engine:
 async def test_a_changed_file_is_used_and_a_bad_one_is_not(
     service: RuleService, file: Path
 ) -> None:
-    assert not service.reload()
+    assert not await service.reload()
     _rewrite(file, RULES.replace("as: rate", "as: other"))
-    assert not service.reload()  # it may still be being written
-    assert service.reload()
+    assert not await service.reload()  # it may still be being written
+    assert await service.reload()
     await service.discover()
     assert {row.metric for row in service.custom.resources()} == {"other"}
     _rewrite(file, "rules: {")
-    service.reload()
+    await service.reload()
     with structlog.testing.capture_logs() as logs:
-        assert not service.reload()
+        assert not await service.reload()
     assert "is not YAML" in service.file_problem
     assert [row["event"] for row in logs] == ["rules file rejected; the previous rules stay active"]
     assert len(service.rules.custom) == 1
     _rewrite(file, RULES)
-    service.reload()
-    assert service.reload()
+    await service.reload()
+    assert await service.reload()
     assert not service.file_problem
 
 
-def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rules(
+async def test_reading_the_file_leaves_the_loop_free(service: RuleService, file: Path) -> None:
+    free = threading.Event()
+    freed: list[bool] = []
+
+    def read(options: RuleOptions) -> RuleSet:
+        freed.append(free.wait(30))
+        return read_file(options)
+
+    _rewrite(file, RULES)
+    await service.reload()
+    with mock.patch("adapter.rules.service.read_file", read):
+        reading = asyncio.create_task(service.reload())
+        while not freed and not free.is_set():
+            await asyncio.sleep(0)
+            free.set()
+        assert await reading
+    assert freed == [True]
+
+
+async def test_a_file_on_which_the_program_fails_is_rejected_and_noted(
+    service: RuleService, file: Path
+) -> None:
+    _rewrite(file, RULES)
+    await service.reload()
+    with mock.patch("adapter.rules.ruleset.rule_set", side_effect=IndexError("list")):
+        assert not await service.reload()
+    assert "IndexError" in service.file_problem
+    assert len(service.rules.custom) == 1
+
+
+async def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rules(
     tmp_path: Path, engine: Engine
 ) -> None:
     """As the kubelet mounts it: `..data` is renamed to a new folder, and the file is a link."""
@@ -351,7 +385,7 @@ def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_its_rule
         new = tmp_path / "..new"
         new.symlink_to(version)
         new.replace(data)
-        assert [made.reload(), made.reload()] == [False, used]
+        assert [await made.reload(), await made.reload()] == [False, used]
         assert made.rules.custom[0].selector.startswith("answers{")
     assert "cannot be read" in made.file_problem
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest import mock
 
 import pytest
+import structlog
 from click.testing import CliRunner
 
 from adapter.__main__ import main
@@ -22,8 +25,9 @@ from adapter.settings import Settings
 
 RULES = """\
 rules:
-- {seriesQuery: up, metricsQuery: up}
+- {seriesQuery: up, metricsQuery: up, resources: {template: <<.Resource>>}}
 - seriesQuery: up
+  resources: {overrides: {node: {resource: node}}}
   metricsQuery: <<.Nope>>
 externalRules:
 - {seriesQuery: up, metricsQuery: up}
@@ -48,7 +52,7 @@ def test_check_names_each_mistake_with_file_line_and_reason(file: Path) -> None:
     code, output = check(file)
     assert code == 2
     broken, external = output.strip().splitlines()
-    assert broken.startswith(f"gpu-metrics-adapter: {file}: line 4: rules[1]: metricsQuery: ")
+    assert broken.startswith(f"gpu-metrics-adapter: {file}: line 5: rules[1]: metricsQuery: ")
     assert broken.endswith("; this rule is left out")
     assert "externalRules are not served: set external.enabled" in external
 
@@ -60,11 +64,45 @@ def test_check_accepts_a_file_without_mistakes(file: Path) -> None:
     assert "settings are valid" in output
 
 
+@pytest.mark.parametrize(
+    ("prefer", "answers"), [("rules", "this rule answers"), ("catalogue", "the catalogue answers")]
+)
+def test_a_rule_that_hides_a_metric_is_named_at_the_start(
+    prefer: str, answers: str, file: Path
+) -> None:
+    named = "name: {as: gpu_utilization}, resources: {template: <<.Resource>>}"
+    file.write_text(f"rules:\n- {{seriesQuery: up, metricsQuery: up, {named}}}\n")
+    said = f"rules[0]: the catalogue has gpu_utilization too; {answers} (rules.prefer)"
+    with mock.patch.dict(os.environ, {"GMA_RULES__PREFER": prefer}):
+        code, output = check(file)
+    assert code == 0
+    assert said in output
+    settings = load(
+        flags={"rules.file": file, "rules.prefer": prefer, "source.prometheus.url": URL}, environ={}
+    )
+    with structlog.testing.capture_logs() as logs:
+        build_rules(settings, ObjectLookup(PodIndex(), Services(), Nodes()), None)
+    assert said in [row.get("problem") for row in logs]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["'sum(up{<<.LabelMatchers>>,job'", "!!int ''", "'<<print " + "9" * 5_000 + ">>'"],
+    ids=["a selector that is cut off", "a tag without a value", "a number of 5,000 digits"],
+)
+def test_a_rule_that_no_parser_expects_ends_no_process(query: str, file: Path) -> None:
+    file.write_text(f"{RULES}- {{seriesQuery: up, metricsQuery: {query}}}\n")
+    code, output = check(file)
+    assert code == 2
+    assert ": line 8: externalRules[1]: metricsQuery" in output
+    assert "Traceback" not in output
+
+
 def test_check_rejects_what_is_not_a_rules_file(file: Path) -> None:
     file.write_text("rules: {")
     code, output = check(file)
     assert code == 2
-    assert output.startswith(f"gpu-metrics-adapter: {file}: line 1: is not YAML")
+    assert output.startswith(f"gpu-metrics-adapter: {file}: is not YAML: line ")
     code, output = check(file.with_name("nothing"))
     assert code == 2
     assert "cannot be read (No such file or directory); correct rules.file" in output

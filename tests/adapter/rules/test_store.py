@@ -21,6 +21,7 @@ from adapter.sources.byteroom import HeldBytes
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.errors import Unavailable
+from apiservice.runtime.shares import ASKER, Asker, Shares
 from apiservice.runtime.steps import at_once, paced
 from tests.adapter.rules.engine import Engine, running, vector
 
@@ -129,33 +130,49 @@ async def test_a_query_that_takes_too_long_ends(engine: Engine, clock: Clock) ->
         await store.close()
 
 
-async def test_queries_that_wait_are_bounded(
-    store: RuleStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
+async def ask_for(store: RuleStore, namespace: str, query: str) -> None:
+    ASKER.set(Asker(namespace, "u"))
+    await ask(store, query)
+
+
+async def until(store: RuleStore, queries: int) -> None:
+    async with asyncio.timeout(30):
+        while store.queries < queries:  # noqa: ASYNC110 - it has no event for it
+            await asyncio.sleep(0.01)
+
+
+async def test_queries_of_a_namespace_that_wait_are_bounded(
+    store: RuleStore, engine: Engine
 ) -> None:
-    monkeypatch.setattr(stores, "MAX_WAITING", 1)
+    store.places = Shares(2, waiting=1)
     engine.answer = slow = Slow()
-    first = asyncio.create_task(ask(store, "a"))
+    tasks = [asyncio.create_task(ask_for(store, "loud", f"q{number}")) for number in range(3)]
     await slow.wait()
     with pytest.raises(Unavailable, match="busy"):
-        await ask(store, "b")
+        await tasks[2]
+    other = asyncio.create_task(ask_for(store, "quiet", "q"))
+    await until(store, 2)
     slow.go.set()
-    await first
+    await asyncio.gather(*tasks[:2], other)
     assert store.failures["busy"] == 1
 
 
-async def test_ten_queries_are_in_progress_and_others_wait(
+async def test_a_namespace_has_half_of_the_places_and_shared_queries_have_their_own(
     store: RuleStore, engine: Engine
 ) -> None:
     engine.answer = slow = Slow()
-    tasks = [asyncio.create_task(ask(store, f"q{number}")) for number in range(15)]
-    async with asyncio.timeout(30):
-        while store.queries < stores.PARALLEL:  # noqa: ASYNC110 - it has no event for it
-            await asyncio.sleep(0.01)
-        await slow.wait()
-        assert store.queries == stores.PARALLEL
-        slow.go.set()
-        await asyncio.gather(*tasks)
-    assert store.queries == 15
+    half = (stores.PARALLEL - stores.KEPT) // 2
+    tasks = [asyncio.create_task(ask_for(store, "loud", f"q{number}")) for number in range(15)]
+    await until(store, half)
+    tasks += [asyncio.create_task(ask_for(store, f"ns{n}", f"ns{n}")) for n in range(15)]
+    await until(store, 2 * half)
+    await slow.wait()
+    assert store.queries == 2 * half
+    shared = [asyncio.create_task(store.fetch(f"wide{number}")) for number in range(stores.KEPT)]
+    await until(store, stores.PARALLEL)
+    slow.go.set()
+    await asyncio.gather(*tasks, *shared)
+    assert store.queries == 30 + stores.KEPT
 
 
 async def test_a_list_of_series_may_take_three_times_as_long(

@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 
 from adapter.rules.promql import ObjectKey
 from adapter.rules.promqltokens import NotWidenedError
-from adapter.rules.rule import MetricRule, RuleObjects, rule_set
+from adapter.rules.rule import MetricRule, RuleObjects
 from adapter.rules.rulefile import RuleText, read_rules
+from adapter.rules.ruleset import rule_set
 from adapter.rules.vector import Vector, decode
 from adapter.rules.widening import why_not, wide_query, widen
 from adapter.rules.widevalues import AmbiguousError, WideAnswer, folded
@@ -414,7 +415,7 @@ REFUSED = (
     ("g{<<.LabelMatchers>>} @ 1700000000", "'@ 1700000000' is not in the part"),
     ("g{<<.LabelMatchers>>} # text", "'# text' is not in the part"),
     ("1 + 2", "does not give a vector"),
-    ("g{<<.LabelMatchers>>", "ends too early"),
+    ("g{<<.LabelMatchers>>} +", "ends too early"),
     ("(" * 80 + "g{<<.LabelMatchers>>}" + ")" * 80, "too many levels"),
     (
         'count_values("pod", g{<<.LabelMatchers>>})',

@@ -7,14 +7,13 @@ from typing import Any
 
 from adapter.client.errors import VIEW
 from adapter.client.tables import Cell, ObjectTable, TableRow
-from adapter.overview.hpas import state_of
 from adapter.top.facts import ClusterLists
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
 from adapter.view.gpuworkloads import GPUWORKLOADS
 from apiservice.view.resource import ViewResource
 from tests.adapter.clientapi import ApiServer, table_row
-from tests.adapter.overview.hpas import at_maximum, hpa, stuck
+from tests.adapter.overview.hpas import at_maximum, hpa, state_of, stuck
 
 Json = dict[str, Any]
 AT = 1767323045.0

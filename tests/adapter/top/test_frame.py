@@ -59,7 +59,7 @@ def test_a_picture_has_exactly_the_size_of_the_terminal(
 def test_gpus_on_a_terminal_of_80_columns() -> None:
     assert picture(TopState(view="gpus"), 80, 12) == [
         "03:04:05 UTC  all namespaces  every 5 s  https://lab",
-        "1 of 3 HPAs is stuck, 1 HPA is at its maximum, 1 pod has no value, 1 pod waits …",
+        "1 of 3 HPAs is stuck, 1 HPA is overloaded, 1 pod has no value, 1 pod waits for …",
         "0 overview  1 gpus 5  2 pods 5  3 workloads 2  4 hpas 3  5 nodes",
         "  NAME      NODE   GPU   MODEL   UTIL▼           MEM          PODS",
         "> n1.gpu0   n1     0     H100    ███████░ 92%    71.9/80Gi    chat/llm-7f9",
@@ -114,7 +114,7 @@ def test_colour_is_for_what_needs_attention() -> None:
     painter = Painter(Screen())
     lines = painter.paint(TopState(view="hpas"), Scene(facts()), 220, 20).lines
     styles = {text([span]).strip(): span[1] for line in lines for span in line}
-    assert styles["at maximum 8: gpu_utilization 92 of 60"] == "warning"
+    assert styles["overloaded at 8, held by maxReplicas 8: gpu_utilization 92 of 60"] == "warning"
     assert styles["keeps 3: gpu_utilization 54 of 60"] == ""
     gpus = painter.paint(TopState(view="gpus"), Scene(facts()), 220, 20).lines
     assert {style for line in gpus[4:] for _, style in line} == {

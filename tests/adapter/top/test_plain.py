@@ -14,8 +14,8 @@ from tests.adapter.commandline import Ended, invoke
 from tests.adapter.top.cluster import HPAS, facts, serve
 
 OVERVIEW = """\
-1 of 3 HPAs is stuck, 1 HPA is at its maximum, 1 pod has no value, 1 pod waits for a node, 1 GPU \
-has no utilization, 1 GPU is idle.
+1 of 3 HPAs is stuck, 1 HPA is overloaded, 1 pod has no value, 1 pod waits for a node, 1 GPU \
+is not measured, 1 GPU is idle, 1 GPU runs without a pod.
 
 HPAs that need attention
 """
@@ -53,6 +53,7 @@ def test_the_overview_begins_with_the_verdict(lab: tuple[ApiServer, Path]) -> No
         (("pods", "-n", "chat", "--no-headers"), ["llm-7f9", "llm-a11", "embed-0", "llm-x2k"]),
         (("workloads",), ["NAME", "deployment.llm", "deployment.embed"]),
         (("hpas",), ["NAME", "llm", "embed"]),
+        (("hpa",), ["NAME", "llm", "embed"]),
         (("nodes", "--sort-by", "gpus"), ["NAME", "n2", "n1"]),
         (("nodes", "--sort-by", "NAME", "--reverse"), ["NAME", "n2", "n1"]),
     ],
@@ -88,7 +89,7 @@ def test_json_has_the_texts_of_the_table_and_null_for_a_missing_value(
     row = found["rows"][-1]
     assert (row["util"], row["whyNot"]) == (None, "exporter_names_no_pod")
     hpas = json.loads(top(lab, "hpas", "-A", "-o", "json").output)
-    assert [row["decision"] for row in hpas["rows"]] == ["stuck", "at maximum", "keeps"]
+    assert [row["decision"] for row in hpas["rows"]] == ["stuck", "overloaded", "healthy"]
     overview = json.loads(top(lab, "-o", "json").output)
     assert overview["verdict"]["pods"] == {
         "total": 5,
@@ -107,7 +108,7 @@ def test_a_missing_right_is_one_line_with_the_grant_and_the_rest_goes_on(
     server.answers[path] = forbidden("jane", "list", "horizontalpodautoscalers", "autoscaling", "")
     ended = top(lab)
     first, *rest = ended.output.splitlines()
-    assert ended.code == 0
+    assert ended.code == 2
     assert first.startswith("gpu-metrics-adapter: jane may not list horizontalpodautoscalers")
     assert "kubectl create clusterrole" in first
     assert rest[0].startswith("1 pod has no value")
@@ -141,6 +142,10 @@ def test_an_empty_table_says_so_and_prints_nothing_without_headers(
     serve(lab[0], [], [], [], [])
     assert top(lab, "gpus").output == "No exporter reports a GPU.\n"
     assert top(lab, "gpus", "--no-headers").output == ""
+    nothing = "No pod holds a GPU."
+    assert top(lab, "pods", "-A").output == f"{nothing}\n"
+    place = "Only namespace chat was read; -A reads all."
+    assert top(lab, "pods").output == f"{nothing} {place}\n"
     assert top(lab).output.startswith("There is no GPU and no GPU pod and no HPA.\n")
 
 

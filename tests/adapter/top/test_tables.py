@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from adapter.overview.columns import natural
@@ -15,7 +17,7 @@ from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
 from adapter.view.gpuworkloads import GPUWORKLOADS
 from apiservice.view.resource import ViewResource
-from tests.adapter.overview.hpas import hpa, stuck
+from tests.adapter.overview.hpas import at_maximum, hpa, stuck
 from tests.adapter.top.cluster import facts, gpu, pod
 
 
@@ -93,7 +95,7 @@ ORDERS: dict[str, tuple[ViewName, Sort, list[str]]] = {
         Sort("AGE"),
         ["n2.gpu10", "n1.gpu0", "n1.gpu1", "n2.gpu0", "n2.gpu9"],
     ),
-    "what needs attention first": ("hpas", Sort("DECISION"), ["llm", "rank", "embed"]),
+    "what needs attention first": ("hpas", Sort("STATE"), ["llm", "rank", "embed"]),
     "nodes": ("nodes", Sort("UTIL"), ["n1", "n2"]),
     "reasons by text": (
         "pods",
@@ -146,10 +148,12 @@ def test_a_node_sums_up_its_devices_and_a_mean_leaves_out_missing_values() -> No
         "GPUS": "3",
         "UTIL": "0.2%",
         "MAX": "0.4%",
-        "NO-VALUE": "1",
+        "BUSY": "0",
         "IDLE": "1",
+        "FREE": "0",
+        "NO-POD": "1",
+        "NO-VALUE": "1",
         "IDLE-FOR": "3h",
-        "FREE": "2",
     }
     without = facts(gpus=[gpu("n1.gpu0", model=None), gpu("n1.gpu1", model="T4")])
     (one,) = tables_of("nodes", without, everywhere=True)
@@ -157,15 +161,57 @@ def test_a_node_sums_up_its_devices_and_a_mean_leaves_out_missing_values() -> No
     assert one.rows[0].cells[one.index("IDLE-FOR")] is None
 
 
+CELLS = st.tuples(
+    st.sampled_from([None, "0%", "0.4%", "60%"]),
+    st.sampled_from([None, "chat/llm-7f9"]),
+    st.sampled_from([None, "30s", "3h"]),
+)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=8))
+def test_each_gpu_of_a_node_is_in_one_column(cells: list[tuple[str | None, ...]]) -> None:
+    devices = [
+        gpu(f"n1.gpu{at}", util, pods, idle_since=idle)
+        for at, (util, pods, idle) in enumerate(cells)
+    ]
+    (table,) = tables_of("nodes", facts(gpus=devices), everywhere=True)
+    row = dict(zip([each.name for each in table.columns], table.rows[0].cells, strict=True))
+    counts = [int(row[name] or 0) for name in ("BUSY", "IDLE", "FREE", "NO-POD", "NO-VALUE")]
+    assert sum(counts) == int(row["GPUS"] or 0) == len(cells)
+    running = [util for util, pods, idle in cells if pods is None and idle is None and util]
+    assert counts[2] <= len(cells) - sum(util != "0%" for util in running)
+
+
+def test_a_gpu_that_runs_without_a_pod_is_not_free() -> None:
+    found = facts(gpus=[gpu("n1.gpu0", "60%", None)])
+    (table,) = tables_of("nodes", found, everywhere=True)
+    (row,) = table.rows
+    assert (row.cells[table.index("FREE")], row.cells[table.index("NO-POD")]) == ("0", "1")
+    assert row.emphasis == "warning"
+    assert tables_of("gpus", found, everywhere=True)[0].rows[0].emphasis == "warning"
+
+
+def test_hpas_with_one_cause_are_one_row_of_the_overview() -> None:
+    many = [stuck(f"svc-{n}") for n in range(30)]
+    part, *_ = tables_of("overview", facts(hpas=[*many, at_maximum("rank")]), everywhere=True)
+    group, alone = part.rows
+    cells = dict(zip([each.name for each in part.columns], group.cells, strict=True))
+    assert (cells["NAMESPACE"], cells["NAME"]) == ("chat", "30 HPAs, such as svc-0")
+    assert cells["STATE"] == "stuck"
+    assert group.about == RowKey("hpa", "chat", "svc-0")
+    assert alone.key.name == "rank"
+    (table,) = tables_of("hpas", facts(hpas=many), everywhere=True)
+    assert len(table.rows) == 30
+
+
 def test_each_row_leads_to_its_explanation() -> None:
     about = {
         view: {row.key.name: row.about for row in shown(view).rows}
         for view in ("gpus", "pods", "workloads", "hpas", "nodes")
     }
-    assert about["gpus"]["n1.gpu0"] == RowKey("node", "", "n1")
+    assert about["gpus"]["n1.gpu0"] == RowKey("gpu", "", "n1.gpu0")
     assert about["pods"]["llm-x2k"] == RowKey("pod", "chat", "llm-x2k")
-    assert about["workloads"]["deployment.llm"] == RowKey("hpa", "chat", "llm")
-    assert about["workloads"]["deployment.embed"] is None
+    assert about["workloads"]["deployment.llm"] == RowKey("workload", "chat", "deployment.llm")
     assert about["hpas"]["rank"] == RowKey("hpa", "search", "rank")
     assert about["nodes"]["n2"] == RowKey("node", "", "n2")
 
@@ -195,7 +241,7 @@ def test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are() -> N
     many = facts(
         gpus=[gpu(f"n{at}.gpu0", "5%", "a/b", idle_since="1h") for at in range(30)],
         pods=[pod(f"p{at}", why_not=f"reason_{at}") for at in range(30)],
-        hpas=[stuck(f"h{at}") for at in range(30)],
+        hpas=[stuck(f"h{at}", reason=f"Reason{at}") for at in range(30)],
     )
     parts = tables_of("overview", many, everywhere=True)
     assert {len(each.rows) for each in parts} == {SHOWN}

@@ -150,7 +150,7 @@ async def test_a_connection_beyond_the_bound_gets_503_and_those_within_it_are_se
 
 
 async def test_points_of_more_hpas_than_the_bound_are_400() -> None:
-    data = PageData(HpaHistory(), cast("IdleWatch", None), "")
+    data = PageData(HpaHistory(), cast("IdleWatch", None))
     explanations = Explanations(connection(SlowCluster()))
     app = application(Streams(PageParts()), explanations, page_files(), data)
     names = [f"chat/h{at}" for at in range(MOST_NAMES + 1)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, cast
@@ -14,11 +15,15 @@ from typing import Any, cast
 import pytest
 
 from adapter.client.errors import ClientError
+from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.sources.prometheus.seriesreader import SeriesReader
 from adapter.ui import data, prometheusrange
 from adapter.ui.data import PageData
 from adapter.ui.explanations import Explained
 from adapter.ui.history import HpaHistory
 from adapter.ui.idlewatch import IdleWatch
+from adapter.ui.options import UiOptions
+from adapter.ui.run import past_of
 from tests.adapter.pageserver import PageServer
 from tests.adapter.sources.prometheus.engines import Pages, engine, scrape_config, serving
 from tests.adapter.ui.page import eventually
@@ -42,8 +47,9 @@ def answering(body: bytes, status: int = 200, wait: float = 0.0) -> Iterator[str
     """The URL of a server that answers each request so."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_POST(self) -> None:
             time.sleep(wait)
+            self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body)
@@ -65,8 +71,12 @@ def matrix(*values: Any, metric: Any = None) -> bytes:
 
 
 async def asked(url: str) -> Explained:
-    page = PageData(HpaHistory(), cast("IdleWatch", None), url)
-    return await page.range("chat/llm", "60")
+    reader = prometheusrange.range_reader(PrometheusOptions(url))
+    page = PageData(HpaHistory(), cast("IdleWatch", None), reader)
+    try:
+        return await page.range("chat/llm", "60")
+    finally:
+        await reader.close()
 
 
 async def test_points_of_one_time_are_one_row_and_what_is_not_finite_is_missing() -> None:
@@ -77,42 +87,83 @@ async def test_points_of_one_time_are_one_row_and_what_is_not_finite_is_missing(
 
 
 BAD = {
-    "a value that is not a number": (matrix([1, "many"]), "a value is 'many'"),
-    "a value of another type": (matrix([1, {"a": 1}]), "Expected `str`"),
-    "a time that is not a number": (matrix(["noon", "1"]), "Expected `float`"),
-    "a result of another form": (
-        b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}',
-        "Expected `object`",
-    ),
-    "a page of another server": (b"<html>login</html>", "JSON is malformed"),
-    "an answer that is cut": (matrix([1, "1"])[:-9], "Input data was truncated"),
+    "a value that is not a number": (matrix([1, "many"]), "no usable sample", "4 bad_value"),
+    "a value of another type": (matrix([1, {"a": 1}]), "no usable sample", "4 bad_series"),
+    "a time that is not a number": (matrix(["noon", "1"]), "no usable sample", "4 bad_series"),
+    "a page of another server": (b"<html>login</html>", "query API's", "it begins '<html>login"),
+    "an answer that is cut": (matrix([1, "1"])[:-9], "query API's", "truncated"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_an_answer_of_another_form_names_prometheus_and_the_fix(name: str) -> None:
-    body, why = BAD[name]
+async def test_an_answer_of_another_form_names_prometheus_and_the_cause(name: str) -> None:
+    body, *words = BAD[name]
     with answering(body) as url:
         found = await asked(url)
     assert found.status == 502
     text = str(found.body["error"])
-    assert text.startswith(f"the answer of {url} is not one of Prometheus' query API (")
-    assert why in text
-    assert text.endswith(
-        "check that --prometheus names a Prometheus, with the prefix of its paths if it has one"
-    )
+    assert text.startswith(f"Prometheus at {url}")
+    assert all(word in text for word in words)
     assert "\n" not in text
     assert "cluster" not in text
 
 
 async def test_what_prometheus_says_about_its_failure_is_shown_in_one_line() -> None:
-    body = b'{"status":"error","error":"query processing would load\\ntoo many samples"}'
+    body = b'{"status":"error","errorType":"execution","error":"would load\\ntoo many samples"}'
     with answering(body, status=422) as url:
         found = await asked(url)
     assert found.body == {
-        "error": f"Prometheus at {url} rejects the query: query processing would load too many "
-        "samples; see its log"
+        "error": f"Prometheus at {url}/api/v1/query: HTTP status 422: execution: would load "
+        "too many samples"
     }
+
+
+async def test_the_login_of_the_configuration_is_sent(tmp_path: Path) -> None:
+    asked_with: list[str] = []
+    (tmp_path / "password").write_text("s3cret-word\n")
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "source: {prometheus: {username: ui, tenant: blue, "
+        f"password_file: {tmp_path / 'password'}}}}}\n"
+    )
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            asked_with.append(f"{self.headers['Authorization']} {self.headers['X-Scope-OrgID']}")
+            self.send_response(403)
+            self.end_headers()
+            self.wfile.write(asked_with[-1].encode())
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = PageServer(Handler)
+    url = f"http://127.0.0.1:{server.server_port}"
+    past = past_of(UiOptions(prometheus=url, config=file))
+    assert past is not None
+    reader = prometheusrange.range_reader(past)
+    try:
+        with pytest.raises(ClientError, match="--config") as caught:
+            await prometheusrange.read_range(reader, "chat", "llm", 600)
+    finally:
+        await reader.close()
+        server.close()
+    token = base64.b64encode(b"ui:s3cret-word").decode()
+    assert set(asked_with) == {f"Basic {token} blue"}
+    assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"prometheus": "prometheus:9090"}, "--prometheus"),
+        ({"config": Path("/nowhere.yaml")}, "/nowhere.yaml"),
+    ],
+)
+def test_what_names_no_query_api_is_said_at_the_start(given: Any, said: str) -> None:
+    with pytest.raises(ClientError, match=said):
+        past_of(UiOptions(**given))
 
 
 async def test_a_prometheus_without_the_hpa_is_404_and_names_kube_state_metrics() -> None:
@@ -125,22 +176,22 @@ async def test_a_prometheus_without_the_hpa_is_404_and_names_kube_state_metrics(
 async def test_a_prometheus_that_is_not_reached_names_the_option() -> None:
     found = await asked("http://127.0.0.1:1")
     assert found.status == 502
-    assert str(found.body["error"]).startswith("Prometheus at http://127.0.0.1:1 cannot be read:")
+    assert "cannot connect to 127.0.0.1:1" in str(found.body["error"])
     assert str(found.body["error"]).endswith("check --prometheus")
 
 
 async def test_an_answer_beyond_its_bytes_and_its_time_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prometheusrange, "_MOST", 1 << 20)
+    monkeypatch.setattr(prometheusrange, "MOST_BYTES", 1 << 20)
     with answering(b" " * ((1 << 20) + 1)) as url:
         found = await asked(url)
-    assert "is longer than 1 MiB: ask for a shorter time" in str(found.body["error"])
-    monkeypatch.setattr(prometheusrange, "_LONGEST", 0.1)
+    assert "above 1048576 bytes; ask for a shorter time" in str(found.body["error"])
+    monkeypatch.setattr(prometheusrange, "LONGEST", 0.1)
     with answering(b"", wait=1.0) as url:
         found = await asked(url)
     assert found.status == 504
-    assert f"Prometheus at {url} did not answer in 0.1 s" in str(found.body["error"])
+    assert "no answer in time; ask for a shorter time" in str(found.body["error"])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +207,7 @@ async def test_an_answer_beyond_its_bytes_and_its_time_is_left(
 async def test_a_request_without_a_name_or_a_time_is_400(
     hpa: str, minutes: str, status: int
 ) -> None:
-    page = PageData(HpaHistory(), cast("IdleWatch", None), "http://127.0.0.1:1")
+    page = PageData(HpaHistory(), cast("IdleWatch", None), cast("SeriesReader", object()))
     assert (await page.range(hpa, minutes)).status == status
 
 
@@ -175,7 +226,7 @@ async def test_four_hpas_are_asked_about_at_once_and_a_further_one_waits(
         return {}
 
     monkeypatch.setattr(data, "read_range", read)
-    page = PageData(HpaHistory(), cast("IdleWatch", None), "http://127.0.0.1:1")
+    page = PageData(HpaHistory(), cast("IdleWatch", None), cast("SeriesReader", object()))
     tasks = [asyncio.create_task(page.range(f"chat/llm-{n}", "60")) for n in range(6)]
     await eventually(lambda: now == 4)
     go.set()
@@ -189,8 +240,10 @@ async def test_a_real_prometheus_gives_value_target_and_replicas(tmp_path: Path)
         jobs = [{"job_name": "ksm", "honor_labels": True}]
         with engine("prometheus", tmp_path, scrape_config(pages.port, jobs)) as url:
             found = await _eventually(url)
-            missing = PageData(HpaHistory(), cast("IdleWatch", None), url)
+            reader = prometheusrange.range_reader(PrometheusOptions(url))
+            missing = PageData(HpaHistory(), cast("IdleWatch", None), reader)
             unknown = await missing.range("chat/none", "60")
+            await reader.close()
     assert [found[key][-1] for key in ("value", "goal", "current", "desired")] == [92, 70, 3, 4]
     assert abs(found["time"][-1] - time.time()) < 120
     assert unknown.status == 404
@@ -198,10 +251,12 @@ async def test_a_real_prometheus_gives_value_target_and_replicas(tmp_path: Path)
 
 async def _eventually(url: str) -> Any:
     """The points of the HPA, once Prometheus has scraped them."""
-    async with asyncio.timeout(120):
+    reader = prometheusrange.range_reader(PrometheusOptions(url))
+    async with asyncio.timeout(120), AsyncExitStack() as stack:
+        stack.push_async_callback(reader.close)
         while True:
             try:
-                return await prometheusrange.read_range(url, "chat", "llm", 600)
+                return await prometheusrange.read_range(reader, "chat", "llm", 600)
             except ClientError as error:
                 if error.status != 404:
                     raise

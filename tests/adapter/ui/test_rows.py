@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
 from adapter.client.errors import ClientError
 from adapter.idle.prices import PriceList
-from adapter.overview.hpas import state_of
+from adapter.judgement.counts import CLASSES
+from adapter.judgement.states import LEVELS, ORDER
+from adapter.overview.gpuclasses import GpuClass
 from adapter.ui.gpurows import fleet, share
 from adapter.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
+from adapter.ui.hparows import hpa_rows
 from adapter.ui.idlecosts import idle_price
 from adapter.ui.idlelist import MOST_PODS, candidates
 from adapter.ui.panels import HpaList, PanelState, failed, readers
 from adapter.ui.podrows import pods
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
-from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, table_of
+from tests.adapter.overview.hpas import state_of
+from tests.adapter.ui.cluster import POOL, gpu, hpa, pod, stuck, table_of
 
 NOW = 1_000_000.0
+STATIC = Path(__file__).parents[3] / "adapter" / "ui" / "static"
 PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
 
 
@@ -43,6 +50,13 @@ def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
     assert load["memShare"][0] is None
     assert 0 < load["memShare"][1] < 0.01
     assert load["xid"] == [None, "0"]
+
+
+def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command() -> None:
+    rows = [gpu("a"), gpu("b", Util="0%", Idle_Since="20m"), gpu("c", Pods=None, Util="0%")]
+    found = fleet(table_of(GPUS, rows), NOW, {})
+    assert found.load["class"] == found.classes == ["busy", "idle", "free"]
+    assert fleet(table_of(GPUS, rows), NOW, {}, 7200.0).classes == ["busy", "busy", "free"]
 
 
 @pytest.mark.parametrize(
@@ -144,9 +158,32 @@ def test_the_history_is_bounded_in_hpas() -> None:
     assert as_json(history.copy([last]))[last]["time"] == [2.0]
 
 
+def test_hpas_that_one_cause_stops_name_it_and_those_that_do_well_do_not() -> None:
+    lost = stuck("unable to get metric gpu_utilization: 2 of 3 pods have no value: exporter_down")
+    states = [state(f"s{n}", conditions=lost, currentReplicas=n) for n in range(5)]
+    alone = state("alone", conditions=stuck("the target does not exist"))
+    rows = hpa_rows([*states, alone, *(state(f"h{n}") for n in range(5))])
+    (shared,) = {row["group"] for row in rows[:5]}
+    assert shared.endswith("gpu_utilization: pods have no value: exporter_down")
+    assert [row["group"] for row in rows[5:]] == [None] * 6
+
+
 def test_an_hpa_of_another_form_is_counted() -> None:
     assert HpaList([], 2).odd == 2
     before = PanelState("hpas", "ok", updated=5.0)
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
     assert set(readers("")) == {"gpus", "gpupods", "gpuworkloads", "hpas", "events"}
+
+
+def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_level() -> None:
+    """The table of the page is beside the server's: neither has a state that the other lacks."""
+    text = (STATIC / "states.js").read_text()
+    known: dict[str, dict[str, str]] = {}
+    for name, body in re.findall(r"export const (\w+) = \{\n(.*?)\n\};", text, re.DOTALL):
+        rows = re.findall(r'^  "?([\w ]+?)"?: \{.*?level: "(\w+)"', body, re.MULTILINE)
+        known[name] = dict(rows)
+    assert list(known["HPA_STATES"].items()) == [(str(state), LEVELS[state]) for state in ORDER]
+    assert set(known["GPU_CLASSES"]) == set(get_args(GpuClass))
+    counts = set(re.findall(r'count: "(\w+)"', text))
+    assert counts == {row.key for row in CLASSES}

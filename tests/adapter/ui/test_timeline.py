@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from adapter.overview.hpas import state_of
 from adapter.overview.verdict import verdict
-from adapter.ui.devicechanges import MOST, device_facts
+from adapter.ui.devicechanges import MOST, called, device_facts
 from adapter.ui.gpurows import fleet
 from adapter.ui.objectchanges import pod_facts
 from adapter.ui.panels import PanelState
@@ -16,6 +15,7 @@ from adapter.ui.timeline import Timeline
 from adapter.ui.trouble import SharedCause, outage, panel_rows, with_trouble
 from adapter.view.gpupods import GPUPODS
 from adapter.view.gpus import GPUS
+from tests.adapter.overview.hpas import state_of
 from tests.adapter.ui.cluster import gpu, hpa, pod, stuck, table_of
 
 NOW = 1_000_000.0
@@ -55,11 +55,20 @@ def test_a_node_that_joins_or_goes_is_one_entry() -> None:
     ]
 
 
+def test_a_gpu_whose_name_is_an_id_is_named_by_its_node_and_a_short_id() -> None:
+    name = "gpu-3f9a1b2c-0000-4000-8000-5d6e7f809a1b"
+    lost = [gpu(name, "n1", "", XID="79"), gpu("b", "n1")]
+    assert changes([gpu(name, "n1", ""), gpu("b", "n1")], lost) == [
+        "GPU gpu-3f9a1b2c… on node n1 reports XID error 79"
+    ]
+    assert called(name, "") == "gpu-3f9a1b2c…"
+
+
 def test_a_gpu_that_is_lost_or_fails_is_named() -> None:
     assert changes(node("n1"), node("n1", 7)) == ["GPU n1.gpu7 is no longer reported"]
     assert changes(node("n1", 7), node("n1")) == ["GPU n1.gpu7 is reported"]
     broken = [*node("n1", 7), gpu("n1.gpu7", "n1", "7", XID="79")]
-    assert changes(node("n1"), broken, broken) == ["GPU n1.gpu7 reports XID 79"]
+    assert changes(node("n1"), broken, broken) == ["GPU n1.gpu7 reports XID error 79"]
     silent = [*node("n1", 7), gpu("n1.gpu7", "n1", "7", Util=None)]
     assert changes(node("n1"), silent) == ["GPU n1.gpu7 has no utilization any more"]
     only = [gpu("a.gpu0", "a")]
@@ -135,7 +144,7 @@ def test_an_hpa_that_is_stuck_and_decides_again() -> None:
     for at, state in enumerate((hpa(), hpa(conditions=stuck()), hpa())):
         timeline.hpas(NOW + at, [state_of(state)])
     assert [(entry.level, entry.text) for entry in timeline.entries()] == [
-        ("good", "chat/llm decides again"),
+        ("good", "chat/llm is healthy"),
         ("bad", "chat/llm is stuck"),
     ]
 
@@ -173,8 +182,8 @@ def test_lists_that_fail_and_come_back() -> None:
         state = PanelState("gpus", status, "no answer" if status == "failed" else "")  # type: ignore[arg-type]  # a literal
         timeline.panels(NOW + at, {"gpus": state})
     assert [(entry.level, entry.text, entry.reason) for entry in timeline.entries()] == [
-        ("good", "gpus can be read again", ""),
-        ("bad", "gpus cannot be read", "no answer"),
+        ("good", "GPUs can be read again", ""),
+        ("bad", "GPUs cannot be read", "no answer"),
     ]
 
 
@@ -189,8 +198,8 @@ def test_lists_that_fail_for_one_cause_are_one_entry() -> None:
     timeline.panels(NOW + 1, {name: failing(name, "refused") for name in names})
     timeline.panels(NOW + 2, {name: PanelState(name, "ok") for name in names})
     assert [(entry.level, entry.text, entry.reason) for entry in timeline.entries()] == [
-        ("good", "gpus, hpas and events can be read again", ""),
-        ("bad", "gpus, hpas and events cannot be read", "refused; server: s; do this"),
+        ("good", "GPUs, HPAs and events can be read again", ""),
+        ("bad", "GPUs, HPAs and events cannot be read", "refused; server: s; do this"),
     ]
 
 

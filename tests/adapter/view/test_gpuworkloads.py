@@ -70,8 +70,12 @@ def test_the_pods_of_a_deployment_are_one_workload_with_its_hpa() -> None:
         "HPA": "llm",
         "Target": "gpu_utilization 87.5/60 +1",
         "Wants": "3",
+        "State": "incomplete",
         "GPUs": 2,
         "Replicas": "2 (1..8)",
+        "Ready": 2,
+        "Unscheduled": 0,
+        "Unmeasured": 0,
     }
     found = viewer.workloads.get("deployment.llm", 100.0)
     assert found["metadata"]["labels"] == {"app": "llm"}
@@ -79,7 +83,14 @@ def test_the_pods_of_a_deployment_are_one_workload_with_its_hpa() -> None:
     assert found["utilization"] == {"mean": 70, "max": 90}
     (hpa,) = found["hpas"]
     assert hpa["metrics"] == [
-        {"metric": "gpu_utilization", "type": "Pods", "target": "60", "current": "87500m"},
+        {
+            "metric": "gpu_utilization",
+            "type": "Pods",
+            "target": "60",
+            "current": "87500m",
+            "targetValue": 60.0,
+            "currentValue": 87.5,
+        },
         {"metric": "cpu", "type": "Resource"},
     ]
     assert hpa["conditions"] == [

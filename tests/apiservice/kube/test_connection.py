@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from apiservice.auth.clientauth import ClientAuth
 from apiservice.http.server import Server
@@ -21,6 +23,7 @@ from apiservice.kube import clusterclient, credentials
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import connect
 from apiservice.kube.failures import ClusterError, NoKubeconfigError
+from apiservice.kube.kubeconfig import context_names
 from apiservice.tls.certificates import CertificateFiles
 from apiservice.tls.context import ServingTLS
 from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
@@ -49,7 +52,20 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "a word": ("hello", "is not a kubeconfig"),
     "another manifest": ("kind: Pod\nmetadata: {name: p}\n", "is not a kubeconfig"),
     "bytes of a program": ("\x7fELF\x00\x01", "is not YAML"),
-    "clusters that are a number": ("clusters: 5\ncurrent-context: x\n", "must be a list"),
+    "clusters that are a number": ("clusters: 5\ncurrent-context: x\n", "at `clusters`"),
+    "an impossible date": (
+        "clusters: [{name: c, cluster: {server: 2001-99-99}}]",
+        "no current-con",
+    ),
+    "a tag that does not fit": ("clusters: []\nx: !!int ''", "is not YAML: a tag such as"),
+    "a value within itself": ("clusters: &a [*a]", "is not YAML: line 1"),
+    "a number for a server": (
+        {**kubeconfig(), "clusters": [{"name": "c", "cluster": {"server": 5}}]},
+        r"at `clusters\[0\]\.cluster\.server`",
+    ),
+    "a list for a context": ({**kubeconfig(), "current-context": [1]}, "at `current-context`"),
+    "a number for a credential plugin": (kubeconfig(exec=5), r"at `users\[0\]\.user\.exec`"),
+    "a list for a token": (kubeconfig(token=[1]), r"at `users\[0\]\.user\.token`"),
     "no clusters": ({"current-context": "main", "contexts": []}, "context"),
     "a context without its cluster": (
         {**kubeconfig(), "clusters": []},
@@ -99,14 +115,70 @@ async def test_a_broken_kubeconfig_is_an_error_that_names_it(
     message = str(caught.value)
     assert str(path) in message
     assert len(message.splitlines()) == 1
-    assert "object" not in message or "object with name" in message
+    assert " object at 0x" not in message
+
+
+ODD: tuple[Any, ...] = (None, 5, 1e300, True, "", "\x1b[2J", [], [None], {}, {"a": 1}, {"name": 5})
+
+
+def mutations(value: Any) -> Iterator[Any]:
+    """The value with each of its parts, and itself, replaced by each odd one, or left out."""
+    yield from ODD
+    parts: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else []
+    parts = enumerate(value) if isinstance(value, list) else parts
+    for key, part in parts:
+        for odd in mutations(part):
+            changed: Any = value.copy()
+            changed[key] = odd
+            yield changed
+        shorter: Any = value.copy()
+        del shorter[key]
+        yield shorter
+
+
+async def test_no_content_of_a_kubeconfig_is_a_traceback(tmp_path: Path) -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/none", "args": ["a"]}
+    known = [kubeconfig(token="t"), kubeconfig(exec=plugin), kubeconfig(username="a", password="b")]
+    for content in (each for config in known for each in mutations(config)):
+        path = write(tmp_path, content)
+        said = str(path)
+        try:
+            await (await connect(path, environ=NOWHERE)).close()
+        except ClusterError as error:
+            said = str(error)
+        assert str(path) in said
+        assert len(said.splitlines()) == 1
+
+
+async def test_a_time_in_a_kubeconfig_is_a_text(tmp_path: Path) -> None:
+    """Credential plugins and dashboards add fields of their own."""
+    path = write(tmp_path, yaml.safe_dump(kubeconfig()) + "expires: 2001-99-99\n")
+    client = await connect(path, environ=NOWHERE)
+    await client.close()
+
+
+async def test_the_first_file_names_the_current_context(tmp_path: Path) -> None:
+    """As kubectl: kubernetes.io, "Organizing Cluster Access Using kubeconfig Files"."""
+    names = ["", "one", "two"]
+    for name in names:
+        content = kubeconfig()
+        content["contexts"][0]["name"] = name or "none"
+        (tmp_path / f"file{name}").write_text(
+            yaml.safe_dump(content | {"current-context": name}), encoding="utf-8"
+        )
+    listed = os.pathsep.join(str(tmp_path / f"file{name}") for name in names)
+    client: Any = await connect(environ={"KUBECONFIG": listed})
+    assert (client.context, context_names(listed)) == ("one", ["none", "one", "two"])
+    await client.close()
 
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, kubeconfig())
 
-    with pytest.raises(ClusterError, match=r"context 'other'.*get-contexts"):
+    with pytest.raises(ClusterError, match=r"context 'other' is not in .*get-contexts"):
         await connect(path, "other", environ=NOWHERE)
+    with pytest.raises(ClusterError, match=r"did you mean main\?"):
+        await connect(path, "mian", environ=NOWHERE)
 
 
 async def test_a_named_kubeconfig_that_is_not_there(tmp_path: Path) -> None:

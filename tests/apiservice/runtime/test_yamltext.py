@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiservice.runtime.yamltext import DEEPEST, YamlError, document, documents
+from apiservice.runtime.yamltext import DEEPEST, YamlError, document, documents, nodes
 
 WELL: dict[str, tuple[str | bytes, list[Any]]] = {
     "nothing": ("", []),
@@ -86,3 +86,34 @@ def test_fuzz_any_text_gives_documents_or_one_line(text: str | bytes) -> None:
     except YamlError as error:
         message = str(error)
     assert "\n" not in message
+
+
+MERGES = {
+    "into a mapping": ("a: &x {c: 1, d: 2}\nb: {<<: *x, d: 3}\n", {"c": "1", "d": "3"}),
+    "after its own keys": ("a: &x {c: 1, d: 2}\nb: {d: 3, <<: *x}\n", {"c": "1", "d": "3"}),
+    "of several": (
+        "a: [&x {c: 1}, &y {c: 2, d: 2}]\nb: {<<: [*x, *y]}\n",
+        {"c": "1", "d": "2"},
+    ),
+    "of a merge": ("a: &x {c: 1}\ny: &y {<<: *x, d: 2}\nb: {<<: *y}\n", {"c": "1", "d": "2"}),
+    "of no mapping": ("b: {<<: text, c: 1}\n", {"<<": "text", "c": "1"}),
+}
+
+
+@pytest.mark.parametrize(("text", "content"), MERGES.values(), ids=MERGES)
+def test_nodes_have_the_keys_of_their_merges(text: str, content: dict[str, str]) -> None:
+    (root,) = nodes(text)
+    (node,) = [value for key, value in root.value if key.value == "b"]
+    assert {key.value: value.value for key, value in node.value} == content
+    assert len(node.value) == len(content)
+
+
+@pytest.mark.parametrize(("text", "why"), BAD.values(), ids=BAD)
+def test_nodes_are_bounded_like_documents(text: str | bytes, why: str) -> None:
+    # A node may be what no value can be.
+    said = why
+    try:
+        assert nodes(text)
+    except YamlError as error:
+        said = str(error)
+    assert why in said

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from apiservice.errors import ClientGone
+from apiservice.errors import ClientGone, Unavailable
+from apiservice.runtime.shares import ASKER, Asker, Shares
 from apiservice.runtime.steps import Steps, Unfinished, paced
 from apiservice.wire import metricvalues
 from apiservice.wire.answers import PreparedAnswers
@@ -107,7 +108,7 @@ async def turns(count: int) -> None:
 
 
 async def test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work() -> None:
-    work, large = Work(), LargeAnswers(at_once=2)
+    work, large = Work(), LargeAnswers(Shares(2, each=2))
     clients = [Client() for _ in range(5)]
     tasks = [
         asyncio.create_task(
@@ -128,9 +129,9 @@ async def test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work
     assert not any(client.sent for client in clients)
 
 
-async def test_a_client_that_does_not_read_frees_its_place() -> None:
+async def test_a_client_that_does_not_read_holds_no_place_and_is_cut_off() -> None:
     body = b"x" * (1 << 20)
-    large = LargeAnswers(at_once=1, seconds=0.01)
+    large = LargeAnswers(Shares(1), patience=0.01)
     answers = PreparedAnswers()
     answers.put(("a", b""), 1, float("inf"), body)
     asked = Asked(("a", b""), lambda: 1, Work().source, answers)
@@ -149,6 +150,57 @@ async def test_a_client_that_does_not_read_frees_its_place() -> None:
     pieces = [message["body"] for message in quick.sent[1:]]
     assert b"".join(pieces) == body
     assert len(pieces) == 4
+
+
+async def test_slow_readers_of_one_namespace_displace_only_each_other() -> None:
+    body = b"x" * (1 << 20)
+    answers = PreparedAnswers()
+    answers.put(("a", b""), 1, float("inf"), body)
+    asked = Asked(("a", b""), lambda: 1, Work().source, answers)
+    fresh = partial(asked.fresh, lambda: 0.0)
+    large = LargeAnswers(Shares(4), most=4 * len(body))
+    held: dict[str, list[asyncio.Task[None]]] = {"loud": [], "quiet": []}
+
+    async def read_slowly(namespace: str) -> None:
+        ASKER.set(Asker(namespace, "u"))
+
+        async def send(_: Any) -> None:
+            await asyncio.Event().wait()
+
+        await large.answer("/", fresh, Client().receive, send)
+
+    for namespace in ("quiet", *["loud"] * 6):
+        held[namespace].append(asyncio.create_task(read_slowly(namespace)))
+        await turns(20)
+    assert [task.done() for task in held["quiet"]] == [False]
+    assert [task.done() for task in held["loud"]] == [True] * 4 + [False] * 2
+    assert large.given_up == 4
+    quick = Client()
+    await large.answer("/", fresh, quick.receive, quick.send)
+    assert b"".join(message["body"] for message in quick.sent[1:]) == body
+    for task in (*held["quiet"], *held["loud"]):
+        task.cancel()
+
+
+async def test_a_namespace_with_too_many_waiting_answers_gets_503() -> None:
+    work, large = Work(), LargeAnswers(Shares(1, waiting=1))
+    clients = [Client() for _ in range(3)]
+    tasks = [
+        asyncio.create_task(
+            large.answer(
+                "/", partial(work.asked(at).fresh, lambda: 0.0), client.receive, client.send
+            )
+        )
+        for at, client in enumerate(clients)
+    ]
+    await turns(20)
+    assert [task.done() for task in tasks] == [False, False, True]
+    error = tasks[2].exception()
+    assert isinstance(error, Unavailable)
+    assert error.code == 503
+    for client in clients:
+        client.left.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_work_that_takes_too_many_slices_is_given_up() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,18 @@ def test_an_item_is_rendered_once_per_version() -> None:
     value.rendered["v1beta1"] = b'{"kept":true}'
     assert at_once(metric_value_list("v1beta1", [value], EVERYTHING)) != first
     assert b"kept" not in at_once(metric_value_list("v1beta2", [value], EVERYTHING))
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_a_long_metric_selector_is_in_the_first_item_only(version: str) -> None:
+    """Otherwise, 600 pods and a selector of 13 kB make an answer of 8 MB."""
+    where = parse(",".join(f"key{number}={'v' * 60}" for number in range(60)))
+    content = at_once(metric_value_list(version, [_pod() for _ in range(100)], where))
+    items = msgspec.json.decode(content)["items"]
+    metrics = items if version == "v1beta1" else [item["metric"] for item in items]
+    assert len(metrics[0]["selector"]["matchLabels"]) == 60
+    assert [metric["selector"] for metric in metrics[1:]] == [None] * 99
+    assert len(content) < 64 << 10
 
 
 @given(name=st.text(max_size=30), metric=st.text(max_size=30))

@@ -36,13 +36,19 @@ _WRONG = _TRIGGER + "test_wrong_metadata_is_rejected_with_key_and_fix"
 _KEDA: Final = KedaSettings()
 
 DELEGATES: Final[Rows] = {
-    "Duration of a request to a delegate": row(TIMEOUT, by=_BAD),
+    "Duration of a request to a delegate": row(TIMEOUT, TIMEOUT, by=_BAD),
     "Duration of a connection": row(
         transport._CONNECT,
         by=_DELEGATION + "test_a_delegate_that_never_shakes_hands_is_left",
     ),
-    "Requests to one delegate": row(default(DelegateOptions, "at_once"), by=_HANGING),
-    "Requests that wait": row(default(DelegateOptions, "waiting"), by=_HANGING),
+    "Requests to one delegate": row(
+        *(default(DelegateOptions, "at_once"), default(DelegateOptions, "at_once") // 2),
+        by=_HANGING,
+    ),
+    "Requests that wait": row(
+        *(default(DelegateOptions, "waiting"), default(DelegateOptions, "waiting") // 4),
+        by=_HANGING,
+    ),
     "Size of an answer": row(default(DelegateOptions, "max_bytes"), by=_BAD),
     "Size of a discovery list": row(LIST_BYTES, by=_BEYOND),
     "Rows of a discovery list": row(MAX_ROWS, by=_BEYOND),
@@ -74,15 +80,11 @@ VIEW: Final[Rows] = {
         pages.PAGE_BYTES, by=_PAGES + "test_a_page_of_large_objects_ends_early"
     ),
     "Large lists": row(
-        *(largeanswers.AT_ONCE, endpoint._FEW),
+        *(largeanswers.AT_ONCE, largeanswers.AT_ONCE // 2, endpoint._FEW),
         by=(
             _PAGES + "test_a_long_list_waits_for_its_turn_and_a_short_one_does_not",
             _LARGE + "test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work",
         ),
-    ),
-    "Time in which a client must read": row(
-        largeanswers._SECONDS,
-        by=_LARGE + "test_a_client_that_does_not_read_frees_its_place",
     ),
     "Work on lists and objects": row(
         *(steps.SLICE, pages._STEP),

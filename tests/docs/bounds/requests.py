@@ -11,7 +11,7 @@ from apiservice.auth import allowance, authentication, authorization, tokens
 from apiservice.http import exchange
 from apiservice.http.options import ServingOptions
 from apiservice.labels import selector
-from apiservice.runtime import steps
+from apiservice.runtime import shares, steps
 from apiservice.wire import accept, answers, instant, largeanswers, metricroutes, metricvalues
 from tests.docs.bounds.row import Rows, default, most, row
 
@@ -104,15 +104,30 @@ REQUESTS: Final[Rows] = {
         *(metricvalues.MAX_BYTES, 60_000),
         by=_LARGE + "test_an_answer_beyond_the_bound_is_refused_by_name",
     ),
-    "Large answers": row(
-        *(largeanswers.AT_ONCE, metricroutes._SLICES * steps.SLICE, answers.LARGE),
+    "Large answers that are prepared": row(
+        *(largeanswers.AT_ONCE, largeanswers.AT_ONCE // 2),
+        *(metricroutes._SLICES * steps.SLICE, answers.LARGE),
         by=(
             _LARGE + "test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work",
             _LARGE + "test_work_that_takes_too_many_slices_is_given_up",
         ),
     ),
-    "Time in which a client must read": row(
-        largeanswers._SECONDS, by=_LARGE + "test_a_client_that_does_not_read_frees_its_place"
+    "Large answers of one namespace that wait": row(
+        *(default(shares.Shares, "waiting"), default(shares.Shares, "seconds")),
+        by=_LARGE + "test_a_namespace_with_too_many_waiting_answers_gets_503",
+    ),
+    "Large answers that are being sent": row(
+        largeanswers.SENT_BYTES,
+        by=_LARGE + "test_slow_readers_of_one_namespace_displace_only_each_other",
+    ),
+    "Speed at which a client must read": row(
+        *(largeanswers.SLOWEST, largeanswers.PATIENCE),
+        by=_LARGE + "test_a_client_that_does_not_read_holds_no_place_and_is_cut_off",
+    ),
+    "Metric selectors in the items": row(
+        metricvalues._SELECTORS,
+        by="apiservice/wire/test_metricvalues.py::"
+        "test_a_long_metric_selector_is_in_the_first_item_only",
     ),
     "Work on a large answer after": row(
         by=_LARGE + "test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work"

@@ -22,15 +22,17 @@ from adapter.rules.gotemplate import parser, template
 from adapter.rules.options import RuleOptions
 from adapter.serve import rules as serving
 from adapter.sources import body
-from adapter.sources.prometheus import reader, storedpages
+from adapter.sources.prometheus import reader, seriesreader, storedpages
 from adapter.sources.prometheus.options import PrometheusOptions
 from apiservice.kube import reflector
 from apiservice.kube.listwatch import ListWatchOptions
 from apiservice.kube.reflector import ReflectorOptions
+from apiservice.runtime import shares
 from tests.docs.bounds.row import Rows, default, row
 
 _SOURCE = "adapter/sources/prometheus/test_source.py::"
 _ANSWER = "adapter/sources/prometheus/test_answer.py::"
+_GUARD = "adapter/rules/test_guard.py::"
 _FILE = "adapter/rules/test_rulefile.py::"
 _RULE = "adapter/rules/test_rule.py::"
 _TEMPLATE = "adapter/rules/test_gotemplate.py::"
@@ -38,6 +40,7 @@ _REGISTRY = "adapter/rules/test_registry.py::"
 _STORE = "adapter/rules/test_store.py::"
 _WIDE = "adapter/rules/test_wideanswers.py::"
 _WIDENED = "adapter/rules/test_wide_real.py::"
+_SERIES_READER = "adapter/sources/prometheus/test_seriesreader.py::"
 _SERVICE = "adapter/rules/test_service.py::"
 _REFLECTOR = "apiservice/kube/test_reflector.py::"
 _FAILURES = "apiservice/kube/test_reflector_failures.py::"
@@ -70,11 +73,21 @@ STORES: Final[Rows] = {
         default(PrometheusOptions, "retries") + 1,
         by=_SOURCE + "test_a_query_that_fails_is_tried_three_times_in_a_round",
     ),
+    "An answer that a tool": row(
+        *(seriesreader.MOST_BYTES, seriesreader.MOST_PARTS, seriesreader.MOST_OBJECTS),
+        by=(
+            _SERIES_READER + "test_a_bad_answer_is_one_line",
+            _SERIES_READER + "test_an_answer_of_too_many_parts_is_not_decoded",
+        ),
+    ),
 }
 
 RULES: Final[Rows] = {
     "Rules file": row(
         rulefile.MAX_BYTES, by=_FILE + "test_a_file_that_is_not_a_rules_file_is_rejected"
+    ),
+    "Texts of a list of rules": row(
+        rulefile.MAX_BYTES, by=_GUARD + "test_aliases_do_not_multiply_a_rule"
     ),
     "Rules of `rules`": row(rulefile.MAX_RULES, by=_ENTRIES),
     "Filters, or overrides": row(filenodes.MAX_ENTRIES, by=_ENTRIES),
@@ -88,16 +101,22 @@ RULES: Final[Rows] = {
         ),
     ),
     "A series query, or a template": row(
-        *(parser.LONGEST, parser.DEEPEST),
+        *(parser.LONGEST, parser.DEEPEST, parser.MOST_VARIABLES, parser.MOST_DIGITS),
         by=(
             _RULE + "test_a_series_query_is_bounded",
+            _GUARD + "test_variables_are_bounded",
+            _GUARD + "test_a_hostile_query_costs_its_rule_alone",
             _TEMPLATE + "test_a_template_and_its_output_are_bounded",
             _TEMPLATE + "test_what_is_not_supported_is_named",
         ),
     ),
     "Execution of a template": row(
-        *(template.MOST_STEPS, template.MOST_TEXT),
-        by=_TEMPLATE + "test_a_template_and_its_output_are_bounded",
+        *(template.MOST_STEPS, template._PART, template.MOST_TEXT),
+        by=(
+            _TEMPLATE + "test_a_template_and_its_output_are_bounded",
+            _GUARD + "test_what_a_function_returns_is_bounded",
+            _GUARD + "test_calls_and_the_texts_that_they_read_are_steps",
+        ),
     ),
     "Series of one series query": row(series.MAX_SERIES, by=_SERIES),
     "Distinct series": row(*(series.MAX_SHAPES, series.MAX_NAME), by=_SERIES),
@@ -118,9 +137,13 @@ RULES: Final[Rows] = {
         ),
     ),
     "Queries in progress": row(
-        store.PARALLEL, by=_STORE + "test_ten_queries_are_in_progress_and_others_wait"
+        *(store.PARALLEL, store.KEPT, (store.PARALLEL - store.KEPT) // 2),
+        by=_STORE + "test_a_namespace_has_half_of_the_places_and_shared_queries_have_their_own",
     ),
-    "Queries that wait": row(store.MAX_WAITING, by=_STORE + "test_queries_that_wait_are_bounded"),
+    "Queries of one namespace that wait": row(
+        *(default(shares.Shares, "waiting"), default(shares.Shares, "all_waiting"), _TIMEOUT),
+        by=_STORE + "test_queries_of_a_namespace_that_wait_are_bounded",
+    ),
     "Values of an answer": row(
         vector.MAX_VALUES,
         by=_STORE + "test_what_the_api_cannot_express_is_left_out_and_counted",

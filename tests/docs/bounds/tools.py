@@ -148,7 +148,7 @@ DOCTOR: Final[Rows] = {
         by=_COLLECT + "test_a_page_beyond_its_size_is_a_finding",
     ),
     "Size of an answer": row(
-        prometheus._MOST, by=_FETCH + "test_a_long_answer_of_prometheus_cannot_be_decoded"
+        prometheus._MOST, by=_FETCH + "test_a_long_answer_of_prometheus_is_not_decoded"
     ),
     "Namespaces whose values": row(
         collect._NAMESPACES, by=_COLLECT + "test_values_are_read_in_some_namespaces"

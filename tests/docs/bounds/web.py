@@ -93,7 +93,7 @@ UI: Final[Rows] = {
     ),
     "Pods on idle GPUs": row(idlelist.MOST_PODS, by=_ROWS + "test_idle_pods_are_bounded"),
     "Bytes of a Prometheus": row(
-        *(prometheusrange._MOST, prometheusrange._LONGEST),
+        *(prometheusrange.MOST_BYTES, prometheusrange.LONGEST),
         by=_RANGE + "test_an_answer_beyond_its_bytes_and_its_time_is_left",
     ),
     "Prometheus queries of the page": row(

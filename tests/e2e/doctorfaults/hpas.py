@@ -1,4 +1,4 @@
-"""Faults of HPAs and their targets (GMA401 to GMA433)."""
+"""Faults of HPAs and their targets (GMA401 to GMA454)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def a_selector_with_a_label_of_the_exporter(site: Site) -> Iterator[None]:
         yield
 
 
-@fault("GMA433")
+@fault("GMA454")
 def a_gpu_as_a_resource(site: Site) -> Iterator[None]:
     target = {"type": "Utilization", "averageUtilization": 80}
     row = {"type": "Resource", "resource": {"name": "nvidia.com/gpu", "target": target}}

@@ -14,6 +14,7 @@ from tests.e2e import modules, programs
 from tests.e2e.cluster import Object, condition
 from tests.e2e.controlplane import WORKLOADS, ControlPlane
 from tests.e2e.process import Process, free_port, wait_until
+from tests.e2e.scheduler import scheduler
 
 GPU = "nvidia.com/gpu"
 POOL = "gpu"
@@ -70,7 +71,7 @@ class Lab:
             gates="WatchList=false",
         )
         self.admin = self.plane.admin
-        self.scheduler = self._scheduler()
+        self.scheduler = scheduler(self.plane, self.folder)
         self.kwok = self._kwok()
         self.karpenter = self._karpenter(features)
         self._stack = ExitStack()
@@ -121,30 +122,6 @@ class Lab:
         parts = (self.scheduler, self.kwok, self.karpenter)
         own = "\n".join(f"--- {part.log.stem}\n{part.tail()}" for part in parts)
         return f"{self.plane.tails()}\n{own}"
-
-    def _scheduler(self) -> Process:
-        pair = self.plane.user("system:kube-scheduler")
-        kubeconfig = self.plane.write_kubeconfig("kube-scheduler", pair=pair)
-        config = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 500, "burst": 1000},
-            "leaderElection": {"leaderElect": False},
-            # Its back-off of up to 10 s would extend every boot.
-            "podInitialBackoffSeconds": 1,
-            "podMaxBackoffSeconds": 1,
-        }
-        path = self.folder / "kube-scheduler.yaml"
-        path.write_text(yaml.safe_dump(config))
-        return Process(
-            [
-                programs.find(programs.KUBE_SCHEDULER),
-                f"--config={path}",
-                "--bind-address=127.0.0.1",
-                f"--secure-port={free_port()}",
-            ],
-            self.folder / "kube-scheduler.log",
-        )
 
     def _kwok(self) -> Process:
         return Process(

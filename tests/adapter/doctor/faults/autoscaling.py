@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from adapter.cluster.objects import ResourceQuota, SeenPriorityClass, read
 from adapter.doctor.facts import Fact, Facts
-from adapter.doctor.objects import ResourceQuota, SeenPriorityClass, read
 from tests.adapter.doctor.clean import (
     nodepool,
     workload,

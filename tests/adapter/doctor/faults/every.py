@@ -4,6 +4,7 @@ from tests.adapter.doctor.faults import (  # noqa: F401 - imported for what they
     autoscaling,
     cluster,
     exporters,
+    hpapods,
     hpas,
     installation,
     nodes,

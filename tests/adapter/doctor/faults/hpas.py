@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from adapter.cluster.objects import SeenVolumeClaim, read
 from adapter.doctor.facts import Fact, Facts
-from adapter.doctor.objects import SeenVolumeClaim, read
 from adapter.doctor.page import ExporterPage
 from adapter.keda.manifest import SeenScaledObject
 from tests.adapter.doctor.clean import (
@@ -284,7 +284,7 @@ def averagevalue_of_a_mean_in_promql(facts: Facts) -> None:
     facts.scaledobjects = Fact([_query(promql, ignoreNullValues="false")])
 
 
-@fault("GMA430")
+@fault("GMA451")
 def replicas_in_the_manifest(facts: Facts) -> None:
     given = {"metadata": {"name": "llm", "namespace": "chat"}, "spec": {"replicas": 1}}
     note = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(given)}
@@ -299,36 +299,36 @@ def _with_claim(facts: Facts, *modes: str) -> None:
     facts.volume_claims = Fact([read(given, SeenVolumeClaim)])
 
 
-@fault("GMA431")
+@fault("GMA452")
 def volume_of_one_node(facts: Facts) -> None:
     _with_claim(facts, "ReadWriteOnce")
 
 
-@fault("GMA431")
+@fault("GMA452")
 def volume_of_one_pod(facts: Facts) -> None:
     _with_claim(facts, "ReadWriteOncePod")
 
 
-@fault("GMA432")
+@fault("GMA453")
 def server_without_a_probe(facts: Facts) -> None:
     facts.workloads = Fact([workload(pod={"containers": [container("vllm/vllm-openai:v1")]})])
 
 
-@fault("GMA433")
+@fault("GMA454")
 def gpu_as_a_resource(facts: Facts) -> None:
     target = {"type": "Utilization", "averageUtilization": 80}
     row = {"type": "Resource", "resource": {"name": "nvidia.com/gpu", "target": target}}
     facts.hpas = Fact([hpa(row)])
 
 
-@fault("GMA434")
+@fault("GMA455")
 def ambiguous(facts: Facts) -> None:
     row = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector"}
     row |= {"message": "pods by selector app=llm are controlled by multiple HPAs: [a b]"}
     facts.hpas = Fact([hpa(status={"conditions": [row]})])
 
 
-@fault("GMA434")
+@fault("GMA455")
 def no_scale(facts: Facts) -> None:
     row = {"type": "AbleToScale", "status": "False", "reason": "FailedGetScale"}
     row |= {"message": "the HPA controller was unable to get the target's current scale"}

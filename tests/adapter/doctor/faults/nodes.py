@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.facts import Fact, Facts
-from adapter.doctor.workloads import SeenPod
 from tests.adapter.doctor.clean import (
     hpa,
     metric,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from adapter.cluster.podobjects import SeenPod
 from adapter.doctor.facts import Fact, Facts
 from adapter.doctor.page import ExporterPage, Trouble, reduced
-from adapter.doctor.workloads import SeenPod
 from tests.adapter.doctor.clean import (
     container,
     own_workload,

@@ -292,37 +292,37 @@ BAD: Final[dict[str, Seen]] = {
     "keda, no answer is 0": seen(
         scaled(query("sum(DCGM_FI_DEV_GPU_UTIL)", "70", ignoreNullValues="true")), found="GMA429"
     ),
-    "replicas beside an HPA": seen(workload(replicas=2), hpa(UTIL), found="GMA430"),
+    "replicas beside an HPA": seen(workload(replicas=2), hpa(UTIL), found="GMA451"),
     "replicas beside a ScaledObject": seen(
-        workload(replicas=1), scaled(trigger("gpu_utilization", "70")), found="GMA430"
+        workload(replicas=1), scaled(trigger("gpu_utilization", "70")), found="GMA451"
     ),
     "a claim of one node": seen(
-        workload(claim="model"), claim("model", "ReadWriteOnce"), hpa(UTIL), found="GMA431"
+        workload(claim="model"), claim("model", "ReadWriteOnce"), hpa(UTIL), found="GMA452"
     ),
     "a claim of one pod": seen(
         workload(claim="model"),
         claim("model", "ReadWriteOncePod"),
         scaled(trigger(WAITING, "4")),
-        found="GMA431",
+        found="GMA452",
     ),
-    "a server without a probe": seen(workload(probe=False), hpa(UTIL), found="GMA432"),
+    "a server without a probe": seen(workload(probe=False), hpa(UTIL), found="GMA453"),
     "NIM without a probe": seen(
         workload("nim", "nvcr.io/nim/meta/llama:1", probe=False),
         hpa(pods("gpu_cache_usage_perc", average("0.5")), name="nim", target="nim"),
-        found="GMA432",
+        found="GMA453",
     ),
-    "a GPU as a resource": seen(workload(), hpa(resource("nvidia.com/gpu")), found="GMA433"),
+    "a GPU as a resource": seen(workload(), hpa(resource("nvidia.com/gpu")), found="GMA454"),
     "a GPU as the resource of a container": seen(
         workload(resource="amd.com/gpu"),
         hpa(resource("amd.com/gpu", "ContainerResource", container="server")),
-        found="GMA433",
+        found="GMA454",
     ),
     "everything at once": seen(
         workload(probe=False, replicas=2, claim="model"),
         claim("model", "ReadWriteOnce"),
         hpa(external("gpu_utilization", value("70"), app="llm"), resource("nvidia.com/gpu")),
         scaled(query(AVG, "70", ignoreNullValues="true"), name="more"),
-        found="GMA412 GMA423 GMA429 GMA430 GMA431 GMA432 GMA433",
+        found="GMA412 GMA423 GMA429 GMA451 GMA452 GMA453 GMA454",
     ),
 }
 

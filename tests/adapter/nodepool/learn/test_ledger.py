@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.history import DemandPoint
 from adapter.nodepool.model.shape import key
 from adapter.settings.nodepool import HistorySettings
+from adapter.sources.prometheus.seriesreader import Points, QueriedSeries
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import T0
 from tests.adapter.nodepool.orders import SHAPE
@@ -157,17 +159,19 @@ async def test_a_write_that_fails_is_tried_an_interval_later() -> None:
 
 def test_series_of_prometheus_become_histories() -> None:
     labels = {"namespace": "team", "kind": "Deployment", "name": "inference"}
-    rows = [
-        {"metric": labels, "values": [[T0, "2"], [T0 + 60, "4"]]},
-        {"metric": {"namespace": "team"}, "values": [[T0, "9"]]},
-    ]
-    found = histories(rows)
+    found = histories(
+        [
+            QueriedSeries("", labels, Points([(T0, 2), (T0 + 60, 4)])),
+            QueriedSeries("", {"namespace": "team"}, Points([(T0, 9)])),
+        ]
+    )
     assert list(found) == [REF]
     assert found[REF].recent == (DemandPoint(T0, 2), DemandPoint(T0 + 60, 4))
 
 
 def test_samples_of_prometheus_without_a_number_of_pods_are_left_out() -> None:
     labels = {"namespace": "team", "kind": "Deployment", "name": "inference"}
-    values = [[T0 + 60 * at, each] for at, each in enumerate(("NaN", "+Inf", "-1", "1e30", "2.5"))]
-    found = histories([{"metric": labels, "values": values}])
+    values = enumerate((math.nan, math.inf, -1, 1e30, 2.5))
+    points = Points([(T0 + 60 * at, value) for at, value in values])
+    found = histories([QueriedSeries("", labels, points)])
     assert found[REF].recent == (DemandPoint(T0 + 240, 2.5),)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.nodepool.model.capacity import Taint
+from adapter.cluster.taints import Taint
 from adapter.nodepool.plan.admission import admits, fits, times
 from adapter.nodepool.seen.podspec import shape_of
 from tests.adapter.nodepool.planning import GPU, node, pod

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.nodepool.model.capacity import Pool, PoolNode, Taint, Trap
+from adapter.cluster.taints import Taint
+from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
 from adapter.nodepool.model.demand import Demand
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape

@@ -9,7 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.model.shape import Shape, Toleration, gpus, key
+from adapter.cluster.taints import Toleration
+from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.seen.podspec import pod_spec, shape_of
 
 GIB = 1000 << 30

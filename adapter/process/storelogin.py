@@ -1,6 +1,8 @@
-"""Build the login for a store from the settings."""
+"""How a store is reached, from the settings: address, login, trust and limits."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from adapter.settings.cloud import AzureIdentitySettings
 from adapter.settings.prometheus import PrometheusSettings
@@ -9,6 +11,31 @@ from adapter.sources.login.aws import AwsLogin
 from adapter.sources.login.azure import AzureIdentity, azure_tokens
 from adapter.sources.login.google import google_tokens
 from adapter.sources.login.port import Anonymous, Basic, Bearer, BearerFile, Login
+from adapter.sources.prometheus.options import PrometheusOptions
+
+TENANT_HEADERS: Final = ("X-Scope-OrgID", "THANOS-TENANT")
+"""Headers that name a tenant to Mimir and to Thanos; each ignores the other's."""
+
+
+def store_options(prometheus: PrometheusSettings) -> PrometheusOptions:
+    """Return how the store of the settings is reached, without what a source asks it.
+
+    Raises:
+        CredentialError: see :func:`prometheus_login`.
+    """
+    tenant = prometheus.tenant
+    return PrometheusOptions(
+        url=str(prometheus.url),
+        timeout=prometheus.timeout,
+        method=prometheus.method,
+        params=prometheus.params,
+        login=prometheus_login(prometheus),
+        ca_file=prometheus.ca_file,
+        cert_file=prometheus.cert_file,
+        key_file=prometheus.key_file,
+        headers=(dict.fromkeys(TENANT_HEADERS, tenant) if tenant else {}) | prometheus.headers,
+        max_bytes=prometheus.max_bytes,
+    )
 
 
 def prometheus_login(prometheus: PrometheusSettings) -> Login:

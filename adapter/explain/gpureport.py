@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from adapter.client.access import Api
+from adapter.client.errors import VIEW, ClientError
+from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
 from adapter.explain.gpupod import why_of
 from adapter.explain.words import milli, to_milli
@@ -73,3 +76,20 @@ class GpuReport:
 def _holder(row: Mapping[str, Any]) -> str:
     evidence = f" ({row['evidence']})" if row.get("evidence") else ""
     return f"{row.get('namespace')}/{row.get('name')}{evidence}"
+
+
+async def explain_gpu(api: Api, name: str) -> GpuReport:
+    """Read a GPU by the name of its object or by its UUID; raises ClientError."""
+    try:
+        return GpuReport(await named_in_cluster(api, "GPU", f"{VIEW}/gpus", name))
+    except ClientError as error:
+        if error.status != 404:
+            raise
+        rows = await api.list(f"{VIEW}/gpus")
+        found = [row for row in rows if name in (row.get("uuid"), row.get("board"))]
+        if len(found) == 1:
+            return GpuReport(found[0])
+        if not found:
+            raise
+    names = ", ".join(str(row["metadata"]["name"]) for row in found[:5])
+    raise ClientError(f"{len(found)} GPUs have the UUID {name!r}: name one of them, {names}")

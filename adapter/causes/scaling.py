@@ -1,0 +1,189 @@
+"""Causes around the HPA itself: its target, its pods, its controller, and who else scales.
+
+Argo CD sets ``spec.replicas`` back to what git has, and the HPA scales again: "keeps scaling pods
+between same nums" (argoproj/argo-cd issue 5105, apache/superset-kubernetes-operator pull request
+152). ``metadata.managedFields`` names the last writer of the field; the HPA controller writes
+through the subresource ``scale`` as ``kube-controller-manager``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from adapter.causes import fixes
+from adapter.causes.cause import Cause, CauseCode
+from adapter.causes.facts import ClusterFacts, KubeKey, ScalerFacts
+from adapter.causes.target import Target
+from adapter.cluster.podobjects import ReplicasWriter, SeenPod
+from adapter.figures import age, count
+from apiservice.labels.selector import Selector
+
+_HPA_MANAGER: Final = "kube-controller-manager"
+_SIZE: Final = re.compile(r"New size: (\d+);")
+_ARGO: Final = (
+    "remove spec.replicas from the manifest in git, or add /spec/replicas to ignoreDifferences of "
+    "the Application, with RespectIgnoreDifferences=true"
+)
+_HOUR: Final = 3600.0
+_OFTEN: Final = 3
+"""Times that the HPA sets one size in an hour, and no other, before somebody must reset it."""
+_SYNCS: Final = 60.0
+"""Seconds in which a controller that runs has synced an HPA: by default it does every 15 s."""
+_LEASE: Final = 60.0
+"""Seconds after which a lease that nobody renews is that of a stopped program: 15 s by default."""
+
+
+def foreign(target: Target, selector: Selector, pods: list[SeenPod]) -> Iterator[Cause]:
+    """Yield the other workloads whose pods the target's selector matches.
+
+    Args:
+        selector: of the scale's pods, as the HPA controller reads it.
+        pods: of the namespace.
+    """
+    own = {pod.key for pod in target.pods}
+    if selector.empty or not own:
+        return  # the chain of owners is not known
+    others: dict[KubeKey | None, list[SeenPod]] = {}
+    for pod in pods:
+        if (
+            pod.key not in own
+            and pod.pod.ref.namespace == target.hpa.namespace
+            and not pod.pod.finished
+            and selector.matches(pod.pod.labels)
+        ):
+            others.setdefault(target.facts.top(pod), []).append(pod)
+    for owner, rows in others.items():
+        whose = str(owner) if owner is not None else "no workload"
+        fix = f"give {owner or 'these pods'} labels that the selector of {target.subject} excludes"
+        command = fixes.describe(target.hpa.of)
+        yield target.cause(
+            CauseCode.FOREIGN_PODS,
+            f"the selector of {target.subject} matches {target.some(rows)} of {whose} too, and the "
+            "HPA counts them: its values and sizes are those of both",
+            f"{fix}; a selector cannot be changed, so create the workload again with it",
+            command,
+            rows,
+        )
+
+
+def reset(target: Target) -> Iterator[Cause]:
+    """Yield who sets the target's size back each time the HPA has changed it."""
+    facts, hpa = target.facts, target.hpa
+    key = KubeKey(hpa.namespace, "HorizontalPodAutoscaler", hpa.name)
+    sizes: dict[int, int] = {}
+    first = last = None
+    for event in facts.events_of(key, "SuccessfulRescale"):
+        found = _SIZE.search(event.message)
+        at = event.last
+        if found is None or at is None or facts.past(at, _HOUR):
+            continue
+        size = int(found[1])
+        sizes[size] = sizes.get(size, 0) + event.times
+        last = max(last or at, at)
+        first = min(first or at, event.first or at)
+    if len(sizes) != 1 or target.workload is None:
+        return
+    ((size, times),) = sizes.items()
+    replicas = target.workload.spec.replicas
+    other = _other_writer(target.workload.writers)
+    now_reset = other is not None and replicas != size and times > 1
+    if not now_reset and times < _OFTEN:
+        return
+    who = f"{other.manager} sets" if other is not None else "another program sets"
+    when = f", {age(facts.now - other.time)} ago" if other is not None and other.time else ""
+    yield target.cause(
+        CauseCode.REPLICAS_RESET,
+        f"the HPA set {target.subject} to {size} replicas {times} times in "
+        f"{age(facts.now - (first or facts.now))} (New size: {size}), and {who} spec.replicas back"
+        f"{f' to {replicas}' if replicas != size else ''}{when}",
+        *_release(target, other),
+        since=first,
+    )
+
+
+def _other_writer(writers: tuple[ReplicasWriter, ...]) -> ReplicasWriter | None:
+    """Return the last writer of the size besides the HPA controller."""
+    others = [row for row in writers if row.manager != _HPA_MANAGER]
+    return max(others, key=lambda row: row.time or 0.0, default=None)
+
+
+def _release(target: Target, other: ReplicasWriter | None) -> tuple[str, str]:
+    """Return how the other program leaves the size to the HPA, and a command that shows it."""
+    shown = fixes.on(target.hpa.of, "get", "-o yaml --show-managed-fields")
+    name = other.manager.lower() if other is not None else ""
+    if "argo" in name:
+        return _ARGO, shown
+    if "kustomize-controller" in name or "helm" in name or "flux" in name:
+        return "remove spec.replicas from the manifest in git, or from the chart's values", shown
+    return "remove spec.replicas from what that program applies", shown
+
+
+def wrong_namespace(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
+    """Yield where the target is, if the HPA's own namespace has none."""
+    places = sorted({key.namespace for key in facts.elsewhere if key[1:] == hpa.of[1:]})
+    if not places:
+        return
+    where = " and ".join(places[:3])
+    yield Cause(
+        CauseCode.WRONG_NAMESPACE,
+        hpa.subject,
+        f"there is no {hpa.kind} {hpa.target} in namespace {hpa.namespace}, and there is one in "
+        f"{where}: an HPA scales objects of its own namespace only",
+        f"create the HPA in namespace {places[0]}, and delete this one",
+        _moved(hpa, places[0]),
+    )
+
+
+def _moved(hpa: ScalerFacts, namespace: str) -> str:
+    """Return commands that create the HPA in another namespace and delete it in its own."""
+    manifest = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": hpa.name, "namespace": namespace},
+        "spec": hpa.spec,
+    }
+    text = shlex.quote(json.dumps(manifest, separators=(",", ":")))
+    own = fixes.on(KubeKey(hpa.namespace, "hpa", hpa.name), "delete")
+    return f"echo {text} | kubectl apply -f - && {own}"
+
+
+def controller_stopped(
+    facts: ClusterFacts, hpa: ScalerFacts, replicas: int | None
+) -> Iterator[Cause]:
+    """Yield that the HPA controller does not sync this HPA.
+
+    Args:
+        replicas: size of the target; None if it is not known.
+    """
+    lease = facts.controller_seen
+    stale = lease is not None and facts.past(lease, _LEASE)
+    silent = not hpa.synced and hpa.created is not None and facts.past(hpa.created, _SYNCS)
+    written = hpa.spec_written or hpa.created
+    outside = replicas not in (None, 0) and not hpa.low <= (replicas or 0) <= hpa.high
+    ignored = outside and written is not None and facts.past(written, _SYNCS)
+    if not (stale or silent or ignored):
+        return
+    if silent:
+        text = f"it has not written a status since the HPA was created{facts.ago(hpa.created)}"
+    elif ignored:
+        text = (
+            f"the target has {count(replicas or 0, 'replica')}, outside {hpa.low}..{hpa.high}, "
+            f"and the spec was changed{facts.ago(written)}".replace(" for ", " ")
+            + " ago"
+        )
+    else:
+        text = "this HPA keeps its size"
+    since = f"; its lease was renewed {age(facts.now - lease)} ago" if lease is not None else ""
+    yield Cause(
+        CauseCode.CONTROLLER_STOPPED,
+        "kube-controller-manager",
+        f"the HPA controller does not run, or does not get to this HPA: {text}{since}",
+        "see whether kube-controller-manager runs, and its log; a managed cluster's provider has "
+        "it",
+        "kubectl -n kube-system get lease kube-controller-manager -o yaml",
+        since=lease if stale else written,
+    )

@@ -1,0 +1,71 @@
+"""One HPA's target among the facts: the workloads below it, its pods, and words about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adapter.causes.cause import Cause, CauseCode
+from adapter.causes.facts import ClusterFacts, ScalerFacts
+from adapter.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.figures import count
+from apiservice.labels.selector import Selector
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an HPA scales, as the rules look at it."""
+
+    facts: ClusterFacts
+    hpa: ScalerFacts
+    workload: SeenWorkload | None
+    """None if the target's object was not read."""
+    inner: Sequence[SeenWorkload]
+    """The workloads that it owns: ReplicaSets, StatefulSets of a LeaderWorkerSet."""
+    pods: Sequence[SeenPod]
+    """Its unfinished pods, through any chain of owners."""
+
+    @property
+    def subject(self) -> str:
+        """``Deployment chat/llm``."""
+        return str(self.hpa.of)
+
+    def cause(
+        self,
+        code: CauseCode,
+        text: str,
+        fix: str,
+        command: str = "",
+        pods: Sequence[SeenPod] = (),
+        since: float | None = None,
+        subject: str = "",
+    ) -> Cause:
+        """Return a cause about the target, or about another subject."""
+        names = tuple(sorted(each.pod.ref.name for each in pods))
+        return Cause(code, subject or self.subject, text, fix, command, names, since)
+
+    def some(self, pods: Sequence[SeenPod]) -> str:
+        """Return ``2 pods (llm-a, llm-b)``."""
+        names = sorted(each.pod.ref.name for each in pods)
+        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        return f"{count(len(names), 'pod')} ({shown})"
+
+
+def target_of(facts: ClusterFacts, hpa: ScalerFacts, selector: Selector | None = None) -> Target:
+    """Return the target of an HPA.
+
+    Args:
+        selector: of its pods. They count as the target's if no chain of owners leads to it: a kind
+            between them was not read.
+    """
+    inner, pods = facts.below(hpa.of)
+    if not pods and selector is not None and not selector.empty:
+        pods = [
+            pod
+            for pod in facts.pods
+            if pod.pod.ref.namespace == hpa.namespace
+            and not pod.pod.finished
+            and selector.matches(pod.pod.labels)
+            and ((top := facts.top(pod)) is None or facts.workload(top) is None)
+        ]
+    return Target(facts, hpa, facts.workload(hpa.of), inner, pods)
