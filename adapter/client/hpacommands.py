@@ -4,21 +4,19 @@ them.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from adapter.catalog.metric import Unit
 from adapter.client.errors import create_again
-from adapter.cluster.changes import ChangedObject, edit, patch, set_fields
+from adapter.cluster.changes import ChangedObject, ObjectChange, edit, patch, pointer, set_fields
 from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.managers import manager_of
-from adapter.figures import decimal
 
 CONTROLLER: Final = "kube-system:horizontal-pod-autoscaler"
 """ServiceAccount of the HPA controller."""
 KIND: Final = "HorizontalPodAutoscaler"
-_MIB_MILLI: Final = 1000 << 20
 
 
 def hpa_object(manifest: Mapping[str, Any]) -> ChangedObject:
@@ -39,6 +37,22 @@ def change_hpa(manifest: Mapping[str, Any], path: str, value: object) -> Fix:
     """Return how one field is set so that it lasts: ``spec.metrics[0].pods.metric.name``."""
     of = hpa_object(manifest)
     return lasting(of, set_fields(of, {path: value}))
+
+
+def change_scaled_object(manifest: Mapping[str, Any], path: str, value: object) -> Fix:
+    """Return how a field of the ScaledObject that owns an HPA is set so that it lasts."""
+    hpa = hpa_object(manifest)
+    of = ChangedObject(
+        "ScaledObject", hpa.namespace, scaled_object(manifest), hpa.above, group="keda.sh"
+    )
+    return lasting(of, set_fields(of, {path: value}))
+
+
+def replace_row(manifest: Mapping[str, Any], path: str, row: Mapping[str, Any]) -> Fix:
+    """Return how a row of a list of an HPA is replaced: ``spec.metrics[0]``."""
+    of = hpa_object(manifest)
+    command = patch(of, [{"op": "replace", "path": pointer(path), "value": row}])
+    return lasting(of, ObjectChange(f"replace {path} by {json.dumps(row)}", command))
 
 
 def edit_hpa(manifest: Mapping[str, Any], words: str) -> Fix:
@@ -97,20 +111,3 @@ def scaled_object(hpa: Mapping[str, Any]) -> str:
     """Return the ScaledObject that owns an HPA; empty without one."""
     owners = hpa["metadata"].get("ownerReferences") or ()
     return next((str(row["name"]) for row in owners if row.get("kind") == "ScaledObject"), "")
-
-
-def other_unit(unit: str, milli: int) -> tuple[str, str] | None:
-    """Return what a target means and the number that was probably meant; None for a usual one.
-
-    Args:
-        unit: of the metric.
-        milli: the target in thousandths, above 0.
-    """
-    text = decimal(milli / 1000, 3)
-    if unit == Unit.PERCENT and milli <= 1000:
-        return f"{text} %", decimal(milli / 10, 2)
-    if unit == Unit.BYTES and milli < _MIB_MILLI:
-        return f"{text} bytes", f"{text}Gi"
-    if unit == Unit.MEBIBYTES and milli > _MIB_MILLI:
-        return f"{milli // 1000} MiB", str(milli // _MIB_MILLI)
-    return None

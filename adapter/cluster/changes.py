@@ -93,6 +93,10 @@ def scale(of: ChangedObject, replicas: int) -> ObjectChange:
     )
 
 
+_IN_LIST: Final = re.compile(r"\[|\.\d+(?:\.|$)")
+"""A path through a list: ``spec.metrics[0].type``, or ``spec.metrics.1`` for an added row."""
+
+
 def set_fields(of: ChangedObject, fields: Mapping[str, Any]) -> ObjectChange:
     """Return the change of fields; one of a list is changed by a JSON patch.
 
@@ -100,7 +104,7 @@ def set_fields(of: ChangedObject, fields: Mapping[str, Any]) -> ObjectChange:
         fields: path -> value: ``spec.maxReplicas``, ``spec.metrics[0].pods.metric.name``.
     """
     words = " and ".join(f"set {path} to {_shown(value)}" for path, value in fields.items())
-    if not any("[" in path for path in fields):
+    if not any(_IN_LIST.search(path) for path in fields):
         return ObjectChange(words, merge(of, fields), fields=fields)
     rows = [{"op": "add", "path": pointer(at), "value": value} for at, value in fields.items()]
     return ObjectChange(words, patch(of, rows), fields=fields)

@@ -8,10 +8,7 @@ from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from adapter.causes import Cause
-from adapter.cluster.changes import ChangedObject, edit
-from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.gpuresources import GpuResources
-from adapter.cluster.managers import Manager
 from adapter.cluster.objects import (
     ApiService,
     ClusterPolicy,
@@ -22,6 +19,7 @@ from adapter.cluster.objects import (
     SeenEvent,
     SeenNode,
     SeenPriorityClass,
+    SeenVolumeClaim,
 )
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.doctor.claims import SeenClaim
@@ -30,6 +28,7 @@ from adapter.doctor.page import ExporterPage
 from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.withoutvalue import WithoutValue
 from adapter.hpa.spec import source_key
+from adapter.keda.manifest import SeenScaledObject
 from adapter.settings import Settings
 
 T = TypeVar("T")
@@ -129,26 +128,6 @@ class Hpa(NamedTuple):
         """How a finding names it."""
         where = f" in {self.origin}" if self.origin else ""
         return f"hpa {self.namespace}/{self.name}{where}"
-
-
-class SeenScaledObject(NamedTuple):
-    """A ScaledObject of KEDA."""
-
-    namespace: str
-    name: str
-    kind: str
-    target: str
-    triggers: tuple[Mapping[str, str], ...] = ()
-    """The metadata of the triggers that ask the adapter."""
-    origin: str = ""
-    """The file; empty for one of the cluster."""
-    manager: Manager | None = None
-    """What writes it again."""
-
-    def edit(self, words: str) -> Fix | str:
-        """Return how a person changes it, as ``words`` say; empty for a file."""
-        of = ChangedObject("ScaledObject", self.namespace, self.name, self.manager, group="keda.sh")
-        return "" if self.origin else lasting(of, edit(of, words))
 
 
 class Release(NamedTuple):
@@ -261,6 +240,7 @@ class Facts:
     """Epoch seconds at which kube-controller-manager renewed its lease; None without a lease."""
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
+    volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF
     policies: Fact[Sequence[ClusterPolicy]] = _OFF

@@ -30,6 +30,7 @@ kubectl() {
     *) command kubectl "$@" ;;
   esac
 }
+kubeadm() { :; }  # on a node of the control plane
 helm() {
   case " $* " in
     *" upgrade "*) command helm "$@" --dry-run=server ;;

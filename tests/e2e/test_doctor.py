@@ -115,7 +115,8 @@ def test_a_fault_is_found_and_nothing_else(lab: Site, name: str) -> None:
                 break
             time.sleep(1)
         assert others == set(fault.ids), found
-        assert _failing_commands(lab, name) == []
+        failing = _failing_commands(lab, name)
+        assert failing == [], "\n".join(failing)
 
 
 def _failing_commands(lab: Site, name: str) -> list[str]:

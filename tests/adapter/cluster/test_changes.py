@@ -147,6 +147,13 @@ def test_fields_of_an_hpa() -> None:
     assert patched(fix.command) == [row]
 
 
+def test_a_row_is_added_to_a_list() -> None:
+    fix = lasting(hpa(), set_fields(hpa(), {"spec.metrics.1": {"type": "Pods"}}))
+    assert patched(fix.command) == [
+        {"op": "add", "path": "/spec/metrics/1", "value": {"type": "Pods"}}
+    ]
+
+
 def test_fields_of_kedas_hpa_are_the_scaled_objects() -> None:
     of = hpa(KEDA)
     fields = {"spec.maxReplicas": 10, "spec.behavior.scaleUp.selectPolicy": "Max"}

@@ -12,8 +12,9 @@ from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import Finding
 from adapter.doctor.runner import DoctorReport, run
-from adapter.doctor.scalers import read_hpa, read_scaledobject
+from adapter.doctor.scalers import read_hpa
 from adapter.doctor.withoutvalue import WithoutValue
+from adapter.keda.manifest import read_scaledobject
 from tests.adapter.doctor.clean import clean, hpa, metric, node, own_workload
 from tests.adapter.doctor.faults.exporters import replace_b
 from tests.adapter.doctor.test_daemonsets import tainted
