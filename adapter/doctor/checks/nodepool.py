@@ -47,7 +47,7 @@ def no_autoscaler(facts: Facts) -> Iterator[Finding]:
             "cluster",
             "no node autoscaler was found, so no node is added for headroom",
             "install the cluster-autoscaler or Karpenter",
-            "kubectl -n kube-system get configmap cluster-autoscaler-status",
+            "kubectl -n kube-system get configmap cluster-autoscaler-status --ignore-not-found",
         )
 
 
@@ -68,7 +68,7 @@ def no_buffers(facts: Facts) -> Iterator[Finding]:
             "crd capacitybuffers.autoscaling.x-k8s.io",
             "is not served, and nodepool.provisioning_method is buffer: no headroom is ordered",
             "install the CRD and turn the feature on, or set nodepool.provisioning_method to auto",
-            "kubectl get crd capacitybuffers.autoscaling.x-k8s.io",
+            "kubectl get crd capacitybuffers.autoscaling.x-k8s.io --ignore-not-found",
         )
 
 
