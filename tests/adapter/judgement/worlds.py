@@ -174,7 +174,7 @@ AT_TARGET: Final = three(66, 66, 66)
 NO_METRICS: Final = "unable to get metric gpu_utilization: no metrics returned"
 QUEUE: Final = metric("10", "queue", "External")
 KEDA: Final = [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "llm"}]
-PENDING: Final = {"ready": False, "node": "", "phase": "Pending"}
+PENDING: Any = {"ready": False, "node": "", "phase": "Pending"}
 LONG: Final = "m" * 253
 
 
