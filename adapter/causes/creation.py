@@ -133,7 +133,8 @@ def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: s
     return target.cause(
         CauseCode.QUOTA,
         f"{text}: ResourceQuota {name} is used up ({'; '.join(parts) or found['limited']})",
-        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower maxReplicas",
+        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower maxReplicas; pods "
+        "are tried again within 17 minutes",
         fixes.merge(quota, {"spec": {"hard": wanted}}) if wanted else fixes.describe(quota),
         since=refusal.since,
         subject=str(quota),

@@ -165,9 +165,13 @@ class ClusterFacts:
         """Return a workload; None if it was not read, or does not exist."""
         return self._workloads.get(key)
 
+    def about(self, key: KubeKey) -> Sequence[SeenEvent]:
+        """Return the events about an object."""
+        return self._events.get(key, ())
+
     def events_of(self, key: KubeKey, *reasons: str) -> list[SeenEvent]:
         """Return the events about an object with one of these reasons."""
-        return [each for each in self._events.get(key, ()) if each.reason in reasons]
+        return [each for each in self.about(key) if each.reason in reasons]
 
     def below(self, key: KubeKey) -> tuple[list[SeenWorkload], list[SeenPod]]:
         """Return the workloads and the unfinished pods that an object owns, through any chain.

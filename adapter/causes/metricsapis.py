@@ -23,7 +23,7 @@ class MetricsGroup(NamedTuple):
     group: str
     apiservice: str
     what: str
-    """What is without an answer."""
+    """What it serves."""
     install: str
     """What registers it."""
     command: str
@@ -86,7 +86,7 @@ def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Caus
         return Cause(
             CauseCode.METRICS_API_MISSING,
             group.group,
-            f"nothing serves {group.group}, so {asked} has no value: {group.what} need it",
+            f"nothing serves {group.group}, which has {group.what}, so {asked} has no value",
             group.install,
             group.command,
         )

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import ClusterFacts, KubeKey, ScalerFacts
 from adapter.causes.target import Target
-from adapter.cluster.podobjects import ReplicasWriter, SeenPod
+from adapter.cluster.podobjects import SeenPod, SpecWriter
 from adapter.figures import age, count
 from apiservice.labels.selector import Selector
 
@@ -90,28 +90,35 @@ def reset(target: Target) -> Iterator[Cause]:
     ((size, times),) = sizes.items()
     replicas = target.workload.spec.replicas
     other = _other_writer(target.workload.writers)
-    now_reset = other is not None and replicas != size and times > 1
+    now_reset = other is not None and other.replicas and replicas != size and times > 1
     if not now_reset and times < _OFTEN:
         return
-    who = f"{other.manager} sets" if other is not None else "another program sets"
-    when = f", {age(facts.now - other.time)} ago" if other is not None and other.time else ""
     yield target.cause(
         CauseCode.REPLICAS_RESET,
         f"the HPA set {target.subject} to {size} replicas {times} times in "
-        f"{age(facts.now - (first or facts.now))} (New size: {size}), and {who} spec.replicas back"
-        f"{f' to {replicas}' if replicas != size else ''}{when}",
+        f"{age(facts.now - (first or facts.now))} (New size: {size}), and {_who(other)} sets "
+        f"spec.replicas back{f' to {replicas}' if replicas != size else ''}",
         *_release(target, other),
         since=first,
     )
 
 
-def _other_writer(writers: tuple[ReplicasWriter, ...]) -> ReplicasWriter | None:
-    """Return the last writer of the size besides the HPA controller."""
+def _other_writer(writers: Sequence[SpecWriter]) -> SpecWriter | None:
+    """Return the writer of the size besides the HPA controller, or else who applies the object.
+
+    The HPA controller takes the field from the other writer each time it sets the size.
+    """
     others = [row for row in writers if row.manager != _HPA_MANAGER]
-    return max(others, key=lambda row: row.time or 0.0, default=None)
+    return max(others, key=lambda row: (row.replicas, row.time or 0.0), default=None)
 
 
-def _release(target: Target, other: ReplicasWriter | None) -> tuple[str, str]:
+def _who(other: SpecWriter | None) -> str:
+    if other is None:
+        return "another program"
+    return other.manager if other.replicas else f"probably {other.manager}, which applies it,"
+
+
+def _release(target: Target, other: SpecWriter | None) -> tuple[str, str]:
     """Return how the other program leaves the size to the HPA, and a command that shows it."""
     shown = fixes.on(target.hpa.of, "get", "-o yaml --show-managed-fields")
     name = other.manager.lower() if other is not None else ""
@@ -164,7 +171,10 @@ def controller_stopped(
     silent = not hpa.synced and hpa.created is not None and facts.past(hpa.created, _SYNCS)
     written = hpa.spec_written or hpa.created
     outside = replicas not in (None, 0) and not hpa.low <= (replicas or 0) <= hpa.high
-    ignored = outside and written is not None and facts.past(written, _SYNCS)
+    key = KubeKey(hpa.namespace, "HorizontalPodAutoscaler", hpa.name)
+    # Somebody else may set the size, or forbid the change: then the controller says so.
+    acts = any(not facts.past(event.last, 2 * _SYNCS) for event in facts.about(key))
+    ignored = outside and not acts and written is not None and facts.past(written, _SYNCS)
     if not (stale or silent or ignored):
         return
     if silent:

@@ -279,14 +279,16 @@ class _WorkloadSpec(_Object, frozen=True):
     """Of a Deployment."""
 
 
-class ReplicasWriter(NamedTuple):
-    """Who wrote ``spec.replicas`` last, by ``metadata.managedFields``."""
+class SpecWriter(NamedTuple):
+    """Who wrote a part of the spec, by ``metadata.managedFields``."""
 
     manager: str
-    subresource: str
-    """``scale`` for the HPA controller and for ``kubectl scale``; empty for others."""
     time: float | None
-    """Epoch seconds."""
+    """Epoch seconds of its last write."""
+    replicas: bool
+    """It is the last that wrote ``spec.replicas``."""
+    template: bool
+    """It wrote fields of the pod template: it applies the object."""
 
 
 class SeenWorkload(_Object, frozen=True):
@@ -296,7 +298,7 @@ class SeenWorkload(_Object, frozen=True):
     metadata: Meta = Meta()
     spec: _WorkloadSpec = _WorkloadSpec()
     status: SeenConditions = SeenConditions()
-    writers: tuple[ReplicasWriter, ...] = ()
+    writers: tuple[SpecWriter, ...] = ()
     origin: str = ""
     """The file; empty for one of the cluster."""
     sets_replicas: bool = False
@@ -372,18 +374,17 @@ def read_workload(kind: str, content: Any, origin: str = "") -> SeenWorkload:
     found = read(content, SeenWorkload)
     meta = msgspec.structs.replace(found.metadata, namespace=found.metadata.namespace or "default")
     rows = (content.get("metadata") or {}).get("managedFields") or ()
-    writers = tuple(_writer(row) for row in rows if _writes_replicas(row))
+    writers = tuple(filter(None, map(_writer, rows)))
     applied = _sets_replicas(content, meta.annotations, origin)
     return msgspec.structs.replace(
         found, kind=kind, metadata=meta, writers=writers, origin=origin, sets_replicas=applied
     )
 
 
-def _writes_replicas(row: Any) -> bool:
-    fields = (row.get("fieldsV1") or {}).get("f:spec")
-    return isinstance(fields, dict) and "f:replicas" in fields
-
-
-def _writer(row: Any) -> ReplicasWriter:
-    manager, subresource = str(row.get("manager") or ""), str(row.get("subresource") or "")
-    return ReplicasWriter(manager, subresource, instant.read(row.get("time")))
+def _writer(row: Any) -> SpecWriter | None:
+    fields = (row.get("fieldsV1") or {}).get("f:spec") or {}
+    replicas, template = "f:replicas" in fields, "f:template" in fields
+    if not replicas and not template:
+        return None
+    manager = str(row.get("manager") or "")
+    return SpecWriter(manager, instant.read(row.get("time")), replicas, template)

@@ -74,7 +74,7 @@ class Collector:
     """Limits that were reached, and objects that could not be read."""
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
     namespace: str = ""
-    """The only namespace whose HPAs, ScaledObjects, quotas and claims are read; empty: all."""
+    """The only namespace whose HPAs, and what concerns them alone, are read; empty: all."""
 
     async def facts(self) -> Facts:
         """Read everything that the checks of the cluster need."""
@@ -251,7 +251,9 @@ class Collector:
 
     async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
         """Deployments keep ten old ReplicaSets each, which are of no use."""
-        found = await self.listed("/apis/apps/v1/replicasets", partial(read_workload, "ReplicaSet"))
+        found = await self.listed(
+            self._of_users("/apis/apps/v1", "replicasets"), partial(read_workload, "ReplicaSet")
+        )
         if found.unread is not None:
             return found
         return Fact([row for row in found.read() if row.spec.replicas > 0])
@@ -259,7 +261,8 @@ class Collector:
     async def _events(self) -> Fact[Sequence[SeenEvent]]:
         found: list[SeenEvent] = []
         for which in ("type=Warning", "reason=SuccessfulRescale"):
-            rows = await self.listed("/api/v1/events", partial(read, kind=SeenEvent), which)
+            path = self._of_users("/api/v1", "events")
+            rows = await self.listed(path, partial(read, kind=SeenEvent), which)
             if rows.unread is not None:
                 return rows
             found += rows.read()

@@ -39,8 +39,9 @@ _VERSION: Final = re.compile(r"(?:[a-z0-9]+(?:[.-][a-z0-9]+)*/)?v[a-z0-9]+")
 _MOST: Final = 5000
 """Objects of one list that are read."""
 _APPS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
+_GROUPS: Final = ("apps", "extensions")
 _INNER: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
-"""Kinds that stand between a target and its pods."""
+"""Kinds that stand between a Deployment or StatefulSet and its pods."""
 _LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
 _SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
 _APISERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -177,6 +178,8 @@ async def read_pod_causes(api: Api, pod: Json, events: Sequence[Json], now: floa
 
 async def _target(reader: _Reader, hpa: ScalerFacts) -> SeenWorkload | None:
     version, kind = hpa.api_version or "v1", hpa.kind
+    if kind in _APPS and version.partition("/")[0] in _GROUPS:
+        version = "apps/v1"  # the controller asks for the group and kind in any served version
     if not _VERSION.fullmatch(version) or not kind:
         return None  # the scale cannot be read either
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -192,9 +195,10 @@ async def _inner(reader: _Reader, hpa: ScalerFacts, selector: str) -> list[SeenW
     """
     if not selector:
         return []
-    labels = selector if hpa.kind in _APPS else ""
+    known = hpa.kind in _APPS
+    labels, kinds = (selector, _INNER) if known else ("", {**_APPS, **_INNER})
     found: list[SeenWorkload] = []
-    for kind, resource in _INNER.items():
+    for kind, resource in kinds.items():
         path = f"/apis/apps/v1/namespaces/{quote(hpa.namespace)}/{resource}"
         found += await reader.some(path, partial(read_workload, kind), resource, labels=labels)
     own = (hpa.kind, hpa.target)

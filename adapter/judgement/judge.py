@@ -29,12 +29,15 @@ from adapter.judgement.states import HpaJudgement, ScalingState
 
 START: Final = 600.0
 """Seconds that pods may take to start: ``progressDeadlineSeconds`` of a Deployment by default."""
+CREATION: Final = 60.0
+"""Seconds after which the pods of a Deployment exist, and the HPA controller has counted them."""
 SYNC: Final = 300.0
 """Seconds after which an HPA controller that syncs every 15 s has surely seen an HPA."""
 _MESSAGE: Final = 200
 """Characters of the controller's message."""
 _COMPUTING: Final = "the HPA was unable to compute the replica count: "
 """Before each of the controller's reasons why metrics give no size."""
+_PARALLEL: Final = ("Deployment", "ReplicaSet")
 _ROUNDING: Final = 1e-9
 """By which a ratio of two numbers may differ from the controller's, which divides thousandths."""
 _WAKING: Final = ("Object", "External")
@@ -134,23 +137,60 @@ class _Judge:
         """Replicas that the HPA wants do not exist or are not ready, longer than a start takes."""
         size, wanted, pods = self._size, self._wanted, self._seen.pods
         unready = 0 if pods is None else pods.unready
-        if size is None or wanted is None or (size == wanted and not unready):
+        if size is None or wanted is None:
             return None
-        since = self._hpa.last_scale
+        missing = pods is not None and pods.exist is not None and pods.exist < wanted
+        if size == wanted and not unready and not missing:
+            return None
+        since = self._hpa.last_scale if size != wanted else None
         if size == wanted and pods is not None:
             since = pods.waiting_since
         waited = "" if since is None else f" for {age(self._now - since)}"
         have = f"{size} exist" if pods is None else f"{pods.ready} ready"
         short = f"{wanted} wanted, {have}{waited}"
         because = self._because("; ")
-        cause = self._seen.causes[0].text if self._seen.causes and size <= wanted else ""
-        if cause or (since is not None and self._now - since > START):
-            why = f"; {cause or self._unscheduled}" if cause or self._unscheduled else ""
-            return HpaJudgement(ScalingState.BEHIND, f"behind: {short}{why}{because}", cause, since)
+        cause = self._cause if size <= wanted else ""
+        late = since is not None and self._now - since > self._patience
+        if cause or late or self._uncreated:
+            why = cause or self._unscheduled or self._uncreated
+            text = f"behind: {short}{f'; {why}' if why else ''}{because}"
+            return HpaJudgement(ScalingState.BEHIND, text, why, since)
         if size <= wanted and self._unscheduled:
             text = f"waiting for a node: {short}; {self._unscheduled}{because}"
             return HpaJudgement(ScalingState.WAITING, text, self._unscheduled, since)
         return None
+
+    @property
+    def _uncreated(self) -> str:
+        """Wanted pods that a Deployment would have created long ago; empty without any.
+
+        The controller writes ``spec.replicas`` of the target as the current size, so a status does
+        not show pods that are forbidden.
+        """
+        hpa, pods, wanted = self._hpa, self._seen.pods, self._wanted
+        last = max((at for at in (hpa.last_scale, hpa.created) if at is not None), default=None)
+        if pods is None or pods.exist is None or wanted is None or hpa.kind not in _PARALLEL:
+            return ""
+        if pods.exist >= wanted or last is None or self._now - last <= CREATION:
+            return ""
+        missing = wanted - pods.exist
+        return f"{count(missing, 'pod')} {'is' if missing == 1 else 'are'} not created"
+
+    @property
+    def _cause(self) -> str:
+        """Why a wanted pod will not serve without a change; empty if none is known."""
+        if self._seen.causes:
+            return self._seen.causes[0].text
+        return "" if self._seen.pods is None else self._seen.pods.trouble
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for which the size may differ, or a pod may not be ready.
+
+        A Deployment creates and deletes its pods at once; others may do so one after the other.
+        """
+        parallel = self._hpa.kind in _PARALLEL and self._size != self._wanted
+        return CREATION if parallel else START
 
     @property
     def _unscheduled(self) -> str:
@@ -191,7 +231,7 @@ class _Judge:
     def _pods_hold(self) -> tuple[str, float | None]:
         """Return which pods count as 0 on the way up; empty while the pods of a scaling start."""
         pods = self._seen.pods
-        if self._scaled_lately and (pods is None or pods.unready):
+        if self._scaled_lately and self._pods_start:
             return "", None
         if pods is not None and pods.unready:
             verb = "is" if pods.unready == 1 else "are"
@@ -199,6 +239,12 @@ class _Judge:
         if pods is not None and pods.without_value:
             return f"{count(pods.without_value, 'pod')} without a value", None
         return "pods that do not count: not ready, ending or without a value", None
+
+    @property
+    def _pods_start(self) -> bool:
+        """Whether wanted pods may be on their way."""
+        pods = self._seen.pods
+        return pods is None or bool(pods.unready) or (pods.exist or 0) < (self._wanted or 0)
 
     @property
     def _scaled_lately(self) -> bool:

@@ -16,6 +16,7 @@ from adapter.judgement.judge import judge
 from adapter.judgement.readings import MetricReading, leading, readings_of
 from adapter.judgement.states import HpaJudgement, Level, ScalingState
 from adapter.overview.columns import Columns
+from adapter.overview.groups import CauseRow
 
 Json = dict[str, Any]
 WorkloadPods = Mapping[tuple[str, str], TargetPods]
@@ -62,6 +63,11 @@ class HpaSummary:
         """The metric with the highest value against its target; else the first one."""
         return leading(self.metrics)
 
+    @property
+    def cause(self) -> CauseRow:
+        """Why it does what it does, to find the HPAs that one cause concerns."""
+        return CauseRow(f"{self.namespace}/{self.name}", self.text, own=(self.target,))
+
     def json(self) -> Json:
         """The row of the page."""
         return {
@@ -73,6 +79,7 @@ class HpaSummary:
             "current": self.current,
             "desired": self.desired,
             "level": self.level,
+            "state": self.state,
             "decision": self.state,
             "by": self.judgement.by or None,
             "text": self.text,
@@ -123,7 +130,7 @@ def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
     )
 
 
-_PODS: Final = ("Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured")
+_NUMBERS: Final = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
 
 
 def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
@@ -133,18 +140,18 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
         table: ``gpuworkloads``; None if it was not read.
         read_at: epoch seconds of the reading.
     """
-    if table is None or not set(_PODS) <= set(table.columns):
+    if table is None or not {*_NUMBERS, "Trouble"} <= set(table.columns):
         return {}
     by = Columns(table)
-    columns = zip(by.rows, *(by.cells(name) for name in _PODS), strict=True)
-    return {
-        (row.namespace, row.name): TargetPods(
-            int(existing or 0),
-            int(ready),
-            int(unscheduled or 0),
-            None if waiting is None else read_at - float(waiting),
-            int(unmeasured or 0),
+    found = {}
+    rows = zip(by.rows, by.cells("Trouble"), *(by.cells(name) for name in _NUMBERS), strict=True)
+    for row, trouble, *cells in rows:
+        numbers = [int(cell) if isinstance(cell, int | float) else None for cell in cells]
+        ready, unready, unscheduled, waiting, unmeasured, exist = numbers
+        if ready is None or unready is None:
+            continue
+        since = None if waiting is None else read_at - waiting
+        found[row.namespace, row.name] = TargetPods(
+            ready, unready, unscheduled or 0, since, unmeasured or 0, str(trouble or ""), exist
         )
-        for row, existing, ready, unscheduled, waiting, unmeasured in columns
-        if ready is not None
-    }
+    return found

@@ -45,8 +45,11 @@ GPUWORKLOADS: Final = ViewResource(
         Column("Replicas", "Current replicas, and the HPA's range.", wide=True),
         Column("Why-Not", "Codes of the reasons why pods have no value.", wide=True),
         Column("Ready", "Pods that are ready.", "integer", wide=True),
+        Column("Unready", "Pods that are not ready.", "integer", wide=True),
+        Column("Exist", "Pods, if all of them are known and none ends.", "integer", wide=True),
         Column("Unscheduled", "Pods without a node.", "integer", wide=True),
         Column("Unready-Seconds", "Time for which a pod has not been ready.", "integer", wide=True),
+        Column("Trouble", "Why a container of a pod does not run: CrashLoopBackOff.", wide=True),
         Column("Unmeasured", "Ready pods without a value that an HPA reads.", "integer", wide=True),
     ),
     schema=workloadobject.SCHEMA,
@@ -112,7 +115,7 @@ class GpuWorkloads:
         if group is None:
             return None
         found = self._summary(key, group, now)
-        hpas, metrics = self._scaling(group), self._values.snapshot.catalog.metrics
+        hpas, metrics = found.hpas, self._values.snapshot.catalog.metrics
         more = f" +{hpas.total - 1}" if hpas.total > 1 else ""
         hpa, pods = leading(hpas, metrics), found.target
         return (
@@ -129,8 +132,11 @@ class GpuWorkloads:
             None if hpa is None else _replicas(hpa),
             ",".join(sorted(found.reasons)) or None,
             pods.ready,
+            pods.unready,
+            pods.exist,
             pods.unscheduled,
             None if pods.waiting_since is None else round(now - pods.waiting_since),
+            pods.trouble or None,
             pods.without_value,
         )
 
@@ -141,8 +147,7 @@ class GpuWorkloads:
             return None
         found = self._summary(key, group, now)
         metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(group.labels)}
-        hpas = self._scaling(group)
-        body = workloadobject.made(group, found, hpas, self._values.snapshot, now)
+        body = workloadobject.made(group, found, self._values.snapshot, now)
         return {"metadata": metadata, **body}
 
     def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:

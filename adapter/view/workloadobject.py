@@ -25,6 +25,9 @@ _STEP: Final = 16
 """Pods whose values one step reads."""
 
 
+_NO_HPAS: Final = ScalingHpas((), 0)
+
+
 @dataclass(slots=True)
 class Summary:
     """The values of a workload's pods."""
@@ -41,8 +44,12 @@ class Summary:
     """Reason -> an absence, its pod, and the number of pods without a value for this reason."""
     lacking: int = 0
     """Ready pods without a value of a metric that an HPA of the workload reads of them."""
+    holders: int = 0
+    """Pods that hold a GPU. Others of the workload are listed only while they are scraped."""
     target: TargetPods = NO_PODS
     """The pods as an HPA is judged by them."""
+    hpas: ScalingHpas = _NO_HPAS
+    """Those that scale the workload."""
 
     def add(self, asked: AskedPod, wanted: Collection[str]) -> None:
         """Add a pod.
@@ -52,8 +59,9 @@ class Summary:
             wanted: metrics that HPAs read of it.
         """
         self.pods += 1
+        self.holders += asked.pod.holds_gpu
         main = principal(asked)
-        if asked.pod.ready and not asked.pod.deleting:
+        if wanted and asked.pod.ready and not asked.pod.deleting:
             self.lacking += any(
                 isinstance(main if name == UTILIZATION else asked.reading(name), Absence)
                 for name in wanted
@@ -90,7 +98,7 @@ def summary(
     group: WorkloadGroup, snapshot: Snapshot, hpas: ScalingHpas, now: float
 ) -> Steps[Summary]:
     """Return the values of a workload's pods, in steps."""
-    found = Summary()
+    found = Summary(hpas=hpas)
     known = snapshot.catalog.metrics
     wanted = {
         metric.name for hpa in hpas.first for metric in ours(hpa, known) if metric.type == "Pods"
@@ -99,23 +107,20 @@ def summary(
         for pod in some:
             found.add(AskedPod(snapshot, pod, now), wanted)
         yield
-    found.target = pods_of(group.pods, found.lacking)
+    found.target = pods_of(group.pods, found.lacking, complete=found.holders == found.pods)
     return found
 
 
-def made(
-    group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snapshot, now: float
-) -> Json:
+def made(group: WorkloadGroup, found: Summary, snapshot: Snapshot, now: float) -> Json:
     """Return the fields of the object, without its metadata.
 
     Args:
         group: the workload.
-        found: the values of its pods.
-        hpas: those that scale it.
+        found: the values of its pods, and its HPAs.
         snapshot: where the values are from.
         now: epoch seconds.
     """
-    mean, most = found.mean, found.most
+    mean, most, hpas = found.mean, found.most, found.hpas
     body: Json = {
         "workload": workload(group.above),
         "pods": found.pods,

@@ -53,7 +53,7 @@ def quota(stage: CauseStage, namespace: str) -> None:
     )
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/gpus"
     stage.admin.wait(path, lambda obj: bool(obj.get("status", {}).get("hard")), "it is counted")
-    stage.load.set(namespace, 140)
+    stage.load.set(namespace, 60)
     stage.admin.create(stage.target(namespace, 2))
     stage.admin.create(stage.scaled(namespace, low=2))
 
@@ -73,7 +73,7 @@ def pod_security(stage: CauseStage, namespace: str) -> None:
 
 
 @fault(
-    "crashes again and again (CrashLoopBackOff): 12 restarts in 180m",
+    "crashes again and again (CrashLoopBackOff): 12 restarts in 3h",
     "exit code 1 (an error of the program): CUDA error: no device",
     check="GMA433",
 )
@@ -86,7 +86,7 @@ def crash_loop(stage: CauseStage, namespace: str) -> None:
 
 
 @fault(
-    "was killed because it reached its memory limit of 16Gi (OOMKilled): 7 restarts in 180m",
+    "was killed because it reached its memory limit of 16Gi (OOMKilled): 7 restarts in 3h",
     "that of the GPU is not visible here",
     check="GMA434",
 )
@@ -204,11 +204,12 @@ def two_workloads(stage: CauseStage, namespace: str) -> None:
     stage.admin.create(stage.scaled(namespace))
 
 
-@fault("argocd-controller sets spec.replicas back", "ignoreDifferences", check="GMA442")
+@fault("argocd-controller", "sets spec.replicas back", "ignoreDifferences", check="GMA442")
 def git_resets(stage: CauseStage, namespace: str) -> None:
     """Another program applies spec.replicas again and again."""
     stage.load.pin(namespace, "inference", 95)
-    stage.admin.create(stage.target(namespace))
+    place = f"/apis/apps/v1/namespaces/{namespace}/deployments?fieldManager=argocd-controller"
+    stage.admin.request("POST", place, stage.target(namespace))
     stage.admin.create(stage.scaled(namespace, high=2))
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/inference"
     for _ in range(4):
@@ -232,7 +233,7 @@ def wrong_namespace(stage: CauseStage, namespace: str) -> None:
 
 
 @fault(
-    "nothing serves external.metrics.k8s.io, so queue_length has no value",
+    "nothing serves external.metrics.k8s.io, which has External metrics, so queue_length has",
     "turn on externalMetrics.enabled",
     check="GMA444",
 )
@@ -244,7 +245,7 @@ def external_off(stage: CauseStage, namespace: str) -> None:
 
 
 @fault(
-    "nothing serves metrics.k8s.io, so cpu has no value",
+    "nothing serves metrics.k8s.io, which has cpu and memory, so cpu has no value",
     "install metrics-server",
     check="GMA444",
 )

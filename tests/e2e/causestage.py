@@ -209,9 +209,10 @@ def fault(
 def dry(command: str) -> str:
     """Return a printed command as one that changes nothing; empty for one that cannot be tried.
 
-    No kubelet answers here for logs, and nobody types into an editor.
+    No kubelet answers here for logs, nobody types into an editor, and no network leads out.
     """
-    if " logs " in command or " edit " in command or not command.startswith(("kubectl", "echo")):
+    absent = (" logs ", " edit ", "https://")
+    if not command.startswith(("kubectl", "echo")) or any(part in command for part in absent):
         return ""
     for verb in ("patch", "apply", "delete", "uncordon"):
         command = re.sub(rf"(kubectl (?:-n \S+ )?{verb})\b", r"\1 --dry-run=server", command)

@@ -79,11 +79,15 @@ def sliced(*taints: dict[str, str]) -> Scene:
 
 
 def reset(
-    times: int, seconds: float = 30.0, manager: str = "argocd-controller", at: float = 40.0
+    times: int,
+    seconds: float = 30.0,
+    manager: str = "argocd-controller",
+    at: float = 40.0,
+    part: str = "f:replicas",
 ) -> Scene:
     """A Deployment that the HPA sets to 6 replicas, and another program to 2."""
     scene = Scene(chain=False)
-    fields: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
+    fields: dict[str, Any] = {"f:spec": {part: {}}}
     row = {"manager": manager, "time": ago(seconds), "fieldsV1": fields}
     scene.workload("Deployment", "llm", replicas=2, managedFields=[row] if manager else [])
     return scene.event("HorizontalPodAutoscaler", "llm", "SuccessfulRescale", SCALED, at, times)
@@ -485,7 +489,7 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         reset(2),
         (
             "6 replicas 2 times",
-            "argocd-controller sets spec.replicas back to 2, 30s ago",
+            "argocd-controller sets spec.replicas back to 2",
             "ignoreDifferences",
         ),
     ),
@@ -493,6 +497,11 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         CauseCode.REPLICAS_RESET,
         reset(5, manager="kustomize-controller"),
         ("kustomize-controller", "remove spec.replicas from the manifest in git"),
+    ),
+    "a-size-that-the-applier-resets": (
+        CauseCode.REPLICAS_RESET,
+        reset(4, part="f:template"),
+        ("probably argocd-controller, which applies it, sets spec.replicas back to 2",),
     ),
     "a-size-that-somebody-resets": (
         CauseCode.REPLICAS_RESET,
@@ -540,7 +549,7 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     "no-metrics-server": (
         CauseCode.METRICS_API_MISSING,
         Scene().metrics("ContainerResource", "cpu").apiservices(("v1.apps", UP)),
-        ("nothing serves metrics.k8s.io, so cpu has no value", "metrics-server"),
+        ("nothing serves metrics.k8s.io, which has cpu and memory, so cpu has no value",),
     ),
     "no-metrics-server-for-memory": (
         CauseCode.METRICS_API_MISSING,
@@ -607,5 +616,8 @@ NONE: Final[dict[str, Scene]] = {
     "a-metrics-server-that-answers": Scene().metrics("Resource", "cpu").apiservices((METRICS, UP)),
     "a-new-hpa": silent(10),
     "a-change-a-moment-ago": bounded(10),
+    "a-size-that-somebody-sets-below-the-minimum": bounded(600).event(
+        "HorizontalPodAutoscaler", "llm", "SuccessfulRescale", "New size: 8; reason: above", 20
+    ),
     "a-controller-that-renewed-its-lease": Scene().know(controller_seen=NOW - 9),
 }

@@ -15,7 +15,10 @@ from tests.adapter.doctor.faults import (  # noqa: F401 - imported for what they
 from tests.adapter.doctor.faults.others import FAULTS as OF_OTHERS
 from tests.adapter.doctor.faults.register import FAULTS as REGISTERED
 
-FAULTS = dict(sorted(REGISTERED.items()))
+FAULTS = {
+    identity: sorted(REGISTERED[identity], key=lambda fault: fault.__module__)
+    for identity in sorted(REGISTERED)
+}
 """In the order of the checks, in every test process; modules are imported in different orders."""
 
 __all__ = ["FAULTS", "OF_OTHERS"]
