@@ -205,6 +205,8 @@ class _Judge:
         """A target is exceeded, and the size stays."""
         if self._exceeded is None or self._size != self._wanted or self._out_of_bounds:
             return None
+        if self._seen.flaws:
+            return None  # a target that does not fit is exceeded without any load
         by, since = self._holder_out()
         if not by:
             return None
