@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,11 @@ class ApiServer(ThreadingHTTPServer):
         """Of each request."""
         self.always: tuple[int, Any] | None = None
         """Status and body of every answer."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves before the answer is no error of the server."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:

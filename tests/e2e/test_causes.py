@@ -66,6 +66,13 @@ def report(stage: CauseStage, explained: Mapping[str, Told]) -> Any:
     return json.loads(stage.command("doctor", "-o", "json").output)
 
 
+@pytest.fixture(scope="module")
+def listed(stage: CauseStage, explained: Mapping[str, Told]) -> Any:
+    """The HPAs of the list, which is what the page shows too."""
+    told = stage.command("top", "hpas", "-A", "--once", "-o", "json")
+    return json.loads(told.output)["rows"]
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_explain_leads_to_the_cause(name: str, explained: Mapping[str, Told]) -> None:
     told = explained[name]
@@ -98,14 +105,10 @@ def test_doctor_leads_to_the_cause(name: str, report: Any) -> None:
     assert FAULTS[name].words[0].removeprefix("node ") in said.replace(": offers", " offers")
 
 
-def test_no_surface_shows_a_fault_as_healthy(
-    stage: CauseStage, explained: Mapping[str, Told]
-) -> None:
-    rows = json.loads(stage.command("top", "hpas", "-A", "--once", "-o", "json").output)
-    listed = {row["namespace"]: row for row in rows["rows"] if row["namespace"] in FAULTS}
-    assert set(listed) == set(FAULTS)
-    green = {name: row["text"] for name, row in listed.items() if row["level"] == "good"}
-    assert green == {}
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_list_shows_no_fault_as_healthy(name: str, listed: Any) -> None:
+    (row,) = [row for row in listed if row["namespace"] == name]
+    assert row["level"] != "good", row["text"]
 
 
 def test_a_metrics_server_that_does_not_answer_is_not_missing(stage: CauseStage) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
-import aiohttp
 from starlette.types import Send
 
 from adapter.demo.manifests import EXPORTER, EXPORTER_NAMESPACE
 from adapter.demo.server import HOST
 from adapter.demo.state import DemoState
 from apiservice.errors import RouteNotFound, Unavailable
+from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.requesterror import RequestError
+from apiservice.runtime.servertrust import client_context
 
 MOST_BYTES: Final = 4 << 20
 """Bytes of a page."""
@@ -37,21 +40,23 @@ async def forward(state: DemoState, parts: tuple[str, ...], send: Send) -> None:
     page = parts[1] == EXPORTER_NAMESPACE and parts[5:] == ("metrics",)
     if not page or listens is None or port not in ("", str(listens), "metrics"):
         raise RouteNotFound
-    limits = aiohttp.ClientTimeout(_SECONDS)
+    client = HttpClient(client_context, {"Accept-Encoding": "identity"})
     try:
         async with (
-            aiohttp.ClientSession(timeout=limits) as http,
-            http.get(f"http://{HOST}:{listens}/metrics", allow_redirects=False) as answer,
+            asyncio.timeout(_SECONDS),
+            client.send("GET", f"http://{HOST}:{listens}/metrics") as answer,
         ):
-            kind, status = answer.headers.get("Content-Type", "text/plain"), answer.status
+            kind, status = answer.headers.get("Content-Type", "text/plain"), answer.status_code
             body = b""
-            async for chunk in answer.content.iter_any():
+            async for chunk in answer.aiter_raw():
                 body += chunk
                 if len(body) > MOST_BYTES:
-                    raise aiohttp.ClientPayloadError(f"more than {MOST_BYTES} bytes")
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                    raise RequestError("protocol", f"more than {MOST_BYTES} bytes")
+    except (RequestError, OSError) as error:  # also a time-out
         text = f"error trying to reach service: {error or type(error).__name__}"
         raise Unavailable(text) from None
+    finally:
+        await client.close()
     headers = [(b"content-type", kind.encode("latin-1"))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
