@@ -11,8 +11,8 @@ from adapter.nodepool.plan.order import Order, Plan
 from apiservice.wire import instant
 
 
-def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> str:
-    """Return the orders, the warnings about pools, and the idle GPUs as text."""
+def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> list[str]:
+    """Return the orders, the warnings about pools, and the idle GPUs as lines."""
     lines = [f"provisioning method: {method}"]
     if plan.orders:
         lines += _table([_HEAD, *map(_row, plan.orders)])
@@ -25,7 +25,7 @@ def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> str:
             f"idle: {pod.namespace}/{pod.name} holds {count_gpus(pod.gpus)} and has not used "
             f"them since {instant.write(row.since)}: {row.gpu_hours:.1f} GPU-hours{cost}"
         )
-    return "\n".join(lines)
+    return lines
 
 
 _TEXTS = ("NAMESPACE", "WORKLOADS", "POOL", "POD")

@@ -8,6 +8,7 @@ from typing import TextIO
 
 import structlog
 
+from adapter.client.output import screen_of
 from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.act.methods.choice import GPU_WAIT, MethodChoice
 from adapter.nodepool.model.capacity import Headroom, ProvisioningMethod
@@ -82,7 +83,9 @@ class Reports:
         if self._table is not None:
             method = f"{state.method or 'none yet'} ({state.method_reason})"
             mode = "plan" if state.apply else "dry run: nothing is written"
-            self._table.write(f"{mode}\n{render(decided, method, state.idle)}\n\n")
+            screen = screen_of(self._table)
+            for line in (mode, *render(decided, method, state.idle), ""):
+                self._table.write(f"{screen.line(line)}\n")
             self._table.flush()
 
     def _log_notes(self, decided: Plan) -> None:
