@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from adapter.cluster.gpuresources import STANDARD, GpuResources
+from adapter.cluster.managers import Manager, manager_of
 from adapter.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.cluster.workload import workloads
@@ -54,6 +55,8 @@ class ScalerFacts(NamedTuple):
     """Type and name of each metric."""
     spec: Mapping[str, Any] = {}
     """As the manifest has it."""
+    manager: Manager | None = None
+    """What writes the HPA again."""
 
     @property
     def of(self) -> KubeKey:
@@ -89,6 +92,7 @@ def scaler_of(manifest: Mapping[str, Any]) -> ScalerFacts:
         max((at for at in times if at is not None), default=None),
         tuple(map(_metric, spec.get("metrics") or ())),
         spec,
+        manager_of(meta),
     )
 
 

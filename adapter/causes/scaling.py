@@ -140,8 +140,9 @@ def wrong_namespace(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
         hpa.subject,
         f"there is no {hpa.kind} {hpa.target} in namespace {hpa.namespace}, and there is one in "
         f"{where}: an HPA scales objects of its own namespace only",
-        f"create the HPA in namespace {places[0]}, and delete this one",
-        _moved(hpa, places[0]),
+        f"create the HPA in namespace {places[0]}, and delete this one"
+        f"{f', where it is managed ({hpa.manager.source})' if hpa.manager is not None else ''}",
+        _moved(hpa, places[0]) if hpa.manager is None else "",
     )
 
 

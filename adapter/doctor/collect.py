@@ -18,6 +18,7 @@ from adapter.client.errors import VIEW, ClientError
 from adapter.cluster.metricsapi import pods_path, read_values
 from adapter.cluster.objects import (
     ApiService,
+    ClusterPolicy,
     ConfigMap,
     Lease,
     ResourceQuota,
@@ -53,6 +54,7 @@ _AUTOSCALING: Final = "/apis/autoscaling/v2"
 _RESOURCE: Final = "/apis/resource.k8s.io/v1"
 _KEDA: Final = "/apis/keda.sh/v1alpha1"
 _SLICES: Final = f"{_RESOURCE}/resourceslices"
+_POLICIES: Final = "/apis/nvidia.com/v1/clusterpolicies"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
@@ -100,6 +102,7 @@ class Collector:
             "scaledobjects": self.optional(
                 self._of_users(_KEDA, "scaledobjects"), read_scaledobject
             ),
+            "policies": self.optional(_POLICIES, lambda row: read(row, ClusterPolicy)),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
         }
@@ -247,7 +250,8 @@ class Collector:
 
     async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
         """Deployments keep ten old ReplicaSets each, which are of no use."""
-        found = await self.listed("/apis/apps/v1/replicasets", partial(read_workload, "ReplicaSet"))
+        path = self._of_users("/apis/apps/v1", "replicasets")
+        found = await self.listed(path, partial(read_workload, "ReplicaSet"))
         if found.unread is not None:
             return found
         return Fact([row for row in found.read() if row.spec.replicas > 0])
@@ -255,7 +259,8 @@ class Collector:
     async def _events(self) -> Fact[Sequence[SeenEvent]]:
         found: list[SeenEvent] = []
         for which in ("type=Warning", "reason=SuccessfulRescale"):
-            rows = await self.listed("/api/v1/events", partial(read, kind=SeenEvent), which)
+            path = self._of_users("/api/v1", "events")
+            rows = await self.listed(path, partial(read, kind=SeenEvent), which)
             if rows.unread is not None:
                 return rows
             found += rows.read()

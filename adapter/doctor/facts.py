@@ -8,9 +8,13 @@ from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from adapter.causes import Cause
+from adapter.cluster.changes import ChangedObject, edit
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.gpuresources import GpuResources
+from adapter.cluster.managers import Manager
 from adapter.cluster.objects import (
     ApiService,
+    ClusterPolicy,
     Lease,
     ResourceQuota,
     ResourceSlice,
@@ -138,6 +142,13 @@ class SeenScaledObject(NamedTuple):
     """The metadata of the triggers that ask the adapter."""
     origin: str = ""
     """The file; empty for one of the cluster."""
+    manager: Manager | None = None
+    """What writes it again."""
+
+    def edit(self, words: str) -> Fix | str:
+        """Return how a person changes it, as ``words`` say; empty for a file."""
+        of = ChangedObject("ScaledObject", self.namespace, self.name, self.manager, group="keda.sh")
+        return "" if self.origin else lasting(of, edit(of, words))
 
 
 class Release(NamedTuple):
@@ -252,6 +263,8 @@ class Facts:
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF
+    policies: Fact[Sequence[ClusterPolicy]] = _OFF
+    """Of the NVIDIA GPU Operator; none if the cluster has none."""
     quotas: Fact[Sequence[ResourceQuota]] = _OFF
     autoscaler: Fact[str] = _OFF
     """The node autoscaler that was found; empty without one."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from adapter.cluster.managers import manager_of
 from adapter.cluster.objects import SeenCondition
 from adapter.doctor.facts import Hpa, HpaMetric, SeenScaledObject
 from adapter.hpa import quantity
@@ -54,6 +55,7 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         str(target.get("name") or ""),
         tuple(_triggers(spec.get("triggers"))),
         origin,
+        manager_of(meta),
     )
 
 

@@ -10,7 +10,7 @@ from adapter.catalog.nearest import nearest_metric
 from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Json
 from adapter.client.errors import MissingRight
-from adapter.client.hpacommands import grant_controller, other_unit, patch_hpa
+from adapter.client.hpacommands import change_hpa, grant_controller, other_unit
 from adapter.explain import hpafixes
 from adapter.explain.controllerrights import concerns
 from adapter.explain.hpafacts import HpaFacts, pod_state
@@ -81,7 +81,7 @@ def _silent(facts: HpaFacts) -> Iterator[Block]:
     for found in facts.values:
         if found.problem is not None and found.problem.status >= 500:
             text = f"the metrics API does not answer either: {found.problem.brief}"
-            yield Block(text, "gpu-metrics-adapter doctor")
+            yield Block(text, hpafixes.API_DOWN)
             return
 
 
@@ -153,7 +153,7 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
     if spec.behavior.scale_up.select is Select.DISABLED:
         yield Block(
             f"behavior.scaleUp.selectPolicy is Disabled; the metrics ask for {asked}",
-            hpafixes.merge(facts, '{"spec":{"behavior":{"scaleUp":{"selectPolicy":"Max"}}}}'),
+            hpafixes.open_policy(facts, "scaleUp"),
         )
 
 
@@ -198,7 +198,7 @@ def _wrong_units(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
         at = hpafixes.field(facts, metric, "target.averageValue")
         yield Block(
             f"the target of {metric.name} means {said}; did you mean {better}?",
-            "" if facts.scaled_object else patch_hpa(facts.namespace, facts.name, at, better),
+            change_hpa(facts.hpa, at, better).line,
         )
 
 

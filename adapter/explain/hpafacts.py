@@ -11,9 +11,11 @@ from typing import Final
 from adapter.causes import Cause
 from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Api, Json
+from adapter.client.changedobjects import read_changed
 from adapter.client.errors import ClientError, MissingRight
 from adapter.client.hpacommands import scaled_object
 from adapter.client.naming import named
+from adapter.cluster.changes import ChangedObject
 from adapter.cluster.metricsapi import CUSTOM, NEWEST
 from adapter.explain import metricvalues
 from adapter.explain.causefacts import Around, read_causes
@@ -21,7 +23,7 @@ from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
 from adapter.explain.headroom import NO_HEADROOM, HeldHeadroom, headroom_of
 from adapter.explain.metricvalues import ReadValues
-from adapter.explain.scaletarget import Scale, ScaleError, read_scale
+from adapter.explain.scaletarget import Scale, ScaleError, read_scale, same_target
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, Missing, PodState, from_manifest
 from apiservice.labels.selector import SelectorError, parse
 from apiservice.wire import instant
@@ -40,8 +42,8 @@ class HpaFacts:
     """None if ``spec_error`` says what cannot be read."""
     now: float
     scale: Scale | None = None
-    """None if ``scale_error`` says why the controller cannot read it."""
-    scale_error: str = ""
+    """None if ``no_scale`` says why the controller cannot read it."""
+    no_scale: ScaleError | None = None
     spec_error: str = ""
     pods: Sequence[Json] = ()
     gpu: PodViews = NO_GPU_PODS
@@ -55,12 +57,19 @@ class HpaFacts:
     denied: MissingRight | None = None
     """What the HPA controller may not read, as the HPA's status says."""
     headroom: HeldHeadroom = NO_HEADROOM
+    target: ChangedObject | None = None
+    """The scale target with what manages it; read only if its size is 0."""
     targets: Sequence[str] = ()
     """Workloads of the target's kind in the namespace, if the target does not exist."""
     causes: Sequence[Cause] = ()
     """Why pods that the HPA wants do not exist, or do not serve."""
     unread: Sequence[str] = ()
     """What could not be read for the causes."""
+
+    @property
+    def scale_error(self) -> str:
+        """Why the controller cannot read the scale; empty if it can."""
+        return "" if self.no_scale is None else str(self.no_scale)
 
     @property
     def rivals(self) -> Sequence[str]:
@@ -101,7 +110,7 @@ async def gather(api: Api, name: str) -> HpaFacts:
             hpa,
             spec,
             now,
-            scale_error=str(error),
+            no_scale=error,
             spec_error=spec_error,
             events=events,
             targets=await _workloads(api, hpa),
@@ -133,8 +142,9 @@ async def _around(
 ) -> HpaFacts:
     """Read pods and values; without a selector or replicas, the controller reads neither."""
     namespace, selector = str(hpa["metadata"]["namespace"]), scale.selector
+    target = await _target(api, hpa) if not scale.replicas else None
     if not selector:
-        return HpaFacts(hpa, spec, time.time(), scale, events=events)
+        return HpaFacts(hpa, spec, time.time(), scale, events=events, target=target)
     pods = await api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
     gpu, rivals, headroom, values = await asyncio.gather(
         _gpu(api, spec, namespace, selector),
@@ -164,9 +174,20 @@ async def _around(
         known=await _known(api, spec, values),
         rival_hpas=rivals,
         headroom=headroom,
+        target=target,
         causes=found.causes,
         unread=found.unread,
     )
+
+
+async def _target(api: Api, hpa: Json) -> ChangedObject | None:
+    """Return the target with what manages it; None if the caller may not read it."""
+    reference = hpa["spec"]["scaleTargetRef"]
+    namespace, name = str(hpa["metadata"]["namespace"]), str(reference["name"])
+    try:
+        return await read_changed(api, str(reference["kind"]), namespace, name)
+    except ClientError:
+        return None
 
 
 async def _known(api: Api, spec: HpaSpec, values: Sequence[ReadValues]) -> list[str]:
@@ -208,7 +229,7 @@ async def _rivals(api: Api, hpa: Json, pods: Sequence[Json]) -> list[Json]:
 
 
 async def _controls(api: Api, other: Json, hpa: Json, pods: Sequence[Json]) -> bool:
-    if other["spec"]["scaleTargetRef"] == hpa["spec"]["scaleTargetRef"]:
+    if same_target(other, hpa):
         return True
     try:
         selector = parse((await read_scale(api, other)).selector)

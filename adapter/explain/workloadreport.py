@@ -9,6 +9,7 @@ from typing import Final
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.output import Screen
 from adapter.explain.gpupod import why_of
 from adapter.explain.hpafacts import HPAS, gather
@@ -110,12 +111,15 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
         key = (str(target.get("kind")), str(target.get("name")))
         scaled.setdefault(key, []).append(str(row["metadata"]["name"]))
     kind, name = _one(api, word, sorted({*shown, *scaled}), problem)
+    own = shown.get((kind, name))
+    if own is not None:
+        await put_lasting_fixes(api, [own])
     names = sorted(scaled.get((kind, name), ()))
     reports = [judge(await gather(api, hpa)) for hpa in names[:_HPAS_READ]]
     remarks = [] if problem is None else [f"values of pods are not shown: {problem.brief}"]
     if more := names[_HPAS_READ:]:
         remarks.append(f"other HPAs of it are not explained here: {', '.join(more)}")
-    return WorkloadReport(api.namespace, kind, name, shown.get((kind, name)), reports, remarks)
+    return WorkloadReport(api.namespace, kind, name, own, reports, remarks)
 
 
 async def _hpas(api: Api) -> list[Json]:

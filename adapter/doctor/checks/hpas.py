@@ -8,7 +8,8 @@ from typing import Final
 
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
-from adapter.client.hpacommands import grant_controller, patch_hpa
+from adapter.client.hpacommands import change_hpa, edit_hpa, grant_controller
+from adapter.cluster.fixes import Fix
 from adapter.cluster.objects import SeenCondition
 from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
@@ -28,16 +29,14 @@ def metrics(facts: Facts) -> Iterator[tuple[Hpa, HpaMetric]]:
                 yield hpa, metric
 
 
-def patch(hpa: Hpa, path: str, value: object) -> str:
-    """Return a command that sets one field of an HPA; empty for a file."""
-    if hpa.origin:
-        return ""
-    return patch_hpa(hpa.namespace, hpa.name, path, value)
+def patch(hpa: Hpa, path: str, value: object) -> str | Fix:
+    """Return how one field of an HPA is set so that it lasts; empty for a file."""
+    return "" if hpa.origin else change_hpa(hpa.manifest, path, value)
 
 
-def edit(hpa: Hpa) -> str:
-    """Return a command that opens an HPA in an editor; empty for a file."""
-    return "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
+def edit(hpa: Hpa, words: str = "correct it") -> str | Fix:
+    """Return how a person changes an HPA so that it lasts; empty for a file."""
+    return "" if hpa.origin else edit_hpa(hpa.manifest, words)
 
 
 @check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
@@ -63,7 +62,7 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
                 hpa.subject,
                 f"asks for {metric.name!r}, which is not a metric of the adapter; {guess}",
                 f"set {at} to {near}" if near else f"correct {at}",
-                patch(hpa, at, near) if near else edit(hpa),
+                patch(hpa, at, near) if near else edit(hpa, f"correct {at}"),
             )
 
 

@@ -9,8 +9,11 @@ from typing import Final
 from adapter.catalog.metric import Scope
 from adapter.causes import CauseCode
 from adapter.client.hpacommands import one_hpa
+from adapter.cluster.changes import edit as change_object
+from adapter.cluster.fixes import lasting
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
+from adapter.doctor.changed import workload
 from adapter.doctor.checks.hpas import edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.hpacauses import asks_gpu, of_codes
@@ -55,7 +58,7 @@ def no_target(facts: Facts) -> Iterator[Finding]:
             hpa.subject,
             f"its target {hpa.kind} {hpa.target} does not exist{there}",
             f"set {at} to an existing {hpa.kind}, or delete the HPA",
-            patch(hpa, at, names[0]) if len(names) == 1 else edit(hpa),
+            patch(hpa, at, names[0]) if len(names) == 1 else edit(hpa, f"correct {at}"),
         )
 
 
@@ -141,7 +144,7 @@ def two_autoscalers(facts: Facts) -> Iterator[Finding]:
                 hpa.subject,
                 f"ScaledObject {each.name} scales {hpa.kind} {hpa.target} too",
                 f"add a trigger for {names} to the ScaledObject, then delete hpa {hpa.name}",
-                "" if hpa.origin else f"kubectl -n {each.namespace} edit scaledobject {each.name}",
+                each.edit(f"add a trigger for {names}"),
             )
     for hpas in found.values():
         own = sorted((hpa for hpa in hpas if not hpa.owner), key=lambda hpa: hpa.name)
@@ -158,7 +161,7 @@ def _twice(hpas: Sequence[Hpa]) -> Finding:
         first.subject,
         f"{names} {scale} {first.kind} {first.target} too",
         f"move the metrics of {names} into hpa {first.name}, and delete {names}",
-        "" if any(hpa.origin for hpa in hpas) else one_hpa(first.namespace, manifests),
+        "" if any(hpa.origin for hpa in hpas) else one_hpa(manifests) or "",
     )
 
 
@@ -184,11 +187,12 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
             continue
         seen.add(hpa.subject)
         kind, name = hpa.kind.lower(), hpa.target
+        of = workload(facts, hpa.kind, hpa.namespace, name)
         yield Finding(
             hpa.subject,
             f"asks for {metric.name}, and the pods of {kind} {name} request no GPU",
             "request the GPU in the pod template, or use a metric of the inference server",
-            "" if hpa.origin else f"kubectl -n {hpa.namespace} edit {kind} {name}",
+            "" if hpa.origin else lasting(of, change_object(of, "request the GPU")),
         )
 
 

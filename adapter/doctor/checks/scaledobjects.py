@@ -40,7 +40,5 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
                     f"scaledobject {scaled.namespace}/{scaled.name}{where}",
                     f"the trigger for the adapter, number {number + 1}: {error}",
                     "correct the metadata of the trigger",
-                    ""
-                    if scaled.origin
-                    else f"kubectl -n {scaled.namespace} edit scaledobject {scaled.name}",
+                    scaled.edit("correct the metadata of the trigger"),
                 )

@@ -153,7 +153,12 @@ def workload(
     return read_workload(
         more.pop("kind", "Deployment"),
         {
-            "metadata": {"name": name, "namespace": namespace, "labels": more.pop("meta", {})},
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": more.pop("meta", {}),
+                "annotations": more.pop("annotations", {}),
+            },
             "spec": {
                 "replicas": more.pop("replicas", 2),
                 "selector": {"matchLabels": labels},
