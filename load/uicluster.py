@@ -27,7 +27,7 @@ from adapter.view.gpus import GPUS
 from adapter.view.gpuworkloads import GPUWORKLOADS
 from load.page import GPUS_PER_NODE
 from load.pki import issue
-from tests.adapter.ui.cluster import HPAS, columns, gpu, hpa, pod, workload
+from tests.adapter.ui.cluster import HPAS, columns, gpu, hpa, pod, stuck, workload
 
 Json = dict[str, Any]
 Pages = Sequence[bytes]
@@ -36,6 +36,8 @@ PAGE: Final = 500
 VERSIONS: Final = 6
 """Versions of each list; readings take them in turn."""
 MODELS: Final = ("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA L4")
+_STUCK: Final = 40
+"""One of so many HPAs is stuck, all for one cause."""
 _ZONES: Final = ("eu-1a", "eu-1b", "eu-1c")
 
 
@@ -129,6 +131,11 @@ class SimulatedCluster:
         found = hpa(f"svc-{number}", f"team-{number % 40}")
         now = {"averageValue": str(self._chance.randrange(20, 95))}
         found["status"]["currentMetrics"][0]["pods"]["current"] = now
+        if number % _STUCK == 0:
+            found["status"]["conditions"] = stuck(
+                f"2 of 5 pods have no value: svc-{number}-1 (exporter_down), "
+                f"svc-{number}-4 (exporter_down)"
+            )
         return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -90,10 +90,24 @@ class _Condition(msgspec.Struct):
     lastTransitionTime: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
 
 
+class _Waiting(msgspec.Struct):
+    reason: str = ""
+
+
+class _State(msgspec.Struct):
+    waiting: _Waiting | None = None
+
+
+class _ContainerStatus(msgspec.Struct):
+    state: _State | None = None
+    restartCount: int = 0  # noqa: N815 - as the API spells it
+
+
 class _Status(msgspec.Struct):
     phase: str = ""
     podIP: str = ""  # noqa: N815 - as the API spells it
     conditions: list[_Condition] | None = None
+    containerStatuses: list[_ContainerStatus] | None = None  # noqa: N815 - as the API spells it
 
 
 class PodManifest(msgspec.Struct):
@@ -156,6 +170,7 @@ class PodDecoder:
             born=instant.read(meta.creationTimestamp) or 0.0,
             ready_since=_time(ready),
             unready_since=_time(unready),
+            trouble="" if ready else self._shared.text(_trouble(status)),
             extended=extended,
             gpu_groups=self._shared.once(groups(labels)),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
@@ -220,6 +235,23 @@ def _ready(status: _Status) -> tuple[_Condition | None, _Condition | None]:
         if condition.type == "Ready":
             return (condition, None) if condition.status == "True" else (None, condition)
     return None, None
+
+
+_STARTING: Final = ("", "ContainerCreating", "PodInitializing")
+"""Reasons for which a container waits while nothing is wrong."""
+_RESTARTS: Final = 3
+"""Restarts after which a container that is not ready does not simply start."""
+
+
+def _trouble(status: _Status) -> str:
+    """Return why a container of a pod does not run; empty if it may be starting."""
+    for container in status.containerStatuses or ():
+        waiting = container.state.waiting if container.state is not None else None
+        if waiting is not None and waiting.reason not in _STARTING:
+            return waiting.reason
+        if container.restartCount >= _RESTARTS:
+            return "Restarting"
+    return ""
 
 
 def _time(condition: _Condition | None) -> float:

@@ -67,6 +67,10 @@ class Pod:
     unready_since: float = 0.0
     """Epoch seconds since when the Ready condition is not True, by the same clock; 0 if not known,
     or if the pod is ready."""
+    trouble: str = ""
+    """Why a container of a pod that is not ready does not run, as the kubelet writes it:
+    ``CrashLoopBackOff``, ``ImagePullBackOff``; ``Restarting`` after three restarts; empty if it may
+    be starting."""
     host_paths: bool = False
     """The pod mounts a directory of its node (a ``hostPath`` volume)."""
     extended: Mapping[str, int] = field(default_factory=dict)

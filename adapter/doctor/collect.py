@@ -75,7 +75,7 @@ class Collector:
     """Limits that were reached, and objects that could not be read."""
     deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
     namespace: str = ""
-    """The only namespace whose HPAs, ScaledObjects, quotas and claims are read; empty: all."""
+    """The only namespace whose HPAs, and what concerns them alone, are read; empty: all."""
 
     async def facts(self) -> Facts:
         """Read everything that the checks of the cluster need."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from adapter.causes import Cause
 from adapter.client.access import Json
 from adapter.client.output import Colour, Mark, Screen, table
 from adapter.explain.words import NONE
@@ -101,6 +102,15 @@ def fixes(fix: str, then: str = "") -> list[str]:
     # A command stays on one line, so that it can be pasted.
     found = [f"      fix: {fix}"] if fix else []
     return [*found, f"      then, if that shows no cause: {then}"] if then else found
+
+
+def cause_lines(causes: Sequence[Cause], screen: Screen) -> list[str]:
+    """Return each cause with its fix."""
+    found = []
+    for cause in causes:
+        text = f"{screen.mark('bad')} {cause.text}; {cause.fix}"
+        found += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
+    return found
 
 
 def _controller(report: HpaReport, screen: Screen) -> list[str]:

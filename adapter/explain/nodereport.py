@@ -16,7 +16,7 @@ from adapter.client.output import Screen, table
 from adapter.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
 from adapter.cluster.objects import SeenNode, read
 from adapter.explain.gpupod import PodView, Why
-from adapter.explain.hpatext import fixes
+from adapter.explain.hpatext import cause_lines, fixes
 from adapter.explain.words import NONE, milli, to_milli
 from adapter.figures import age, count
 from apiservice.wire import instant
@@ -64,10 +64,7 @@ class NodeReport:
         return found
 
     def _problems(self, screen: Screen) -> list[str]:
-        found: list[str] = []
-        for cause in self.causes:
-            text = f"{screen.mark('bad')} {cause.text}; {cause.fix}"
-            found += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
+        found = cause_lines(self.causes, screen)
         # The reason of a pod explains it better.
         if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
             text = "no exporter reports a GPU of this node"

@@ -19,7 +19,7 @@ from adapter.client.output import Screen, table
 from adapter.explain.causefacts import read_pod_causes
 from adapter.explain.events import events_of
 from adapter.explain.gpupod import PodView, Why, why_of
-from adapter.explain.hpatext import events, fixes
+from adapter.explain.hpatext import cause_lines, events, fixes
 from adapter.explain.words import milli, to_milli
 
 _OF_SERVER: Final = "server_"
@@ -70,9 +70,7 @@ class PodReport:
         node = (self.pod.get("spec") or {}).get("nodeName")
         place = f" on {node}" if node else ""
         found = [f"pod {meta['namespace']}/{meta['name']}{place}   {phase}   {style}"]
-        for cause in self.causes:
-            text = f"{screen.mark('bad')} {cause.text}; {cause.fix}"
-            found += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
+        found += cause_lines(self.causes, screen)
         if self.view is None:
             found += _unlisted(self.pod, screen)
         else:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from adapter.causes import Cause, CauseCode
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.output import Screen
+from adapter.explain.causefacts import NO_CAUSES, Around, ReadCauses, read_causes
 from adapter.explain.gpupod import why_of
 from adapter.explain.hpafacts import HPAS, gather
 from adapter.explain.hpajudge import judge
 from adapter.explain.hpareport import HpaReport
-from adapter.explain.hpatext import fixes
+from adapter.explain.hpatext import cause_lines, fixes
+from adapter.explain.scaletarget import ScaleError, read_scale
 from adapter.figures import count
 from apiservice.runtime.nearest import nearest
 
@@ -29,6 +33,15 @@ _SHORT: Final = {
     "isvc": "inferenceservice",
 }
 """Short names of kinds, as kubectl takes them."""
+_APPS: Final = ("Deployment", "StatefulSet", "ReplicaSet")
+"""Kinds of apps/v1 that may have neither an HPA nor a GPU pod yet."""
+_OF_HPAS: Final = (
+    CauseCode.CONTROLLER_STOPPED,
+    CauseCode.FOREIGN_PODS,
+    CauseCode.REPLICAS_RESET,
+    CauseCode.WRONG_NAMESPACE,
+)
+"""Causes that only an HPA has."""
 _HPAS_READ: Final = 5
 """HPAs of one workload that are explained; more than one is a fault that each of them names."""
 
@@ -43,13 +56,15 @@ class WorkloadReport:
     shown: Json | None = None
     """The ``gpuworkload``; None if no pod of it holds a GPU or serves models."""
     hpas: Sequence[HpaReport] = ()
+    causes: Sequence[Cause] = ()
+    """Without an HPA: why pods do not exist, or do not serve."""
     remarks: Sequence[str] = ()
 
     @property
     def status(self) -> int:
-        """See the port: that of the worst HPA, and 1 if a pod has no value."""
+        """See the port: that of the worst HPA, and 1 for a cause or a pod without a value."""
         found = {report.status for report in self.hpas}
-        return 1 if 1 in found or self._unmeasured else max(found, default=0)
+        return 1 if 1 in found or self._unmeasured or self.causes else max(found, default=0)
 
     @property
     def _unmeasured(self) -> int:
@@ -61,6 +76,7 @@ class WorkloadReport:
         lines = [f"{self.kind} {self.namespace}/{self.name}   {self._verdict(screen)}"]
         if not self.hpas:
             lines += screen.wrap("no HPA scales it", "  ")
+            lines += cause_lines(self.causes, screen)
             lines += self._reasons(screen)
         for remark in self.remarks:
             lines += screen.wrap(f"note: {remark}", "  ", "      ")
@@ -92,6 +108,7 @@ class WorkloadReport:
             "name": self.name,
             "gpuworkload": self.shown,
             "hpas": [report.json() for report in self.hpas],
+            "causes": [cause.json() for cause in self.causes],
             "remarks": list(self.remarks),
         }
 
@@ -110,16 +127,65 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
         target = row["spec"]["scaleTargetRef"]
         key = (str(target.get("kind")), str(target.get("name")))
         scaled.setdefault(key, []).append(str(row["metadata"]["name"]))
-    kind, name = _one(api, word, sorted({*shown, *scaled}), problem)
-    own = shown.get((kind, name))
-    if own is not None:
-        await put_lasting_fixes(api, [own])
+    known = sorted({*shown, *scaled})
+    try:
+        kind, name = _one(api, word, known, problem)
+    except ClientError:
+        if (found := await _of_apps(api, word)) is None:
+            raise
+        kind, name = found
     names = sorted(scaled.get((kind, name), ()))
     reports = [judge(await gather(api, hpa)) for hpa in names[:_HPAS_READ]]
-    remarks = [] if problem is None else [f"values of pods are not shown: {problem.brief}"]
+    body = shown.get((kind, name))
+    if body is not None:
+        await put_lasting_fixes(api, [body])
+    read = NO_CAUSES if names else await _causes(api, kind, name, body or {})
+    remarks = [*read.unread]
+    if problem is not None:
+        remarks.append(f"values of pods are not shown: {problem.brief}")
     if more := names[_HPAS_READ:]:
         remarks.append(f"other HPAs of it are not explained here: {', '.join(more)}")
-    return WorkloadReport(api.namespace, kind, name, own, reports, remarks)
+    causes = [each for each in read.causes if each.code not in _OF_HPAS]
+    return WorkloadReport(api.namespace, kind, name, body, reports, causes, remarks)
+
+
+async def _of_apps(api: Api, word: str) -> tuple[str, str] | None:
+    """Return kind and name of a workload of Kubernetes that exists; None for another word."""
+    spelt, slash, name = word.partition("/")
+    kind = next((each for each in _APPS if _is(each, spelt)), "")
+    if not slash or not kind:
+        return None
+    try:
+        await read_scale(api, _unscaled(api, kind, name, "apps/v1"))
+    except ScaleError:
+        return None
+    return kind, name
+
+
+async def _causes(api: Api, kind: str, name: str, shown: Json) -> ReadCauses:
+    """Return the causes of a workload that no HPA scales; none if its kind has no scale."""
+    known = str((shown.get("workload") or {}).get("apiVersion") or "")
+    version = known or ("apps/v1" if kind in _APPS else "")
+    if not version:
+        return NO_CAUSES
+    manifest = _unscaled(api, kind, name, version)
+    try:
+        scale = await read_scale(api, manifest)
+    except ScaleError:
+        return NO_CAUSES
+    pods = await api.list(f"/api/v1/namespaces/{api.namespace}/pods", labels=scale.selector)
+    around = Around(manifest, time.time(), scale.replicas, scale.selector, pods)
+    return await read_causes(api, around)
+
+
+def _unscaled(api: Api, kind: str, name: str, version: str) -> Json:
+    """Return what stands for the HPA of a workload without one."""
+    target = {"apiVersion": version, "kind": kind, "name": name}
+    return {
+        "metadata": {"namespace": api.namespace, "name": ""},
+        "spec": {"scaleTargetRef": target, "minReplicas": 0, "maxReplicas": 0},
+        "status": {"conditions": [{}]},
+    }
 
 
 async def _hpas(api: Api) -> list[Json]:

@@ -24,6 +24,9 @@ class TargetPods(NamedTuple):
     """Epoch seconds since when the pod that waits longest is not ready; None if all are ready."""
     without_value: int = 0
     """Ready pods without a value of a metric that the HPA reads of them."""
+    trouble: str = ""
+    """Why a container of a pod does not run: ``CrashLoopBackOff``; empty if none is known to fail.
+    """
 
     @property
     def unready(self) -> int:
@@ -41,15 +44,22 @@ def pods_of(pods: Iterable[Pod], without_value: int = 0) -> TargetPods:
         pods: those of one scale target.
         without_value: ready pods without a value that the HPA reads.
     """
-    rows = [pod for pod in pods if not pod.finished and not pod.deleting]
-    waiting = [pod.unready_since or pod.born for pod in rows if not pod.ready]
-    return TargetPods(
-        len(rows),
-        len(rows) - len(waiting),
-        sum(not pod.node for pod in rows),
-        min((time for time in waiting if time), default=None),
-        without_value,
-    )
+    existing = ready = homeless = 0
+    waiting: float | None = None
+    trouble = ""
+    for pod in pods:
+        if pod.deleting or pod.finished:
+            continue
+        existing += 1
+        homeless += not pod.node
+        if pod.ready:
+            ready += 1
+            continue
+        trouble = trouble or pod.trouble
+        since = pod.unready_since or pod.born
+        if since and (waiting is None or since < waiting):
+            waiting = since
+    return TargetPods(existing, ready, homeless, waiting, without_value, trouble)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,15 @@ from adapter.judgement.states import HpaJudgement, ScalingState
 
 START: Final = 600.0
 """Seconds that pods may take to start: ``progressDeadlineSeconds`` of a Deployment by default."""
+CREATION: Final = 60.0
+"""Seconds after which the pods of a Deployment exist, and the HPA controller has counted them."""
 SYNC: Final = 300.0
 """Seconds after which an HPA controller that syncs every 15 s has surely seen an HPA."""
 _MESSAGE: Final = 200
 """Characters of the controller's message."""
 _COMPUTING: Final = "the HPA was unable to compute the replica count: "
 """Before each of the controller's reasons why metrics give no size."""
+_PARALLEL: Final = ("Deployment", "ReplicaSet")
 _ROUNDING: Final = 1e-9
 """By which a ratio of two numbers may differ from the controller's, which divides thousandths."""
 _WAKING: Final = ("Object", "External")
@@ -143,14 +146,30 @@ class _Judge:
         have = f"{size} exist" if pods is None else f"{pods.ready} ready"
         short = f"{wanted} wanted, {have}{waited}"
         because = self._because("; ")
-        cause = self._seen.causes[0].text if self._seen.causes and size <= wanted else ""
-        if cause or (since is not None and self._now - since > START):
+        cause = self._cause if size <= wanted else ""
+        if cause or (since is not None and self._now - since > self._patience):
             why = f"; {cause or self._unscheduled}" if cause or self._unscheduled else ""
             return HpaJudgement(ScalingState.BEHIND, f"behind: {short}{why}{because}", cause, since)
         if size <= wanted and self._unscheduled:
             text = f"waiting for a node: {short}; {self._unscheduled}{because}"
             return HpaJudgement(ScalingState.WAITING, text, self._unscheduled, since)
         return None
+
+    @property
+    def _cause(self) -> str:
+        """Why a wanted pod will not serve without a change; empty if none is known."""
+        if self._seen.causes:
+            return self._seen.causes[0].text
+        return "" if self._seen.pods is None else self._seen.pods.trouble
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for which the size may differ, or a pod may not be ready.
+
+        A Deployment creates and deletes its pods at once; others may do so one after the other.
+        """
+        parallel = self._hpa.kind in _PARALLEL and self._size != self._wanted
+        return CREATION if parallel else START
 
     @property
     def _unscheduled(self) -> str:

@@ -7,7 +7,7 @@ affair: HPAs, pods or findings.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -96,6 +96,7 @@ def _common(row: CauseRow) -> str:
     """Return a text without what is the row's own: its names, amounts, and how many there are."""
     namespace, _, name = row.name.rpartition("/")
     own = {part for part in (namespace, name, row.name, *row.own) if part}
+    own |= {part.rpartition("/")[2] for part in row.own}
     text = "".join(_tokens(row.text[:_LONGEST], own))
     while (shorter := _CLAUSE.sub(r"\g<one>", text)) != text:
         text = shorter
@@ -115,13 +116,3 @@ def _is_own(token: str, own: Collection[str]) -> bool:
         word == name or word.startswith((f"{name}-", f"{name}/")) or word.endswith(f"/{name}")
         for name in own
     )
-
-
-def cause_lines(groups: Iterable[CauseGroup], noun: str) -> list[str]:
-    """Return a line for each group of several rows: ``30 HPAs: exporter down on n3``.
-
-    Args:
-        groups: of :func:`by_cause`.
-        noun: of the rows, in the singular.
-    """
-    return [f"{group.count} {noun}s: {group.text}" for group in groups if group.shown]

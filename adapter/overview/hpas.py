@@ -16,6 +16,7 @@ from adapter.judgement.judge import judge
 from adapter.judgement.readings import MetricReading, leading, readings_of
 from adapter.judgement.states import HpaJudgement, Level, ScalingState
 from adapter.overview.columns import Columns
+from adapter.overview.groups import CauseRow
 
 Json = dict[str, Any]
 WorkloadPods = Mapping[tuple[str, str], TargetPods]
@@ -62,6 +63,11 @@ class HpaSummary:
         """The metric with the highest value against its target; else the first one."""
         return leading(self.metrics)
 
+    @property
+    def cause(self) -> CauseRow:
+        """Why it does what it does, to find the HPAs that one cause concerns."""
+        return CauseRow(f"{self.namespace}/{self.name}", self.text, own=(self.target,))
+
     def json(self) -> Json:
         """The row of the page."""
         return {
@@ -73,6 +79,7 @@ class HpaSummary:
             "current": self.current,
             "desired": self.desired,
             "level": self.level,
+            "state": self.state,
             "decision": self.state,
             "by": self.judgement.by or None,
             "text": self.text,
@@ -123,7 +130,7 @@ def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
     )
 
 
-_PODS: Final = ("Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured")
+_PODS: Final = ("Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Trouble")
 
 
 def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
@@ -144,7 +151,8 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
             int(unscheduled or 0),
             None if waiting is None else read_at - float(waiting),
             int(unmeasured or 0),
+            str(trouble or ""),
         )
-        for row, existing, ready, unscheduled, waiting, unmeasured in columns
+        for row, existing, ready, unscheduled, waiting, unmeasured, trouble in columns
         if ready is not None
     }

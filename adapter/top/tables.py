@@ -11,7 +11,7 @@ from adapter.figures import age
 from adapter.judgement.states import ORDER
 from adapter.overview.cells import memory, number, seconds
 from adapter.overview.gpuclasses import gpu_class
-from adapter.overview.groups import CauseGroup, CauseRow, by_cause
+from adapter.overview.groups import CauseGroup, by_cause
 from adapter.overview.hpas import HpaSummary
 from adapter.top.facts import ClusterLists, ListName
 from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow
@@ -119,6 +119,7 @@ _WORKLOADS: Final = (
     TopColumn("READY", 6, number),
     TopColumn("UNSCHEDULED", 7, number),
     TopColumn("UNREADY-SECONDS", 7, number),
+    TopColumn("TROUBLE", 7),
     TopColumn("UNMEASURED", 7, number),
 )
 _RANKS: Final[Mapping[Cell, float]] = {
@@ -174,11 +175,8 @@ def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
 def attention(facts: ClusterLists) -> TopTable:
     """Return the HPAs that need attention, of all namespaces. Those of one cause are one row."""
     found = [each for each in facts.hpas or () if _EMPHASES[each.level] in _ATTENTION]
-    causes = [
-        CauseRow(f"{each.namespace}/{each.name}", each.text, own=(each.target,)) for each in found
-    ]
     rows: list[TopRow] = []
-    for group in by_cause(causes):
+    for group in by_cause([each.cause for each in found]):
         some = [found[at] for at in group.rows]
         made = [_hpa(each, facts.at, everywhere=True) for each in some]
         rows += [_grouped(group, some, made[0])] if group.shown else made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adapter.overview.groups import CauseRow, by_cause
+from adapter.overview.groups import by_cause
 from adapter.overview.hpas import HpaSummary
 
 Json = dict[str, Any]
@@ -19,13 +19,8 @@ def hpa_rows(states: Sequence[HpaSummary]) -> list[Json]:
     """
     rows = [state.json() | {"group": None} for state in states]
     troubled = [place for place, state in enumerate(states) if state.level != "good"]
-    for group in by_cause([_cause(states[place]) for place in troubled]):
+    for group in by_cause([states[place].cause for place in troubled]):
         if group.shown:
             for place in group.rows:
                 rows[troubled[place]]["group"] = group.text
     return rows
-
-
-def _cause(state: HpaSummary) -> CauseRow:
-    target = state.target.rpartition("/")[2]
-    return CauseRow(f"{state.namespace}/{state.name}", state.text, own=(state.target, target))

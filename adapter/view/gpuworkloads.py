@@ -47,6 +47,7 @@ GPUWORKLOADS: Final = ViewResource(
         Column("Ready", "Pods that are ready.", "integer", wide=True),
         Column("Unscheduled", "Pods without a node.", "integer", wide=True),
         Column("Unready-Seconds", "Time for which a pod has not been ready.", "integer", wide=True),
+        Column("Trouble", "Why a container of a pod does not run: CrashLoopBackOff.", wide=True),
         Column("Unmeasured", "Ready pods without a value that an HPA reads.", "integer", wide=True),
     ),
     schema=workloadobject.SCHEMA,
@@ -112,7 +113,7 @@ class GpuWorkloads:
         if group is None:
             return None
         found = self._summary(key, group, now)
-        hpas, metrics = self._scaling(group), self._values.snapshot.catalog.metrics
+        hpas, metrics = found.hpas, self._values.snapshot.catalog.metrics
         more = f" +{hpas.total - 1}" if hpas.total > 1 else ""
         hpa, pods = leading(hpas, metrics), found.target
         return (
@@ -131,6 +132,7 @@ class GpuWorkloads:
             pods.ready,
             pods.unscheduled,
             None if pods.waiting_since is None else round(now - pods.waiting_since),
+            pods.trouble or None,
             pods.without_value,
         )
 
@@ -141,8 +143,7 @@ class GpuWorkloads:
             return None
         found = self._summary(key, group, now)
         metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(group.labels)}
-        hpas = self._scaling(group)
-        body = workloadobject.made(group, found, hpas, self._values.snapshot, now)
+        body = workloadobject.made(group, found, self._values.snapshot, now)
         return {"metadata": metadata, **body}
 
     def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:

@@ -25,6 +25,9 @@ _STEP: Final = 16
 """Pods whose values one step reads."""
 
 
+_NO_HPAS: Final = ScalingHpas((), 0)
+
+
 @dataclass(slots=True)
 class Summary:
     """The values of a workload's pods."""
@@ -43,6 +46,8 @@ class Summary:
     """Ready pods without a value of a metric that an HPA of the workload reads of them."""
     target: TargetPods = NO_PODS
     """The pods as an HPA is judged by them."""
+    hpas: ScalingHpas = _NO_HPAS
+    """Those that scale the workload."""
 
     def add(self, asked: AskedPod, wanted: Collection[str]) -> None:
         """Add a pod.
@@ -53,7 +58,7 @@ class Summary:
         """
         self.pods += 1
         main = principal(asked)
-        if asked.pod.ready and not asked.pod.deleting:
+        if wanted and asked.pod.ready and not asked.pod.deleting:
             self.lacking += any(
                 isinstance(main if name == UTILIZATION else asked.reading(name), Absence)
                 for name in wanted
@@ -90,7 +95,7 @@ def summary(
     group: WorkloadGroup, snapshot: Snapshot, hpas: ScalingHpas, now: float
 ) -> Steps[Summary]:
     """Return the values of a workload's pods, in steps."""
-    found = Summary()
+    found = Summary(hpas=hpas)
     known = snapshot.catalog.metrics
     wanted = {
         metric.name for hpa in hpas.first for metric in ours(hpa, known) if metric.type == "Pods"
@@ -103,19 +108,16 @@ def summary(
     return found
 
 
-def made(
-    group: WorkloadGroup, found: Summary, hpas: ScalingHpas, snapshot: Snapshot, now: float
-) -> Json:
+def made(group: WorkloadGroup, found: Summary, snapshot: Snapshot, now: float) -> Json:
     """Return the fields of the object, without its metadata.
 
     Args:
         group: the workload.
-        found: the values of its pods.
-        hpas: those that scale it.
+        found: the values of its pods, and its HPAs.
         snapshot: where the values are from.
         now: epoch seconds.
     """
-    mean, most = found.mean, found.most
+    mean, most, hpas = found.mean, found.most, found.hpas
     body: Json = {
         "workload": workload(group.above),
         "pods": found.pods,

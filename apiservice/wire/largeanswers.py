@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 AT_ONCE: Final = 4
 """Large answers that are prepared at the same time."""
+WAIT: Final = 30.0
+"""Seconds that a request waits until its answer is prepared; kube-apiserver gives up after 60."""
 SENT_BYTES: Final = 64 << 20
 """Bytes of all large answers that are being sent; a namespace may have half of them."""
 SLOWEST: Final = 256 << 10
@@ -63,7 +65,7 @@ class LargeAnswers:
         patience: float = PATIENCE,
         slowest: int = SLOWEST,
     ) -> None:
-        self.places = Shares(AT_ONCE) if places is None else places
+        self.places = Shares(AT_ONCE, seconds=WAIT) if places is None else places
         self._most = most
         self._patience = patience
         self._slowest = slowest

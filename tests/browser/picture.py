@@ -22,7 +22,7 @@ _MOST: Final = 150.0
 """Seconds to wait for what the picture shows."""
 _READY: Final = """
 const text = document.body.innerText;
-return /[2-9] of [0-9]+ HPAs are stuck, [1-9] pods have no value.* GPUs are idle/.test(text);
+return /[2-9] of [0-9]+ HPAs are stuck, .*[1-9] pods have no value.* GPUs are idle/.test(text);
 """
 """An HPA is stuck because an exporter is down, and idle GPUs have their price."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.e2e import programs
 from tests.e2e.apiservice import VIEW, ensure_namespace, register_group, wait_available
@@ -397,15 +398,20 @@ def test_a_namespace_can_be_deleted_beside_the_view_api(view: Viewed) -> None:
     wait_until(gone, "the namespace is gone", 60)
 
 
-def _explain(view: Viewed, *arguments: str, kubeconfig: Path | None = None) -> Done:
-    shown = kubeconfig or view.stage.plane.kubeconfig
+def _tool(view: Viewed, *arguments: str, **environ: str) -> Done:
     return subprocess.run(
-        [sys.executable, "-m", "adapter", "explain", *arguments, f"--kubeconfig={shown}"],
+        [Path(sys.executable).with_name("gpu-metrics-adapter"), *arguments],
+        env=os.environ | {"KUBECONFIG": str(view.stage.plane.kubeconfig)} | environ,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+def _explain(view: Viewed, *arguments: str, kubeconfig: Path | None = None) -> Done:
+    shown = kubeconfig or view.stage.plane.kubeconfig
+    return _tool(view, "explain", *arguments, f"--kubeconfig={shown}")
 
 
 def test_explain_reads_the_real_objects(view: Viewed) -> None:
@@ -442,3 +448,54 @@ def test_explain_with_the_role_view_names_the_right_for_the_values(view: Viewed)
     assert refused.returncode == 2
     (line,) = refused.stderr.splitlines()
     assert "reader may not get horizontalpodautoscalers.autoscaling in namespace blue" in line
+
+
+def test_objects_are_named_as_kubectl_names_them(view: Viewed) -> None:
+    """TYPE/NAME, a workload by its HPA, and a GPU by its name or UUID."""
+    hpa = _tool(view, "-n", "red", "explain", "hpa/inference", "-o", "json")
+    workload = _tool(view, "-n", "red", "explain", "deploy/inference", "-o", "yaml")
+    assert (hpa.returncode, workload.returncode) == (1, 1), hpa.stderr + workload.stderr
+    found = yaml.safe_load(workload.stdout)
+    assert found["hpas"][0]["name"] == json.loads(hpa.stdout)["name"] == "inference"
+    assert (found["gpuworkload"]["pods"], found["gpuworkload"]["measured"]) == (2, 2)
+    gpu = view.names("get", "gpus")[0]
+    uuid = json.loads(view.text("get", "gpu", gpu, "-o", "json"))["uuid"]
+    by_name, by_uuid = (_explain(view, f"gpu/{name}") for name in (gpu, uuid))
+    assert by_name.stdout.startswith(f"gpu {gpu}   "), by_name.stderr
+    assert by_uuid.stdout.splitlines()[:2] == by_name.stdout.splitlines()[:2], by_uuid.stderr
+
+
+def test_as_another_user_the_api_server_checks_that_users_rights(view: Viewed) -> None:
+    jane = _tool(view, "--as", "jane", "explain", "hpa/inference", "-n", "red")
+    assert jane.returncode == 2
+    assert "jane may not get horizontalpodautoscalers.autoscaling in namespace red" in jane.stderr
+    group = ("--as-group", "nobodies", "--as-group", "system:masters")
+    admin = _tool(view, "--as", "jane", *group, "explain", "hpa/inference", "-n", "red")
+    assert admin.returncode == 1, admin.stderr
+    assert "minReplicas equals maxReplicas (2)" in admin.stdout
+
+
+def test_top_counts_each_gpu_of_a_node_once(view: Viewed) -> None:
+    done = _tool(view, "top", "nodes", "-o", "json")
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["name"] for row in rows} >= {"node-a"}, done.stderr
+    for row in rows:
+        parts = [int(row[name]) for name in ("busy", "idle", "free", "noPod", "noValue")]
+        assert sum(parts) == int(row["gpus"])
+    assert sum(int(row["busy"]) + int(row["idle"]) for row in rows) >= 4
+
+
+def test_a_shell_completes_names_of_the_cluster(view: Viewed) -> None:
+    def completed(*words: str) -> list[str]:
+        line = {
+            "COMP_WORDS": " ".join(("gpu-metrics-adapter", *words)),
+            "COMP_CWORD": str(len(words)),
+        }
+        done = _tool(view, _GPU_METRICS_ADAPTER_COMPLETE="bash_complete", **line)
+        assert done.stderr == ""
+        return [row.partition(",")[2] for row in done.stdout.splitlines()]
+
+    assert completed("-n", "red", "explain", "hpa/inf") == ["hpa/inference"]
+    assert completed("explain", "workload", "-n", "red", "dep") == ["deployment.inference"]
+    assert completed("explain", "pod", "-n", "red", "inf") == view.names("get", "pods", "-n", "red")
+    assert set(completed("top", "-n", "re")) >= {"red"}

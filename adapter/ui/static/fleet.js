@@ -4,7 +4,8 @@ import { fill, h } from "./dom.js";
 import { NONE, span } from "./format.js";
 import { at, layout, step } from "./fleetlayout.js";
 import { fault, paint, rings, shared } from "./fleetpaint.js";
-import { dark, fit, ramp } from "./ink.js";
+import { dark } from "./ink.js";
+import { Legend } from "./legend.js";
 import { open } from "./route.js";
 import { GPU_CLASSES, UNKNOWN } from "./states.js";
 
@@ -20,8 +21,8 @@ export class Fleet {
     this.scroll = h("div.map-scroll", { tabindex: 0, role: "listbox", "aria-label": "Map of GPUs. Arrow keys move, Enter explains.", "aria-activedescendant": "tile" },
       h("div.map-view", {}, this.canvas, this.rings), this.option);
     this.tip = h("div.map-tip", { "aria-hidden": "true", hidden: true });
-    this.key = h("div.legend");
-    this.element = h("div", {}, h("div.map", {}, this.scroll, this.tip), this.key);
+    this.legend = new Legend();
+    this.element = h("div", {}, h("div.map", {}, this.scroll, this.tip), this.legend.element);
     /** @type {any} */ this.gpus = null;
     /** @type {any} */ this.load = null;
     /** @type {import("./fleetlayout.js").Layout|null} */ this.layout = null;
@@ -71,7 +72,7 @@ export class Fleet {
       this.arrange();
     }
     this.draw();
-    this.drawKey();
+    this.legend.show(this.kept, load, this.theme);
   }
 
   resize() {
@@ -213,41 +214,4 @@ export class Fleet {
     this.tip.hidden = true;
     open({ kind: "gpu", namespace: "", name: this.cell(index, "name") });
   }
-
-  /** What the tiles mean, and how many GPUs are in each class. */
-  drawKey() {
-    const counted = new Map(Object.keys(GPU_CLASSES).map((key) => [key, 0]));
-    for (const index of this.kept) {
-      const key = this.load?.class?.[index] ?? "unmeasured";
-      counted.set(key, (counted.get(key) ?? 0) + 1);
-    }
-    const version = JSON.stringify([this.theme, [...counted]]);
-    if (version === this.keyVersion) return;
-    this.keyVersion = version;
-    const bar = h("canvas", { "aria-hidden": "true" });
-    bar.style.width = "120px";
-    bar.style.height = "12px";
-    const pen = fit(bar, 120, 12);
-    ramp(dark()).forEach(({ fill: colour }, i, all) => {
-      pen.fillStyle = colour;
-      pen.fillRect((i * 120) / all.length, 0, 120 / all.length + 1, 12);
-    });
-    const classes = Object.entries(GPU_CLASSES).reverse().map(([key, { word, about }]) => h("li", { title: about }, sample(LOADS[key], { kind: [key] }), h("b", {}, (counted.get(key) ?? 0).toLocaleString("en-US")), ` ${word}`));
-    const marks = [["shared by pods", { pods: ["a/b +1"] }], ["XID error", { xid: ["79"] }]].map(([label, look]) => h("li", {}, sample(60, look), label));
-    fill(this.key, h("ul", { "aria-label": "GPUs by use" }, classes), h("ul", { "aria-label": "Signs of the map" }, h("li", {}, "0 %", bar, "100 % utilization"), marks));
-  }
-}
-
-/** Utilization of the tile of the legend, by class. */
-const LOADS = { busy: 60, idle: 0, unheld: 60 };
-
-/** One tile for the legend. */
-function sample(load, look) {
-  const canvas = h("canvas", { "aria-hidden": "true" });
-  canvas.style.width = canvas.style.height = "20px";
-  const tile = { index: 0, x: 2, y: 2 };
-  const block = { name: "", x: 0, y: 0, width: 20, tiles: [tile] };
-  const shape = { size: 16, gap: 0, height: 20, labels: false, order: [tile], bands: [{ name: " ", x: 0, y: -40, width: 20, height: 80, count: 1, blocks: [block] }] };
-  paint(canvas, shape, { util: [load ?? null], pods: [], kind: ["busy"], xid: [], sharing: [], dim: new Set(), ...look }, { width: 20, height: 20, top: 0 });
-  return canvas;
 }

@@ -10,11 +10,12 @@ import { Help } from "./help.js";
 import { History } from "./history.js";
 import { HpaList, keyOf } from "./hpalist.js";
 import { idleTable } from "./idlelist.js";
+import { listenToKeys } from "./keys.js";
 import { Names } from "./names.js";
 import { empty, notices, place, segments, status } from "./panel.js";
 import { objects, Parts } from "./parts.js";
 import { blindTable, podTable, reasons, words, workloadTable } from "./podlist.js";
-import { changes, choose, open, refresh, route } from "./route.js";
+import { changes, choose, refresh, route } from "./route.js";
 import { Side } from "./side.js";
 import { Stream } from "./stream.js";
 import { Timeline } from "./timeline.js";
@@ -225,32 +226,7 @@ get("skip").addEventListener("click", (/** @type {Event} */ event) => {
   event.preventDefault();
   get("main").focus();
 });
-let typed = 0;
-get("search").addEventListener("input", () => {
-  // The letter is painted first.
-  clearTimeout(typed);
-  typed = setTimeout(() => choose("q", get("search").value.trim()), 80);
-});
-get("search").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-  if (event.key === "Escape") {
-    get("search").value = "";
-    choose("q", "");
-  } else if (event.key === "Enter") {
-    const first = names().first(filter.search(get("search").value));
-    if (first && get("search").value.trim()) open(first);
-  }
-});
-const help = new Help(get("help"), get("help-open"));
-addEventListener("keydown", (event) => {
-  const typing = /** @type {Element} */ (event.target).closest?.("input, select, textarea");
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || get("help").open) return;
-  if (event.key === "/") {
-    event.preventDefault();
-    get("search").focus();
-    get("search").select();
-  } else if (event.key === "?") help.open();
-  else if (event.key === "Escape" && route().thing) open(null);
-});
+listenToKeys(new Help(get("help"), get("help-open")), (q) => names().first(filter.search(q)));
 setInterval(() => {
   parts.touch("tick");
   side.tick();

@@ -11,9 +11,9 @@
 /** Classes of GPUs, as adapter/overview/gpuclasses.py has them: each GPU is in one. @type {Object<string, State>} */
 export const GPU_CLASSES = {
   unmeasured: { word: "not measured", sign: "bad", level: "bad", about: "nothing says whether it works" },
-  idle: { word: "held and idle", sign: "warning", level: "warning", about: "a pod holds it, and it has done nothing for the time of --idle-after" },
+  idle: { word: "held and idle", sign: "warning", level: "warning", about: "a pod holds it, and it has been idle for the time of --idle-after, 10 minutes by default" },
   unheld: { word: "busy without a pod", sign: "warning", level: "warning", about: "it works, and no pod holds it" },
-  busy: { word: "held and busy", sign: "good", level: "good", about: "a pod holds it, and it works" },
+  busy: { word: "held and busy", sign: "good", level: "good", about: "a pod holds it, and it has not been idle for the time of --idle-after" },
   free: { word: "free", sign: "off", level: "off", about: "no pod holds it, and it does nothing" },
 };
 

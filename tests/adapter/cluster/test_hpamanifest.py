@@ -118,3 +118,54 @@ def test_metrics_of_one_name_have_their_own_current_values() -> None:
 
 def test_a_long_name_of_a_metric_is_cut() -> None:
     assert len(_external("q" * 100_000, current=()).metrics[0].name) == 253
+
+
+def _decoded(spec: dict[str, object] | None = None, **body: object) -> ShownHpa:
+    wanted = {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "llm"}}
+    found = {"metadata": {"name": "a"}, "spec": wanted | (spec or {})}
+    return decode(msgspec.json.encode(found | body))
+
+
+def test_what_a_judgement_needs_is_read() -> None:
+    owners = [{"kind": "ScaledObject", "name": "llm"}]
+    meta = {
+        "name": "a",
+        "creationTimestamp": "1970-01-01T00:01:40Z",
+        "ownerReferences": owners,
+        "generation": 4,
+        "managedFields": [
+            {"time": "1970-01-01T00:02:00Z"},
+            {"time": "1970-01-01T00:09:00Z", "subresource": "status"},
+        ],
+    }
+    status = {
+        "lastScaleTime": "1970-01-01T00:03:20Z",
+        "observedGeneration": 3,
+        "conditions": [{"type": "x", "lastTransitionTime": "1970-01-01T00:05:00Z"}],
+    }
+    up, down = {"tolerance": "50m"}, {"selectPolicy": "Disabled"}
+    behavior = {"behavior": {"scaleUp": up, "scaleDown": down}}
+    found = _decoded(behavior, metadata=meta, status=status)
+    assert (found.kind, found.created, found.last_scale) == ("Deployment", 100.0, 200.0)
+    assert (found.scaled_object, found.unseen_since) == ("llm", 120.0)
+    assert (found.tolerances, found.never_in, found.never_out) == ((0.1, 0.05), True, False)
+    assert found.conditions[0].since == 300.0
+
+
+def test_an_api_server_that_counts_no_generations_leaves_nothing_unseen() -> None:
+    assert _decoded(metadata={"name": "a", "generation": 4}).unseen_since is None
+    seen = {"observedGeneration": 4}
+    assert _decoded(metadata={"name": "a", "generation": 4}, status=seen).unseen_since is None
+
+
+def test_a_current_value_is_that_of_the_targets_type() -> None:
+    target = {"type": "AverageValue", "averageValue": "500m"}
+    current = {"averageUtilization": 12, "averageValue": "250m"}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    now = {"type": "Resource", "resource": {"name": "cpu", "current": current}}
+    found = _decoded({"metrics": [metric]}, status={"currentMetrics": [now]})
+    assert found.metrics == (ShownMetric("Resource", "cpu", "500m", "250m"),)
+    share = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
+    lost = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue": "250m"}}}
+    found = _decoded({"metrics": [share]}, status={"currentMetrics": [lost]})
+    assert found.metrics[0].current == ""

@@ -114,6 +114,44 @@ def test_a_workload_without_an_hpa_says_so_and_why_pods_have_no_value(
     assert json.loads(explain(lab, "sts/train", "-o", "json").output)["hpas"] == []
 
 
+def test_a_workload_without_hpa_and_gpu_pods_leads_to_the_cause(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    deployments = "/apis/apps/v1/namespaces/chat/deployments"
+    lab[0].answers[f"{deployments}/new/scale"] = {
+        "spec": {"replicas": 1},
+        "status": {"replicas": 0, "selector": "app=new"},
+    }
+    amounts = "requested: pods=1, used: pods=0, limited: pods=0"
+    message = f'pods "new-1" is forbidden: exceeded quota: gpus, {amounts}'
+    lab[0].answers[f"{deployments}/new"] = {
+        "metadata": {"name": "new", "namespace": NS, "generation": 1},
+        "spec": {"replicas": 1},
+        "status": {
+            "observedGeneration": 1,
+            "conditions": [
+                {
+                    "type": "ReplicaFailure",
+                    "status": "True",
+                    "reason": "FailedCreate",
+                    "message": message,
+                }
+            ],
+        },
+    }
+    ended = explain(lab, "deployment/new")
+    assert ended.code == 1
+    assert ended.output.splitlines()[:2] == [
+        "Deployment chat/new   no pod holds a GPU or serves models",
+        "  no HPA scales it",
+    ]
+    assert "quota" in ended.output
+    assert [
+        row["code"]
+        for row in json.loads(explain(lab, "deploy", "new", "-o", "json").output)["causes"]
+    ] == ["quota"]
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -424,3 +424,21 @@ def test_deciding_changes_nothing_it_was_given(seen: Observation) -> None:
     spec = HpaSpec(30, (GPU,))
     assert decide(spec, state, seen, 5.0) == decide(spec, state, seen, 5.0)
     assert (seen, state) == (before, HpaState())
+
+
+@pytest.mark.parametrize("utilization", [1, 100])
+def test_a_utilization_of_one_percent_is_a_target(utilization: int) -> None:
+    manifest = yaml.safe_load(MANIFEST)
+    target = {"type": "Utilization", "averageUtilization": utilization}
+    manifest["spec"]["metrics"] = [
+        {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    ]
+    assert from_manifest(manifest).metrics[0].target.milli == utilization * 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "milli"),
+    [("1n", 1), ("1000000n", 1), ("1500u", 2), ("1u", 1), ("7m", 7), ("2500m", 2500)],
+)
+def test_small_quantities_are_rounded_up_to_thousandths(text: str, milli: int) -> None:
+    assert to_milli(parse(text)) == milli

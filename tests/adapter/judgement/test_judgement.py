@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from adapter.causes.cause import Cause, CauseCode
 from adapter.client.tables import ObjectTable, TableRow
 from adapter.cluster.manifest import PodDecoder, PodManifest
 from adapter.explain.hpafacts import HpaFacts
@@ -17,6 +18,8 @@ from adapter.explain.metricvalues import ReadValues
 from adapter.explain.scaletarget import Scale
 from adapter.hpa import MetricKind, Missing, Values, from_manifest
 from adapter.idle.prices import PriceList
+from adapter.judgement.evidence import HpaEvidence
+from adapter.judgement.judge import judge
 from adapter.judgement.states import LEVELS, ScalingState
 from adapter.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
 from adapter.top.facts import ClusterLists
@@ -32,7 +35,7 @@ Json = dict[str, Any]
 _DECODER = PodDecoder()
 
 
-def _explained(world: JudgedWorld) -> HpaReport:
+def _explained(world: JudgedWorld, size: int | None = None) -> HpaReport:
     spec = from_manifest(world.hpa)
     other: Iterator[Values] = iter(world.other)
     of_pods = {
@@ -46,7 +49,7 @@ def _explained(world: JudgedWorld) -> HpaReport:
             values.append(of_pods or Missing("no metrics returned from custom metrics API"))
         else:
             values.append(next(other))
-    size = world.hpa["status"]["currentReplicas"]
+    size = world.hpa["status"]["currentReplicas"] if size is None else size
     replicas = world.hpa["status"]["desiredReplicas"] if world.replicas is None else world.replicas
     facts = HpaFacts(
         world.hpa,
@@ -123,3 +126,78 @@ def _page(hpa: Any, table: ObjectTable) -> Json:
 def test_the_worlds_have_every_state() -> None:
     assert {world.state for world in WORLDS.values()} == set(ScalingState)
     assert set(LEVELS) == set(ScalingState)
+
+
+def _caused(code: CauseCode, name: str = "at its target") -> HpaEvidence:
+    cause = Cause(code, "Deployment ml/llm", f"why: {code}", "")
+    return HpaEvidence(read_hpa(WORLDS[name].hpa), NOW, causes=[cause])
+
+
+@pytest.mark.parametrize("code", CauseCode)
+def test_no_green_stands_beside_a_cause(code: CauseCode) -> None:
+    for name in ("at its target", "scales out", "replicas that do not exist yet"):
+        found = judge(_caused(code, name))
+        assert found.level in ("warning", "bad")
+        assert f"why: {code}" in found.text
+
+
+def test_a_cause_decides_before_a_start_is_over() -> None:
+    found = judge(_caused(CauseCode.QUOTA, "replicas that do not exist yet"))
+    assert (found.state, found.by) == (ScalingState.BEHIND, "why: quota")
+
+
+def test_a_stopped_controller_makes_every_status_stale() -> None:
+    assert judge(_caused(CauseCode.CONTROLLER_STOPPED)).state is ScalingState.STALE
+
+
+def test_a_status_of_another_size_than_the_target_for_minutes_is_stale() -> None:
+    hpa = read_hpa(WORLDS["at its target"].hpa)
+    assert judge(HpaEvidence(hpa, NOW, frozen_since=NOW - 301)).state is ScalingState.STALE
+    assert judge(HpaEvidence(hpa, NOW, frozen_since=NOW - 299)).state is ScalingState.HEALTHY
+
+
+def test_an_explanation_sees_that_the_controller_does_not_write_the_size() -> None:
+    world = WORLDS["at its target"]
+    hpa = {**world.hpa, "metadata": {**world.hpa["metadata"]}}
+    written = {"subresource": "status", "time": "2026-01-02T02:00:00Z"}
+    hpa["metadata"]["managedFields"] = [written]
+    report = _explained(world._replace(hpa=hpa), size=5)
+    assert report.judgement is not None
+    assert report.judgement.state is ScalingState.STALE
+    young = [{**pod, "metadata": {**pod["metadata"]}} for pod in world.pods]
+    young[0]["metadata"]["creationTimestamp"] = "2026-01-02T03:03:00Z"
+    fresh = _explained(world._replace(hpa=hpa, pods=young), size=5)
+    assert fresh.judgement is not None
+    assert fresh.judgement.state is not ScalingState.STALE
+
+
+@pytest.mark.parametrize(
+    ("conditions", "state"),
+    [
+        (WORLDS["at its target"].hpa["status"]["conditions"], ScalingState.OVERLOADED),
+        (
+            [{"type": "AbleToScale", "status": "True", "reason": "BackoffBoth"}],
+            ScalingState.OVERLOADED,
+        ),
+        (
+            [{"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale"}],
+            ScalingState.STUCK,
+        ),
+        (
+            [{"type": "ScalingActive", "status": "Unknown", "reason": "x"}],
+            ScalingState.STUCK,
+        ),
+    ],
+)
+def test_a_target_that_is_exceeded_is_never_green(conditions: list[Json], state: str) -> None:
+    world = WORLDS["overloaded at its maximum"]
+    hpa = {**world.hpa, "status": {**world.hpa["status"], "conditions": conditions}}
+    hpa["spec"] = {**hpa["spec"], "maxReplicas": 9}
+    assert judge(HpaEvidence(read_hpa(hpa), NOW)).state is state
+
+
+def test_old_rows_without_readiness_say_nothing_about_pods() -> None:
+    names = ("Name", "Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured")
+    row = TableRow("deployment.llm", NS, {}, ("deployment.llm", 3, None, None, None, None))
+    assert workload_pods(ObjectTable(names, [row]), NOW) == {}
+    assert workload_pods(ObjectTable(("Name", "Pods"), [row]), NOW) == {}

@@ -113,6 +113,7 @@ def pod(
     node: str = "n1",
     phase: str = "Running",
     deleting: bool = False,
+    waits: str = "",
 ) -> Json:
     """A pod of the Deployment with one GPU, and its utilization in ``value``."""
     conditions = [
@@ -131,11 +132,17 @@ def pod(
     }
     if deleting:
         meta["deletionTimestamp"] = ago(5)
+    state = {"waiting": {"reason": waits}} if waits else {"running": {}}
     limits = {"limits": {"nvidia.com/gpu": "1"}}
     return {
         "metadata": meta,
         "spec": {"nodeName": node, "containers": [{"name": "server", "resources": limits}]},
-        "status": {"phase": phase, "conditions": conditions, "startTime": ago(since + 30)},
+        "status": {
+            "phase": phase,
+            "conditions": conditions,
+            "startTime": ago(since + 30),
+            "containerStatuses": [{"name": "server", "state": state}],
+        },
         "value": value,
     }
 
@@ -314,6 +321,28 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
     ),
     "a pod that has just become unready": JudgedWorld(
         hpa(), three(66, 66, None, ready=False, since=20), "healthy", "good", "keeps 3, 2 ready"
+    ),
+    "a pod that crashes since its start": JudgedWorld(
+        hpa(status=[current("66")], scaled=90),
+        three(66, 66, None, ready=False, since=60, waits="CrashLoopBackOff"),
+        "behind",
+        "bad",
+        "3 wanted, 2 ready for 60s; CrashLoopBackOff",
+    ),
+    "a pod whose image is pulled": JudgedWorld(
+        hpa(scaled=90),
+        three(66, 66, None, ready=False, since=60, phase="Pending", waits="ContainerCreating"),
+        "healthy",
+        "good",
+        "keeps 3, 2 ready",
+    ),
+    "replicas that a quota has forbidden for two minutes": JudgedWorld(
+        hpa(3, 5, status=[current("95")], scaled=120),
+        three(95, 95, 95),
+        "behind",
+        "bad",
+        "5 wanted, 3 ready for 2m",
+        replicas=5,
     ),
     "replicas that a quota forbids": JudgedWorld(
         hpa(3, 5, status=[current("95")]),

@@ -71,7 +71,7 @@ def hpa(
             "maxReplicas": 8,
             "metrics": list(metrics),
         },
-        "status": status | {"lastScaleTime": "2026-01-02T03:00:00Z"},
+        "status": status | {"lastScaleTime": "2026-01-02T03:04:00Z"},
     }
 
 

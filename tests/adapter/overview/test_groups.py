@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.overview.groups import CauseRow, by_cause, cause_lines
+from adapter.overview.groups import CauseRow, by_cause
 
 
 def test_rows_with_one_key_are_one_line_with_the_first_names() -> None:
@@ -16,7 +16,7 @@ def test_rows_with_one_key_are_one_line_with_the_first_names() -> None:
     assert (large.count, large.key, large.shown) == (30, "exporter_down n3", True)
     assert large.named() == "chat/svc-0, chat/svc-1, chat/svc-2 and 27 more"
     assert (small.count, small.text, small.shown) == (1, "quota of lab forbids pods", False)
-    assert cause_lines([large, small], "HPA") == ["30 HPAs: exporter down on n3"]
+    assert large.text == "exporter down on n3"
 
 
 @pytest.mark.parametrize(

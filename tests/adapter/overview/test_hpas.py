@@ -154,7 +154,7 @@ def test_the_row_of_the_page_has_null_for_a_missing_value_and_never_0() -> None:
 
 def test_since_is_the_time_of_the_condition_that_decides_or_of_the_last_scaling() -> None:
     assert state_of(stuck()).since == state_of(at_maximum()).since == 1767323045.0
-    assert state_of(hpa()).since == 1767322800.0
+    assert state_of(hpa()).since == 1767323040.0
     never = hpa()
     del never["status"]["lastScaleTime"]
     assert state_of(never).since is None

@@ -113,7 +113,7 @@ REQUESTS: Final[Rows] = {
         ),
     ),
     "Large answers of one namespace that wait": row(
-        *(default(shares.Shares, "waiting"), default(shares.Shares, "seconds")),
+        *(default(shares.Shares, "waiting"), largeanswers.WAIT),
         by=_LARGE + "test_a_namespace_with_too_many_waiting_answers_gets_503",
     ),
     "Large answers that are being sent": row(
