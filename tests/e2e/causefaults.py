@@ -353,11 +353,16 @@ def old_version(stage: CauseStage, namespace: str) -> None:
     stage.admin.create(made)
 
 
-@fault("ConfigMap has no scale subresource")
+@fault("Job has no scale subresource")
 def no_scale(stage: CauseStage, namespace: str) -> None:
     """The HPA names an object that nothing can scale."""
+    made = stage.target(namespace)
+    template = made["spec"]["template"]
+    template["spec"]["restartPolicy"] = "Never"
+    spec = {"suspend": True, "template": template}
     meta = {"name": "inference", "namespace": namespace}
-    stage.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
-    made = stage.scaled(namespace)
-    made["spec"]["scaleTargetRef"] |= {"apiVersion": "v1", "kind": "ConfigMap"}
-    stage.admin.create(made)
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+    stage.admin.create(job)
+    hpa = stage.scaled(namespace)
+    hpa["spec"]["scaleTargetRef"] |= {"apiVersion": "batch/v1", "kind": "Job"}
+    stage.admin.create(hpa)

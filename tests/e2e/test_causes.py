@@ -18,7 +18,7 @@ import pytest
 
 from tests.e2e import causefaults  # noqa: F401 - registers the faults
 from tests.e2e.apiservice import VIEW, ensure_namespace, register_group, wait_available
-from tests.e2e.causestage import FAULTS, CauseStage, Told, dry
+from tests.e2e.causestage import FAULTS, CauseStage, Printed, dry
 from tests.e2e.process import FailedError, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -41,11 +41,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CauseStage]:
 
 
 @pytest.fixture(scope="module")
-def explained(stage: CauseStage) -> Mapping[str, Told]:
+def explained(stage: CauseStage) -> Mapping[str, Printed]:
     """What `explain hpa` says of each fault, once its words are there."""
 
-    def told(name: str) -> Told:
-        last: list[Told] = []
+    def told(name: str) -> Printed:
+        last: list[Printed] = []
 
         def look() -> bool:
             last[:] = [stage.explain(name)]
@@ -61,20 +61,20 @@ def explained(stage: CauseStage) -> Mapping[str, Told]:
 
 
 @pytest.fixture(scope="module")
-def report(stage: CauseStage, explained: Mapping[str, Told]) -> Any:
+def report(stage: CauseStage, explained: Mapping[str, Printed]) -> Any:
     """What `doctor` finds while all faults stand."""
     return json.loads(stage.command("doctor", "-o", "json").output)
 
 
 @pytest.fixture(scope="module")
-def listed(stage: CauseStage, explained: Mapping[str, Told]) -> Any:
+def listed(stage: CauseStage, explained: Mapping[str, Printed]) -> Any:
     """The HPAs of the list, which is what the page shows too."""
     told = stage.command("top", "hpas", "-A", "--once", "-o", "json")
     return json.loads(told.output)["rows"]
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_explain_leads_to_the_cause(name: str, explained: Mapping[str, Told]) -> None:
+def test_explain_leads_to_the_cause(name: str, explained: Mapping[str, Printed]) -> None:
     told = explained[name]
     missing = [part for part in FAULTS[name].words if part not in told.line]
     assert missing == [], told.output
@@ -87,7 +87,7 @@ def test_explain_leads_to_the_cause(name: str, explained: Mapping[str, Told]) ->
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_printed_command_runs(
-    name: str, explained: Mapping[str, Told], stage: CauseStage
+    name: str, explained: Mapping[str, Printed], stage: CauseStage
 ) -> None:
     for command in filter(None, map(dry, explained[name].fixes)):
         done = stage.shell(command)
