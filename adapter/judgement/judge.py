@@ -137,13 +137,10 @@ class _Judge:
         """Replicas that the HPA wants do not exist or are not ready, longer than a start takes."""
         size, wanted, pods = self._size, self._wanted, self._seen.pods
         unready = 0 if pods is None else pods.unready
-        if size is None or wanted is None:
-            return None
-        missing = 0 if pods is None else max(0, size - pods.existing)
-        if size == wanted and not unready and not missing:
+        if size is None or wanted is None or (size == wanted and not unready):
             return None
         since = self._hpa.last_scale
-        if size == wanted and pods is not None and unready:
+        if size == wanted and pods is not None:
             since = pods.waiting_since
         waited = "" if since is None else f" for {age(self._now - since)}"
         have = f"{size} exist" if pods is None else f"{pods.ready} ready"
@@ -153,10 +150,6 @@ class _Judge:
         if cause or (since is not None and self._now - since > self._patience):
             why = f"; {cause or self._unscheduled}" if cause or self._unscheduled else ""
             return HpaJudgement(ScalingState.BEHIND, f"behind: {short}{why}{because}", cause, since)
-        if size <= wanted and missing:
-            verb = "does" if missing == 1 else "do"
-            text = f"waiting for {count(missing, 'pod')} that {verb} not exist: {short}{because}"
-            return HpaJudgement(ScalingState.WAITING, text, since=since)
         if size <= wanted and self._unscheduled:
             text = f"waiting for a node: {short}; {self._unscheduled}{because}"
             return HpaJudgement(ScalingState.WAITING, text, self._unscheduled, since)

@@ -18,7 +18,7 @@ from adapter.explain.metricvalues import ReadValues
 from adapter.explain.scaletarget import Scale
 from adapter.hpa import MetricKind, Missing, Values, from_manifest
 from adapter.idle.prices import PriceList
-from adapter.judgement.evidence import HpaEvidence, TargetPods
+from adapter.judgement.evidence import HpaEvidence
 from adapter.judgement.judge import judge
 from adapter.judgement.states import LEVELS, ScalingState
 from adapter.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
@@ -201,12 +201,3 @@ def test_old_rows_without_readiness_say_nothing_about_pods() -> None:
     row = TableRow("deployment.llm", NS, {}, ("deployment.llm", 3, None, None, None, None))
     assert workload_pods(ObjectTable(names, [row]), NOW) == {}
     assert workload_pods(ObjectTable(("Name", "Pods"), [row]), NOW) == {}
-
-
-@pytest.mark.parametrize("existing", [0, 1, 2])
-def test_replicas_that_do_not_exist_are_never_green(existing: int) -> None:
-    hpa = read_hpa(WORLDS["at its target"].hpa)
-    judged = judge(HpaEvidence(hpa, NOW, pods=TargetPods(existing, existing)))
-    assert judged.level != "good"
-    assert f"{existing} ready" in judged.text
-    assert judge(HpaEvidence(hpa, NOW, pods=TargetPods(3, 3))).level == "good"
