@@ -49,7 +49,7 @@ _EXITS: Final = {
     134: "the program aborted",
     137: "the container was killed",
     139: "a segmentation fault",
-    143: "the container was told to end",
+    143: "the container was asked to end",
 }
 
 

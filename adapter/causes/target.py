@@ -77,13 +77,10 @@ def target_of(facts: ClusterFacts, hpa: ScalerFacts, selector: Selector | None =
             between them was not read.
     """
     inner, pods = facts.below(hpa.of)
-    if not pods and selector is not None and not selector.empty:
+    if not pods and selector is not None:
         pods = [
             pod
-            for pod in facts.pods
-            if pod.pod.ref.namespace == hpa.namespace
-            and not pod.pod.finished
-            and selector.matches(pod.pod.labels)
-            and ((top := facts.top(pod)) is None or facts.workload(top) is None)
+            for pod in facts.selected(hpa.namespace, selector)
+            if (top := facts.top(pod)) is None or facts.workload(top) is None
         ]
     return Target(facts, hpa, facts.workload(hpa.of), inner, pods)

@@ -254,9 +254,8 @@ class Collector:
 
     async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
         """Deployments keep ten old ReplicaSets each, which are of no use."""
-        found = await self.listed(
-            self._of_users("/apis/apps/v1", "replicasets"), partial(read_workload, "ReplicaSet")
-        )
+        path = self._of_users("/apis/apps/v1", "replicasets")
+        found = await self.listed(path, partial(read_workload, "ReplicaSet"))
         if found.unread is not None:
             return found
         return Fact([row for row in found.read() if row.spec.replicas > 0])
