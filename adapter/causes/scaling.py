@@ -18,6 +18,7 @@ from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import ClusterFacts, KubeKey, ScalerFacts
 from adapter.causes.target import Target
+from adapter.cluster.fixes import lasting
 from adapter.cluster.podobjects import SeenPod, SpecWriter
 from adapter.figures import age, count
 from apiservice.labels.selector import Selector
@@ -62,6 +63,34 @@ def foreign(target: Target, selector: Selector) -> Iterator[Cause]:
             command,
             rows,
         )
+
+
+def inner(target: Target) -> Iterator[Cause]:
+    """Yield that another object sets the target's size: its owner, or a program that writes it.
+
+    A Deployment sets the size of its ReplicaSets (openshift/origin-web-console issue 675).
+    """
+    workload = target.workload
+    owners = workload.metadata.owner_references if workload is not None else ()
+    owner = next(
+        (row for row in owners if row.controller and target.hpa.kind == "ReplicaSet"), None
+    )
+    if owner is None:
+        yield from reset(target)
+        return
+    hpa = target.hpa
+    spec = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name}
+    change = fixes.merge(hpa.changed, {"spec": {"scaleTargetRef": spec}})
+    words = f"let the HPA scale {owner.kind} {owner.name}: set spec.scaleTargetRef to it"
+    lasts = lasting(hpa.changed, change._replace(words=words))
+    yield Cause(
+        CauseCode.REPLICAS_RESET,
+        hpa.subject,
+        f"{owner.kind} {owner.name} owns {target.subject} and sets its size back each time the HPA "
+        "has changed it",
+        lasts.advice(words),
+        lasts.command,
+    )
 
 
 def reset(target: Target) -> Iterator[Cause]:
