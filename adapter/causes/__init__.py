@@ -73,6 +73,7 @@ def causes_of(
         *scaling.controller_stopped(facts, hpa, replicas),
         *scaling.wrong_namespace(facts, hpa),
         *scaling.inner(target),
+        *scaling.zeroed(target),
         *metricsapis.causes(facts, hpa),
         *creation.causes(target),
         *placement.causes(target),

@@ -12,7 +12,7 @@ from adapter.cluster.changes import ChangedObject
 from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.managers import Manager, manager_of
 from adapter.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode
-from adapter.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.cluster.podobjects import SeenCronJob, SeenPod, SeenWorkload
 from adapter.cluster.workload import workloads
 from adapter.figures import age
 from apiservice.labels.selector import Selector
@@ -136,6 +136,8 @@ class ClusterFacts:
     """API group of metrics -> what came instead of an answer."""
     controller_seen: float | None = None
     """Epoch seconds at which kube-controller-manager renewed its lease; None if not known."""
+    cronjobs: Sequence[SeenCronJob] = ()
+    """Of the HPA's namespace, if the target is at 0 replicas."""
     elsewhere: Sequence[KubeKey] = ()
     """Objects of other namespaces that have the kind and name of a target that does not exist."""
 

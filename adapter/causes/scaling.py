@@ -93,6 +93,40 @@ def inner(target: Target) -> Iterator[Cause]:
     )
 
 
+def zeroed(target: Target) -> Iterator[Cause]:
+    """Yield the CronJobs that scale the target, while it has 0 replicas.
+
+    The HPA controller wakes no target that somebody else scaled to 0, so the job of the evening
+    needs one of the morning (kubernetes/kubernetes issue 95695).
+    """
+    workload, hpa = target.workload, target.hpa
+    if workload is None or workload.spec.replicas:
+        return
+    for job in target.facts.cronjobs:
+        text = " ".join(job.words)
+        if job.spec.suspend or "scale" not in text or not _names(text, hpa.target):
+            continue
+        key = KubeKey(hpa.namespace, "CronJob", job.metadata.name)
+        writer = _other_writer(workload.writers)
+        at = writer.time if writer is not None and writer.replicas else None
+        since = f", for {age(target.facts.now - at)}" if at is not None else ""
+        yield target.cause(
+            CauseCode.REPLICAS_RESET,
+            f"{target.subject} has 0 replicas{since}, and {key} scales it ({job.spec.schedule}): "
+            "the HPA wakes no target that somebody else scaled to 0",
+            "see whether a job that scales it up again exists, and ran; else add one, or let this "
+            "job set minReplicas and maxReplicas of the HPA instead",
+            f"kubectl -n {shlex.quote(hpa.namespace)} get cronjobs",
+            since=at,
+            subject=str(key),
+        )
+
+
+def _names(text: str, name: str) -> bool:
+    """Return whether a command line names an object: not as a part of a longer name."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None
+
+
 def reset(target: Target) -> Iterator[Cause]:
     """Yield who sets the target's size back each time the HPA has changed it."""
     facts, hpa = target.facts, target.hpa

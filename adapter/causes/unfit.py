@@ -47,6 +47,10 @@ _SIGNS: Final = (
         ("anti-affinity rules",),
         "add nodes, or make the anti-affinity a preferred one, or lower maxReplicas",
     ),
+    (
+        ("volume node affinity conflict",),
+        "add GPU nodes in the zone of the volume, or use a volume of the zone of the GPU nodes",
+    ),
     (("didn't have free ports",), "remove hostPort from the pod template, or add nodes"),
     (
         ("insufficient memory", "insufficient cpu", "insufficient ephemeral-storage"),
@@ -261,7 +265,7 @@ def _ending(target: Target, pods: Sequence[SeenPod]) -> _Held:
         f"{key}{others} holds its GPU on node {first.pod.node} and has been ending for "
         f"{age(target.facts.now - (first.deleted or target.facts.now))}"
     )
-    if node is not None and not node.ready:
+    if node is not None and node.status.of("Ready") is not None and not node.ready:
         return _Held(
             f"{text}: the node is not Ready",
             "repair the node; if its machine is gone for good, delete the Node object, and its "

@@ -268,6 +268,33 @@ class _Requirement(_Object, frozen=True):
     values: list[str] = []
 
 
+class _JobSpec(_Object, frozen=True):
+    template: Template = Template()
+
+
+class _JobTemplate(_Object, frozen=True):
+    spec: _JobSpec = _JobSpec()
+
+
+class _CronJobSpec(_Object, frozen=True):
+    schedule: str = ""
+    suspend: bool = False
+    job_template: _JobTemplate = _JobTemplate()
+
+
+class SeenCronJob(_Object, frozen=True):
+    """A CronJob."""
+
+    metadata: Meta = Meta()
+    spec: _CronJobSpec = _CronJobSpec()
+
+    @property
+    def words(self) -> list[str]:
+        """What its containers are told, of all of them."""
+        containers = self.spec.job_template.spec.template.spec.containers
+        return [word for row in containers for word in (*row.command, *row.args)]
+
+
 class LabelSelector(_Object, frozen=True):
     """``spec.selector``."""
 

@@ -28,7 +28,7 @@ from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.cluster.objects import ApiService, Lease, ResourceSlice, SeenEvent, SeenNode, read
-from adapter.cluster.podobjects import SeenPod, SeenWorkload, read_pod, read_workload
+from adapter.cluster.podobjects import SeenCronJob, SeenPod, SeenWorkload, read_pod, read_workload
 from adapter.cluster.workload import plural
 from apiservice.labels.selector import SelectorError, parse
 from apiservice.wire import instant
@@ -132,6 +132,7 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
     )
     own, inner, more = await workloads
     elsewhere = await _elsewhere(reader, hpa) if around.replicas is None else []
+    cronjobs = await _cronjobs(reader, within) if around.replicas == 0 else []
     known = {pod.key: pod for pod in (*others, *pods, *more)}
     facts = ClusterFacts(
         around.now,
@@ -140,6 +141,7 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
         events=[*events, *(read(row, SeenEvent) for row in around.events)],
         nodes=nodes,
         slices=slices,
+        cronjobs=cronjobs,
         apiservices=apis,
         unanswered={
             group: error.answer or error.brief
@@ -265,6 +267,11 @@ async def _apiservices(
         return None
     # An API server lists its own groups: an empty list answers nothing.
     return {row.metadata.name: row for row in rows} or None
+
+
+async def _cronjobs(reader: _Reader, within: str) -> list[SeenCronJob]:
+    path = f"/apis/batch/v1/{within}/cronjobs"
+    return await reader.some(path, partial(read, kind=SeenCronJob), "cronjobs")
 
 
 async def _elsewhere(reader: _Reader, hpa: ScalerFacts) -> list[KubeKey]:

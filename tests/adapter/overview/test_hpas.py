@@ -182,3 +182,17 @@ def test_a_long_message_is_one_bounded_line() -> None:
 def test_another_object_is_an_error(odd: Json) -> None:
     with pytest.raises(ValueError, match=r"Object|Expected"):
         state_of(odd)
+
+
+def test_a_replicaset_of_a_deployment_is_no_target() -> None:
+    """Its owner sets the size back, however well the metric answers."""
+    manifest = hpa()
+    manifest["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-7f9"}
+    read = read_hpa(manifest)
+    pods = TargetPods(3, exist=3)
+    (owned,) = summarize([read], {(read.namespace, "deployment.llm"): pods}, AT)
+    assert owned.level is Level.WARNING
+    assert "deployment.llm owns its target" in owned.text
+    of_its_own = {(read.namespace, "replicaset.llm-7f9"): pods}
+    (alone,) = summarize([read], {**of_its_own, (read.namespace, "deployment.llm"): pods}, AT)
+    assert alone.level is Level.GOOD
