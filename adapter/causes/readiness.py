@@ -19,6 +19,7 @@ from adapter.causes.facts import KubeKey, pod_key
 from adapter.causes.target import Target, short
 from adapter.cluster.objects import SeenNode
 from adapter.cluster.podobjects import SeenPod
+from adapter.figures import age
 from apiservice.wire import instant
 
 _UNREADY: Final = 900.0
@@ -38,16 +39,13 @@ def causes(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
         pods: those whose containers have no other trouble.
     """
     unready = [pod for pod in pods if _unready(pod)]
-    lost: dict[str, tuple[SeenNode, list[SeenPod]]] = {}
+    away: set[str] = set()
     for node in target.facts.nodes or ():
-        condition = node.status.of("Ready")
-        if node.ready or condition is None or not target.facts.past(condition.since, _LOST):
-            continue
-        if rows := [pod for pod in unready if pod.pod.node == node.name]:
-            lost[node.name] = (node, rows)
-    for node, rows in lost.values():
-        yield _of_node(target, node, rows)
-    late = [pod for pod in unready if pod.pod.node not in lost and _late(target, pod)]
+        rows = [pod for pod in unready if pod.pod.node == node.name]
+        if rows and (cause := lost(node, target.facts.now)) is not None:
+            away.add(node.name)
+            yield _of_node(target, cause, rows)
+    late = [pod for pod in unready if pod.pod.node not in away and _late(target, pod)]
     gated = [pod for pod in late if _gates(pod)]
     if gated:
         yield _of_gates(target, gated)
@@ -82,22 +80,36 @@ def _oldest(pods: Sequence[SeenPod]) -> float | None:
     return min((at for at in map(_since, pods) if at is not None), default=None)
 
 
-def _of_node(target: Target, node: SeenNode, pods: Sequence[SeenPod]) -> Cause:
+def lost(node: SeenNode, now: float) -> Cause | None:
+    """Return that a node does not answer; None if it does. The text follows the node's name.
+
+    Args:
+        node: the node.
+        now: epoch seconds.
+    """
     condition = node.status.of("Ready")
-    since = condition.since if condition is not None else None
-    said = short(condition.message).rstrip(".") if condition is not None else ""
-    verb = "is" if len(pods) == 1 else "are"
-    return target.cause(
+    if node.ready or condition is None:
+        return None
+    since = condition.since
+    if since is not None and now - since < _LOST:
+        return None
+    said = short(condition.message).rstrip(".")
+    lasts = "" if since is None else f" for {age(now - since)}"
+    return Cause(
         CauseCode.NEVER_READY,
-        f"{target.some(pods)} {verb} on node {node.name}, which is not Ready"
-        f"{target.facts.ago(since)}{f': {said}' if said else ''}",
+        f"node {node.name}",
+        f"is not Ready{lasts}{f': {said}' if said else ''}",
         "repair the node; if its machine is gone for good, delete the Node object, and its pods "
         "are created elsewhere",
         f"kubectl describe node {shlex.quote(node.name)}",
-        pods,
-        since,
-        f"node {node.name}",
+        since=since,
     )
+
+
+def _of_node(target: Target, cause: Cause, pods: Sequence[SeenPod]) -> Cause:
+    verb = "is" if len(pods) == 1 else "are"
+    text = f"{target.some(pods)} {verb} on {cause.subject}, which {cause.text}"
+    return cause._replace(text=text, pods=tuple(sorted(pod.pod.ref.name for pod in pods)))
 
 
 def _of_gates(target: Target, pods: Sequence[SeenPod]) -> Cause:
