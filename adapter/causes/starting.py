@@ -26,7 +26,7 @@ _WINDOW: Final = 1200.0
 """Seconds for which the last event counts: the kubelet writes repeated ones more and more seldom.
 """
 _SOME: Final = 60.0
-"""Seconds after which the same event is no moment's trouble: volumes move between nodes."""
+"""Seconds for which an event may be the trouble of a moment: volumes move between nodes."""
 _LONG: Final = 900.0
 """Seconds after which an init container, or a start without any event, is a cause."""
 _FAILURES: Final = (

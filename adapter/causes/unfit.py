@@ -1,9 +1,9 @@
 """Why no node fits a pod, where neither a taint nor a node without GPUs is the reason.
 
 The scheduler counts the nodes by reason: ``0/9 nodes are available: 1 Insufficient nvidia.com/gpu,
-8 node(s) didn't match Pod's node affinity/selector.`` That does not say which label no node has, or
+8 node(s) ... node affinity/selector.`` That does not say which label no node has, or
 who holds the GPUs; both are read here. What a node autoscaler says stands in events: the cluster
-autoscaler's ``NotTriggerScaleUp``, which is no warning (kubernetes/autoscaler issues 3268 and
+autoscaler's ``NotTriggerScaleUp``, a normal event (kubernetes/autoscaler issues 3268 and
 5692), and Karpenter's ``FailedScheduling``.
 """
 
@@ -26,7 +26,7 @@ from adapter.figures import age, count
 _ENDING: Final = 60.0
 """Seconds for which a pod may end: twice the usual grace period."""
 _SHOWN: Final = 3
-_PREFIX: Final = "pod didn't trigger scale-up: "
+_PREFIX: Final = " trigger scale-up: "
 _SIGNS: Final = (
     (
         ("max node group size reached", "max limit reached", "max cluster"),
@@ -51,7 +51,7 @@ _SIGNS: Final = (
         ("volume node affinity conflict",),
         "add GPU nodes in the zone of the volume, or use a volume of the zone of the GPU nodes",
     ),
-    (("didn't have free ports",), "remove hostPort from the pod template, or add nodes"),
+    (("have free ports for",), "remove hostPort from the pod template, or add nodes"),
     (
         ("insufficient memory", "insufficient cpu", "insufficient ephemeral-storage"),
         "lower the requests of the pod template to what a node has free, or add larger nodes",
@@ -206,7 +206,7 @@ class _Held:
     def __init__(self, text: str, fix: str, command: str, *, urgent: bool = False) -> None:
         self.text, self.fix, self.command = text, fix, command
         self.urgent = urgent
-        """The holders are the cause, whatever a node autoscaler says."""
+        """The holders are the cause, regardless of what a node autoscaler says."""
 
 
 def _held(
@@ -300,4 +300,4 @@ def _autoscaler(target: Target, pods: Sequence[SeenPod]) -> str:
         if row.reason == "NotTriggerScaleUp" or "nodepool" in row.message.lower()
     ]
     last = max(rows, key=lambda row: row.last or 0.0, default=None)
-    return "" if last is None else short(last.message.removeprefix(_PREFIX))
+    return "" if last is None else short(last.message.rpartition(_PREFIX)[2])

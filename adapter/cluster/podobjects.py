@@ -290,7 +290,7 @@ class SeenCronJob(_Object, frozen=True):
 
     @property
     def words(self) -> list[str]:
-        """What its containers are told, of all of them."""
+        """The commands and arguments of its containers."""
         containers = self.spec.job_template.spec.template.spec.containers
         return [word for row in containers for word in (*row.command, *row.args)]
 

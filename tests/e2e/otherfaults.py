@@ -211,7 +211,7 @@ def largest_pool(stage: CauseStage, namespace: str) -> None:
     stage.admin.create(stage.target(namespace, pod={"nodeSelector": {"pool": "largest"}}))
     stage.admin.create(stage.scaled(namespace))
     rows = [row for row in pods(stage, namespace, 2) if row["metadata"]["labels"]["app"] != "other"]
-    text = "pod didn't trigger scale-up: 1 max node group size reached"
+    text = "pod didn't trigger scale-up: 1 max node group size reached"  # prose: ignore
     event(stage, "Pod", rows[0], "NotTriggerScaleUp", text, "Normal")
 
 
@@ -245,7 +245,7 @@ def other_mig(stage: CauseStage, namespace: str) -> None:
     stage.admin.create(stage.scaled(namespace))
 
 
-@fault("didn't match pod topology spread constraints", "ScheduleAnyway", check="GMA438")
+@fault("match pod topology spread constraints", "ScheduleAnyway", check="GMA438")
 def spread(stage: CauseStage, namespace: str) -> None:
     """Zones must be even, and one zone has no GPU left."""
     for name, offers in (("spread-a", 8), ("spread-b", 1)):

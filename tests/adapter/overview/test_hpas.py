@@ -187,7 +187,7 @@ def test_another_object_is_an_error(odd: Json) -> None:
         state_of(odd)
 
 
-def test_a_replicaset_of_a_deployment_is_no_target() -> None:
+def test_a_replicaset_of_a_deployment_is_a_wrong_target() -> None:
     """Its owner sets the size back, however well the metric answers."""
     manifest = hpa()
     manifest["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-7f9"}
