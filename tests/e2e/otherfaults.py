@@ -6,6 +6,7 @@ Each docstring names where the fault was reported.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import time
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from tests.e2e.apiservice import ensure_namespace
 from tests.e2e.causefaults import status, waits
 from tests.e2e.causestage import GPU, STATUS, CauseStage, ago, fault
-from tests.e2e.cluster import DEPLOYMENTS, PODS, Object
+from tests.e2e.cluster import DEPLOYMENTS, PODS, Object, RefusedError
 from tests.e2e.process import wait_until
 
 
@@ -51,6 +52,13 @@ def event(
     stage.admin.request("POST", f"/api/v1/namespaces/{meta['namespace']}/events", row)
 
 
+def roomy(stage: CauseStage) -> Object:
+    """Return a selector of a node with room: the GPUs of the exporters' nodes are few."""
+    with contextlib.suppress(RefusedError):
+        stage.node("roomy", 32, 32)
+    return {"nodeSelector": {"pool": "roomy"}}
+
+
 def pods(stage: CauseStage, namespace: str, wanted: int) -> list[Object]:
     """Return the pods of a namespace once there are so many."""
     wait_until(lambda: len(stage.pods_of(namespace)) >= wanted, f"{namespace} has pods", 60)
@@ -85,7 +93,7 @@ def init_download(stage: CauseStage, namespace: str) -> None:
         {"type": "Initialized", "status": "False", "lastTransitionTime": ago(10800)}
     )
     row["startTime"] = ago(10800)
-    init_spec = {"initContainers": [{"name": "download", "image": "none"}]}
+    init_spec = roomy(stage) | {"initContainers": [{"name": "download", "image": "none"}]}
     stage.admin.create(stage.target(namespace, status=row, pod=init_spec))
     stage.admin.create(stage.scaled(namespace))
 
@@ -100,7 +108,7 @@ def no_runtime(stage: CauseStage, namespace: str) -> None:
     runtime: Object = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "nvidia"}
     runtime["metadata"] = {"name": "nvidia"}
     stage.admin.request("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime)
-    pod = {"runtimeClassName": "nvidia"}
+    pod = roomy(stage) | {"runtimeClassName": "nvidia"}
     stage.admin.create(stage.target(namespace, status=starting(), pod=pod))
     stage.admin.create(stage.scaled(namespace))
     text = (
@@ -155,7 +163,7 @@ def multi_attach(stage: CauseStage, namespace: str) -> None:
     bound = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "10Gi"}}
     stage.admin.patch(f"{path}/status", {"status": bound})
     stage.load.set(namespace, 60)
-    stage.admin.create(stage.target(namespace, 2, status=starting(), pod=VOLUME))
+    stage.admin.create(stage.target(namespace, 2, status=starting(), pod=roomy(stage) | VOLUME))
     stage.admin.create(stage.scaled(namespace, low=2))
     first, second = pods(stage, namespace, 2)[:2]
     note(stage, first, serving())
@@ -282,7 +290,7 @@ def readiness_gate(stage: CauseStage, namespace: str) -> None:
             "lastTransitionTime": ago(3000),
         },
     ]
-    pod = {"readinessGates": [{"conditionType": gate}]}
+    pod = roomy(stage) | {"readinessGates": [{"conditionType": gate}]}
     stage.admin.create(stage.target(namespace, status=row, pod=pod))
     stage.admin.create(stage.scaled(namespace))
 
@@ -291,7 +299,7 @@ def readiness_gate(stage: CauseStage, namespace: str) -> None:
 def rejected(stage: CauseStage, namespace: str) -> None:
     """The kubelet rejects each pod (NVIDIA/k8s-device-plugin issue 231)."""
     waiting = {"phase": "Pending", "startTime": ago(1)}
-    stage.admin.create(stage.target(namespace, status=waiting))
+    stage.admin.create(stage.target(namespace, status=waiting, pod=roomy(stage)))
     stage.admin.create(stage.scaled(namespace))
     text = (
         "Pod was rejected: Allocate failed due to requested number of devices unavailable for "
@@ -363,7 +371,8 @@ def unreachable(stage: CauseStage, namespace: str) -> None:
 def ordered(stage: CauseStage, namespace: str) -> None:
     """A StatefulSet does not replace its broken pod (kubernetes/kubernetes issue 67250)."""
     row = waits("ImagePullBackOff", "Back-off pulling image: not found", phase="Pending")
-    made = stage.target(namespace, 3, status=row, image="registry.example/llm:typo")
+    image = "registry.example/llm:typo"
+    made = stage.target(namespace, 3, status=row, image=image, pod=roomy(stage))
     made |= {"kind": "StatefulSet"}
     made["spec"]["serviceName"] = "inference"
     path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"

@@ -246,11 +246,6 @@ OTHERS: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         inner(),
         (f"Deployment chat owns ReplicaSet {NS}/llm", '"kind":"Deployment","name":"chat"'),
     ),
-    "a-job-of-the-evening": (
-        CauseCode.REPLICAS_RESET,
-        evening("deployment/llm"),
-        ("CronJob chat/good-night scales it (0 20 * * *)", "get cronjobs"),
-    ),
     "pods-that-the-kubelet-rejects": (
         CauseCode.CONTAINER_CONFIG,
         rejected(phase="Pending", ready=False),

@@ -9,6 +9,7 @@ from copy import deepcopy
 import pytest
 
 from adapter.causes import CauseCode, grouped
+from tests.adapter.causes.othersituations import evening
 from tests.adapter.causes.situations import FOUND, NONE
 
 
@@ -79,3 +80,11 @@ def test_a_target_in_git_is_changed_there(name: str) -> None:
 
 def test_most_situations_of_a_template_are_changes() -> None:
     assert len(CHANGES) > 10
+
+
+def test_a_job_that_scales_to_0_is_named() -> None:
+    """Of one HPA only: `doctor` reads no CronJobs, because an empty night is mostly wanted."""
+    (cause,) = evening("deployment/llm").causes()
+    assert cause.code is CauseCode.REPLICAS_RESET
+    assert "CronJob chat/good-night scales it (0 20 * * *)" in cause.text
+    assert cause.command == "kubectl -n chat get cronjobs"
