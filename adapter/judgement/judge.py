@@ -317,7 +317,10 @@ class _Judge:
 
     def healthy(self) -> HpaJudgement:
         """Nothing is wrong."""
-        text = f"{self._move}{self._because(': ')}"
+        best = _best(self._readings)
+        above = best is not None and best.ratio is not None and best.ratio > 1
+        close = ", within the tolerance" if above else ""
+        text = f"{self._move}{self._because(': ')}{close}"
         return HpaJudgement(ScalingState.HEALTHY, text, since=self._hpa.last_scale)
 
     # Words
