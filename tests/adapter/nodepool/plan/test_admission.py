@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from adapter.cluster.taints import Taint
-from adapter.nodepool.plan.admission import admits, fits, times
+from adapter.nodepool.plan.packing import admits, fits, times
 from adapter.nodepool.seen.podspec import shape_of
 from tests.adapter.nodepool.planning import GPU, node, pod
 
