@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from adapter.catalog import VENDORS, Catalog
 from adapter.catalog.field import Mig
 from adapter.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
-from adapter.catalog.metric import Formula, Metric, Scope
+from adapter.catalog.metric import Formula, LoadDirection, Metric, Scope
 from adapter.process.environment import PREFIX
 from adapter.settings import Settings
 from adapter.settings.types import ADVANCED
@@ -157,6 +157,14 @@ def _texts(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
+def _direction_rows(catalog: Catalog) -> Iterator[str]:
+    yield "| Under load | Metrics |"
+    yield "|---|---|"
+    for load in (LoadDirection.FALLS, LoadDirection.STEADY):
+        names = [name for name in catalog.principal if catalog.metrics[name].load is load]
+        yield f"| {load} | {', '.join(f'`{name}`' for name in names)} |"
+
+
 def metrics_page() -> str:
     """Every metric that is served: unit, whether a mean, and how devices and pods combine."""
     catalog = Catalog()
@@ -205,6 +213,18 @@ def metrics_page() -> str:
             """
         ),
         *_metric_rows([m for m in named if m.scope is Scope.SERVER]),
+        "",
+        "## Metrics that do not rise with the load",
+        "",
+        *wrapped(
+            """
+            An HPA adds replicas while a value is above its target. A metric that falls under load
+            scales backwards, and one that does not follow the load scales for another reason, such
+            as cooling or a fault. `doctor`, also with `-f`, and `explain hpa` find such targets
+            ([GMA413](checks.md#gma413)). All other metrics rise with the load.
+            """
+        ),
+        *_direction_rows(catalog),
         "",
         "## Formulas",
         "",

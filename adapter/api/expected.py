@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from adapter.catalog.metric import Metric, Scope
 from adapter.cluster.optin import opted_in
+from adapter.cluster.placeholder import working
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import workloads
 from apiservice.runtime.steps import Steps, parts
@@ -35,7 +36,11 @@ class ServedPods(Protocol):
 
 
 def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Steps[Sequence[Pod]]:
-    """Return the pods that should have a value of ``metric``, running or not."""
+    """Return the pods that should have a value of ``metric``, running or not.
+
+    Placeholder pods are left out unless there are no others: they have no work.
+    """
+    pods = working(pods)
     if metric.scope is Scope.DEVICE:
         return (yield from _holding(pods, seen))
     known: set[PodRef] = set()

@@ -13,18 +13,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
 from adapter.api.aggregate import Aggregate, PodValue, describe_missing, missing
 from adapter.api.expected import expected_pods
 from adapter.api.provider import STEP, Values
+from adapter.api.serieslabels import AGGREGATE, DEVICE_LABELS, OWN_LABELS, POD_LABELS
 from adapter.attribution.reading import Absence, Reading
 from adapter.catalog.metric import Metric
 from adapter.catalog.names import Names
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup, workload_kind
+from adapter.cluster.placeholder import working
 from adapter.cluster.pod import Pod
 from adapter.cluster.workload import workloads
 from apiservice.errors import BadQuery, MetricUnknown, Unavailable
@@ -35,16 +37,6 @@ from apiservice.runtime.steps import Steps, parts
 from apiservice.wire.quantity import to_milli
 
 log = structlog.get_logger(__name__)
-
-AGGREGATE: Final = "aggregate"
-DEVICE_LABELS: Final = frozenset(
-    {"device", "model", "mig_profile", "sharing", "attribution", "container"}
-)
-"""Labels of a device's part in a reading. They select devices within a pod."""
-POD_LABELS: Final = frozenset({"pod", "node", "workload", "workload_kind"})
-"""Labels that identify the pod of a series. Every other label is the pod's own."""
-_OURS: Final = DEVICE_LABELS | POD_LABELS | {AGGREGATE}
-"""Reserved labels: a pod's own label with such a name cannot be selected and is not shown."""
 
 
 class _Wanted(NamedTuple):
@@ -199,12 +191,12 @@ def _selector(requirements: Sequence[Requirement]) -> Selector:
 def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Steps[Sequence[Pod]]:
     pods = yield from index.selecting(namespace, wanted.labels)
     if wanted.places.empty:
-        return pods
+        return working(pods)
     found: list[Pod] = []
     for some in parts(pods, STEP):
         found += [pod for pod in some if wanted.places.matches(_places(pod))]
         yield
-    return found
+    return working(found)
 
 
 def _places(pod: Pod) -> dict[str, str]:
@@ -223,7 +215,7 @@ def _series(name: str, pod: Pod, reading: Reading) -> ExternalValue:
     """Return a pod's series, with the device labels on which all of its devices agree."""
     first, *others = [part.labels for part in reading.devices]
     common = {k: v for k, v in first.items() if all(v == other.get(k) for other in others)}
-    own = {name: value for name, value in pod.labels.items() if name not in _OURS}
+    own = {name: value for name, value in pod.labels.items() if name not in OWN_LABELS}
     labels = {**own, **common, **_places(pod)}
     return _value(name, labels, reading.value, int(reading.time), reading.window)
 

@@ -209,8 +209,10 @@ def _combined(
         reason = _unusable(found, question)
         if reason is None:
             named.setdefault(device, []).append(found)
-        if not everything and not selector.matches(found.labels(metric)):
-            left.append(Absence(NOT_SELECTED, series.origin, series.device.id))
+        labels = {} if everything else found.labels(metric)
+        if not everything and not selector.matches(labels):
+            has = ", ".join([f"{key}={value}" for key, value in sorted(labels.items())])
+            left.append(Absence(NOT_SELECTED, f"it has {has}", series.device.id))
             continue
         if found.measured is None and series.serves:
             unread = unread if reason in (NOT_EXPORTED, None) else reason
@@ -326,4 +328,8 @@ def _absence(left: Sequence[Absence], otherwise: str) -> Absence:
         return Absence(otherwise)
     reason = max((item.reason for item in left), key=lambda r: (_NEARNESS.get(r, 0), r))
     devices = sorted({item.device for item in left if item.reason == reason})
-    return Absence(reason, ", ".join(devices), left_out=tuple(left))
+    detail = ", ".join(devices)
+    if reason == NOT_SELECTED:
+        # A selector with an unknown key selects nothing in silence: say which keys exist.
+        detail = next(f"{item.device}: {item.detail}" for item in left if item.reason == reason)
+    return Absence(reason, detail, left_out=tuple(left))

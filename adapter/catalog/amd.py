@@ -20,7 +20,7 @@ from typing import Final
 
 from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
 
 GFX: Final = "gpu_gfx_activity"
@@ -49,10 +49,11 @@ def _percent(name: str, *, mig: Mig, group: str, parts: tuple[str, ...] = ()) ->
         renamed=(("amd_" + name, 1.0, Unit.PERCENT),),
         group=group,
         parts=parts,
+        load=LoadDirection.RISES,
     )
 
 
-def _vram(name: str, *, positive: bool = False) -> Field:
+def _vram(name: str, load: LoadDirection, *, positive: bool = False) -> Field:
     """``MB`` is 1,048,576 bytes here: a 192 GiB MI300X reports 196592 for 206,141,652,992."""
     return Field(
         name,
@@ -63,6 +64,7 @@ def _vram(name: str, *, positive: bool = False) -> Field:
         renamed=(("amd_" + name, 1.0, Unit.MEBIBYTES),),
         group="amd_memory",
         positive=positive,
+        load=load,
     )
 
 
@@ -76,6 +78,7 @@ def _board(name: str, unit: Unit, high: float) -> Field:
         group="amd_board",
         divisible=unit is Unit.WATTS,
         positive=True,
+        load=LoadDirection.RISES if unit is Unit.WATTS else LoadDirection.STEADY,
     )
 
 
@@ -86,9 +89,9 @@ FIELDS: Final[tuple[Field, ...]] = (
     _percent(SM, mig=Mig.INSTANCE, group="amd_profiling"),
     _percent(OCCUPANCY, mig=Mig.INSTANCE, group="amd_profiling"),
     _percent(TENSOR, mig=Mig.INSTANCE, group="amd_profiling"),
-    _vram(USED),
-    _vram(FREE),
-    _vram(TOTAL, positive=True),
+    _vram(USED, LoadDirection.RISES),
+    _vram(FREE, LoadDirection.FALLS),
+    _vram(TOTAL, LoadDirection.STEADY, positive=True),
     *(_board(name, Unit.WATTS, MAX_WATTS) for name in POWERS),
     _board(EDGE, Unit.CELSIUS, MAX_CELSIUS),
     _board(JUNCTION, Unit.CELSIUS, MAX_CELSIUS),

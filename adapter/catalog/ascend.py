@@ -13,7 +13,7 @@ from typing import Final
 
 from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
 
 GROUP: Final = "ascend"
@@ -24,7 +24,7 @@ POWER: Final = "npu_chip_info_power"
 TEMPERATURE: Final = "npu_chip_info_temperature"
 
 
-def _memory(name: str, *, positive: bool = False) -> Field:
+def _memory(name: str, load: LoadDirection, *, positive: bool = False) -> Field:
     return Field(
         name,
         Unit.MEBIBYTES,
@@ -33,14 +33,23 @@ def _memory(name: str, *, positive: bool = False) -> Field:
         over_pods=Combine.SUM,
         group=GROUP,
         positive=positive,
+        load=load,
     )
 
 
 FIELDS: Final[tuple[Field, ...]] = (
-    Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, group=GROUP),
-    _memory(HBM_USED),
-    _memory(HBM_TOTAL, positive=True),
-    Field(POWER, Unit.WATTS, MAX_WATTS, mig=Mig.BOARD, group=GROUP, positive=True),
+    Field(UTIL, Unit.PERCENT, 100.0, kind=Kind.MEAN, group=GROUP, load=LoadDirection.RISES),
+    _memory(HBM_USED, LoadDirection.RISES),
+    _memory(HBM_TOTAL, LoadDirection.STEADY, positive=True),
+    Field(
+        POWER,
+        Unit.WATTS,
+        MAX_WATTS,
+        mig=Mig.BOARD,
+        group=GROUP,
+        positive=True,
+        load=LoadDirection.RISES,
+    ),
     Field(
         TEMPERATURE,
         Unit.CELSIUS,
@@ -49,6 +58,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         group=GROUP,
         divisible=False,
         positive=True,
+        load=LoadDirection.STEADY,
     ),
 )
 

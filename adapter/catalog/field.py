@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from adapter.catalog.metric import Combine, Kind, Scope, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Scope, Unit
 
 
 class Mig(StrEnum):
@@ -82,6 +82,7 @@ class Field:
         unit: of the value under ``name``.
         high: the highest plausible value, in ``unit``. Samples beyond it are rejected.
         low: the lowest plausible value, in ``unit``.
+        load: how the value moves with the load. Each metric of the catalogue states it.
         kind: mean over the window, or last.
         mig: the meaning of its samples on MIG instances.
         renamed: other names on pages, with the factor that converts their number to ``unit``.
@@ -134,6 +135,7 @@ class Field:
     part_labels: frozenset[str] | None = None
     positive: bool = False
     seen: bool = False
+    load: LoadDirection = LoadDirection.UNKNOWN
 
     @property
     def per_board(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Final
 
 from adapter.catalog.field import Field
 from adapter.catalog.formulas import Counting, Scaled
-from adapter.catalog.metric import Combine, Scope, Unit
+from adapter.catalog.metric import Combine, LoadDirection, Scope, Unit
 from adapter.catalog.serverkind import (
     GATEWAY_RUNNING,
     GATEWAY_WAITING,
@@ -50,6 +50,7 @@ def _field(
     how: Combine,
     parts: tuple[str, ...] = (),
     over_parts: Combine = Combine.SUM,
+    load: LoadDirection = LoadDirection.RISES,
 ) -> Field:
     return Field(
         name,
@@ -64,6 +65,7 @@ def _field(
         parts=parts,
         over_parts=over_parts,
         part_labels=_WHOLE,
+        load=load,
     )
 
 
@@ -80,6 +82,7 @@ def _of_pool(name: str, unit: Unit, high: float, old: str = "") -> Field:
         f"llm_d_router_epp_{name}",
         f"inference_pool_{old or name}",
         how=Combine.MEAN,
+        load=LoadDirection.STEADY if unit is Unit.NUMBER else LoadDirection.RISES,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Unit
+from adapter.catalog.metric import LoadDirection, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_WATTS
 from adapter.catalog.wholedevices import whole_devices
 
@@ -40,6 +40,7 @@ def _temperature(name: str) -> Field:
         group=GROUP,
         divisible=False,
         positive=True,
+        load=LoadDirection.STEADY,
     )
 
 
@@ -52,6 +53,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         mig=Mig.BOARD,
         group=GROUP,
         positive=True,
+        load=LoadDirection.RISES,
     ),
     _temperature(CHIP_TEMPERATURE),
     _temperature(BOARD_TEMPERATURE),

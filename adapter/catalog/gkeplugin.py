@@ -16,7 +16,7 @@ from typing import Final
 from adapter.catalog import nvidia
 from adapter.catalog.contradictions import Contradiction, Whole
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.catalog.units import MAX_BYTES
 
 GROUP: Final = "gke_plugin"
@@ -43,6 +43,7 @@ def _percent(name: str, series: str, where: tuple[tuple[str, str], ...]) -> Fiel
         group=GROUP,
         series=series,
         where=where,
+        load=LoadDirection.RISES,
     )
 
 
@@ -60,6 +61,7 @@ def _memory(
         series=series,
         where=where,
         positive=positive,
+        load=LoadDirection.STEADY if positive else LoadDirection.RISES,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from adapter.catalog import nvidia
 from adapter.catalog.contradictions import Whole
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.catalog.units import MAX_BYTES, MIB
 
 UTIL: Final = "hami_container_device_utilization_ratio"
@@ -34,6 +34,7 @@ def _percent(name: str, legacy: str, *, exact: bool, mig: Mig = Mig.INSTANCE) ->
         legacy=(legacy,),
         group="hami",
         exact=exact,
+        load=LoadDirection.RISES,
     )
 
 
@@ -51,6 +52,7 @@ def _bytes(name: str, legacy: str, *, exact: bool, positive: bool = False) -> Fi
         parts=("vdevice_index", "vdeviceid") if exact else (),
         over_parts=Combine.SUM,
         positive=positive,
+        load=LoadDirection.STEADY if positive else LoadDirection.RISES,
     )
 
 

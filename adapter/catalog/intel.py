@@ -13,7 +13,7 @@ from typing import Final
 
 from adapter.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.catalog.units import MAX_BYTES, MAX_CELSIUS, MAX_WATTS
 
 _TILES: Final = ("sub_dev", "com_intel_subdevice_id")
@@ -47,6 +47,7 @@ def _ratio(
         series=series,
         where=where,
         parts=parts,
+        load=LoadDirection.RISES,
     )
 
 
@@ -68,6 +69,7 @@ def _bytes(name: str, series: str = "", *, positive: bool = False) -> Field:
         parts=(*_TILES, "hw_name") if series else _TILES,
         over_parts=Combine.SUM,
         positive=positive,
+        load=LoadDirection.STEADY if positive else LoadDirection.RISES,
     )
 
 
@@ -83,6 +85,7 @@ def _watts(name: str, domain: str = "") -> Field:
         parts=_TILES,
         over_parts=Combine.SUM,
         positive=True,
+        load=LoadDirection.RISES,
     )
 
 
@@ -99,6 +102,7 @@ def _celsius(name: str, series: str, *where: tuple[str, str]) -> Field:
         over_parts=Combine.MAX,
         divisible=False,
         positive=True,
+        load=LoadDirection.STEADY,
     )
 
 
@@ -107,7 +111,14 @@ FIELDS: Final[tuple[Field, ...]] = (
     _ratio(BANDWIDTH),
     _ratio(ACTIVE),
     _bytes(USED),
-    Field(USED_SHARE, Unit.RATIO, 1.0, group="intel_memory", parts=_TILES),
+    Field(
+        USED_SHARE,
+        Unit.RATIO,
+        1.0,
+        group="intel_memory",
+        parts=_TILES,
+        load=LoadDirection.RISES,
+    ),
     _watts(POWER),
     _celsius(TEMPERATURE, "xpum_temperature_celsius", ("location", "gpu")),
     _task(TASKS, "all"),

@@ -32,6 +32,17 @@ class Unit(StrEnum):
     """A user's own metric without a unit."""
 
 
+class LoadDirection(StrEnum):
+    """How a value moves when the pods that it describes get more work."""
+
+    RISES = "rises with the load"
+    FALLS = "falls as the load rises"
+    STEADY = "does not follow the load"
+    """Another thing moves it as much: cooling, a limit, a fault, the number of devices."""
+    UNKNOWN = "not known"
+    """A user's own metric, of which nobody says it."""
+
+
 class Kind(StrEnum):
     """How one value is made from a device's samples."""
 
@@ -138,6 +149,8 @@ class Metric:
 
     Args:
         formulas: ways to compute a device's value; the first that applies is used.
+        load: how the value moves with the load.
+        high: the highest value of one pod, in ``unit``; None if there is none by definition.
         of_parts: those of ``formulas`` that apply to a container's part of a device only, such as
             its limit of memory: the limits do not add up to the device.
         per_board: count a board once, not each of its MIG instances.
@@ -161,6 +174,8 @@ class Metric:
     window: float | None = None
     percentile: float | None = None
     of_request: bool = False
+    load: LoadDirection = LoadDirection.UNKNOWN
+    high: float | None = None
     statistic: Statistic = field(init=False, repr=False, compare=False)
     """Which statistic of a field's samples the formulas read."""
     of_device: Metric = field(init=False, repr=False, compare=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,6 +18,11 @@ _SHORTEST: Final = 6
 """Characters of a name that counts as the beginning of another one: ``gpu_util``."""
 
 
+_ON_GKE: Final = re.compile(r"[a-z0-9.-]+\|([^|]+)\|[a-z]+")
+"""A series of managed Prometheus, as GKE's metrics adapter names it:
+``prometheus.googleapis.com|tgi_queue_size|gauge``."""
+
+
 def nearest_metric(name: str, served: Iterable[str]) -> str:
     """Return the served metric whose name resembles a name most; empty if none does.
 
@@ -27,6 +33,8 @@ def nearest_metric(name: str, served: Iterable[str]) -> str:
         name: the unknown name.
         served: the metrics that exist.
     """
+    if (found := _ON_GKE.fullmatch(name)) is not None:
+        name = found[1]
     names = sorted(served)
     own = [each for each in names if each in _NEUTRAL or each not in _CATALOG.metrics]
     wanted = _folded(name)

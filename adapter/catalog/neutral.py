@@ -18,7 +18,7 @@ from adapter.catalog import (
     triton,
 )
 from adapter.catalog.formulas import Percentage, Presence, Rest, Scaled, Total
-from adapter.catalog.metric import Combine, Formula, Kind, Metric, Scope, Unit
+from adapter.catalog.metric import Combine, Formula, Kind, LoadDirection, Metric, Scope, Unit
 from adapter.catalog.serverkind import (
     CACHE,
     GATEWAY_RUNNING,
@@ -79,12 +79,18 @@ _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
 
 
 def _mean(
-    name: str, *formulas: Formula, devices: Combine = Combine.MEAN, pods: Combine = Combine.MEAN
+    name: str,
+    *formulas: Formula,
+    devices: Combine = Combine.MEAN,
+    pods: Combine = Combine.MEAN,
+    load: LoadDirection = LoadDirection.RISES,
 ) -> Metric:
-    return Metric(name, Unit.PERCENT, Kind.MEAN, formulas, devices, pods)
+    return Metric(name, Unit.PERCENT, Kind.MEAN, formulas, devices, pods, load=load, high=100.0)
 
 
-def _bytes(name: str, *formulas: Formula, of_parts: tuple[Formula, ...] = ()) -> Metric:
+def _bytes(
+    name: str, load: LoadDirection, *formulas: Formula, of_parts: tuple[Formula, ...] = ()
+) -> Metric:
     return Metric(
         name,
         Unit.BYTES,
@@ -93,6 +99,7 @@ def _bytes(name: str, *formulas: Formula, of_parts: tuple[Formula, ...] = ()) ->
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
         of_parts=of_parts,
+        load=load,
     )
 
 
@@ -104,6 +111,7 @@ def _board(name: str, unit: Unit, *fields: str | Formula) -> Metric:
         tuple(Scaled(field) if isinstance(field, str) else field for field in fields),
         per_board=True,
         divisible=unit is Unit.WATTS,
+        load=LoadDirection.RISES if unit is Unit.WATTS else LoadDirection.STEADY,
     )
 
 
@@ -117,14 +125,29 @@ def _server(name: str, unit: Unit, how: Combine) -> Metric:
         over_pods=how,
         scope=Scope.SERVER,
         divisible=False,
+        load=LoadDirection.RISES,
+        high=100.0 if unit is Unit.PERCENT else None,
     )
 
 
 METRICS: Final[tuple[Metric, ...]] = (
     _mean("gpu_utilization", *_BUSY),
     _mean("gpu_utilization_max", *_BUSY, devices=Combine.MAX, pods=Combine.MAX),
-    _mean("gpu_utilization_imbalance", *_BUSY, devices=Combine.SPREAD, pods=Combine.MAX),
-    Metric("gpu_utilization_of_request", Unit.PERCENT, Kind.MEAN, _BUSY, of_request=True),
+    _mean(
+        "gpu_utilization_imbalance",
+        *_BUSY,
+        devices=Combine.SPREAD,
+        pods=Combine.MAX,
+        load=LoadDirection.STEADY,
+    ),
+    Metric(
+        "gpu_utilization_of_request",
+        Unit.PERCENT,
+        Kind.MEAN,
+        _BUSY,
+        of_request=True,
+        load=LoadDirection.RISES,
+    ),
     Metric(
         "gpu_memory_utilization",
         Unit.PERCENT,
@@ -135,16 +158,25 @@ METRICS: Final[tuple[Metric, ...]] = (
             Scaled(intel.USED_SHARE, 100.0),
         ),
         of_parts=(_HAMI_SHARE,),
+        load=LoadDirection.RISES,
+        high=100.0,
     ),
     _bytes(
         "gpu_memory_used_bytes",
+        LoadDirection.RISES,
         *(used for used, _ in _MEMORY),
         Scaled(intel.USED),
         Scaled(hami.HOST_USED),
     ),
-    _bytes("gpu_memory_total_bytes", *(total for _, total in _MEMORY), of_parts=(_HAMI_LIMIT,)),
+    _bytes(
+        "gpu_memory_total_bytes",
+        LoadDirection.STEADY,
+        *(total for _, total in _MEMORY),
+        of_parts=(_HAMI_LIMIT,),
+    ),
     _bytes(
         "gpu_memory_headroom_bytes",
+        LoadDirection.FALLS,
         *(Rest(total, used) for used, total in _MEMORY),
         of_parts=(_HAMI_REST,),
     ),
@@ -194,6 +226,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         over_devices=Combine.SUM,
         over_pods=Combine.SUM,
         divisible=False,
+        load=LoadDirection.STEADY,
     ),
     _server(WAITING, Unit.REQUESTS, Combine.SUM),
     _server(RUNNING, Unit.REQUESTS, Combine.SUM),

@@ -11,7 +11,7 @@ from typing import Final
 
 from adapter.catalog.contradictions import WORKING_WATTS, Contradiction, Whole
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.catalog.units import MAX_CELSIUS, MAX_MEGAHERTZ, MAX_MIB, MAX_WATTS, MIB
 
 
@@ -26,6 +26,7 @@ def _percent(name: str, ratio: str, legacy: str, *, group: str = "utilization") 
         legacy=(legacy,),
         group=group,
         traps=True,
+        load=LoadDirection.RISES,
     )
 
 
@@ -37,10 +38,13 @@ def _activity(name: str, ratio: str, *, group: str = "profiling") -> Field:
         kind=Kind.MEAN,
         renamed=((ratio, 1.0, Unit.RATIO),),
         group=group,
+        load=LoadDirection.RISES,
     )
 
 
-def _framebuffer(name: str, renamed: str, *legacy: str, positive: bool = False) -> Field:
+def _framebuffer(
+    name: str, renamed: str, *legacy: str, load: LoadDirection, positive: bool = False
+) -> Field:
     return Field(
         name,
         Unit.MEBIBYTES,
@@ -51,6 +55,7 @@ def _framebuffer(name: str, renamed: str, *legacy: str, positive: bool = False) 
         legacy=legacy,
         group="memory",
         positive=positive,
+        load=load,
     )
 
 
@@ -64,13 +69,20 @@ def _board(name: str, unit: Unit, high: float, renamed: str, legacy: str) -> Fie
         legacy=(legacy,),
         divisible=unit is Unit.WATTS,
         positive=True,
+        load=LoadDirection.RISES if unit is Unit.WATTS else LoadDirection.STEADY,
     )
 
 
 def _pcie(name: str) -> Field:
     """A gauge of bytes per second, regardless of its name (``dcp-metrics-included.csv``)."""
     return Field(
-        name, Unit.BYTES_PER_SECOND, 1e13, kind=Kind.MEAN, mig=Mig.BOARD, group="profiling"
+        name,
+        Unit.BYTES_PER_SECOND,
+        1e13,
+        kind=Kind.MEAN,
+        mig=Mig.BOARD,
+        group="profiling",
+        load=LoadDirection.RISES,
     )
 
 
@@ -124,11 +136,11 @@ FIELDS: Final[tuple[Field, ...]] = (
     _activity("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO"),
     _pcie("DCGM_FI_PROF_PCIE_TX_BYTES"),
     _pcie("DCGM_FI_PROF_PCIE_RX_BYTES"),
-    _framebuffer(USED, "DCGM_FI_DEV_FB_USED_BYTES", "dcgm_fb_used"),
-    _framebuffer(FREE, "DCGM_FI_DEV_FB_FREE_BYTES", "dcgm_fb_free"),
-    _framebuffer(RESERVED, "DCGM_FI_DEV_FB_RESERVED_BYTES"),
-    _framebuffer(TOTAL, "DCGM_FI_DEV_FB_CAPACITY_BYTES", positive=True),
-    Field(USED_SHARE, Unit.RATIO, 1.0, group="memory"),
+    _framebuffer(USED, "DCGM_FI_DEV_FB_USED_BYTES", "dcgm_fb_used", load=LoadDirection.RISES),
+    _framebuffer(FREE, "DCGM_FI_DEV_FB_FREE_BYTES", "dcgm_fb_free", load=LoadDirection.FALLS),
+    _framebuffer(RESERVED, "DCGM_FI_DEV_FB_RESERVED_BYTES", load=LoadDirection.STEADY),
+    _framebuffer(TOTAL, "DCGM_FI_DEV_FB_CAPACITY_BYTES", load=LoadDirection.STEADY, positive=True),
+    Field(USED_SHARE, Unit.RATIO, 1.0, group="memory", load=LoadDirection.RISES),
     _board(POWER, Unit.WATTS, MAX_WATTS, "DCGM_FI_DEV_BOARD_POWER_WATTS", "dcgm_power_usage"),
     _board(TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS, "DCGM_FI_DEV_GPU_TEMP_CELSIUS", "dcgm_gpu_temp"),
     _board(
@@ -150,6 +162,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         renamed=(("DCGM_FI_DEV_XID_ERROR", 1.0, Unit.CODE),),
         legacy=("dcgm_xid_errors",),
         divisible=False,
+        load=LoadDirection.STEADY,
     ),
 )
 

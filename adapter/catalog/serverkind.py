@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from adapter.catalog.field import Field
-from adapter.catalog.metric import Combine, Formula, Scope, Unit
+from adapter.catalog.metric import Combine, Formula, LoadDirection, Scope, Unit
 
 WAITING: Final = "inference_requests_waiting"
 RUNNING: Final = "inference_requests_running"
@@ -111,6 +111,7 @@ def requests(
         series=series,
         where=(("request_type", kind),) if kind else (),
         part_labels=part_labels,
+        load=LoadDirection.RISES,
     )
 
 
@@ -127,6 +128,7 @@ def cache(name: str, part_labels: frozenset[str], *spellings: str, series: str =
         series=series,
         where=(("kv_cache_block_type", "fraction"),) if series else (),
         part_labels=part_labels,
+        load=LoadDirection.RISES,
     )
 
 
@@ -141,4 +143,5 @@ def mark(series: str, part_labels: frozenset[str]) -> Field:
         divisible=False,
         series=series,
         part_labels=part_labels,
+        load=LoadDirection.STEADY,
     )

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from adapter.catalog.field import Field, Mig, Spelling
 from adapter.catalog.formulas import Rated, Scaled, Unless
 from adapter.catalog.layout import Layout
-from adapter.catalog.metric import Kind, Metric
+from adapter.catalog.metric import Kind, Metric, Unit
 from adapter.catalog.neutral import METRICS
 from adapter.catalog.seriesnames import aliases, with_units
 from adapter.catalog.vendors import FIELDS
@@ -134,6 +134,8 @@ def _verbatim(field: Field) -> Iterable[Metric]:
                 per_board=field.per_board,
                 scope=field.scope,
                 divisible=field.divisible,
+                load=field.load,
+                high=field.high / factor if unit in (Unit.PERCENT, Unit.RATIO) else None,
             )
 
 

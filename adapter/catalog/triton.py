@@ -24,7 +24,7 @@ from typing import Final
 from adapter.catalog.engines import VLLM_WAITING
 from adapter.catalog.field import Field, Mig
 from adapter.catalog.formulas import Rated, Scaled, Total, Unless, Unshown
-from adapter.catalog.metric import Combine, Kind, Scope, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Scope, Unit
 from adapter.catalog.serverkind import (
     CACHE,
     RUNNING,
@@ -56,7 +56,9 @@ _OWN: Final = (VLLM_WAITING, TRTLLM_WAITING)
 _BLIND: Final = (_OF_VLLM.name, _DECOUPLED.name)
 
 
-def _seen(name: str, unit: Unit, high: float, kind: Kind, how: Combine) -> Field:
+def _seen(
+    name: str, unit: Unit, high: float, kind: Kind, how: Combine, load: LoadDirection
+) -> Field:
     return Field(
         name,
         unit,
@@ -67,6 +69,7 @@ def _seen(name: str, unit: Unit, high: float, kind: Kind, how: Combine) -> Field
         over_pods=how,
         group="servers",
         seen=True,
+        load=load,
     )
 
 
@@ -87,12 +90,13 @@ _QUEUE: Final = ServerKind(
             scope=Scope.SERVER,
             divisible=False,
             part_labels=PARTS,
+            load=LoadDirection.RISES,
         ),
         _OF_VLLM,
         _DECOUPLED,
-        _seen(UTIL, Unit.RATIO, 1.0, Kind.MEAN, Combine.MEAN),
-        _seen(USED, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM),
-        _seen(TOTAL, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM),
+        _seen(UTIL, Unit.RATIO, 1.0, Kind.MEAN, Combine.MEAN, LoadDirection.RISES),
+        _seen(USED, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM, LoadDirection.RISES),
+        _seen(TOTAL, Unit.BYTES, MAX_BYTES, Kind.LAST, Combine.SUM, LoadDirection.STEADY),
     ),
     formulas={
         WAITING: (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapter.catalog.field import Field, Mig
-from adapter.catalog.metric import Combine, Kind, Unit
+from adapter.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.catalog.units import MAX_BYTES
 
 
@@ -19,7 +19,19 @@ def whole_devices(util: str, used: str, total: str, *, group: str) -> tuple[Fiel
             over_pods=Combine.SUM,
             group=group,
             positive=name == total,
+            load=LoadDirection.STEADY if name == total else LoadDirection.RISES,
         )
         for name in (used, total)
     )
-    return (Field(util, Unit.PERCENT, 100.0, kind=Kind.MEAN, mig=Mig.INVALID, group=group), *memory)
+    return (
+        Field(
+            util,
+            Unit.PERCENT,
+            100.0,
+            kind=Kind.MEAN,
+            mig=Mig.INVALID,
+            group=group,
+            load=LoadDirection.RISES,
+        ),
+        *memory,
+    )

@@ -10,13 +10,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from adapter.catalog.metric import Unit
 from adapter.client.errors import create_again
-from adapter.figures import decimal
 
 CONTROLLER: Final = "kube-system:horizontal-pod-autoscaler"
 """ServiceAccount of the HPA controller."""
-_MIB_MILLI: Final = 1000 << 20
 
 
 def patch_hpa(namespace: str, name: str, path: str, value: object) -> str:
@@ -75,20 +72,3 @@ def scaled_object(hpa: Mapping[str, Any]) -> str:
     """Return the ScaledObject that owns an HPA; empty without one."""
     owners = hpa["metadata"].get("ownerReferences") or ()
     return next((str(row["name"]) for row in owners if row.get("kind") == "ScaledObject"), "")
-
-
-def other_unit(unit: str, milli: int) -> tuple[str, str] | None:
-    """Return what a target means and the number that was probably meant; None for a usual one.
-
-    Args:
-        unit: of the metric.
-        milli: the target in thousandths, above 0.
-    """
-    text = decimal(milli / 1000, 3)
-    if unit == Unit.PERCENT and milli <= 1000:
-        return f"{text} %", decimal(milli / 10, 2)
-    if unit == Unit.BYTES and milli < _MIB_MILLI:
-        return f"{text} bytes", f"{text}Gi"
-    if unit == Unit.MEBIBYTES and milli > _MIB_MILLI:
-        return f"{milli // 1000} MiB", str(milli // _MIB_MILLI)
-    return None

@@ -15,6 +15,7 @@ import msgspec
 
 from adapter.cluster.gpugroups import groups
 from adapter.cluster.gpuresources import STANDARD, GpuResources
+from adapter.cluster.placeholder import is_placeholder
 from adapter.cluster.pod import ContainerPort, Owner, Pod, PodRef
 from adapter.cluster.sharedvalues import SharedValues
 from apiservice.wire import instant
@@ -66,6 +67,7 @@ class _Container(msgspec.Struct):
     resources: _Resources | None = None
     ports: list[_Port] | None = None
     restartPolicy: str = ""  # noqa: N815 - as the API spells it
+    image: str = ""
 
 
 class _Named(msgspec.Struct):
@@ -82,6 +84,7 @@ class _Spec(msgspec.Struct):
     initContainers: list[_Container] | None = None  # noqa: N815 - as the API spells it
     resourceClaims: list[_Named] | None = None  # noqa: N815 - as the API spells it
     volumes: list[_Volume] | None = None
+    priority: int | None = None
 
 
 class _Condition(msgspec.Struct):
@@ -173,6 +176,7 @@ class PodDecoder:
             trouble="" if ready else self._shared.text(_trouble(status)),
             extended=extended,
             gpu_groups=self._shared.once(groups(labels)),
+            placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
         )
 

@@ -238,6 +238,22 @@ class ResourceSlice(KubeObject, frozen=True):
     spec: _Slice = _Slice()
 
 
+class _VolumeClaimSpec(KubeObject, frozen=True):
+    access_modes: list[str] = []
+
+
+class SeenVolumeClaim(KubeObject, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Meta = Meta()
+    spec: _VolumeClaimSpec = _VolumeClaimSpec()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.metadata.namespace or "default", self.metadata.name)
+
+
 class ConfigMap(KubeObject, frozen=True):
     """A ConfigMap."""
 

@@ -73,6 +73,8 @@ class Pod:
     be starting."""
     host_paths: bool = False
     """The pod mounts a directory of its node (a ``hostPath`` volume)."""
+    placeholder: bool = False
+    """The pod has no work: it holds room for others (:mod:`adapter.cluster.placeholder`)."""
     extended: Mapping[str, int] = field(default_factory=dict)
     """Extended resources besides ``gpus``, summed in the same way."""
     gpu_groups: tuple[str, ...] = ()

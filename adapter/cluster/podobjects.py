@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -44,6 +45,10 @@ class Resources(_Object, frozen=True):
     requests: dict[str, str | int | float] = {}
 
 
+class SeenProbe(_Object, frozen=True):
+    """A probe; that there is one is all that is read."""
+
+
 class Mount(_Object, frozen=True):
     """Where a container sees a volume."""
 
@@ -63,6 +68,8 @@ class Container(_Object, frozen=True):
     ports: list[Port] = []
     resources: Resources = Resources()
     volume_mounts: list[Mount] = []
+    readiness_probe: SeenProbe | None = None
+    startup_probe: SeenProbe | None = None
 
     def variable(self, name: str) -> str | None:
         """Return the value of a variable, or None without it."""
@@ -99,12 +106,19 @@ class ConfigMapVolume(_Object, frozen=True):
         return next((each.key for each in self.items if each.path == path), "")
 
 
+class ClaimVolume(_Object, frozen=True):
+    """``persistentVolumeClaim`` of a volume."""
+
+    claim_name: str = ""
+
+
 class ConfigVolume(_Object, frozen=True):
     """A volume; ``configMap`` names the ConfigMap, ``secret`` the Secret."""
 
     name: str = ""
     config_map: ConfigMapVolume | None = None
     secret: SecretVolume | None = None
+    persistent_volume_claim: ClaimVolume | None = None
 
 
 class _Toleration(_Object, frozen=True):
@@ -285,6 +299,16 @@ class SeenWorkload(_Object, frozen=True):
     spec: _WorkloadSpec = _WorkloadSpec()
     status: SeenConditions = SeenConditions()
     writers: tuple[SpecWriter, ...] = ()
+    origin: str = ""
+    """The file; empty for one of the cluster."""
+    sets_replicas: bool = False
+    """Whether a file, or the manifest that was applied last, has ``spec.replicas``."""
+
+    @property
+    def subject(self) -> str:
+        """How a finding names it."""
+        where = f" in {self.origin}" if self.origin else ""
+        return f"{self.kind.lower()} {self.key}{where}"
 
     @property
     def key(self) -> str:
@@ -330,13 +354,31 @@ def counted(seen: SeenPod, resources: GpuResources) -> SeenPod:
     return msgspec.structs.replace(seen, pod=kept)
 
 
-def read_workload(kind: str, content: Any) -> SeenWorkload:
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def _sets_replicas(content: Any, notes: Mapping[str, str], origin: str) -> bool:
+    """Return whether applying the manifest again sets the replicas."""
+    if not origin:
+        # Every object of a cluster has replicas: the manifest behind it is in this annotation.
+        try:
+            content = json.loads(notes.get(_APPLIED, "{}"))
+        except ValueError:
+            return False
+    spec = content.get("spec") if isinstance(content, Mapping) else None
+    return isinstance(spec, Mapping) and spec.get("replicas") is not None
+
+
+def read_workload(kind: str, content: Any, origin: str = "") -> SeenWorkload:
     """Read a workload of a kind, which the objects of a list do not state."""
     found = read(content, SeenWorkload)
     meta = msgspec.structs.replace(found.metadata, namespace=found.metadata.namespace or "default")
     rows = (content.get("metadata") or {}).get("managedFields") or ()
     writers = tuple(filter(None, map(_writer, rows)))
-    return msgspec.structs.replace(found, kind=kind, metadata=meta, writers=writers)
+    applied = _sets_replicas(content, meta.annotations, origin)
+    return msgspec.structs.replace(
+        found, kind=kind, metadata=meta, writers=writers, origin=origin, sets_replicas=applied
+    )
 
 
 def _writer(row: Any) -> SpecWriter | None:

@@ -25,6 +25,7 @@ from adapter.cluster.objects import (
     SeenEvent,
     SeenNode,
     SeenPriorityClass,
+    SeenVolumeClaim,
     read,
 )
 from adapter.cluster.podobjects import SeenWorkload, counted, read_pod, read_workload
@@ -34,9 +35,10 @@ from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
 from adapter.doctor.fetch import Fetcher, ProxyFetcher, direct
 from adapter.doctor.rights import unread
-from adapter.doctor.scalers import read_hpa, read_scaledobject
+from adapter.doctor.scalers import read_hpa
 from adapter.doctor.withoutvalue import read_without_value
 from adapter.figures import count
+from adapter.keda.manifest import SCALEDOBJECTS, read_scaledobject
 from apiservice.wire import instant
 
 T = TypeVar("T")
@@ -51,7 +53,6 @@ _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-s
 _GKE: Final = "cloud.google.com/gke-nodepool"
 _AUTOSCALING: Final = "/apis/autoscaling/v2"
 _RESOURCE: Final = "/apis/resource.k8s.io/v1"
-_KEDA: Final = "/apis/keda.sh/v1alpha1"
 _SLICES: Final = f"{_RESOURCE}/resourceslices"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
@@ -98,7 +99,10 @@ class Collector:
             "hpas": self.listed(self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), read_hpa),
             "claims": self.optional(self._of_users(_RESOURCE, "resourceclaims"), read_claim),
             "scaledobjects": self.optional(
-                self._of_users(_KEDA, "scaledobjects"), read_scaledobject
+                self._of_users(SCALEDOBJECTS, "scaledobjects"), read_scaledobject
+            ),
+            "volume_claims": self.objects(
+                self._of_users("/api/v1", "persistentvolumeclaims"), SeenVolumeClaim
             ),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),

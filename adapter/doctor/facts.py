@@ -18,6 +18,7 @@ from adapter.cluster.objects import (
     SeenEvent,
     SeenNode,
     SeenPriorityClass,
+    SeenVolumeClaim,
 )
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.doctor.claims import SeenClaim
@@ -26,6 +27,7 @@ from adapter.doctor.page import ExporterPage
 from adapter.doctor.rulesfile import SeenRules
 from adapter.doctor.withoutvalue import WithoutValue
 from adapter.hpa.spec import source_key
+from adapter.keda.manifest import SeenScaledObject
 from adapter.settings import Settings
 
 T = TypeVar("T")
@@ -125,19 +127,6 @@ class Hpa(NamedTuple):
         """How a finding names it."""
         where = f" in {self.origin}" if self.origin else ""
         return f"hpa {self.namespace}/{self.name}{where}"
-
-
-class SeenScaledObject(NamedTuple):
-    """A ScaledObject of KEDA."""
-
-    namespace: str
-    name: str
-    kind: str
-    target: str
-    triggers: tuple[Mapping[str, str], ...] = ()
-    """The metadata of the triggers that ask the adapter."""
-    origin: str = ""
-    """The file; empty for one of the cluster."""
 
 
 class Release(NamedTuple):
@@ -250,6 +239,7 @@ class Facts:
     """Epoch seconds at which kube-controller-manager renewed its lease; None without a lease."""
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
+    volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF
     quotas: Fact[Sequence[ResourceQuota]] = _OFF

@@ -12,12 +12,19 @@ from typing import Any, Final
 import msgspec
 
 from adapter.client.errors import ClientError
-from adapter.cluster.objects import ConfigMap, ResourceQuota, SeenPriorityClass, read
+from adapter.cluster.objects import (
+    ConfigMap,
+    ResourceQuota,
+    SeenPriorityClass,
+    SeenVolumeClaim,
+    read,
+)
 from adapter.cluster.podobjects import SeenWorkload, read_workload
 from adapter.doctor import release, rulesfile
-from adapter.doctor.facts import Fact, Facts, Hpa, Release, SeenScaledObject, UnreadError
+from adapter.doctor.facts import Fact, Facts, Hpa, Release, UnreadError
 from adapter.doctor.rulesfile import SeenRules
-from adapter.doctor.scalers import read_hpa, read_scaledobject
+from adapter.doctor.scalers import read_hpa
+from adapter.keda.manifest import SeenScaledObject, read_scaledobject
 from apiservice.runtime.yamltext import YamlError, documents
 
 MOST_BYTES: Final = 16 << 20
@@ -36,6 +43,7 @@ class Manifests:
     workloads: list[SeenWorkload] = field(default_factory=list)
     configmaps: list[ConfigMap] = field(default_factory=list)
     priorityclasses: list[SeenPriorityClass] = field(default_factory=list)
+    volume_claims: list[SeenVolumeClaim] = field(default_factory=list)
     quotas: list[ResourceQuota] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """Files and objects that were left out, one line each."""
@@ -50,6 +58,7 @@ class Manifests:
         facts.hpas = Fact(self.hpas)
         facts.scaledobjects = Fact(self.scaledobjects)
         facts.workloads = Fact(self.workloads)
+        facts.volume_claims = Fact(self.volume_claims)
         for attribute, name in (("release", release.SERVE), ("nodepool", release.NODEPOOL)):
             setattr(facts, attribute, Fact(self._release(name)))
         facts.rules = self._rules(facts.release.value)
@@ -176,18 +185,19 @@ def _scaledobject(found: Manifests, obj: dict[str, Any], file: str) -> None:
     found.scaledobjects.append(read_scaledobject(obj, file))
 
 
-def _workload(found: Manifests, obj: dict[str, Any], _: str) -> None:
-    found.workloads.append(read_workload(obj["kind"], obj))
+def _workload(found: Manifests, obj: dict[str, Any], file: str) -> None:
+    found.workloads.append(read_workload(obj["kind"], obj, file))
 
 
 _READERS: Final[dict[str, Callable[[Manifests, dict[str, Any], str], None]]] = {
     "HorizontalPodAutoscaler": _hpa,
-    "ScaledObject": lambda found, obj, file: found.scaledobjects.append(
-        read_scaledobject(obj, file)
-    ),
+    "ScaledObject": _scaledobject,
     "Deployment": _workload,
     "StatefulSet": _workload,
     "ConfigMap": lambda found, obj, _: found.configmaps.append(read(obj, ConfigMap)),
     "PriorityClass": lambda f, obj, _: f.priorityclasses.append(read(obj, SeenPriorityClass)),
+    "PersistentVolumeClaim": lambda found, obj, _: found.volume_claims.append(
+        read(obj, SeenVolumeClaim)
+    ),
     "ResourceQuota": lambda found, obj, _: found.quotas.append(read(obj, ResourceQuota)),
 }

@@ -160,7 +160,7 @@ class DoctorReport:
         }
 
 
-_RUNAWAY: Final = frozenset({"GMA404"})
+_RUNAWAY: Final = frozenset({"GMA404", "GMA412", "GMA413"})
 """Checks whose fault makes an HPA scale to its maximum once it gets values."""
 _SILENT: Final = frozenset(
     (

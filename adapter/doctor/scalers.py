@@ -1,19 +1,18 @@
-"""HPAs and ScaledObjects from their manifests, also from those that are not valid."""
+"""HPAs from their manifests, also from those that are not valid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
 from adapter.cluster.objects import SeenCondition
-from adapter.doctor.facts import Hpa, HpaMetric, SeenScaledObject
+from adapter.doctor.facts import Hpa, HpaMetric
 from adapter.hpa import quantity
 from adapter.hpa.spec import source_key
 
-_NAME = "gpu-metrics-adapter"
 _OWNER = "scaledobject.keda.sh/name"
 
 
@@ -41,28 +40,6 @@ def read_hpa(manifest: Mapping[str, Any], origin: str = "") -> Hpa:
         manifest={**manifest, **whole},
         origin=origin,
     )
-
-
-def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScaledObject:
-    """Read a ScaledObject; a target's missing kind is a Deployment."""
-    meta, spec = _mapping(manifest.get("metadata")), _mapping(manifest.get("spec"))
-    target = _mapping(spec.get("scaleTargetRef"))
-    return SeenScaledObject(
-        str(meta.get("namespace") or "default"),
-        str(meta.get("name") or ""),
-        str(target.get("kind") or "Deployment"),
-        str(target.get("name") or ""),
-        tuple(_triggers(spec.get("triggers"))),
-        origin,
-    )
-
-
-def _triggers(rows: Any) -> Iterator[dict[str, str]]:
-    """Yield the metadata of the triggers whose scaler is the adapter, by its usual name."""
-    for row in rows if isinstance(rows, list) else ():
-        metadata = _mapping(_mapping(row).get("metadata"))
-        if _NAME in str(metadata.get("scalerAddress", "")):
-            yield {str(key): str(value) for key, value in metadata.items()}
 
 
 def _metric(row: Any, at: str) -> HpaMetric:

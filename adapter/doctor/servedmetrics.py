@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from adapter.catalog import Catalog
-from adapter.catalog.metric import Scope, Unit
+from adapter.catalog.metric import Combine, LoadDirection, Scope, Unit
 from adapter.settings import Settings
 
 CATALOG: Final = Catalog()
@@ -18,12 +18,21 @@ class KnownMetric(NamedTuple):
     unit: Unit
     scope: Scope | None
     """None for a user's own metric that does not say it."""
+    load: LoadDirection = LoadDirection.UNKNOWN
+    over_pods: Combine = Combine.MEAN
+    high: float | None = None
+    """The highest value of one pod; None without one."""
 
 
 def metrics(settings: Settings) -> Mapping[str, KnownMetric]:
     """Return the metrics that the adapter serves, by name."""
     own = {
-        name: KnownMetric(row.unit, row.scope)
+        name: KnownMetric(
+            row.unit,
+            row.scope,
+            over_pods=row.combined[1],
+            high=row.limit if row.high is None else row.high,
+        )
         for row in settings.metrics
         for name in (row.name, row.name.lower())
     }
@@ -31,5 +40,6 @@ def metrics(settings: Settings) -> Mapping[str, KnownMetric]:
 
 
 _BUILT_IN: Final = {
-    name: KnownMetric(each.unit, each.scope) for name, each in CATALOG.metrics.items()
+    name: KnownMetric(each.unit, each.scope, each.load, each.over_pods, each.high)
+    for name, each in CATALOG.metrics.items()
 }

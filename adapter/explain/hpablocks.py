@@ -10,10 +10,11 @@ from adapter.catalog.nearest import nearest_metric
 from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Json
 from adapter.client.errors import MissingRight
-from adapter.client.hpacommands import grant_controller, other_unit, patch_hpa
+from adapter.client.hpacommands import grant_controller
 from adapter.explain import hpafixes
 from adapter.explain.controllerrights import concerns
 from adapter.explain.hpafacts import HpaFacts, pod_state
+from adapter.explain.hpamisfits import runs_away, target_blocks
 from adapter.explain.hpareport import Block, MetricLines, PodLine
 from adapter.explain.words import one_line
 from adapter.figures import count
@@ -144,7 +145,7 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
             hpafixes.raise_max(facts, spec.max_replicas + 1),
         )
     elif asked is not None and reasons.get("ScalingLimited") == "TooManyReplicas":
-        if any(_wrong_units(facts, spec)):
+        if runs_away(facts, spec):
             return
         text = f"maxReplicas {spec.max_replicas} holds it; the metrics ask for {asked}"
         yield Block(text, hpafixes.raise_max(facts, asked))
@@ -174,7 +175,7 @@ def flaws_of(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
     for metric, found in zip(spec.metrics, facts.values, strict=False):
         if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
             yield from _unknown(facts, metric)
-    yield from _wrong_units(facts, spec)
+    yield from target_blocks(facts, spec)
 
 
 def _unknown(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:
@@ -185,21 +186,6 @@ def _unknown(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:
             yield Block(f"the metrics API has no metric {metric.name}", fix)
     elif metric.name not in CATALOG.metrics and nearest_metric(metric.name, CATALOG.metrics):
         yield Block(f"{metric.name} is not a metric of the adapter", fix)
-
-
-def _wrong_units(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
-    """Yield the targets whose number suggests another unit: they make an HPA ask for too much."""
-    for metric in spec.metrics:
-        known = CATALOG.metrics.get(metric.name) if metric.kind is MetricKind.PODS else None
-        found = other_unit(known.unit, metric.target.milli) if known is not None else None
-        if found is None:
-            continue
-        said, better = found
-        at = hpafixes.field(facts, metric, "target.averageValue")
-        yield Block(
-            f"the target of {metric.name} means {said}; did you mean {better}?",
-            "" if facts.scaled_object else patch_hpa(facts.namespace, facts.name, at, better),
-        )
 
 
 def _name(pod: Json) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from adapter.causes import Cause
 from adapter.causes.metricsapis import OF_TYPES
@@ -23,6 +24,7 @@ from adapter.explain.headroom import NO_HEADROOM, HeldHeadroom, headroom_of
 from adapter.explain.metricvalues import ReadValues
 from adapter.explain.scaletarget import Scale, ScaleError, read_scale
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, Missing, PodState, from_manifest
+from adapter.keda.manifest import SCALEDOBJECTS, SeenTrigger, read_scaledobject
 from apiservice.labels.selector import SelectorError, parse
 from apiservice.wire import instant
 
@@ -55,6 +57,8 @@ class HpaFacts:
     denied: MissingRight | None = None
     """What the HPA controller may not read, as the HPA's status says."""
     headroom: HeldHeadroom = NO_HEADROOM
+    triggers: Sequence[SeenTrigger] = ()
+    """Of the ScaledObject that owns the HPA; none if the caller may not read it."""
     targets: Sequence[str] = ()
     """Workloads of the target's kind in the namespace, if the target does not exist."""
     causes: Sequence[Cause] = ()
@@ -136,10 +140,11 @@ async def _around(
     if not selector:
         return HpaFacts(hpa, spec, time.time(), scale, events=events)
     pods = await api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
-    gpu, rivals, headroom, values = await asyncio.gather(
+    gpu, rivals, headroom, triggers, values = await asyncio.gather(
         _gpu(api, spec, namespace, selector),
         _rivals(api, hpa, pods),
         headroom_of(api, hpa),
+        _triggers(api, hpa),
         asyncio.gather(
             *(metricvalues.read(api, each, selector, pods, namespace) for each in spec.metrics)
         ),
@@ -164,9 +169,21 @@ async def _around(
         known=await _known(api, spec, values),
         rival_hpas=rivals,
         headroom=headroom,
+        triggers=triggers,
         causes=found.causes,
         unread=found.unread,
     )
+
+
+async def _triggers(api: Api, hpa: Json) -> Sequence[SeenTrigger]:
+    """Return the triggers of the ScaledObject that owns an HPA."""
+    if not (name := scaled_object(hpa)):
+        return ()
+    path = f"{SCALEDOBJECTS}/namespaces/{quote(hpa['metadata']['namespace'])}/scaledobjects"
+    try:
+        return read_scaledobject(await api.get(f"{path}/{quote(name)}")).triggers
+    except ClientError:  # the caller may read the HPA alone
+        return ()
 
 
 async def _known(api: Api, spec: HpaSpec, values: Sequence[ReadValues]) -> list[str]:

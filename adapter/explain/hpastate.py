@@ -58,13 +58,13 @@ def _target(pods: Sequence[Pod], decision: Decision | None, spec: HpaSpec | None
         for metric, proposal in zip(spec.metrics, decision.proposals, strict=False):
             if metric.kind is MetricKind.PODS and proposal.working is not None:
                 missing |= proposal.working.missing
-    return pods_of(pods, sum(pod.ready and pod.ref.name in missing for pod in pods))
+    lost = sum(pod.ready and pod.ref.name in missing for pod in pods)
+    return pods_of(pods, lost, complete=True)
 
 
 def _decided(shown: ShownHpa, facts: HpaFacts, decision: Decision) -> ShownHpa:
     """Return the HPA with the status that the controller would write now."""
-    scale, spec = facts.scale, facts.spec
-    current = shown.current if scale is None else scale.status_replicas
+    spec = facts.spec
     moved = decision.desired != decision.current
     metrics = shown.metrics
     if spec is not None and decision.proposals:
@@ -76,7 +76,7 @@ def _decided(shown: ShownHpa, facts: HpaFacts, decision: Decision) -> ShownHpa:
         for row in decision.conditions
     )
     return shown._replace(
-        current=current,
+        current=decision.current,
         desired=decision.desired,
         metrics=metrics,
         conditions=conditions,
@@ -97,11 +97,11 @@ def _metric(shown: ShownMetric, proposal: Proposal, kind: TargetKind) -> ShownMe
 def _frozen_since(facts: HpaFacts, pods: Sequence[Pod]) -> float | None:
     """Return since when the controller's status is of another time than the target.
 
-    The controller writes the target's size into the status at each sync. A size that it has not
-    written, of pods that have existed for minutes, shows that it does not sync.
+    The controller writes ``spec.replicas`` of the target into the status at each sync. A size that
+    it has not written, of pods that have existed for minutes, shows that it does not sync.
     """
     status, scale = facts.hpa.get("status") or {}, facts.scale
-    if scale is None or status.get("currentReplicas") in (None, scale.status_replicas):
+    if scale is None or status.get("currentReplicas") in (None, scale.replicas):
         return None
     writes = [
         at

@@ -8,6 +8,9 @@ from typing import Any, Final
 
 import click
 
+from adapter.catalog import Catalog
+from adapter.catalog.metric import Combine
+from adapter.catalog.targetfit import AVERAGE, AskedTarget, misfits
 from adapter.client.options import NearestChoice, SharedOption, ToolGroup, ends, joined
 from adapter.generate import manifests
 from adapter.generate.presets import PRESETS
@@ -199,8 +202,18 @@ def _wanted(server: str, kind: str, api_version: str, **given: Any) -> manifests
         raise click.UsageError(f"--kind {kind!r}: write a kind, such as Deployment")
     if not re.fullmatch(r"([a-z0-9.-]{1,253}/)?v[0-9][a-z0-9]{0,20}", version):
         raise click.UsageError(f"--api-version {version!r}: write GROUP/VERSION, such as apps/v1")
-    first = PRESETS[server].metrics[0].name
-    if first == "gpu_utilization" and given["target"] and not 1 < float(given["target"]) <= 100:
-        raise click.UsageError(f"--target {given['target']}: {first} is in percent, such as 70")
+    if given["target"]:
+        _check_target(PRESETS[server].metrics[0].name, given["target"])
     said = {name: value for name, value in given.items() if value is not None}
     return manifests.Wanted(PRESETS[server], kind=spelt, api_version=version, **said)
+
+
+def _check_target(name: str, number: str) -> None:
+    """Refuse a target that does not fit the metric of the preset that follows the load."""
+    metric = Catalog().metrics[name]
+    asked = AskedTarget(
+        name, metric.unit, metric.load, Combine.MEAN.value, AVERAGE, Decimal(number), metric.high
+    )
+    for misfit in misfits(asked, averaged=True):
+        such = f"; {name} is in {metric.unit}, such as {misfit.number}"
+        raise click.UsageError(f"--target {number}: {misfit.text}{such}")

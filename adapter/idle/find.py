@@ -46,6 +46,8 @@ def idle_devices(
     """
     holders: dict[str, list[tuple[Json, Json]]] = {}
     for pod in pods:
+        if pod.get("placeholder"):
+            continue  # its GPUs are free: a pod that needs them preempts it
         for device in pod.get("devices") or ():
             holders.setdefault(str(device.get("device", "")), []).append((pod, device))
     found = []

@@ -13,11 +13,10 @@ from adapter.judgement.readings import MetricReading
 
 
 class TargetPods(NamedTuple):
-    """The pods of a scale target."""
+    """The pods of a scale target that are neither finished nor being deleted."""
 
-    existing: int
-    """Neither finished nor being deleted."""
     ready: int
+    unready: int = 0
     unscheduled: int = 0
     """Without a node."""
     waiting_since: float | None = None
@@ -27,39 +26,39 @@ class TargetPods(NamedTuple):
     trouble: str = ""
     """Why a container of a pod does not run: ``CrashLoopBackOff``; empty if none is known to fail.
     """
-
-    @property
-    def unready(self) -> int:
-        """Pods that exist, and are not ready."""
-        return self.existing - self.ready
+    exist: int | None = None
+    """All pods; None while some may be unknown, or one is being deleted."""
 
 
-NO_PODS: Final = TargetPods(0, 0)
+NO_PODS: Final = TargetPods(0)
 
 
-def pods_of(pods: Iterable[Pod], without_value: int = 0) -> TargetPods:
+def pods_of(pods: Iterable[Pod], without_value: int = 0, *, complete: bool) -> TargetPods:
     """Return what is known of pods.
 
     Args:
         pods: those of one scale target.
         without_value: ready pods without a value that the HPA reads.
+        complete: there are no others.
     """
-    existing = ready = homeless = 0
+    ready = unready = homeless = 0
     waiting: float | None = None
     trouble = ""
     for pod in pods:
         if pod.deleting or pod.finished:
+            complete = complete and not pod.deleting
             continue
-        existing += 1
         homeless += not pod.node
         if pod.ready:
             ready += 1
             continue
+        unready += 1
         trouble = trouble or pod.trouble
         since = pod.unready_since or pod.born
         if since and (waiting is None or since < waiting):
             waiting = since
-    return TargetPods(existing, ready, homeless, waiting, without_value, trouble)
+    exist = ready + unready if complete else None
+    return TargetPods(ready, unready, homeless, waiting, without_value, trouble, exist)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,9 +137,12 @@ class _Judge:
         """Replicas that the HPA wants do not exist or are not ready, longer than a start takes."""
         size, wanted, pods = self._size, self._wanted, self._seen.pods
         unready = 0 if pods is None else pods.unready
-        if size is None or wanted is None or (size == wanted and not unready):
+        if size is None or wanted is None:
             return None
-        since = self._hpa.last_scale
+        missing = pods is not None and pods.exist is not None and pods.exist < wanted
+        if size == wanted and not unready and not missing:
+            return None
+        since = self._hpa.last_scale if size != wanted else None
         if size == wanted and pods is not None:
             since = pods.waiting_since
         waited = "" if since is None else f" for {age(self._now - since)}"
@@ -147,13 +150,31 @@ class _Judge:
         short = f"{wanted} wanted, {have}{waited}"
         because = self._because("; ")
         cause = self._cause if size <= wanted else ""
-        if cause or (since is not None and self._now - since > self._patience):
-            why = f"; {cause or self._unscheduled}" if cause or self._unscheduled else ""
-            return HpaJudgement(ScalingState.BEHIND, f"behind: {short}{why}{because}", cause, since)
+        late = since is not None and self._now - since > self._patience
+        if cause or late or self._uncreated:
+            why = cause or self._unscheduled or self._uncreated
+            text = f"behind: {short}{f'; {why}' if why else ''}{because}"
+            return HpaJudgement(ScalingState.BEHIND, text, why, since)
         if size <= wanted and self._unscheduled:
             text = f"waiting for a node: {short}; {self._unscheduled}{because}"
             return HpaJudgement(ScalingState.WAITING, text, self._unscheduled, since)
         return None
+
+    @property
+    def _uncreated(self) -> str:
+        """Wanted pods that a Deployment would have created long ago; empty without any.
+
+        The controller writes ``spec.replicas`` of the target as the current size, so a status does
+        not show pods that are forbidden.
+        """
+        hpa, pods, wanted = self._hpa, self._seen.pods, self._wanted
+        last = max((at for at in (hpa.last_scale, hpa.created) if at is not None), default=None)
+        if pods is None or pods.exist is None or wanted is None or hpa.kind not in _PARALLEL:
+            return ""
+        if pods.exist >= wanted or last is None or self._now - last <= CREATION:
+            return ""
+        missing = wanted - pods.exist
+        return f"{count(missing, 'pod')} {'is' if missing == 1 else 'are'} not created"
 
     @property
     def _cause(self) -> str:
@@ -210,7 +231,7 @@ class _Judge:
     def _pods_hold(self) -> tuple[str, float | None]:
         """Return which pods count as 0 on the way up; empty while the pods of a scaling start."""
         pods = self._seen.pods
-        if self._scaled_lately and (pods is None or pods.unready):
+        if self._scaled_lately and self._pods_start:
             return "", None
         if pods is not None and pods.unready:
             verb = "is" if pods.unready == 1 else "are"
@@ -218,6 +239,12 @@ class _Judge:
         if pods is not None and pods.without_value:
             return f"{count(pods.without_value, 'pod')} without a value", None
         return "pods that do not count: not ready, ending or without a value", None
+
+    @property
+    def _pods_start(self) -> bool:
+        """Whether wanted pods may be on their way."""
+        pods = self._seen.pods
+        return pods is None or bool(pods.unready) or (pods.exist or 0) < (self._wanted or 0)
 
     @property
     def _scaled_lately(self) -> bool:

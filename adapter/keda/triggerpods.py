@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapter.cluster.index import PodIndex
+from adapter.cluster.placeholder import working
 from adapter.cluster.pod import Pod
 from adapter.keda.errors import BadTrigger, NotReady
 from adapter.keda.scaledobjects import NAMED_BY_PODS, ScaledObjects
@@ -42,7 +43,7 @@ class TriggerPods:
         if not self._index.synced:
             raise NotReady("the pods have not been listed yet; /readyz/pods says why")
         if trigger.pods is not None:
-            return (yield from self._index.selecting(ref.namespace, trigger.pods))
+            return working((yield from self._index.selecting(ref.namespace, trigger.pods)))
         if self._targets is None:
             raise BadTrigger(
                 "podSelector: is missing, and ScaledObjects are not watched; "

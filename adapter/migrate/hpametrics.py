@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from adapter.api.external import DEVICE_LABELS
+from adapter.api.serieslabels import DEVICE_LABELS
 from adapter.client.access import Api, Json
 from adapter.hpa import ManifestError, MetricKind, MetricSpec, from_manifest
 from apiservice.labels.manifest import selector_text

@@ -15,8 +15,6 @@ RELEASE: Final = "gpu-metrics/gpu-metrics-adapter"
 """Where the chart's examples install."""
 
 
-
-
 class UsageProblem(ValueError):  # noqa: N818 - it is a problem of the command line
     """The options cannot be used together; the text names the fix."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from adapter.api.external import DEVICE_LABELS
+from adapter.api.serieslabels import DEVICE_LABELS
 from adapter.client.access import Json
 from adapter.client.command import BLOCKED, FINE
 from adapter.client.output import Mark, Screen, table

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from adapter.api.external import DEVICE_LABELS
+from adapter.api.serieslabels import DEVICE_LABELS
 from adapter.catalog import Catalog
 from adapter.client.errors import ClientError
 from adapter.explain.words import NONE, one_line

@@ -130,7 +130,7 @@ def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
     )
 
 
-_PODS: Final = ("Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Trouble")
+_NUMBERS: Final = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
 
 
 def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
@@ -140,19 +140,18 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
         table: ``gpuworkloads``; None if it was not read.
         read_at: epoch seconds of the reading.
     """
-    if table is None or not set(_PODS) <= set(table.columns):
+    if table is None or not {*_NUMBERS, "Trouble"} <= set(table.columns):
         return {}
     by = Columns(table)
-    columns = zip(by.rows, *(by.cells(name) for name in _PODS), strict=True)
-    return {
-        (row.namespace, row.name): TargetPods(
-            int(existing or 0),
-            int(ready),
-            int(unscheduled or 0),
-            None if waiting is None else read_at - float(waiting),
-            int(unmeasured or 0),
-            str(trouble or ""),
+    found = {}
+    rows = zip(by.rows, by.cells("Trouble"), *(by.cells(name) for name in _NUMBERS), strict=True)
+    for row, trouble, *cells in rows:
+        numbers = [int(cell) if isinstance(cell, int | float) else None for cell in cells]
+        ready, unready, unscheduled, waiting, unmeasured, exist = numbers
+        if ready is None or unready is None:
+            continue
+        since = None if waiting is None else read_at - waiting
+        found[row.namespace, row.name] = TargetPods(
+            ready, unready, unscheduled or 0, since, unmeasured or 0, str(trouble or ""), exist
         )
-        for row, existing, ready, unscheduled, waiting, unmeasured, trouble in columns
-        if ready is not None
-    }
+    return found

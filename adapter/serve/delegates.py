@@ -14,6 +14,7 @@ from apiservice.delegate.credential import Credential, RequestedToken, TokenFile
 from apiservice.delegate.delegate import Delegate
 from apiservice.delegate.delegation import Delegation
 from apiservice.delegate.options import DelegateOptions
+from apiservice.delegate.transport import HttpTransport
 from apiservice.runtime.filestamp import Stamp, stamp
 from apiservice.runtime.servertrust import client_context
 
@@ -37,8 +38,6 @@ def build_delegation(settings: Settings, client: Any, stack: AsyncExitStack) -> 
         return None
     for problem in unusable_together(settings):
         raise DelegateError(problem)
-    from apiservice.delegate.transport import HttpTransport  # noqa: PLC0415 - aiohttp
-
     credential = _credential(chosen, client)
     agent = f"gpu-metrics-adapter/{__version__}"
     made = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from adapter.attribution.nodecontext import ClusterContext
@@ -74,7 +74,9 @@ def false_beside_others(
 
 
 def idle_devices(
-    exporters: Collection[ExporterState], oldest: float
+    exporters: Collection[ExporterState],
+    oldest: float,
+    works: Callable[[DeviceSeries], bool],
 ) -> Steps[Mapping[str, tuple[float, bool]]]:
     """Return in steps: device -> since when it is idle (epoch seconds), and whether a pod has it.
 
@@ -83,6 +85,7 @@ def idle_devices(
     Args:
         exporters: what each exporter reported.
         oldest: epoch seconds; a device with a series that is not newer is left out.
+        works: returns whether the pod that a device series names is more than a placeholder.
     """
     devices: dict[str, list[DeviceSeries]] = {}
     for exporter in exporters:
@@ -96,6 +99,6 @@ def idle_devices(
             yield
         since = idle_since(its, oldest)
         if since is not None:
-            held = any(s.assignment is not None and not s.superseded for s in its)
+            held = any(s.assignment is not None and not s.superseded and works(s) for s in its)
             found[device] = since, held
     return found

@@ -314,7 +314,13 @@ class Snapshot:
 
     def idle_devices(self, now: float) -> Steps[Mapping[str, tuple[float, bool]]]:
         """As ``idle_devices``, of this snapshot."""
-        return idle_devices(self._exporters.values(), now - self._options.oldest)
+        oldest = now - self._options.oldest
+        return idle_devices(self._exporters.values(), oldest, self._works)
+
+    def _works(self, series: DeviceSeries) -> bool:
+        """Return whether the pod of a device series is more than a placeholder."""
+        pod = self.cluster.believed(series)
+        return pod is None or not pod.placeholder
 
     def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
         """Return the cache for answers about a pod: that of its only exporter, if there is one."""

@@ -117,6 +117,8 @@ _WORKLOADS: Final = (
     TopColumn("REPLICAS", 6),
     TopColumn("WHY-NOT", 5),
     TopColumn("READY", 6, number),
+    TopColumn("UNREADY", 7, number),
+    TopColumn("EXIST", 7, number),
     TopColumn("UNSCHEDULED", 7, number),
     TopColumn("UNREADY-SECONDS", 7, number),
     TopColumn("TROUBLE", 7),

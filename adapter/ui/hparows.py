@@ -24,4 +24,3 @@ def hpa_rows(states: Sequence[HpaSummary]) -> list[Json]:
             for place in group.rows:
                 rows[troubled[place]]["group"] = group.text
     return rows
-

@@ -135,7 +135,7 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
     device, known = gpu.device, gpu.known
     sample = gpu.newest_sample
     values, left_out = _values(gpu, snapshot, now)
-    idle = device_idle(gpu.all_series, snapshot, now)
+    idle = None if _only_placeholders(gpu, snapshot) else device_idle(gpu.all_series, snapshot, now)
     found: Json = {
         "node": known.node,
         "index": known.number,
@@ -196,6 +196,12 @@ def _sharing(gpu: Gpu, snapshot: Snapshot) -> Json:
     if policies:
         found["policies"] = sorted(policies)
     return found
+
+
+def _only_placeholders(gpu: Gpu, snapshot: Snapshot) -> bool:
+    """Return whether pods have the device, all of which only hold room for others."""
+    having = holders(gpu.all_series, gpu.share, snapshot)
+    return bool(having) and all(each.pod.placeholder for each in having)
 
 
 def _pods(gpu: Gpu, snapshot: Snapshot) -> Iterator[Json]:

@@ -19,6 +19,8 @@ def device_idle(all_series: Iterable[DeviceSeries], snapshot: Snapshot, now: flo
 
 def pod_idle(asked: AskedPod) -> float | None:
     """Return since when all devices that samples name the pod for are idle, at most since its
-    creation."""
+    creation. None for a placeholder, whose devices are free."""
+    if asked.pod.placeholder:
+        return None
     since = device_idle(asked.snapshot.naming(asked.pod.ref), asked.snapshot, asked.now)
     return None if since is None else max(since, asked.pod.born)

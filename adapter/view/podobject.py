@@ -51,6 +51,7 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
         "node": pod.node,
         "phase": pod.phase,
         "ready": pod.ready,
+        "placeholder": pod.placeholder,
         "workload": workload(above) if (above := topmost(pod)) is not None else {},
         "requests": dict(pod.gpus),
         "resourceClaims": pod.claims,
@@ -129,6 +130,9 @@ SCHEMA: Final = struct(
     node=text("Node of the pod."),
     phase=text("Phase of the pod. Only a running pod has values."),
     ready=boolean("Whether the pod is ready."),
+    placeholder=boolean(
+        "True if the pod has no work and holds room for others. Its GPUs are free: never idle."
+    ),
     workload=struct(
         "The topmost workload that the pod is known to belong to. Absent for a bare pod.",
         **WORKLOAD,

@@ -63,7 +63,8 @@ class _Device(NamedTuple):
         """Return the fields; those that are empty are not known."""
         reported = self._reported(devices)
         all_series = self.named or reported
-        idle = device_idle(reported, self.asked.snapshot, self.asked.now)
+        placeholder = self.asked.pod.placeholder
+        idle = None if placeholder else device_idle(reported, self.asked.snapshot, self.asked.now)
         newest = max(all_series, key=lambda series: series.received, default=None)
         times = [part.time for _, part in self.parts]
         containers = {series.assignment.container for series in self.named if series.assignment}

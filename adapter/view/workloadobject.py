@@ -44,6 +44,8 @@ class Summary:
     """Reason -> an absence, its pod, and the number of pods without a value for this reason."""
     lacking: int = 0
     """Ready pods without a value of a metric that an HPA of the workload reads of them."""
+    holders: int = 0
+    """Pods that hold a GPU. Others of the workload are listed only while they are scraped."""
     target: TargetPods = NO_PODS
     """The pods as an HPA is judged by them."""
     hpas: ScalingHpas = _NO_HPAS
@@ -57,6 +59,7 @@ class Summary:
             wanted: metrics that HPAs read of it.
         """
         self.pods += 1
+        self.holders += asked.pod.holds_gpu
         main = principal(asked)
         if wanted and asked.pod.ready and not asked.pod.deleting:
             self.lacking += any(
@@ -104,7 +107,7 @@ def summary(
         for pod in some:
             found.add(AskedPod(snapshot, pod, now), wanted)
         yield
-    found.target = pods_of(group.pods, found.lacking)
+    found.target = pods_of(group.pods, found.lacking, complete=found.holders == found.pods)
     return found
 
 

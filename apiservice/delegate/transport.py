@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, Protocol
-
-import httpx
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from apiservice.delegate.credential import Credential
 from apiservice.delegate.failure import DelegateFailure
 from apiservice.delegate.options import DelegateOptions
-from apiservice.runtime.httpclient import HttpClient
 from apiservice.runtime.requesterror import RequestError
 from apiservice.runtime.servertrust import certificate_fix
 from apiservice.wire.delegated import DELEGATED
+
+if TYPE_CHECKING:
+    import httpx
 
 _CONNECT: Final = 3.0
 """Seconds for a connection and its TLS handshake."""
@@ -60,6 +60,9 @@ class HttpTransport:
         credential: Credential,
         agent: str,
     ) -> None:
+        # Here, so that a process without a delegate does not load httpx.
+        from apiservice.runtime.httpclient import HttpClient  # noqa: PLC0415
+
         self._options = options
         self._credential = credential
         headers = {

@@ -47,9 +47,9 @@ class HttpClient:
         connections: int = 100,
         idle: float = 15.0,
     ) -> None:
+        self._headers = _encoded(headers)
         self._client = httpx.AsyncClient(
             transport=_Transport(tls, connections, idle),
-            headers=headers,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             timeout=httpx.Timeout(None, connect=connect),
             trust_env=False,
@@ -78,20 +78,31 @@ class HttpClient:
             OSError, ValueError: of ``tls``.
         """
         try:
-            async with self._client.stream(
+            # The client would make the request in five times the time, to merge its own defaults.
+            request = httpx.Request(
                 method,
                 url,
-                headers=headers,
+                headers=[*self._headers, *_encoded(headers)],
                 content=body or None,
                 extensions={_SERVER_NAME: server_name} if server_name else None,
-            ) as response:
+            )
+            response = await self._client.send(request, stream=True)
+            try:
                 yield response
+            finally:
+                await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise failure_of(error) from error
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return headers in UTF-8, as aiohttp writes them: httpx takes ASCII only."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return [(name.encode(), value.encode()) for name, value in pairs]
 
 
 _SERVER_NAME: Final = "sni_hostname"
@@ -112,12 +123,12 @@ class _Transport(httpx.AsyncBaseTransport):
         self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        connect = request.extensions["timeout"]["connect"]
+        connect, headers = request.extensions["timeout"]["connect"], request.headers.raw
         try:
             response = await self._open().request(
                 request.method,
                 URL(str(request.url), encoded=True),
-                headers=request.headers.multi_items(),
+                headers=[(name.decode(), value.decode()) for name, value in headers],
                 data=request.content or None,
                 ssl=self._tls(),
                 server_hostname=request.extensions.get(_SERVER_NAME),

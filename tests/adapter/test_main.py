@@ -80,7 +80,7 @@ CHOICES = {
     ("serve", "--log-level", "wraning"): "did you mean warning?",
     ("nodepool", "--log-format", "jsn"): "did you mean json?",
     ("completion", "bsh"): "did you mean bash?",
-    ("top", "workload"): "did you mean workloads?",
+    ("top", "worklod"): "did you mean workloads?",
     ("idle", "--by", "namespce"): "did you mean namespace?",
     ("doctor", "-o", "jsn"): "did you mean json?",
     ("doctr",): "doctor",

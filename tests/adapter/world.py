@@ -53,6 +53,7 @@ def make_pod(
     born: float = 0.0,
     deleting: bool = False,
     ready_since: float = 0.0,
+    placeholder: bool = False,
 ) -> Pod:
     """A running pod with one GPU, unless the arguments say otherwise."""
     return Pod(
@@ -75,6 +76,7 @@ def make_pod(
         host_paths=host_paths,
         born=born,
         ready_since=ready_since,
+        placeholder=placeholder,
     )
 
 

@@ -165,6 +165,15 @@ def test_the_timeline_is_the_part_newest_first_with_the_reason(serve: Opener) ->
         assert event["reason"] is None or shown.endswith(event["reason"])
 
 
+def test_the_timeline_says_a_state_once(serve: Opener) -> None:
+    page = serve("one").open()
+    entry = states.demo(time.time())["timeline"][0]
+    text = "stuck at 5: FailedGetPodsMetric: no metrics returned"
+    page.stand.publish(timeline=[{**entry, "text": "chat/llm is stuck", "reason": text}])
+    page.wait("document.querySelectorAll('.event').length === 1")
+    assert page.texts(".event p")[1] == "FailedGetPodsMetric: no metrics returned"
+
+
 def test_a_list_without_rights_names_the_right_and_the_command_and_counts_nothing(
     serve: Opener,
 ) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections.abc import Sequence
 from typing import Final
 
-import aiohttp
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -27,11 +27,18 @@ from apiservice.errors import (
     Unauthorized,
     Unavailable,
 )
+from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.requesterror import RequestError
+from apiservice.runtime.servertrust import client_context
 from apiservice.view.endpoint import ViewEndpoint
 from apiservice.view.resource import ViewGroup
 from apiservice.wire.answers import json_messages
 from apiservice.wire.routes import ResourcePath, locate
 
+FORWARDED: Final = ("view.gpu-metrics-adapter.io", "custom.metrics.k8s.io")
+"""Groups that ``serve`` answers."""
+_SCALE: Final = 5
+"""Parts of ``namespaces/NAMESPACE/deployments/NAME/scale``."""
 MOST_BYTES: Final = 4 << 20
 """Bytes of a page."""
 _SECONDS: Final = 5.0
@@ -57,30 +64,26 @@ async def _forward_page(state: DemoState, parts: tuple[str, ...], send: Send) ->
     page = parts[1] == EXPORTER_NAMESPACE and parts[5:] == ("metrics",)
     if not page or listens is None or port not in ("", str(listens), "metrics"):
         raise RouteNotFound
-    limits = aiohttp.ClientTimeout(_SECONDS)
+    client = HttpClient(client_context, {"Accept-Encoding": "identity"})
     try:
         async with (
-            aiohttp.ClientSession(timeout=limits) as http,
-            http.get(f"http://{HOST}:{listens}/metrics", allow_redirects=False) as answer,
+            asyncio.timeout(_SECONDS),
+            client.send("GET", f"http://{HOST}:{listens}/metrics") as answer,
         ):
-            kind, status = answer.headers.get("Content-Type", "text/plain"), answer.status
+            kind, status = answer.headers.get("Content-Type", "text/plain"), answer.status_code
             body = b""
-            async for chunk in answer.content.iter_any():
+            async for chunk in answer.aiter_raw():
                 body += chunk
                 if len(body) > MOST_BYTES:
-                    raise aiohttp.ClientPayloadError(f"more than {MOST_BYTES} bytes")
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                    raise RequestError("protocol", f"more than {MOST_BYTES} bytes")
+    except (RequestError, OSError) as error:  # also a time-out
         text = f"error trying to reach service: {error or type(error).__name__}"
         raise Unavailable(text) from None
+    finally:
+        await client.close()
     headers = [(b"content-type", kind.encode("latin-1"))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-FORWARDED: Final = ("view.gpu-metrics-adapter.io", "custom.metrics.k8s.io")
-"""Groups that ``serve`` answers."""
-_SCALE: Final = 5
-"""Parts of ``namespaces/NAMESPACE/deployments/NAME/scale``."""
 
 
 class ClusterApi:

@@ -12,12 +12,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import aiohttp
+import httpx
+import msgspec
 from starlette.types import Scope, Send
-from yarl import URL
 
 from adapter.demo.certificates import FrontProxy
 from apiservice.errors import Unavailable
+from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.requesterror import RequestError
 from apiservice.runtime.servertrust import client_context
 from apiservice.wire.accept import accept_header
 
@@ -30,8 +32,7 @@ MOST_BYTES: Final = 64 << 20
 """Bytes of one answer."""
 SECONDS: Final = 30.0
 """Time for one answer."""
-_CHUNK: Final = 1 << 16
-_FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
+_FAILURES: Final = (RequestError, OSError)  # also a time-out
 _KEPT: Final = ("content-type", "cache-control", "etag", "vary", "last-modified", "allow")
 
 
@@ -42,7 +43,7 @@ class Upstream:
         """``ca`` is the serving certificate's CA; it may appear later than this object."""
         self._base, self._proxy, self._ca = base, proxy, ca
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._http: aiohttp.ClientSession | None = None
+        self._http: HttpClient | None = None
 
     async def forward(self, scope: Scope, send: Send) -> None:
         """Answer a request with the answer of ``serve``.
@@ -64,7 +65,7 @@ class Upstream:
                 ]
                 begun = True
                 await send(
-                    {"type": "http.response.start", "status": answer.status, "headers": found}
+                    {"type": "http.response.start", "status": answer.status_code, "headers": found}
                 )
                 async for chunk in _chunks(answer):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -82,7 +83,8 @@ class Upstream:
         """
         try:
             async with self._request("GET", path, {"Accept": accept}) as answer:
-                found: dict[str, Any] = await answer.json(content_type=None)
+                body = b"".join([chunk async for chunk in _chunks(answer)])
+                found: dict[str, Any] = msgspec.json.decode(body, type=dict)
         except (*_FAILURES, ValueError) as error:
             raise Unavailable(f"serve does not answer: {error or type(error).__name__}") from None
         return found
@@ -95,30 +97,28 @@ class Upstream:
     @asynccontextmanager
     async def _request(
         self, method: str, target: str, headers: Mapping[str, str]
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AsyncIterator[httpx.Response]:
         user = [("X-Remote-User", USER), *(("X-Remote-Group", group) for group in GROUPS)]
-        url = URL(self._base + target, encoded=True)
-        async with self._turns:
-            session = self._session()
-            named = [*headers.items(), *user]
-            async with session.request(method, url, headers=named, allow_redirects=False) as answer:
-                yield answer
+        url, named = self._base + target, [*headers.items(), *user]
+        async with (
+            self._turns,
+            asyncio.timeout(SECONDS),
+            self._client().send(method, url, headers=named) as answer,
+        ):
+            yield answer
 
-    def _session(self) -> aiohttp.ClientSession:
+    def _client(self) -> HttpClient:
         if self._http is None:
             context = client_context(self._ca)
             context.load_cert_chain(self._proxy.certificate, self._proxy.key)
-            self._http = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=context),
-                timeout=aiohttp.ClientTimeout(SECONDS),
-            )
+            self._http = HttpClient(lambda: context, {"Accept-Encoding": "identity"})
         return self._http
 
 
-async def _chunks(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _chunks(answer: httpx.Response) -> AsyncIterator[bytes]:
     size = 0
-    async for chunk in answer.content.iter_chunked(_CHUNK):
+    async for chunk in answer.aiter_raw():
         size += len(chunk)
         if size > MOST_BYTES:
-            raise aiohttp.ClientPayloadError(f"the answer is larger than {MOST_BYTES} bytes")
+            raise RequestError("protocol", f"the answer is larger than {MOST_BYTES} bytes")
         yield chunk

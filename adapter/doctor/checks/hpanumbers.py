@@ -1,20 +1,14 @@
-"""Checks of HPAs' target numbers: type, range, unit."""
+"""Checks of the targets of HPAs and ScaledObjects: type, form, direction, range, unit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
-from typing import Final
 
-from adapter.catalog.metric import Unit
-from adapter.client.hpacommands import other_unit
-from adapter.doctor import servedmetrics
+from adapter.catalog.targetfit import Misfit, MisfitKind
+from adapter.doctor.asked import SeenTarget, targets
 from adapter.doctor.checks.hpas import asks_ours, metrics, patch
-from adapter.doctor.facts import Facts, Hpa, HpaMetric
+from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.hpa.quantity import to_milli
-
-_MOST: Final = {Unit.PERCENT: Decimal(100), Unit.RATIO: Decimal(1)}
 
 
 def _any_of_ours(facts: Facts) -> None:
@@ -53,11 +47,16 @@ def target_type(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _per_pod(metric: HpaMetric) -> Decimal | None:
-    """Return the target as the mean of the pods reaches it; None if it is a sum."""
-    if metric.type == "External" and metric.value is None:
-        return None
-    return metric.target
+def _found(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfit]]:
+    """Yield the targets that do not fit in one of these ways; raises NotApplicableError."""
+    some = False
+    for each in targets(facts):
+        some = True
+        for misfit in each.misfits:
+            if misfit.kind in kinds:
+                yield each, misfit
+    if not some:
+        raise NotApplicableError("no HPA or ScaledObject uses a metric of the adapter")
 
 
 @check("GMA403", CheckSection.HPAS, "targets can be reached")
@@ -68,25 +67,8 @@ def unreachable_target(facts: Facts) -> Iterator[Finding]:
 
     Give a target below the maximum, such as 70 for a percentage or 700m for a ratio.
     """
-    _any_of_ours(facts)
-    names = servedmetrics.metrics(facts.settings)
-    for hpa, metric in metrics(facts):
-        most, target = _MOST.get(names[metric.name].unit), _per_pod(metric)
-        if most is None or target is None or target < most:
-            continue
-        percent = most == 100
-        better = "70" if percent else f"{min(target, Decimal(99)) * 10:f}".partition(".")[0] + "m"
-        if not percent and target <= 1:
-            better = "700m"
-        field = "averageValue" if metric.average is not None else "value"
-        at = f"{metric.at}.{metric.key}.target.{field}"
-        said = "never above" if target > most else "at most"
-        yield Finding(
-            hpa.subject,
-            f"{metric.name} is {said} {most}, and its target is {target}: it never scales out",
-            f'set {at} below {most}, such as "{better}"',
-            patch(hpa, at, better),
-        )
+    for target, misfit in _found(facts, MisfitKind.RANGE):
+        yield Finding(target.subject, misfit.text, *target.fix(misfit))
 
 
 @check("GMA404", CheckSection.HPAS, "targets are in the metric's unit", Severity.WARNING)
@@ -97,44 +79,58 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
 
     Give the number in the unit of the metric: `docs/metrics.md`.
     """
-    _any_of_ours(facts)
-    names = servedmetrics.metrics(facts.settings)
-    for hpa, metric in metrics(facts):
-        unit, target = names[metric.name].unit, _per_pod(metric)
-        if target is None or target <= 0:
-            continue
-        found = other_unit(unit, to_milli(target))
-        if found is None:
-            continue
-        said, better = found
-        field = "averageValue" if metric.average is not None else "value"
-        at = f"{metric.at}.{metric.key}.target.{field}"
-        yield Finding(
-            hpa.subject,
-            f"the target of {metric.name} means {said}: the HPA goes to {_goal(hpa)} as soon as it "
-            "gets a value",
-            f'set {at} to "{better}"',
-            patch(hpa, at, better),
-        )
+    for target, misfit in _found(facts, MisfitKind.UNIT):
+        goal = f"{misfit.text}: the HPA goes to {target.goal} as soon as it gets a value"
+        yield Finding(target.subject, goal, *target.fix(misfit))
 
 
-def _goal(hpa: Hpa) -> str:
-    return "its maximum" if hpa.high is None else f"maxReplicas {hpa.high}"
+@check("GMA412", CheckSection.HPAS, "the type of targets fits a sum or a mean")
+def wrong_form(facts: Facts) -> Iterator[Finding]:
+    """A target of type `Value` multiplies the replicas by value / target, so the value must be a
+    level, such as a mean. A sum grows with every new replica, and the HPA goes to its maximum. A
+    target of type `AverageValue` divides the value by the target, so the value must be a sum. With
+    a mean, the HPA asks for one or two replicas under any load.
+
+    Set the type that fits: `AverageValue` for a sum, `Value` for `aggregate: mean`, `max` or
+    `p95`. An External metric and a trigger of KEDA are sums unless `aggregate` says otherwise. An
+    Object metric is a sum or a mean by `docs/metrics.md`. Raise no maximum before.
+    """
+    for target, misfit in _found(facts, MisfitKind.SUM, MisfitKind.LEVEL):
+        yield Finding(target.subject, misfit.text, *target.fix(misfit))
+
+
+@check("GMA413", CheckSection.HPAS, "metrics of HPAs rise with the load")
+def wrong_direction(facts: Facts) -> Iterator[Finding]:
+    """An HPA adds replicas while the value is above the target. Free memory falls under load, so
+    the HPA goes to its maximum while the pods are idle, and to its minimum while they work. A
+    temperature, a clock, an error code or an amount of memory that is built in does not follow the
+    load at all: cooling, the driver or the model of the GPU sets it. That is a warning.
+
+    Use a metric that rises with the load: `gpu_utilization`, `gpu_memory_utilization`, or the
+    queue of the server.
+    """
+    for target, misfit in _found(facts, MisfitKind.FALLS, MisfitKind.STEADY):
+        severity = Severity.WARNING if misfit.kind is MisfitKind.STEADY else None
+        yield Finding(target.subject, misfit.text, *target.fix(misfit), severity)
 
 
 @check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
 def at_maximum(facts: Facts) -> Iterator[Finding]:
     """The HPA wants more replicas than `maxReplicas` allows. The check leaves out HPAs whose target
-    is in another unit (GMA404): they want more replicas than the load needs.
+    does not fit its metric (GMA404, GMA412, GMA413): they want more replicas than the load needs.
 
     Raise `maxReplicas` if there are GPUs for more replicas.
     """
     facts.live()
     limited = [hpa for hpa in facts.hpas.read() if asks_ours(facts, hpa) and _limited(hpa)]
-    wrong = {each.subject for each in wrong_unit(facts)} if limited else set()
+    wrong = {
+        each.subject
+        for each in (targets(facts) if limited else ())
+        if any(misfit.kind.runs_away for misfit in each.misfits)
+    }
     right = [hpa for hpa in limited if hpa.subject not in wrong]
     if limited and not right:
-        raise NotApplicableError("the target of every HPA at its maximum is in another unit")
+        raise NotApplicableError("the target of no HPA at its maximum fits its metric")
     for hpa in right:
         if hpa.high is None:
             continue

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
-from adapter.client.hpacommands import grant_controller, patch_hpa
+from adapter.client.hpacommands import grant_controller, patch_hpa, patch_rows, pointer
 from adapter.cluster.objects import SeenCondition
 from adapter.doctor import servedmetrics
+from adapter.doctor.asked import OURS, targets
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.hpa import ManifestError, from_manifest
+from adapter.keda.manifest import patch_scaledobject
 
-OURS: Final = ("Pods", "Object", "External")
 _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
 
 
@@ -136,10 +138,12 @@ def never_out(facts: Facts) -> Iterator[Finding]:
 def asleep(facts: Facts) -> Iterator[Finding]:
     """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas there is no pod, so no
     metric has a value and the HPA never scales out again. The API server rejects such an HPA, with
-    and without the feature gate `HPAScaleToZero`, so this check is for manifests in files.
+    and without the feature gate `HPAScaleToZero`, so that is for manifests in files. A ScaledObject
+    scales to 0 unless `minReplicaCount` says otherwise, and never wakes if each of its triggers
+    asks the adapter about the workload's own pods.
 
-    Set `minReplicas: 1`, add an Object or External metric such as the length of a queue, or use
-    KEDA, which wakes the workload itself.
+    Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
+    such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).
     """
     for hpa in facts.hpas.read():
         types = {metric.type for metric in hpa.metrics}
@@ -149,6 +153,18 @@ def asleep(facts: Facts) -> Iterator[Finding]:
                 "minReplicas is 0, and without a pod none of its metrics has a value",
                 "set spec.minReplicas to 1, or add an Object or External metric",
                 patch(hpa, "spec.minReplicas", 1),
+            )
+    own = Counter(each.subject for each in targets(facts) if each.asked.own)
+    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        triggers = len(scaled.triggers)
+        if scaled.low == 0 and triggers and own[scaled.subject] == triggers == len(scaled.ours):
+            yield Finding(
+                scaled.subject,
+                "scales to 0, and without a pod none of its triggers has a value",
+                "set spec.minReplicaCount to 1, or add a trigger that sees work without a pod",
+                ""
+                if scaled.origin
+                else patch_scaledobject(scaled.namespace, scaled.name, "spec.minReplicaCount", 1),
             )
 
 
@@ -204,6 +220,39 @@ def failing(facts: Facts) -> Iterator[Finding]:
             f"the HPA controller reads no metric: {right.user} may not {right.verb} {right.full}",
             *_grant(facts, group),
         )
+
+
+@check("GMA454", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
+def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
+    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`. Such
+    metrics come from `metrics.k8s.io`, which has `cpu` and `memory` only. The HPA reports
+    `FailedGetResourceMetric` and does not scale on it.
+
+    Use a Pods metric: `gpu_utilization`, with a target of type `AverageValue`.
+    """
+    for hpa in facts.hpas.read():
+        for metric in hpa.metrics:
+            if metric.type in OURS or not facts.gpu_resources.is_gpu(metric.name):
+                continue
+            row = {
+                "type": "Pods",
+                "pods": {
+                    "metric": {"name": "gpu_utilization"},
+                    "target": {"type": "AverageValue", "averageValue": "70"},
+                },
+            }
+            yield Finding(
+                hpa.subject,
+                f"asks metrics.k8s.io for {metric.name}, which has cpu and memory only",
+                f"replace {metric.at} by a Pods metric, such as gpu_utilization",
+                _replace(hpa, metric.at, row),
+            )
+
+
+def _replace(hpa: Hpa, path: str, value: object) -> str:
+    """Return a command that replaces a row of a list; empty for a file."""
+    row: dict[str, object] = {"op": "replace", "path": pointer(path), "value": value}
+    return "" if hpa.origin else patch_rows(hpa.namespace, hpa.name, [row])
 
 
 def _grant(facts: Facts, group: str) -> tuple[str, str]:

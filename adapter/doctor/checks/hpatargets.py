@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from adapter.api.serieslabels import OWN_LABELS, parsed, selector_fault
 from adapter.catalog.metric import Scope
 from adapter.causes import CauseCode
 from adapter.client.hpacommands import one_hpa
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
-from adapter.doctor.checks.hpas import edit, metrics, patch
+from adapter.doctor.asked import selectors
+from adapter.doctor.checks.hpas import asks_ours, edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.hpacauses import asks_gpu, of_codes
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.doctor.scaled import pods_of, target_of
+from adapter.keda.manifest import SeenScaledObject
+from apiservice.labels.requirement import Requirement, predicate
 
 _READ: Final = ("Deployment", "StatefulSet")
 """Kinds of scale targets that are read."""
@@ -62,7 +66,7 @@ def no_target(facts: Facts) -> Iterator[Finding]:
 @check("GMA422", CheckSection.HPAS, "the pods of HPAs match what the metrics select")
 def nothing_selected(facts: Facts) -> Iterator[Finding]:
     """An HPA's target selects no pod although it should have replicas, or the `selector` of its
-    metric matches no pod. The metric has no value.
+    External metric matches no pod. The metric has no value.
 
     Correct the selector. A Pods metric normally needs none: the HPA asks for the pods of its
     target.
@@ -71,11 +75,13 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
     for hpa, metric in metrics(facts):
         if metric.selector is None or metric.type != "External":
             continue
-        labels = metric.selector.get("matchLabels") or {}
-        wanted = {key: value for key, value in labels.items() if key not in _OWN_LABELS}
+        selector = parsed(metric.selector)
+        wanted = (
+            [row for row in selector.requirements if row.key not in OWN_LABELS] if selector else []
+        )
         here = [each.pod for each in facts.pods.read() if each.pod.ref.namespace == hpa.namespace]
         if wanted and not any(_has(pod, wanted) for pod in here):
-            said = ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
+            said = ",".join(map(_words, wanted))
             yield Finding(
                 hpa.subject,
                 f"the selector of {metric.name} matches no pod of the namespace: {said}",
@@ -85,17 +91,14 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
     yield from _without_pods(facts)
 
 
-_OWN_LABELS: Final = frozenset(
-    (
-        *("pod", "node", "workload", "workload_kind", "device", "model", "mig_profile"),
-        *("container", "sharing", "attribution", "aggregate"),
-    )
-)
-"""Labels that external metrics define: docs/external-metrics.md."""
+def _has(pod: Pod, wanted: Sequence[Requirement]) -> bool:
+    return all(predicate(row)(pod.labels) for row in wanted)
 
 
-def _has(pod: Pod, wanted: Mapping[str, str]) -> bool:
-    return all(pod.labels.get(key) == value for key, value in wanted.items())
+def _words(row: Requirement) -> str:
+    if row.op in ("in", "notin"):
+        return f"{row.key} {row.op} ({','.join(row.values)})"
+    return f"!{row.key}" if row.op == "!" else f"{row.key}{row.op}{''.join(row.values)}"
 
 
 _REFUSED: Final = (CauseCode.QUOTA, CauseCode.POD_SECURITY, CauseCode.ADMISSION)
@@ -120,6 +123,24 @@ def _without_pods(facts: Facts) -> Iterator[Finding]:
         )
 
 
+@check("GMA414", CheckSection.HPAS, "selectors of metrics name labels that series have")
+def selects_no_series(facts: Facts) -> Iterator[Finding]:
+    """The `selector` of a metric has a key that no series has, or a value that its key never has.
+    It selects nothing, and nothing says so: the metric has no value. The labels of exporters are
+    such keys: `modelName` and `UUID` of dcgm-exporter are `model` and `device` here.
+
+    Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
+    and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
+    `mig_profile`, `model`, `sharing`.
+    """
+    for each in selectors(facts):
+        for requirement in each.selector.requirements:
+            why = selector_fault(requirement, of_pods=each.of_pods)
+            if why:
+                message = f"the selector of {each.metric} selects nothing: {why}"
+                yield Finding(each.subject, message, f"correct {each.at}", each.command)
+
+
 @check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")
 def two_autoscalers(facts: Facts) -> Iterator[Finding]:
     """Two HPAs, or an HPA and a ScaledObject, scale one workload. Each sets the replica count that
@@ -130,23 +151,44 @@ def two_autoscalers(facts: Facts) -> Iterator[Finding]:
     """
     found: dict[tuple[str, str, str], list[Hpa]] = defaultdict(list)
     for hpa in facts.hpas.read():
-        found[hpa.namespace, hpa.kind, hpa.target].append(hpa)
-    scaled = facts.scaledobjects.value if facts.scaledobjects.known else ()
-    for each in scaled or ():
-        hpas = found.get((each.namespace, each.kind, each.target), [])
-        own = [hpa for hpa in hpas if not hpa.owner]
-        for hpa in own:
-            names = ", ".join(metric.name for metric in hpa.metrics)
-            yield Finding(
-                hpa.subject,
-                f"ScaledObject {each.name} scales {hpa.kind} {hpa.target} too",
-                f"add a trigger for {names} to the ScaledObject, then delete hpa {hpa.name}",
-                "" if hpa.origin else f"kubectl -n {each.namespace} edit scaledobject {each.name}",
-            )
+        if not hpa.owner:
+            found[hpa.namespace, hpa.kind, hpa.target].append(hpa)
+    by_target: dict[tuple[str, str, str], list[SeenScaledObject]] = defaultdict(list)
+    for each in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        by_target[each.namespace, each.kind, each.target].append(each)
+    for key, scaled in by_target.items():
+        yield from _beside(scaled[0], found.get(key, ()))
+        if len(scaled) > 1:
+            yield _scaled_twice(sorted(scaled, key=lambda each: each.name))
     for hpas in found.values():
-        own = sorted((hpa for hpa in hpas if not hpa.owner), key=lambda hpa: hpa.name)
-        if len(own) > 1:
-            yield _twice(own)
+        if len(hpas) > 1:
+            yield _twice(sorted(hpas, key=lambda hpa: hpa.name))
+
+
+def _beside(scaled: SeenScaledObject, hpas: Sequence[Hpa]) -> Iterator[Finding]:
+    """Yield the HPAs of a ScaledObject's target that KEDA neither made nor takes over."""
+    for hpa in hpas:
+        if hpa.name == scaled.takes_over:
+            continue
+        names = ", ".join(metric.name for metric in hpa.metrics)
+        yield Finding(
+            hpa.subject,
+            f"ScaledObject {scaled.name} scales {hpa.kind} {hpa.target} too",
+            f"add a trigger for {names} to the ScaledObject, then delete hpa {hpa.name}",
+            scaled.edit,
+        )
+
+
+def _scaled_twice(scaled: Sequence[SeenScaledObject]) -> Finding:
+    first, *others = scaled
+    names = " and ".join(f"scaledobject {each.name}" for each in others)
+    scale = "scales" if len(others) == 1 else "scale"
+    return Finding(
+        first.subject,
+        f"{names} {scale} {first.kind} {first.target} too; KEDA's webhook rejects the second one",
+        f"move the triggers of {names} into scaledobject {first.name}, and delete {names}",
+        first.edit,
+    )
 
 
 def _twice(hpas: Sequence[Hpa]) -> Finding:
@@ -160,6 +202,46 @@ def _twice(hpas: Sequence[Hpa]) -> Finding:
         f"move the metrics of {names} into hpa {first.name}, and delete {names}",
         "" if any(hpa.origin for hpa in hpas) else one_hpa(first.namespace, manifests),
     )
+
+
+_STOPPED: Final = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector")
+_OTHERS: Final = {
+    "FailedGetScale": "see whether the target exists, and has a scale subresource",
+    "InvalidSelector": "give the scale subresource of the target a selector (status.selector)",
+    "AmbiguousSelector": "let one HPA scale these pods, or give the workloads other labels",
+}
+
+
+@check("GMA455", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
+def stopped(facts: Facts) -> Iterator[Finding]:
+    """The HPA controller stops before it reads a metric: it cannot read the scale of the target
+    (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector
+    matches pods that another HPA scales too (`AmbiguousSelector`). The HPA keeps its replicas.
+
+    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not
+    exist is GMA421.
+    """
+    facts.live()
+    hpas = facts.hpas.read()
+    number = Counter((hpa.namespace, hpa.kind, hpa.target) for hpa in hpas)
+    for hpa in hpas:
+        if not (asks_ours(facts, hpa) or hpa.owner):
+            continue
+        found_elsewhere = {
+            "AmbiguousSelector": number[hpa.namespace, hpa.kind, hpa.target] > 1,
+            "FailedGetScale": hpa.kind in _READ and target_of(facts, hpa) is None,
+        }
+        for row in hpa.conditions:
+            if row.status != "False" or row.reason not in _STOPPED:
+                continue
+            if found_elsewhere.get(row.reason):
+                continue
+            yield Finding(
+                hpa.subject,
+                " ".join(f"{row.reason}: {row.message}".split()),
+                _OTHERS[row.reason],
+                f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
+            )
 
 
 @check(

@@ -12,6 +12,7 @@ from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.metricvalues import MetricValues
 from adapter.nodepool.seen.nodes import UNLABELLED
+from adapter.nodepool.seen.pods import PodInfo
 from apiservice.wire import instant
 
 log = structlog.get_logger(__name__)
@@ -61,7 +62,7 @@ class Utilization:
             return False
         self._looked = now
         pool_of = {node.name: node.pool(labels) for node in cluster.nodes}
-        held = [pod for pod in cluster.pods if pod.node and not pod.headroom and gpus(pod.shape)]
+        held = [pod for pod in cluster.pods if _counts(pod)]
         read = await self._read(sorted({pod.namespace for pod in held}))
         rows = [
             GpuPod(
@@ -122,3 +123,8 @@ def smooth(
     # After a clock was set back, the elapsed time is unknown.
     keep: float = 0.5 ** (max(elapsed, 0.0) / half_life)
     return past * keep + value * (1 - keep)
+
+
+def _counts(pod: PodInfo) -> bool:
+    """Return whether a pod's GPUs can be idle: it has a node and GPUs, and has work."""
+    return bool(pod.node and not (pod.headroom or pod.placeholder) and gpus(pod.shape))

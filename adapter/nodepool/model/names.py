@@ -5,11 +5,13 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
+from adapter.cluster import placeholder
+
+HEADROOM: Final = placeholder.HEADROOM
+"""Label of every headroom object and placeholder pod: :func:`headroom_key`."""
 MANAGER: Final = "gpu-metrics-adapter-nodepool"
 """The field manager of every write."""
 
-HEADROOM: Final = "gpu-metrics-adapter.io/headroom"
-"""Label of every headroom object and placeholder pod: :func:`headroom_key`."""
 SERVES: Final = "gpu-metrics-adapter.io/workload-namespace"
 """Label: the namespace of the workloads that the headroom is for."""
 SHAPE: Final = "gpu-metrics-adapter.io/shape"

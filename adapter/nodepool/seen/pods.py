@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from adapter.cluster.gpuresources import STANDARD, GpuResources
+from adapter.cluster.placeholder import is_placeholder
 from adapter.cluster.sharedvalues import SharedValues
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
@@ -51,6 +52,8 @@ class PodInfo(NamespacedObject):
     deletion_cost: str | None = None
     cost_writer: str = ""
     """Field manager of ``deletion_cost``, from managedFields."""
+    placeholder: bool = False
+    """Whether it only holds room: nodepool's own, or another overprovisioner's."""
 
 
 PodInfoTable = Table[tuple[str, str], PodInfo]
@@ -114,10 +117,15 @@ class PodInfoDecoder:
             shape=self._once(shape_of(spec, self._resources)),
             daemon=owner is not None and owner.kind == "DaemonSet",
             headroom=HEADROOM in labels and spec.get("priorityClassName") == self._class,
+            placeholder=is_placeholder(labels, _images(spec), spec.get("priority")),
             created=meta.created,
             deletion_cost=cost,
             cost_writer="" if cost is None else _writer(meta.managed_fields or []),
         )
+
+
+def _images(spec: dict[str, Any]) -> list[str]:
+    return [str(row.get("image") or "") for row in spec.get("containers") or ()]
 
 
 def _writer(managers: list[_Managed]) -> str:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ssl
+from base64 import b64encode
 from pathlib import Path
 
 from adapter.sources.errors import CredentialError
 from apiservice.runtime.filestamp import Stamp, stamp
 from apiservice.runtime.servertrust import client_context
+
+
+def basic_authorization(user: str, password: str) -> str:
+    """Return the header of basic authentication (RFC 7617), in UTF-8."""
+    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 class SecretFile:

@@ -7,10 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import aiohttp
-
 from adapter.sources.errors import CredentialError
-from adapter.sources.login.credentials import SecretFile
+from adapter.sources.login.credentials import SecretFile, basic_authorization
 from adapter.sources.login.tokens import CachedToken
 
 
@@ -76,7 +74,7 @@ class Basic(Login):
     async def headers(self, request: Outgoing) -> Mapping[str, str]:
         """Return the header. The password is read again when its file changes."""
         password = self._file.read() if self._file else self._password
-        return {"Authorization": aiohttp.encode_basic_auth(self._user, password)}
+        return {"Authorization": basic_authorization(self._user, password)}
 
 
 class BearerFile(Login):

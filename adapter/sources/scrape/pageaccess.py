@@ -12,9 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import aiohttp
-
-from adapter.sources.login.credentials import SecretFile, TlsClient
+from adapter.sources.login.credentials import SecretFile, TlsClient, basic_authorization
 
 
 class PageAccess(NamedTuple):
@@ -82,7 +80,7 @@ class PageKeys:
             return ""
         if access.username:
             password = self._secret(access.password_file, "basic_auth.password_file")
-            return aiohttp.encode_basic_auth(access.username, password)
+            return basic_authorization(access.username, password)
         if access.credentials_file is not None:
             return (
                 f"Bearer {self._secret(access.credentials_file, 'authorization.credentials_file')}"

@@ -6,7 +6,7 @@ import { leading, recent } from "./history.js";
 import { count, NONE } from "./format.js";
 import { link } from "./route.js";
 import { spark } from "./spark.js";
-import { HPA_STATES, UNKNOWN } from "./states.js";
+import { HPA_STATES, reason, UNKNOWN } from "./states.js";
 import { missing, SortedTable, two } from "./table.js";
 
 /** HPAs of one cause from which they are one row, as adapter/overview/groups.py has it. */
@@ -39,8 +39,8 @@ export class HpaList {
       columns: [
         { key: "name", label: "HPA", value: (row) => keyOf(one(row)), cell: (row) => (row.members ? this.groupCell(row) : nameCell(row)) },
         { key: "decision", label: "State", class: "col-state", value: (row) => order(one(row)), cell: stateCell },
-        { key: "value", label: "Value and target", class: "col-trend", down: true, value: (row) => pressure(one(row)), cell: (row) => (row.members ? "" : valueCell(row)) },
-        { key: "size", label: "Replicas", class: "col-size", down: true, value: (row) => one(row).current, cell: (row) => (row.members ? "" : sizeCell(row)) },
+        { key: "value", label: "Value and target", class: "col-trend", down: true, value: (row) => pressure(one(row)), cell: (row) => (row.members ? namesCell(row) : valueCell(row)), span: (row) => (row.members ? 2 : 1) },
+        { key: "size", label: "Replicas", class: "col-size", down: true, value: (row) => one(row).current, cell: sizeCell },
       ],
     });
   }
@@ -50,17 +50,15 @@ export class HpaList {
     this.table.show(grouped(hpas));
   }
 
-  /** The name of a group: how many HPAs, and the first of them. @param {any} group */
+  /** The name of a group: how many HPAs it has. @param {any} group */
   groupCell(group) {
     const open = this.unfolded.has(group.group);
-    const rest = group.members.length - FIRST;
-    const names = [group.members.slice(0, FIRST).map(keyOf).join(", "), rest > 0 ? ` and ${rest} more` : ""].join("");
     const unfold = () => {
       if (!this.unfolded.delete(group.group)) this.unfolded.add(group.group);
       this.table.show(this.table.rows);
     };
     return two(h("button.unfold", { type: "button", "aria-expanded": String(open), "aria-label": `${count(group.members.length, "HPA")}: ${group.group}`, click: unfold },
-      line("next"), count(group.members.length, "HPA")), h("bdi", { title: names }, names));
+      line("next"), count(group.members.length, "HPA")), null);
   }
 
   /** Draw the trends again, because points arrived or the theme changed. */
@@ -129,6 +127,12 @@ function pressure(hpa) {
   return metric && metric.value !== null && metric.value !== undefined && metric.goal ? metric.value / metric.goal : null;
 }
 
+/** The first names of a group, in the room of the value and the size. */
+function namesCell(group) {
+  const rest = group.members.length - FIRST;
+  return h("p.hpa-why", {}, h("bdi", {}, group.members.slice(0, FIRST).map(keyOf).join(", ")), rest > 0 ? ` and ${rest.toLocaleString("en-US")} more` : null);
+}
+
 function nameCell(hpa) {
   const address = link({ kind: "hpa", namespace: hpa.namespace, name: hpa.name });
   return two(h("a", { href: address, title: keyOf(hpa) }, h("bdi", {}, hpa.name)), [h("bdi", {}, hpa.namespace), " · ", h("bdi", { title: hpa.target }, targetText(hpa))]);
@@ -141,17 +145,11 @@ function targetText(hpa) {
 }
 
 function stateCell(hpa) {
-  const why = reason(hpa);
+  const why = reason(hpa.text);
   const state = HPA_STATES[hpa.decision] ?? { ...UNKNOWN, sign: hpa.level, word: hpa.decision };
   return h(`div.state.${hpa.level}`, { title: state.about || null }, sign(state.sign, hpa.level), h("div.hpa-what", {},
     h("b", {}, state.word, h("span.hidden", {}, ` (${LEVELS[hpa.level] ?? ""})`)),
     why ? h("span.hpa-why", { title: hpa.text }, why) : null));
-}
-
-/** Why an HPA does what it does. What the state and the replicas say beside it is left out. @param {any} hpa */
-function reason(hpa) {
-  const lead = [hpa.decision, "keeps"].find((word) => hpa.text.startsWith(word)) ?? "";
-  return lead ? hpa.text.slice(lead.length).replace(/^(?: at)?(?: [\d…]+(?: → [\d…]+)?)?(?: replicas)?[:;,]? ?/, "") : hpa.text;
 }
 
 function valueCell(hpa) {

@@ -40,3 +40,11 @@ export const HPA_STATES = {
 
 /** @type {State} */
 export const UNKNOWN = { word: "unknown", sign: "info", level: "off", about: "" };
+
+const LEADS = [...Object.keys(HPA_STATES), "keeps"];
+
+/** Why an HPA does what it does: its text without the state and the size, which stand beside it. @param {string} text */
+export function reason(text) {
+  const lead = LEADS.find((word) => text.startsWith(word));
+  return lead ? text.slice(lead.length).replace(/^(?: at)?(?: [\d…]+(?: → [\d…]+)?)?(?: replicas)?[:;,]? ?/, "") : text;
+}

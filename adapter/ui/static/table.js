@@ -11,6 +11,7 @@ import { NONE, orderKey } from "./format.js";
  * @property {(row: any) => any} [value] what is sorted; a column without it cannot be sorted
  * @property {boolean} [down] sorts downwards first
  * @property {(row: any) => Node|string|null} cell
+ * @property {(row: any) => number} [span] columns that the cell takes; 1 without it
  */
 
 const SPARE = 8;
@@ -155,12 +156,23 @@ export class SortedTable {
     if (known.version !== version) {
       known.version = version;
       const focused = tr.contains(document.activeElement);
-      fill(tr, this.options.columns.map((column) => h("td", { class: column.class ?? null, role: "cell" }, column.cell(row) ?? missing())));
+      fill(tr, this.cells(row));
       tr.className = this.options.rowClass?.(row) ?? "";
       tr.classList.toggle("open", key === this.selected);
       if (focused) tr.querySelector("a, button")?.focus();
     }
     return tr;
+  }
+
+  /** @param {any} row */
+  cells(row) {
+    let taken = 0;
+    return this.options.columns.map((column, i) => {
+      if (i < taken) return null;
+      const span = column.span?.(row) ?? 1;
+      taken = i + span;
+      return h("td", { class: column.class ?? null, role: "cell", colspan: span > 1 ? span : null }, column.cell(row) ?? missing());
+    });
   }
 }
 

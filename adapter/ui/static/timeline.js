@@ -4,6 +4,7 @@ import { fill, h, sign } from "./dom.js";
 import { clock, span } from "./format.js";
 import { words } from "./podlist.js";
 import { link } from "./route.js";
+import { reason } from "./states.js";
 
 const MOST = 200;
 
@@ -54,5 +55,5 @@ function entry(event, fresh) {
     h("div", {},
       h("p", {}, h("span.hidden", {}, { bad: "Problem: ", warning: "Warning: ", good: "Good: " }[event.level] ?? ""),
         named(event.text, about, name)),
-      event.reason ? h("p.reason", {}, event.kind === "pod" ? words(event.reason) : event.reason) : null));
+      event.reason ? h("p.reason", {}, event.kind === "pod" ? words(event.reason) : reason(event.reason)) : null));
 }

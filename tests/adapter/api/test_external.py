@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 from adapter.api.aggregate import Aggregate
-from adapter.api.external import DEVICE_LABELS, POD_LABELS, GpuExternalMetrics, by_lower_case
+from adapter.api.external import GpuExternalMetrics, by_lower_case
+from adapter.api.serieslabels import DEVICE_LABELS, POD_LABELS
 from adapter.attribution.reading import Reading
 from adapter.catalog import Catalog
 from adapter.catalog.metric import DeviceData, DeviceValue, Kind, Metric, Statistic, Unit
 from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import ObjectLookup
+from adapter.cluster.lookup import NAMESPACES, ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.pod import Owner, Pod
 from adapter.cluster.services import Services
@@ -177,6 +178,17 @@ def test_an_aggregate_is_one_series(lab: Lab, how: str, expected: int) -> None:
     assert (item.milli, item.labels) == (expected, {"aggregate": how})
     assert item.window == 30
     assert lab.ask(f"app=nobody,aggregate={how}") == []
+
+
+def test_a_placeholder_dilutes_no_mean_and_adds_no_series(lab: Lab) -> None:
+    lab.put(pod("hold", placeholder=True))
+    lab.page(PAGE + BOTH + row("hold", "GPU-h", 0))
+    assert lab.one("app=inf,aggregate=mean") == 60_000
+    assert set(lab.values("app=inf")) == {"a", "b"}
+    assert lab.values("pod=hold") == {"hold": 0}, "it is answered for who asks for it alone"
+    query = ObjectQuery(NAMESPACES, None, "ns", "gpu_utilization", EVERYTHING, EVERYTHING)
+    (found,) = at_once(lab.custom.values(query, NOW)).items
+    assert found.milli == 50_000, "(90 + 30 + 30) / 3"
 
 
 @pytest.mark.parametrize("where", ["aggregate=median", "aggregate", "aggregate!=sum", "!aggregate"])

@@ -144,7 +144,7 @@ def test_what_a_judgement_needs_is_read() -> None:
         "conditions": [{"type": "x", "lastTransitionTime": "1970-01-01T00:05:00Z"}],
     }
     up, down = {"tolerance": "50m"}, {"selectPolicy": "Disabled"}
-    behavior = {"behavior": {"scaleUp": up, "scaleDown": down}}
+    behavior: dict[str, object] = {"behavior": {"scaleUp": up, "scaleDown": down}}
     found = _decoded(behavior, metadata=meta, status=status)
     assert (found.kind, found.created, found.last_scale) == ("Deployment", 100.0, 200.0)
     assert (found.scaled_object, found.unseen_since) == ("llm", 120.0)

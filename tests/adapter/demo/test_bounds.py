@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import httpx
 import pytest
 
@@ -23,6 +22,7 @@ from adapter.demo.cluster.upstream import Upstream
 from adapter.demo.exporters import Exporters
 from adapter.demo.state import DemoState
 from adapter.demo.world import World
+from apiservice.runtime.requesterror import RequestError
 from apiservice.tls.authority import new_authority
 from tests.apiservice.rawhttp import serving
 
@@ -162,7 +162,7 @@ async def test_an_answer_beyond_the_bound_is_cut_and_not_ended(
         await send({"type": "http.response.body", "body": b"x" * 1001})
 
     async with behind(large, state, proxy, tmp_path) as client:
-        with pytest.raises(aiohttp.ClientPayloadError, match="larger than 1000 bytes"):
+        with pytest.raises(RequestError, match="larger than 1000 bytes"):
             await client.get(METRICS)
 
 

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import httpx
 import pytest
 import yaml
@@ -21,6 +20,7 @@ from adapter.demo.cluster.app import ClusterApi
 from adapter.demo.cluster.listener import Listener
 from adapter.demo.cluster.upstream import Upstream
 from adapter.demo.state import DemoState
+from apiservice.runtime.requesterror import RequestError
 from apiservice.tls.authority import new_authority
 from tests.apiservice.rawhttp import serving
 
@@ -259,7 +259,7 @@ async def test_requests_for_serve_carry_the_user_and_the_proxys_certificate(
             }
             answer = await client.get(f"{path}?labelSelector=app%3Dc", headers=headers)
             monkeypatch.setattr("adapter.demo.cluster.upstream.MOST_BYTES", 1000)
-            with pytest.raises(aiohttp.ClientPayloadError, match="larger than 1000 bytes"):
+            with pytest.raises(RequestError, match="larger than 1000 bytes"):
                 await client.get(path, headers=headers)
         await upstream.close()
     assert (answer.status_code, len(answer.content)) == (418, len(body))

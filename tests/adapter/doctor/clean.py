@@ -27,6 +27,7 @@ from adapter.doctor.page import ExporterPage, reduced
 from adapter.doctor.release import release
 from adapter.doctor.rulesfile import mounted, seen_rules
 from adapter.doctor.scalers import read_hpa
+from adapter.keda.manifest import SeenScaledObject, read_scaledobject
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOME = "gpu-metrics"
@@ -153,7 +154,12 @@ def workload(
     return read_workload(
         more.pop("kind", "Deployment"),
         {
-            "metadata": {"name": name, "namespace": namespace, "labels": more.pop("meta", {})},
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": more.pop("meta", {}),
+                "annotations": more.pop("annotations", {}),
+            },
             "spec": {
                 "replicas": more.pop("replicas", 2),
                 "selector": {"matchLabels": labels},
@@ -188,6 +194,26 @@ def hpa(*rows: dict[str, Any], name: str = "llm", origin: str = "", **spec: Any)
         **spec,
     }
     return read_hpa({"metadata": meta, "spec": whole, "status": status}, origin)
+
+
+ADDRESS = "gpu-metrics-adapter.gpu-metrics.svc:6000"
+
+
+def trigger(name: str = "gpu_utilization", target: str = "70", **more: Any) -> dict[str, Any]:
+    """A trigger of KEDA that asks the adapter; keys of the trigger itself are in ``row``."""
+    row = more.pop("row", {})
+    metadata = {"scalerAddress": ADDRESS, "metric": name, "target": target, **more}
+    return {"type": "external", "metadata": metadata, **row}
+
+
+def scaledobject(
+    *rows: dict[str, Any], name: str = "llm", origin: str = "", **more: Any
+) -> SeenScaledObject:
+    """A ScaledObject of Deployment chat/llm."""
+    meta = {"name": name, "namespace": "chat", "annotations": more.pop("annotations", {})}
+    status = more.pop("status", {})
+    spec = {"scaleTargetRef": {"name": more.pop("target", "llm")}, "triggers": list(rows), **more}
+    return read_scaledobject({"metadata": meta, "spec": spec, "status": status}, origin)
 
 
 def own_workload(
@@ -273,6 +299,7 @@ def clean() -> Facts:
     )
     facts.daemonsets = Fact([])
     facts.quotas = Fact([])
+    facts.volume_claims = Fact([])
     facts.release = Fact(own_workload(pods=own))
     facts.nodepool = Fact(nodepool())
     facts.autoscaler = Fact("cluster-autoscaler")

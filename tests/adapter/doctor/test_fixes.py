@@ -11,7 +11,7 @@ from adapter.client.hpacommands import grant_controller, one_hpa
 from adapter.client.output import Screen
 from adapter.cluster.objects import ApiService, read
 from adapter.doctor.daemonsets import read_daemonset
-from adapter.doctor.facts import Fact, Facts, SeenScaledObject, UnreadError
+from adapter.doctor.facts import Fact, Facts, UnreadError
 from adapter.doctor.model import Finding
 from adapter.doctor.runner import DoctorReport, run
 from adapter.doctor.withoutvalue import WithoutValue, read_without_value
@@ -22,6 +22,7 @@ from tests.adapter.doctor.clean import (
     metric,
     own_workload,
     review,
+    scaledobject,
 )
 from tests.adapter.doctor.faults.cluster import unavailable
 from tests.adapter.doctor.faults.exporters import replace_b
@@ -84,7 +85,7 @@ def test_several_hpas_of_one_target_are_one_finding_with_the_commands_of_explain
 
 def test_an_hpa_beside_a_scaledobject_is_not_deleted_before_its_metrics_are_moved() -> None:
     facts = clean()
-    facts.scaledobjects = Fact([SeenScaledObject("chat", "llm", "Deployment", "llm")])
+    facts.scaledobjects = Fact([scaledobject()])
     (finding,) = findings(facts, "GMA423")
     assert finding.fix == (
         "add a trigger for gpu_utilization to the ScaledObject, then delete hpa llm"

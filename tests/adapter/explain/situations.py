@@ -56,6 +56,21 @@ def headroom(
     return {"metadata": meta, "spec": {"replicas": 2}}
 
 
+def _external(
+    name: str, target: dict[str, str], *values: str, by_keda: bool = False, **labels: str
+) -> World:
+    """Three pods and an HPA with an External metric at its maximum of 4."""
+    metric = {"name": name, "selector": {"matchLabels": labels}}
+    row = {"type": "External", "external": {"metric": metric, "target": target}}
+    owned: Any = {"ownerReferences": [{"kind": "ScaledObject", "name": "llm"}]} if by_keda else {}
+    world = World(4).hpa(row, high=4, **owned)
+    for pod in ("llm-7f9", "llm-a11", "llm-x2k", "llm-b2c"):
+        world.pod(pod, gpu=False)
+    items = [{"metricName": name, "value": value} for value in values]
+    path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{NS}/{name}"
+    return world.answer(path, {"items": items})
+
+
 def _held() -> World:
     world = three(("66", "70", "64")).hpa(gpu_metric())
     world.answer(APISERVICE, {"spec": {"service": {"namespace": "gpu-metrics"}}})
@@ -417,6 +432,59 @@ SITUATIONS: Final[dict[str, Situation]] = {
     ),
     "a-target-in-another-unit": Situation(
         three(("60", "62", "58")).hpa(gpu_metric("700m"), high=4), 1
+    ),
+    "value-of-a-sum": Situation(
+        _external("gpu_utilization", {"type": "Value", "value": "70"}, "90", app="llm"), 1
+    ),
+    "averagevalue-of-a-mean": Situation(
+        _external(
+            "gpu_utilization",
+            {"type": "AverageValue", "averageValue": "70"},
+            "90",
+            app="llm",
+            aggregate="mean",
+        ),
+        1,
+    ),
+    "a-metric-that-falls-under-load": Situation(
+        World(1)
+        .hpa(gpu_metric("8Gi", "gpu_memory_headroom_bytes"), high=4)
+        .pod("llm-7f9", "64424509440", metric="gpu_memory_headroom_bytes"),
+        1,
+    ),
+    "value-of-a-sum-by-keda": Situation(
+        _external(
+            "s0-gpu_utilization", {"type": "Value", "value": "70"}, "270", by_keda=True
+        ).answer(
+            f"/apis/keda.sh/v1alpha1/namespaces/{NS}/scaledobjects/llm",
+            {
+                "metadata": {"name": "llm", "namespace": NS},
+                "spec": {
+                    "scaleTargetRef": {"name": "llm"},
+                    "triggers": [
+                        {
+                            "type": "external",
+                            "metricType": "Value",
+                            "metadata": {
+                                "scalerAddress": "gpu-metrics-adapter.gpu-metrics.svc:6000",
+                                "metric": "gpu_utilization",
+                                "target": "70",
+                            },
+                        }
+                    ],
+                },
+            },
+        ),
+        1,
+    ),
+    "a-selector-with-a-key-of-the-exporter": Situation(
+        _external(
+            "gpu_utilization",
+            {"type": "AverageValue", "averageValue": "70"},
+            app="llm",
+            modelName="NVIDIA-A100",
+        ),
+        1,
     ),
     "a-server-that-is-not-scraped": Situation(
         World(1)

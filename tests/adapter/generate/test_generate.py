@@ -89,7 +89,7 @@ def test_doctor_finds_a_trigger_with_a_mistake(monkeypatch: pytest.MonkeyPatch) 
     ended = invoke("doctor", "-f", "-")
     assert ended.code == 1
     said = " ".join(ended.output.split())
-    assert "scaledobject default/llm in -: the trigger for the adapter, number" in said
+    assert "scaledobject default/llm in -: spec.triggers[0].metadata: podSelektor" in said
     assert "podSelektor" in said
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from adapter.explain.metricvalues import ReadValues
 from adapter.explain.scaletarget import Scale
 from adapter.hpa import MetricKind, Missing, Values, from_manifest
 from adapter.idle.prices import PriceList
-from adapter.judgement.evidence import HpaEvidence
+from adapter.judgement.evidence import HpaEvidence, TargetPods
 from adapter.judgement.judge import judge
 from adapter.judgement.states import LEVELS, ScalingState
 from adapter.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
@@ -49,13 +50,14 @@ def _explained(world: JudgedWorld, size: int | None = None) -> HpaReport:
             values.append(of_pods or Missing("no metrics returned from custom metrics API"))
         else:
             values.append(next(other))
-    size = world.hpa["status"]["currentReplicas"] if size is None else size
-    replicas = world.hpa["status"]["desiredReplicas"] if world.replicas is None else world.replicas
+    there = world.hpa["status"]["currentReplicas"]
+    replicas = there if world.replicas is None else world.replicas
+    replicas = replicas if size is None else size
     facts = HpaFacts(
         world.hpa,
         spec,
         NOW,
-        Scale(replicas, size, "app=llm"),
+        Scale(replicas, there, "app=llm"),
         pods=world.pods,
         values=[ReadValues(each) for each in values],
     )
@@ -142,7 +144,8 @@ def test_no_green_stands_beside_a_cause(code: CauseCode) -> None:
 
 
 def test_a_cause_decides_before_a_start_is_over() -> None:
-    found = judge(_caused(CauseCode.QUOTA, "replicas that do not exist yet"))
+    seen = _caused(CauseCode.QUOTA, "replicas that do not exist yet")
+    found = judge(replace(seen, pods=TargetPods(3, exist=3)))
     assert (found.state, found.by) == (ScalingState.BEHIND, "why: quota")
 
 
@@ -197,7 +200,8 @@ def test_a_target_that_is_exceeded_is_never_green(conditions: list[Json], state:
 
 
 def test_old_rows_without_readiness_say_nothing_about_pods() -> None:
-    names = ("Name", "Pods", "Ready", "Unscheduled", "Unready-Seconds", "Unmeasured")
-    row = TableRow("deployment.llm", NS, {}, ("deployment.llm", 3, None, None, None, None))
+    numbers = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
+    names = ("Name", "Trouble", *numbers)
+    row = TableRow("deployment.llm", NS, {}, ("deployment.llm", *[None] * 7))
     assert workload_pods(ObjectTable(names, [row]), NOW) == {}
-    assert workload_pods(ObjectTable(("Name", "Pods"), [row]), NOW) == {}
+    assert workload_pods(ObjectTable(("Name", "Ready"), [row]), NOW) == {}

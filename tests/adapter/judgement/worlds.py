@@ -165,7 +165,7 @@ class JudgedWorld(NamedTuple):
     other: Sequence[Values] = ()
     """Values of the metrics that are not of pods, in thousandths."""
     replicas: int | None = None
-    """``spec.replicas`` of the target; None for the size that the HPA wants."""
+    """``spec.replicas`` of the target; None for the size in the status."""
     explained: bool = True
     """The values are those of one moment, so that an explanation replays the same decision."""
 
@@ -174,7 +174,7 @@ AT_TARGET: Final = three(66, 66, 66)
 NO_METRICS: Final = "unable to get metric gpu_utilization: no metrics returned"
 QUEUE: Final = metric("10", "queue", "External")
 KEDA: Final = [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "llm"}]
-PENDING: Final = {"ready": False, "node": "", "phase": "Pending"}
+PENDING: Any = {"ready": False, "node": "", "phase": "Pending"}
 LONG: Final = "m" * 253
 
 
@@ -337,28 +337,28 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
         "keeps 3, 2 ready",
     ),
     "replicas that a quota has forbidden for two minutes": JudgedWorld(
-        hpa(3, 5, status=[current("95")], scaled=120),
+        hpa(5, status=[current("95")], scaled=120),
         three(95, 95, 95),
         "behind",
         "bad",
-        "5 wanted, 3 ready for 2m",
-        replicas=5,
+        "5 wanted, 3 ready; 2 pods are not created; gpu_utilization 95 of 70",
     ),
-    "replicas that a quota forbids": JudgedWorld(
-        hpa(3, 5, status=[current("95")]),
-        three(95, 95, 95),
+    "a replica that a quota forbids from the beginning": JudgedWorld(
+        hpa(2, low=2, status=[current("66")], scaled=None, created=90),
+        three(66),
         "behind",
         "bad",
-        "5 wanted, 3 ready for 120m",
-        replicas=5,
+        "2 wanted, 1 ready; 1 pod is not created",
     ),
     "replicas that do not exist yet": JudgedWorld(
-        hpa(3, 5, status=[current("95")], scaled=30),
+        hpa(5, status=[current("95")], scaled=30),
         three(95, 95, 95),
         "scales out",
         "good",
-        "scales out 3 → 5",
-        replicas=5,
+        "scales out to 5, its pods start: gpu_utilization 95 of 70",
+    ),
+    "a pod that ends before its successor exists": JudgedWorld(
+        hpa(), three(66, 66, 66, deleting=True), "healthy", "good", "keeps 3"
     ),
     "the surge pod of a rollout gets no GPU": JudgedWorld(
         hpa(1), [pod("llm-abc-0", 66), pod("llm-abc-1", **PENDING)], "behind", "bad", "1 wanted"

@@ -42,6 +42,13 @@ def test_a_sum_is_the_default() -> None:
     assert cluster.value() == 50.0
 
 
+def test_a_placeholder_dilutes_no_mean() -> None:
+    cluster = Cluster()
+    cluster.put("a", 60.0)
+    cluster.put("hold", 0.0, placeholder=True)
+    assert cluster.value(aggregate="mean") == 60.0
+
+
 def test_no_pods_are_zero_and_inactive_while_the_pods_are_in_sync() -> None:
     cluster = Cluster()
     assert (cluster.value(), cluster.active()) == (0.0, False)

@@ -74,6 +74,8 @@ def test_the_pods_of_a_deployment_are_one_workload_with_its_hpa() -> None:
         "GPUs": 2,
         "Replicas": "2 (1..8)",
         "Ready": 2,
+        "Unready": 0,
+        "Exist": 2,
         "Unscheduled": 0,
         "Unmeasured": 0,
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from adapter.idle.find import idle_devices
+from adapter.idle.prices import PriceList
+from apiservice.runtime.steps import at_once
 from tests.adapter.view.viewer import Viewer
 from tests.adapter.world import World, make_pod, row
 
@@ -48,3 +51,43 @@ def test_past_the_age_limit_nothing_is_known_to_be_idle() -> None:
     viewer = Viewer(_idle())
     assert "idleSince" not in viewer.pods.get("llm-0", 400.0)
     assert all("idleSince" not in gpu for gpu in viewer.gpus.every(400.0))
+
+
+def _held_by_placeholders() -> World:
+    pods = [
+        make_pod(f"llm-{i}", node=NODE, uid=str(i), placeholder=i == 0, owner=None)
+        for i in range(2)
+    ]
+    world = World(*pods)
+    for time in range(100, 200, 5):
+        world.scrape(PAGE, float(time), node=NODE)
+    return world
+
+
+def test_the_gpu_of_a_placeholder_is_free_and_not_idle() -> None:
+    viewer = Viewer(_held_by_placeholders())
+    gpus = {each["uuid"]: each for each in viewer.gpus.every(196.0)}
+    assert "idleSince" not in gpus["GPU-0"]
+    assert "idleSince" in gpus["GPU-1"]
+    pod = viewer.pods.get("llm-0", 196.0)
+    assert pod["placeholder"] is True
+    assert "idleSince" not in pod
+    assert "idleSince" not in pod["devices"][0]
+    assert "placeholder" not in viewer.pods.get("llm-1", 196.0)
+    assert "idleSince" not in viewer.workloads.get("pod.llm-0", 196.0)
+
+
+def test_idle_lists_and_prices_no_placeholder() -> None:
+    viewer = Viewer(_held_by_placeholders())
+    pods = [viewer.pods.get(name, 196.0) for name in ("llm-0", "llm-1")]
+    found, held = idle_devices(pods, PriceList({"A100": 2.0}), "team", 196.0, 0.0)
+    assert [(device.uuid, device.pods) for device in found] == [("GPU-1", ("llm-1",))]
+    assert held == 1, "a GPU that only holds room is not held by work"
+
+
+def test_the_gauge_counts_the_gpu_of_a_placeholder_as_free() -> None:
+    snapshot = _held_by_placeholders().store.snapshot
+    held = {
+        device: by_work for device, (_, by_work) in at_once(snapshot.idle_devices(196.0)).items()
+    }
+    assert held == {"GPU-0": False, "GPU-1": True}

@@ -37,7 +37,7 @@ def _worlds() -> Iterator[tuple[World, float]]:
         origin = f"http://vllm/{engine}"
         stale.scrape(page, waiting, origin=origin, pod=("ml", "vllm-0"), serves=True)
     yield stale, 171.0
-    idle = World(make_pod("idle-0", node="n1"))
+    idle = World(make_pod("idle-0", node="n1"), make_pod("hold", node="n1", placeholder=True))
     for time in range(100, 200, 5):
         busy = row("DCGM_FI_DEV_GPU_UTIL", 0, "idle-0") + row(
             "DCGM_FI_DEV_POWER_USAGE", 60, "idle-0"

@@ -87,8 +87,7 @@ async def test_nothing_of_the_client_but_the_path_and_the_selectors_is_forwarded
         )
     (request,) = other.metrics()
     assert set(request.headers) == {
-        *("Host", "Accept", "Accept-Encoding", "User-Agent", "Authorization", DELEGATED),
-        "Connection",
+        *("Host", "Accept", "Accept-Encoding", "User-Agent", "Authorization", DELEGATED)
     }
     assert request.headers["Authorization"] == "Bearer good"
 

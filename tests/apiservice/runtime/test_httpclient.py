@@ -82,6 +82,13 @@ async def test_url_and_headers_are_sent_as_they_are(client: HttpClient, server: 
     assert b"user-agent: test" in lines
 
 
+async def test_a_header_may_have_letters_of_any_language(
+    client: HttpClient, server: Server
+) -> None:
+    await get(client, server.url, headers={"X-Scope-OrgID": "größe"})
+    assert "X-Scope-OrgID: größe".encode() in server.heads[0]
+
+
 async def test_one_connection_serves_further_requests(client: HttpClient, server: Server) -> None:
     for _ in range(3):
         await get(client, server.url)

@@ -1,4 +1,4 @@
-"""Faults of HPAs and their targets (GMA401 to GMA425)."""
+"""Faults of HPAs and their targets (GMA401 to GMA454)."""
 
 from __future__ import annotations
 
@@ -80,6 +80,37 @@ def an_hpa_at_its_maximum(site: Site) -> Iterator[None]:
     site.admin.wait(
         MAIN_HPA, lambda obj: condition(obj, "ScalingLimited")[0] == "False", "it wants no more"
     )
+
+
+@fault("GMA412")
+def an_averagevalue_of_a_mean(site: Site) -> Iterator[None]:
+    metric = {"name": "gpu_utilization", "selector": {"matchLabels": {"aggregate": "mean"}}}
+    target = {"type": "AverageValue", "averageValue": "70"}
+    rows = [{"type": "External", "external": {"metric": metric, "target": target}}]
+    with hpa_with(site, IDLE_HPA, metrics=rows):
+        yield
+
+
+@fault("GMA413")
+def a_metric_that_falls_under_load(site: Site) -> Iterator[None]:
+    with hpa_with(site, IDLE_HPA, metrics=pods_metric("DCGM_FI_DEV_FB_FREE", "4000")):
+        yield
+
+
+@fault("GMA414")
+def a_selector_with_a_label_of_the_exporter(site: Site) -> Iterator[None]:
+    rows = pods_metric("gpu_utilization")
+    rows[0]["pods"]["metric"]["selector"] = {"matchLabels": {"modelName": "NVIDIA-A100"}}
+    with hpa_with(site, IDLE_HPA, metrics=rows):
+        yield
+
+
+@fault("GMA454")
+def a_gpu_as_a_resource(site: Site) -> Iterator[None]:
+    target = {"type": "Utilization", "averageUtilization": 80}
+    row = {"type": "Resource", "resource": {"name": "nvidia.com/gpu", "target": target}}
+    with hpa_with(site, IDLE_HPA, metrics=[row]):
+        yield
 
 
 @fault("GMA421")

@@ -16,13 +16,8 @@ from tests.adapter.doctor.faults.others import FAULTS as OF_OTHERS
 from tests.adapter.doctor.faults.register import FAULTS as REGISTERED
 
 FAULTS = {
-<<<<<<< HEAD
     identity: sorted(REGISTERED[identity], key=lambda fault: fault.__module__)
     for identity in sorted(REGISTERED)
-=======
-    identity: sorted(changes, key=lambda change: change.__name__)
-    for identity, changes in sorted(REGISTERED.items())
->>>>>>> causes
 }
 """In the order of the checks, in every test process; modules are imported in different orders."""
 
