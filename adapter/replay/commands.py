@@ -19,10 +19,7 @@ from adapter.client.options import (
     ToolGroup,
     ends,
 )
-from adapter.replay.failureoption import FailureType
-from adapter.replay.headroomoption import LONGEST, HeadroomType
-from adapter.replay.inputoptions import input_options
-from adapter.replay.numberoptions import Numbers
+from adapter.replay.options import LONGEST, FailureType, HeadroomType, Numbers, input_options
 from adapter.replay.recordcommand import record
 
 _MOST_REPLICAS: Final = 2**31 - 1
@@ -219,6 +216,6 @@ def recommend(**given: Any) -> None:
       gpu-metrics-adapter replay recommend -n chat --from-prometheus https://prometheus:9090
     """
     # Imported late: --help needs none of it.
-    from adapter.replay.recommendrun import run  # noqa: PLC0415
+    from adapter.replay.recommendreport import run  # noqa: PLC0415
 
     sys.exit(run(given))
