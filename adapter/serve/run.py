@@ -15,7 +15,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import structlog
 from prometheus_client import CollectorRegistry
 
 from adapter import __version__
@@ -53,8 +52,6 @@ from apiservice.runtime import eventloop
 from apiservice.runtime.background import Background, Kept
 from apiservice.selfmetrics.looplag import LoopLag
 from apiservice.tls.certificates import CertificatePairError
-
-log = structlog.get_logger(__name__)
 
 _BYTES_PER_LINE = 32
 """Bytes of a request head per header line that it may have.

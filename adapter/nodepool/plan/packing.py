@@ -37,12 +37,6 @@ def admits(
     return not any(repels(taint, shape.tolerations) for taint in taints)
 
 
-def fits(shape: Shape, node: PoolNode) -> bool:
-    """Return whether a node admits the shape and has enough free resources."""
-    free = room(node)
-    return times(shape, free) > 0 and admits(shape, node.labels, node.taints, node.name)
-
-
 def room(node: PoolNode) -> dict[str, int]:
     """Return the free resources of a node in thousandths; negative if it is overcommitted."""
     used = node.used
