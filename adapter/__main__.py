@@ -24,6 +24,7 @@ from adapter.client.options import (
     ends,
     joined,
 )
+from adapter.client.output import say
 from adapter.doctor.command import doctor
 from adapter.explain.commands import explain
 from adapter.generate.commands import generate
@@ -159,7 +160,7 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
     except ConfigError as error:
         _refuse(error.problems)
     except StartError as error:
-        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        say(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(1)
 
 
@@ -208,7 +209,7 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
     try:
         run(settings, config, reload, once=once)
     except NodepoolError as error:
-        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        say(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(1)
 
 
@@ -295,7 +296,7 @@ def _stand_in(node: str, port: int) -> None:
     try:
         run(node, port or 9400)
     except StandInError as error:
-        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        say(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(1)
 
 
@@ -359,9 +360,9 @@ def _check(settings: Settings) -> None:
     if problems or broken:
         _refuse([*problems, *rules])
     for problem in rules:
-        click.echo(f"gpu-metrics-adapter: {problem}", err=True)
+        say(f"gpu-metrics-adapter: {problem}", err=True)
     for line in rule_queries(settings):
-        click.echo(line)
+        say(line)
     click.echo(
         "settings are valid, and the files that they name can be used; "
         "the API server and the source were not asked"
@@ -383,7 +384,7 @@ def _load(
 
 def _refuse(problems: Iterable[str]) -> NoReturn:
     for problem in problems:
-        click.echo(f"gpu-metrics-adapter: {problem}", err=True)
+        say(f"gpu-metrics-adapter: {problem}", err=True)
     sys.exit(2)
 
 

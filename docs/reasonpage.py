@@ -37,6 +37,12 @@ def _section(name: str, reason: AbsenceCause) -> Iterator[str]:
     yield ""
     yield from wrapped(reason.cause)
     yield from wrapped(f"Fix: {reason.fix}")
+    if reason.change is not None:
+        command = reason.change.make(reason.change.example).command
+        yield from wrapped(
+            'If nothing manages the object (docs/troubleshooting.md, "Where a fix lasts"):'
+        )
+        yield from ("```sh", command, "```", "")
     if reason.command:
         yield "```sh"
         yield reason.command.format_map(_Capitals())

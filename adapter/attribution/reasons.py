@@ -8,28 +8,48 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from adapter.attribution.reading import Absence
+from adapter.cluster.changes import ChangedObject, ObjectChange, annotate, set_env
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.lookup import workload_kind
+from adapter.cluster.managers import manager_of
+from adapter.cluster.optin import PREFIX
 from adapter.cluster.pod import Pod, PodRef
 from adapter.cluster.workload import workloads
 
+DOCTOR: Final = "gpu-metrics-adapter doctor"
 PAGE: Final = "docs/reasons.md"
 _POD: Final = "kubectl -n {namespace} describe pod {pod}"
-_DOCTOR: Final = "gpu-metrics-adapter doctor"
 _ON_NODE: Final = "kubectl get pods -A -o wide --field-selector spec.nodeName={node}"
 _LOGS: Final = "kubectl -n {exporter_namespace} logs {exporter} --tail=20"
-_OPT_IN: Final = (
-    '{{"spec":{{"template":{{"metadata":{{"annotations":'
-    '{{"gpu-metrics-adapter.io/scrape":"true"}}}}}}}}}}'
-)
-"""A merge patch of a pod template; an annotation of a pod would end with the pod."""
 _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
 """Kinds whose pod template is at ``spec.template``."""
 _OF_LEADERS: Final = "leaderworkerset.sigs.k8s.io/name"
 """Label of pods whose StatefulSet is overwritten by what is above it."""
 _RESTART: Final = "kubectl -n {exporter_namespace} delete pod {exporter}"
+
+
+def doctor(*checks: str) -> str:
+    """Return the command that runs doctor, with the checks that have the cause and its fix.
+
+    Args:
+        checks: ids. The fixes of their findings do not lead back to ``explain``.
+    """
+    return f"{DOCTOR} # {', '.join(checks)}"
+
+
+class ReasonChange(NamedTuple):
+    """A change of an object that a reason calls for."""
+
+    of: Callable[[Pod | None, Pod | None], ChangedObject | None]
+    """Returns the object for the pod without a value and the exporter's pod; None if it is not
+    known."""
+    make: Callable[[ChangedObject], ObjectChange]
+    example: ChangedObject
+    """An object for the documentation."""
 
 
 class AbsenceCause(NamedTuple):
@@ -41,11 +61,11 @@ class AbsenceCause(NamedTuple):
     """One or two sentences; no placeholders."""
     command: str = ""
     """A shell command with placeholders: ``namespace``, ``pod``, ``node``, ``exporter`` (a pod),
-    ``exporter_namespace``, ``exporter_owner`` (``daemonset/NAME``), ``dcgm_exporter`` (the same, if
-    it is dcgm-exporter), ``workload`` (``deployment/NAME``, the pod's). Empty if the fix is not
-    one."""
+    ``exporter_namespace``, ``exporter_owner`` (``daemonset/NAME``). Empty if the fix is not one."""
     then: str = ""
     """A command for the case that the first one shows no cause."""
+    change: ReasonChange | None = None
+    """The fix, if it changes an object; how depends on what manages the object."""
 
 
 class Explanation(NamedTuple):
@@ -60,6 +80,37 @@ class Explanation(NamedTuple):
     """Page and heading about the reason."""
     then: str = ""
     """A command for the case that the first one shows no cause; empty without one."""
+    changes: str = ""
+    """``KIND/NAMESPACE/NAME`` of the object that the fix changes; empty if it changes none. The
+    reader of the explanation may look what manages it: :func:`lasting_fix`."""
+
+
+_POD_MAPPING: Final = "DCGM_EXPORTER_KUBERNETES"
+_EXPORTER: Final = ChangedObject("DaemonSet", "EXPORTER-NAMESPACE", "DCGM-EXPORTER")
+_WORKLOAD: Final = ChangedObject("Deployment", "NAMESPACE", "WORKLOAD")
+_POD_UID: Final = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"
+
+
+def _workload(pod: Pod | None, exporter: Pod | None) -> ChangedObject | None:
+    """Return the workload whose pod template a patch can change."""
+    above = workloads(pod) if pod is not None else ()
+    if pod is None or not above or _OF_LEADERS in pod.labels:
+        return None
+    _, kind = workload_kind(above[-1].resource, pod)
+    namespace, labels = pod.ref.namespace, pod.labels
+    # The labels of a pod are those of its template, with which some operators name themselves.
+    manager = manager_of({"labels": labels, "namespace": namespace})
+    of = ChangedObject(kind, namespace, above[-1].name, manager)
+    return of if kind in _TEMPLATED else None
+
+
+def _dcgm_exporter(pod: Pod | None, exporter: Pod | None) -> ChangedObject | None:
+    """Return the workload of a dcgm-exporter: other exporters do not read its variables."""
+    if exporter is None or not any(
+        "dcgm" in text for text in (exporter.ref.name, *exporter.labels.values())
+    ):
+        return None
+    return _workload(exporter, None)
 
 
 REASONS: Final[Mapping[str, AbsenceCause]] = {
@@ -69,7 +120,7 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "Run the exporter's DaemonSet on the node: check its node selector and tolerations (GMA101 "
         "of doctor names what is missing). With Prometheus as the source, check that the target is "
         "up and its series show their node.",
-        _DOCTOR,
+        doctor("GMA101"),
     ),
     "exporter_down": AbsenceCause(
         "The exporter of the node does not answer, or its samples are too old.",
@@ -83,7 +134,7 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The message says what the exporter answers, and which setting changes it: scheme, path, "
         "tls_config, authorization or basic_auth of a rule in source.scrape.exporters "
         "(docs/sources.md). Restarting the exporter changes nothing.",
-        _DOCTOR,
+        doctor("GMA104", "GMA105"),
     ),
     "exporter_without_devices": AbsenceCause(
         "The exporter of the node answers, but its page has no device that the adapter can "
@@ -96,7 +147,9 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "Turn on the exporter's pod mapping, and mount the kubelet's pod-resources directory. With "
         "Prometheus as the source, check first that the scrape job keeps the exporter's labels: "
         "pod and namespace, or exported_pod and exported_namespace.",
-        "kubectl -n {exporter_namespace} set env {dcgm_exporter} DCGM_EXPORTER_KUBERNETES=true",
+        change=ReasonChange(
+            _dcgm_exporter, partial(set_env, name=_POD_MAPPING, value="true"), _EXPORTER
+        ),
     ),
     "device_named_for_other_pod": AbsenceCause(
         "The exporter names other pods for all devices of the node.",
@@ -143,7 +196,9 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The pod does not opt in to have its server page scraped.",
         'Opt in with the annotation gpu-metrics-adapter.io/scrape: "true" in the pod template of '
         "the workload (docs/inference.md).",
-        "kubectl -n {namespace} patch {workload} --type=merge -p '" + _OPT_IN + "'",
+        change=ReasonChange(
+            _workload, partial(annotate, notes={f"{PREFIX}scrape": "true"}), _WORKLOAD
+        ),
     ),
     "server_not_in_store": AbsenceCause(
         "The store has no sample of an inference server that names the pod.",
@@ -157,7 +212,7 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "Correct the annotations gpu-metrics-adapter.io/port, /path and /scheme. Two pods with "
         "one address, or a pod without an address, cannot be scraped either. GMA502 and GMA505 of "
         "doctor name the pod and the cause.",
-        _DOCTOR,
+        doctor("GMA502", "GMA505"),
     ),
     "server_down": AbsenceCause(
         "The pod's server page does not answer.",
@@ -169,14 +224,14 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The message says what the server answers. Correct the annotations "
         "gpu-metrics-adapter.io/port, /path and /scheme in the pod template of the workload. The "
         "adapter sends no credentials to a server page (docs/inference.md).",
-        _DOCTOR,
+        doctor("GMA503"),
     ),
     "server_page_unknown": AbsenceCause(
         "The pod's server page answers, and has no series that the adapter reads.",
         "Turn the metrics of the server on, or correct the annotations gpu-metrics-adapter.io/port "
         "and /path. For a server that docs/inference.md does not list, add an entry of `metrics` "
         "with the name of its series.",
-        _DOCTOR,
+        doctor("GMA504"),
     ),
     "server_page_of_others": AbsenceCause(
         "The samples of the pod's page are about other pods or servers, as on a router's page.",
@@ -268,8 +323,9 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "its own.",
         "Start dcgm-exporter with --kubernetes-enable-pod-uid, and restart the exporter that "
         "writes the outdated samples.",
-        "kubectl -n {exporter_namespace} set env {dcgm_exporter} "
-        "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID=true",
+        change=ReasonChange(
+            _dcgm_exporter, partial(set_env, name=_POD_UID, value="true"), _EXPORTER
+        ),
     ),
     "several_clusters": AbsenceCause(
         "One store has samples of several clusters for pods of this name.",
@@ -357,12 +413,47 @@ def explanation(
     message = known.cause.removesuffix(".")
     if absence.detail:
         message = f"{message}: {absence.detail}"
-    names = _names(pod, absence.exporter and find(absence.exporter), absence.exporter)
+    exporter = absence.exporter and find(absence.exporter)
+    if known.change is not None and (of := known.change.of(pod, exporter)) is not None:
+        hint = _where(of, known.change.make(of), pod)
+        changes = f"{of.kind}/{of.namespace}/{of.name}"
+        return Explanation(absence.reason, message, hint, docs, changes=changes)
+    names = _names(pod, exporter, absence.exporter)
     hint = _filled(known.command, names)
     # Nothing would create a pod without an owner again.
     again = known.then != _RESTART or "exporter_owner" in names
     then = _filled(known.then, names) if hint and again else ""
     return Explanation(absence.reason, message, hint or known.fix, docs, then)
+
+
+def _where(of: ChangedObject, change: ObjectChange, pod: Pod | None) -> str:
+    """Return a change in words, with what prints the command.
+
+    Only the pods are known here, and most do not show what manages their workload.
+    """
+    if of.manager is not None:
+        return lasting(of, change).line
+    see = ""
+    if pod is not None:
+        name, namespace = map(shlex.quote, (pod.ref.name, pod.ref.namespace))
+        see = f"; `gpu-metrics-adapter explain pod {name} -n {namespace}` says where it lasts"
+    return f"{change.words} in {of.words} in namespace {of.namespace}{see}"
+
+
+def changed_object(changes: str) -> ChangedObject:
+    """Return the object of ``Explanation.changes``."""
+    kind, namespace, name = [*changes.split("/", 2), "", ""][:3]
+    return ChangedObject(kind, namespace, name)
+
+
+def lasting_fix(reason: str, of: ChangedObject) -> Fix | None:
+    """Return the fix of a reason that changes an object; None for another reason.
+
+    Args:
+        of: the object that ``Explanation.changes`` names, with what manages it.
+    """
+    known = REASONS.get(reason)
+    return lasting(of, known.change.make(of)) if known and known.change else None
 
 
 def _filled(command: str, names: Mapping[str, str]) -> str:
@@ -380,26 +471,8 @@ def _names(pod: Pod | None, exporter: Pod | None, ref: PodRef | None) -> Mapping
         names = {"namespace": pod.ref.namespace, "pod": pod.ref.name}
         if pod.node:
             names["node"] = pod.node
-        if workload := _workload(pod):
-            names["workload"] = workload
     if ref is not None:
         names |= {"exporter_namespace": ref.namespace, "exporter": ref.name}
     if exporter is not None and exporter.owner is not None:
         names["exporter_owner"] = f"{exporter.owner.kind.lower()}/{exporter.owner.name}"
-        if _is_dcgm(exporter):
-            names["dcgm_exporter"] = names["exporter_owner"]
     return {key: shlex.quote(name) for key, name in names.items()}
-
-
-def _workload(pod: Pod) -> str:
-    """Return the workload whose pod template a patch can change, as ``deployment/NAME``."""
-    above = workloads(pod)
-    if not above or _OF_LEADERS in pod.labels:
-        return ""
-    _, kind = workload_kind(above[-1].resource, pod)
-    return f"{kind.lower()}/{above[-1].name}" if kind in _TEMPLATED else ""
-
-
-def _is_dcgm(exporter: Pod) -> bool:
-    """Return whether a pod is dcgm-exporter's: other exporters do not read its variables."""
-    return any("dcgm" in text for text in (exporter.ref.name, *exporter.labels.values()))

@@ -78,5 +78,5 @@ def causes_of(
         *gpunodes.unhealthy(target),
     ]
     if selector is not None:
-        found += scaling.foreign(target, selector, list(facts.pods))
+        found += scaling.foreign(target, selector)
     return found

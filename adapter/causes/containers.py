@@ -16,6 +16,7 @@ from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import KubeKey, pod_key
 from adapter.causes.target import Target
+from adapter.cluster.changes import ObjectChange
 from adapter.cluster.podobjects import ContainerStatus, Ended, SeenPod
 from adapter.figures import age, count
 from adapter.hpa import quantity
@@ -48,7 +49,7 @@ _EXITS: Final = {
     134: "the program aborted",
     137: "the container was killed",
     139: "a segmentation fault",
-    143: "the container was told to end",
+    143: "the container was asked to end",
 }
 
 
@@ -137,8 +138,8 @@ def _memory_limit(row: _Row) -> str:
     return ""
 
 
-def _raise_memory(target: Target, container: str, limit: str) -> str:
-    """Return a command that doubles the limit; one that opens the template without a limit."""
+def _raise_memory(target: Target, container: str, limit: str) -> ObjectChange:
+    """Return the change that doubles the limit; one that opens the template without a limit."""
     try:
         double = str(int(quantity.parse(limit) * 2)) if limit else ""
     except ValueError:
@@ -147,9 +148,9 @@ def _raise_memory(target: Target, container: str, limit: str) -> str:
         if double.isdigit() and int(double) % power == 0:
             double = f"{int(double) // power}{suffix}"
     if not double:
-        return fixes.edit(target.hpa.of)
+        return fixes.edit(target.changed)
     spec = {"containers": [{"name": container, "resources": {"limits": {"memory": double}}}]}
-    return fixes.merge_template(target.hpa.of, spec)
+    return fixes.merge_template(target.changed, spec)
 
 
 def _crashed(target: Target, rows: Sequence[_Row]) -> Iterator[Cause]:
@@ -212,7 +213,9 @@ def _unpulled(target: Target, rows: Sequence[_Row]) -> Iterator[Cause]:
         f"image {image} of {target.some(_pods(rows))} cannot be pulled ({row.waits})"
         f"{target.facts.ago(_since(rows))}{f': {_short(message)}' if message else ''}",
         fix,
-        fixes.edit(target.hpa.of) if fix == _PULL_FIXES[0][1] else fixes.describe(pod_key(row.pod)),
+        fixes.edit(target.changed)
+        if fix == _PULL_FIXES[0][1]
+        else fixes.describe(pod_key(row.pod)),
         _pods(rows),
         _since(rows),
     )

@@ -11,7 +11,7 @@ limited: …`` (ministryofjustice/cloud-platform issue 590), ``failed quota: NAM
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import KubeKey, key_of
 from adapter.causes.target import Target
+from adapter.cluster.changes import ChangedObject, ObjectChange
 from adapter.figures import count
 from adapter.hpa import quantity
 
@@ -95,7 +96,7 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
             f"{lack} {verb} not created{since}: ResourceQuota {name} needs every container to "
             f"state {what[:_LONGEST]}",
             f"set {what[:_LONGEST]} of every container in the pod template",
-            fixes.edit(target.hpa.of),
+            fixes.edit(target.changed),
             since=refusal.since,
         )
     if found := _SECURITY.search(message):
@@ -135,10 +136,16 @@ def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: s
         f"{text}: ResourceQuota {name} is used up ({'; '.join(parts) or found['limited']})",
         f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower maxReplicas; pods "
         "are tried again within 17 minutes",
-        fixes.merge(quota, {"spec": {"hard": wanted}}) if wanted else fixes.describe(quota),
+        _raise(quota, wanted) if wanted else fixes.describe(quota),
         since=refusal.since,
         subject=str(quota),
     )
+
+
+def _raise(quota: KubeKey, wanted: Mapping[str, str]) -> str:
+    """Return a command that raises a quota. What manages it is not known: no fact is about it."""
+    of = ChangedObject(quota.kind, quota.namespace, quota.name)
+    return fixes.merge(of, {"spec": {"hard": wanted}}).command
 
 
 def _amounts(text: str) -> dict[str, Decimal]:
@@ -165,12 +172,12 @@ _CONTROL: Final = re.compile(r"(?:^|, )([a-zA-Z ]+?)(?: != [a-z]+)? \(")
 """Names of the controls in a message of Pod Security."""
 
 
-def _secure(target: Target, what: str) -> str:
-    """Return a command that corrects the template, if all violations can be corrected so."""
-    key, workload = target.hpa.of, target.workload
+def _secure(target: Target, what: str) -> ObjectChange:
+    """Return the change that corrects the template, if all violations can be corrected so."""
+    of, workload = target.changed, target.workload
     known = {name for name, _, _ in _FIELDS}
     if workload is None or not set(_CONTROL.findall(what)) <= known:
-        return fixes.edit(key)
+        return fixes.edit(of)
     pod: dict[str, Any] = {}
     container: dict[str, Any] = {}
     for name, of_pod, of_container in _FIELDS:
@@ -182,4 +189,4 @@ def _secure(target: Target, what: str) -> str:
         for each in workload.spec.template.spec.containers
     ]
     spec: dict[str, Any] = {"securityContext": pod} if pod else {}
-    return fixes.merge_template(key, spec | ({"containers": containers} if container else {}))
+    return fixes.merge_template(of, spec | ({"containers": containers} if container else {}))

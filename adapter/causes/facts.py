@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from adapter.cluster.gpuresources import STANDARD, GpuResources
+from adapter.cluster.managers import Manager, manager_of
 from adapter.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.cluster.workload import workloads
 from adapter.figures import age
+from apiservice.labels.selector import Selector
 from apiservice.wire import instant
 
 _KINDS: Final = {"deployments": "Deployment", "rollouts": "Rollout", "cronjobs": "CronJob"}
@@ -54,6 +56,8 @@ class ScalerFacts(NamedTuple):
     """Type and name of each metric."""
     spec: Mapping[str, Any] = {}
     """As the manifest has it."""
+    manager: Manager | None = None
+    """What writes the HPA again."""
 
     @property
     def of(self) -> KubeKey:
@@ -89,6 +93,7 @@ def scaler_of(manifest: Mapping[str, Any]) -> ScalerFacts:
         max((at for at in times if at is not None), default=None),
         tuple(map(_metric, spec.get("metrics") or ())),
         spec,
+        manager_of(meta),
     )
 
 
@@ -158,12 +163,28 @@ class ClusterFacts:
         return found
 
     @cached_property
+    def _pods(self) -> Mapping[str, list[SeenPod]]:
+        found: dict[str, list[SeenPod]] = {}
+        for pod in self.pods:
+            if not pod.pod.finished:
+                found.setdefault(pod.pod.ref.namespace, []).append(pod)
+        return found
+
+    @cached_property
     def _workloads(self) -> Mapping[KubeKey, SeenWorkload]:
         return {key_of(each): each for each in self.workloads}
 
     def workload(self, key: KubeKey) -> SeenWorkload | None:
         """Return a workload; None if it was not read, or does not exist."""
         return self._workloads.get(key)
+
+    def selected(self, namespace: str, selector: Selector) -> list[SeenPod]:
+        """Return the unfinished pods of a namespace that a selector matches; none if it is empty,
+        as the HPA controller has it.
+        """
+        if selector.empty:
+            return []
+        return [pod for pod in self._pods.get(namespace, ()) if selector.matches(pod.pod.labels)]
 
     def about(self, key: KubeKey) -> Sequence[SeenEvent]:
         """Return the events about an object."""

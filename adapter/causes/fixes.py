@@ -1,4 +1,4 @@
-"""Commands that correct a workload's pod template, for its causes."""
+"""Changes that correct a workload's pod template, for its causes, and commands that show more."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from adapter.causes.facts import KubeKey
+from adapter.cluster import changes
+from adapter.cluster.changes import ChangedObject, ObjectChange
 from adapter.cluster.taints import Taint
 
 _STRATEGIC: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
@@ -20,9 +22,9 @@ def on(key: KubeKey, verb: str, rest: str = "") -> str:
     return f"kubectl -n {shlex.quote(key.namespace)} {verb} {name}{f' {rest}' if rest else ''}"
 
 
-def edit(key: KubeKey) -> str:
-    """Return a command that opens an object in an editor."""
-    return on(key, "edit")
+def edit(of: ChangedObject) -> ObjectChange:
+    """Return a change that a person has to write; the cause has its words."""
+    return changes.edit(of, "")
 
 
 def describe(key: KubeKey) -> str:
@@ -30,35 +32,26 @@ def describe(key: KubeKey) -> str:
     return on(key, "describe")
 
 
-def merge_template(key: KubeKey, pod_spec: dict[str, Any]) -> str:
-    """Return a command that merges fields into the pods' spec of a workload."""
-    if key.kind not in _STRATEGIC:
-        return edit(key)
-    return merge(key, {"spec": {"template": {"spec": pod_spec}}}, "strategic")
+def merge_template(of: ChangedObject, pod_spec: dict[str, Any]) -> ObjectChange:
+    """Return the change that merges fields into the pods' spec of a workload."""
+    if of.kind not in _STRATEGIC:
+        return edit(of)
+    return merge(of, {"spec": {"template": {"spec": pod_spec}}}, "strategic")
 
 
-def merge(key: KubeKey, body: dict[str, Any], way: str = "merge") -> str:
-    """Return a command that merges fields into an object."""
+def merge(of: ChangedObject, body: dict[str, Any], way: str = "merge") -> ObjectChange:
+    """Return the change that merges fields into an object."""
     text = shlex.quote(json.dumps(body, separators=(",", ":")))
-    return on(key, "patch", f"--type={way} -p {text}")
+    return ObjectChange("", of.kubectl("patch", f"--type={way} -p {text}"))
 
 
-def patch(key: KubeKey, rows: Sequence[dict[str, Any]]) -> str:
-    """Return a command that applies a JSON patch."""
-    text = shlex.quote(json.dumps(rows, separators=(",", ":")))
-    return on(key, "patch", f"--type=json -p {text}")
-
-
-def tolerate(key: KubeKey, taints: Sequence[Taint], *, has_some: bool) -> str:
-    """Return a command that adds tolerations to a workload's template.
+def tolerate(of: ChangedObject, taints: Sequence[Taint], *, has_some: bool) -> ObjectChange:
+    """Return the change that adds tolerations to a workload's template.
 
     Args:
         has_some: the template has tolerations already.
     """
-    if key.kind not in _STRATEGIC:
-        return edit(key)
+    if of.kind not in _STRATEGIC:
+        return edit(of)
     rows = [{"key": each.key, "operator": "Exists", "effect": each.effect} for each in taints]
-    path = "/spec/template/spec/tolerations"
-    if has_some:
-        return patch(key, [{"op": "add", "path": f"{path}/-", "value": row} for row in rows])
-    return patch(key, [{"op": "add", "path": path, "value": rows}])
+    return changes.add_tolerations(of, rows, first=not has_some)

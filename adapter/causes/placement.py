@@ -18,6 +18,7 @@ from adapter.causes import fixes, gpunodes
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import KubeKey, pod_key
 from adapter.causes.target import Target
+from adapter.cluster.changes import ObjectChange
 from adapter.cluster.objects import SeenNode
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.cluster.taints import Taint, repels
@@ -132,7 +133,7 @@ def _deadlock(target: Target, pods: Sequence[SeenPod]) -> Cause | None:
         f"{target.some(pods)} needs a free {' or '.join(names)}, and {target.some(old)} keeps its "
         "GPU until the new pod is ready (maxUnavailable is 0)",
         "let the rollout end an old pod first: maxSurge 0, maxUnavailable 1",
-        fixes.merge(target.hpa.of, {"spec": {"strategy": body}}),
+        fixes.merge(target.changed, {"spec": {"strategy": body}}),
         pods,
         since,
     )
@@ -176,10 +177,11 @@ def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
 def _of_taint(
     target: Target, pods: Sequence[SeenPod], taint: Taint, nodes: Sequence[SeenNode]
 ) -> Cause:
-    key, shown = target.hpa.of, sorted(node.name for node in nodes)
+    shown = sorted(node.name for node in nodes)
     where = f"{count(len(shown), 'GPU node')} ({', '.join(shown[:3])}{', …' * (len(shown) > 3)})"
     first = shlex.quote(shown[0])
     subject = ""
+    command: str | ObjectChange
     if taint.key == _CORDONED:
         fix = "let pods on the node again, if its maintenance is over"
         command, subject = f"kubectl uncordon {first}", f"node {shown[0]}"
@@ -192,7 +194,7 @@ def _of_taint(
             target.workload is not None and target.workload.spec.template.spec.seen_tolerations
         )
         fix = f"add a toleration of {taint.key} to the pod template, if the pods may run there"
-        command = fixes.tolerate(key, [taint], has_some=has_some)
+        command = fixes.tolerate(target.changed, [taint], has_some=has_some)
         text = f"no toleration for the taint {taint} of {where}"
     return target.cause(
         CauseCode.TAINT,

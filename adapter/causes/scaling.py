@@ -37,24 +37,18 @@ _LEASE: Final = 60.0
 """Seconds after which a lease that nobody renews is that of a stopped program: 15 s by default."""
 
 
-def foreign(target: Target, selector: Selector, pods: list[SeenPod]) -> Iterator[Cause]:
+def foreign(target: Target, selector: Selector) -> Iterator[Cause]:
     """Yield the other workloads whose pods the target's selector matches.
 
     Args:
         selector: of the scale's pods, as the HPA controller reads it.
-        pods: of the namespace.
     """
     own = {pod.key for pod in target.pods}
-    if selector.empty or not own:
+    if not own:
         return  # the chain of owners is not known
     others: dict[KubeKey | None, list[SeenPod]] = {}
-    for pod in pods:
-        if (
-            pod.key not in own
-            and pod.pod.ref.namespace == target.hpa.namespace
-            and not pod.pod.finished
-            and selector.matches(pod.pod.labels)
-        ):
+    for pod in target.facts.selected(target.hpa.namespace, selector):
+        if pod.key not in own:
             others.setdefault(target.facts.top(pod), []).append(pod)
     for owner, rows in others.items():
         whose = str(owner) if owner is not None else "no workload"
@@ -140,8 +134,9 @@ def wrong_namespace(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
         hpa.subject,
         f"there is no {hpa.kind} {hpa.target} in namespace {hpa.namespace}, and there is one in "
         f"{where}: an HPA scales objects of its own namespace only",
-        f"create the HPA in namespace {places[0]}, and delete this one",
-        _moved(hpa, places[0]),
+        f"create the HPA in namespace {places[0]}, and delete this one"
+        f"{f', where it is managed ({hpa.manager.source})' if hpa.manager is not None else ''}",
+        _moved(hpa, places[0]) if hpa.manager is None else "",
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import ClusterFacts, ScalerFacts
+from adapter.cluster.changes import ChangedObject, ObjectChange
+from adapter.cluster.fixes import lasting
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.figures import count
 from apiservice.labels.selector import Selector
@@ -30,18 +32,34 @@ class Target:
         """``Deployment chat/llm``."""
         return str(self.hpa.of)
 
+    @property
+    def changed(self) -> ChangedObject:
+        """The target as an object to change."""
+        key, workload = self.hpa.of, self.workload
+        manager = workload.metadata.manager if workload is not None else None
+        group = self.hpa.api_version.rpartition("/")[0]
+        return ChangedObject(key.kind, key.namespace, key.name, manager, group=group)
+
     def cause(
         self,
         code: CauseCode,
         text: str,
         fix: str,
-        command: str = "",
+        command: str | ObjectChange = "",
         pods: Sequence[SeenPod] = (),
         since: float | None = None,
         subject: str = "",
     ) -> Cause:
-        """Return a cause about the target, or about another subject."""
+        """Return a cause about the target, or about another subject.
+
+        Args:
+            command: that shows more or changes another object; or a change of the target, which is
+                made where it lasts.
+        """
         names = tuple(sorted(each.pod.ref.name for each in pods))
+        if isinstance(command, ObjectChange):
+            lasts = lasting(self.changed, command._replace(words=fix))
+            fix, command = lasts.advice(fix), lasts.command
         return Cause(code, subject or self.subject, text, fix, command, names, since)
 
     def some(self, pods: Sequence[SeenPod]) -> str:
@@ -59,13 +77,10 @@ def target_of(facts: ClusterFacts, hpa: ScalerFacts, selector: Selector | None =
             between them was not read.
     """
     inner, pods = facts.below(hpa.of)
-    if not pods and selector is not None and not selector.empty:
+    if not pods and selector is not None:
         pods = [
             pod
-            for pod in facts.pods
-            if pod.pod.ref.namespace == hpa.namespace
-            and not pod.pod.finished
-            and selector.matches(pod.pod.labels)
-            and ((top := facts.top(pod)) is None or facts.workload(top) is None)
+            for pod in facts.selected(hpa.namespace, selector)
+            if (top := facts.top(pod)) is None or facts.workload(top) is None
         ]
     return Target(facts, hpa, facts.workload(hpa.of), inner, pods)

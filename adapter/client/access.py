@@ -30,6 +30,7 @@ from apiservice.kube.client import (
 )
 from apiservice.kube.connection import connect
 from apiservice.kube.failures import NOT_AN_API_SERVER, ClusterError, describe_failure
+from apiservice.runtime.jsontext import UNREADABLE
 
 Json = dict[str, Any]
 
@@ -117,7 +118,7 @@ class Api:
             body = await self._fetch("GET", f"{path}?{urlencode(query)}", accept=TABLE_TYPE)
             try:
                 page = decode_table(body)
-            except msgspec.MsgspecError as error:
+            except UNREADABLE as error:
                 raise self._garbled(path, str(error)) from None
             rows += page.rows
             if not self._continues(path, page.token, len(page.rows), len(rows)):
@@ -188,7 +189,7 @@ class Api:
         answer = await self._fetch(method, path, body)
         try:
             found: Json = msgspec.json.decode(answer, type=dict[str, Any])
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._garbled(path, str(error)) from None
         return found
 

@@ -15,7 +15,7 @@ import click
 from adapter.client.access import Api, Json, cluster
 from adapter.client.errors import ClientError, odd_answers
 from adapter.client.options import ClientOptions
-from adapter.client.output import Screen, screen_of
+from adapter.client.output import Screen, say, screen_of
 
 FINE: Final = 0
 BLOCKED: Final = 1
@@ -56,8 +56,7 @@ def run(options: ClientOptions, look: Look) -> NoReturn:
 
 def complain(error: ClientError) -> None:
     """Print a failure as one line."""
-    line = screen_of(sys.stderr).line(f"gpu-metrics-adapter: {error}")
-    click.echo(line, err=True)
+    say(f"gpu-metrics-adapter: {error}", err=True)
 
 
 def print_document(content: Any, output: str, *, many: bool = False) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO
 
+import click
+
 Colour = Literal["green", "yellow", "red", "bold", "dim"]
 _CODES: Final = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 Mark = Literal["good", "warning", "bad"]
@@ -104,6 +106,11 @@ def screen_of(stream: TextIO | None = None) -> Screen:
         colours=terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         unicode=encoding.replace("-", "").startswith("utf"),
     )
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line in the characters that the reader of a stream can show."""
+    click.echo(screen_of(sys.stderr if err else sys.stdout).line(text), err=err)
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str] = (), indent: str = "") -> list[str]:

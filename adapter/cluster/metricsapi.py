@@ -17,6 +17,7 @@ import msgspec
 from adapter.cluster.workload import plural
 from adapter.hpa import MetricKind, MetricSpec, quantity
 from apiservice.labels.manifest import selector_text
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.wire import instant
 from apiservice.wire.metricvalues import CUSTOM_GROUP, EXTERNAL_GROUP
 
@@ -79,7 +80,7 @@ def read_values(answer: bytes | Mapping[str, Any]) -> list[AnsweredValue]:
         decoded = (
             _decoder.decode(answer) if isinstance(answer, bytes) else msgspec.convert(answer, _List)
         )
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise GarbledAnswerError(f"it is not a list of values: {error}") from None
     return [_value(item) for item in decoded.items or ()]
 

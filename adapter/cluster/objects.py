@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from adapter.cluster.managers import Manager, manager_of
 from adapter.cluster.taints import Taint
 from apiservice.wire import instant
 
@@ -22,9 +23,14 @@ class KubeObject(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
 class SeenOwnerReference(KubeObject, frozen=True):
     """One of ``metadata.ownerReferences``."""
 
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     controller: bool = False
+
+
+class _FieldManager(KubeObject, frozen=True):
+    manager: str = ""
 
 
 class Meta(KubeObject, frozen=True):
@@ -36,8 +42,14 @@ class Meta(KubeObject, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[SeenOwnerReference] = []
+    managed_fields: list[_FieldManager] = []
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+
+    @property
+    def manager(self) -> Manager | None:
+        """What writes the object again; None if nothing does."""
+        return manager_of(msgspec.to_builtins(self), self.namespace)
 
 
 class SeenCondition(KubeObject, frozen=True):
@@ -146,6 +158,23 @@ class SeenPriorityClass(KubeObject, frozen=True):
     metadata: Meta = Meta()
     value: int = 0
     preemption_policy: str = "PreemptLowerPriority"
+
+
+class ClusterPolicy(KubeObject, frozen=True):
+    """A ClusterPolicy of the NVIDIA GPU Operator."""
+
+    metadata: Meta = Meta()
+    spec: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def manager(self) -> Manager | None:
+        """What writes it again."""
+        return self.metadata.manager
 
 
 class _QuotaStatus(KubeObject, frozen=True):

@@ -21,13 +21,14 @@ from adapter.catalog.targetfit import (
     form_of,
     misfits,
 )
-from adapter.client.hpacommands import patch_hpa
+from adapter.client.hpacommands import change_hpa, edit_hpa
+from adapter.cluster.fixes import Fix
 from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.scaled import workload_of
 from adapter.doctor.servedmetrics import KnownMetric
 from adapter.hpa import quantity
-from adapter.keda.manifest import SeenScaledObject, SeenTrigger, patch_scaledobject
+from adapter.keda.manifest import SeenScaledObject, SeenTrigger
 from apiservice.labels.selector import Selector, SelectorError, parse
 
 OURS: Final = ("Pods", "Object", "External")
@@ -42,8 +43,8 @@ class SeenTarget(NamedTuple):
     """The controller itself takes the mean, as for a Pods metric."""
     goal: str
     """The maximum, in words."""
-    fix: Callable[[Misfit], tuple[str, str]]
-    """Returns the fix in words, and a command."""
+    fix: Callable[[Misfit], tuple[str, str | Fix]]
+    """Returns the fix in words, and a command or the change of the object."""
 
     @property
     def misfits(self) -> Iterator[Misfit]:
@@ -85,11 +86,11 @@ def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> Se
     )
 
 
-def _hpa_fix(hpa: Hpa, metric: HpaMetric, found: Misfit) -> tuple[str, str]:
+def _hpa_fix(hpa: Hpa, metric: HpaMetric, found: Misfit) -> tuple[str, str | Fix]:
     at = f"{metric.at}.{metric.key}"
     if found.metric:
         words = f"scale on another metric, such as {found.metric}, with a target in its unit"
-        return words, "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
+        return words, "" if hpa.origin else edit_hpa(hpa.manifest, words)
     if found.type:
         field = found.type[:1].lower() + found.type[1:]
         value: Any = {"type": found.type, field: f"{metric.target:f}"}
@@ -99,7 +100,7 @@ def _hpa_fix(hpa: Hpa, metric: HpaMetric, found: Misfit) -> tuple[str, str]:
     else:
         at = f"{at}.target.{'averageValue' if metric.average is not None else 'value'}"
         value, words = found.number, _number_words(at, found)
-    return words, "" if hpa.origin else patch_hpa(hpa.namespace, hpa.name, at, value)
+    return words, "" if hpa.origin else change_hpa(hpa.manifest, at, value)
 
 
 def _number_words(at: str, found: Misfit) -> str:
@@ -155,7 +156,7 @@ def _of_trigger(
 
 def _trigger_fix(
     scaled: SeenScaledObject, trigger: SeenTrigger, key: str, found: Misfit
-) -> tuple[str, str]:
+) -> tuple[str, str | Fix]:
     at = trigger.path
     if found.metric:
         words = f"scale on another metric, such as {found.metric}, with a target in its unit"
@@ -163,14 +164,9 @@ def _trigger_fix(
     if found.type:
         at = f"{at}.metricType"
         words = f"set {at} to {found.type}{_per_replica(found)}"
-        return words, _patch(scaled, at, found.type)
+        return words, scaled.patch(at, found.type)
     at = f"{at}.metadata.{key}"
-    return _number_words(at, found), _patch(scaled, at, found.number)
-
-
-def _patch(scaled: SeenScaledObject, path: str, value: str) -> str:
-    """Return a command that sets one field of a ScaledObject; empty for a file."""
-    return "" if scaled.origin else patch_scaledobject(scaled.namespace, scaled.name, path, value)
+    return _number_words(at, found), scaled.patch(at, found.number)
 
 
 def _own(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool | None:
@@ -205,7 +201,7 @@ class SeenSelector(NamedTuple):
     selector: Selector
     of_pods: bool
     """It selects pods too, as that of an external metric does."""
-    command: str
+    command: str | Fix
     """Opens the manifest in an editor; empty for a file."""
 
 

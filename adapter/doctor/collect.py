@@ -18,6 +18,7 @@ from adapter.client.errors import VIEW, ClientError
 from adapter.cluster.metricsapi import pods_path, read_values
 from adapter.cluster.objects import (
     ApiService,
+    ClusterPolicy,
     ConfigMap,
     Lease,
     ResourceQuota,
@@ -54,6 +55,7 @@ _GKE: Final = "cloud.google.com/gke-nodepool"
 _AUTOSCALING: Final = "/apis/autoscaling/v2"
 _RESOURCE: Final = "/apis/resource.k8s.io/v1"
 _SLICES: Final = f"{_RESOURCE}/resourceslices"
+_POLICIES: Final = "/apis/nvidia.com/v1/clusterpolicies"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
@@ -104,6 +106,7 @@ class Collector:
             "volume_claims": self.objects(
                 self._of_users("/api/v1", "persistentvolumeclaims"), SeenVolumeClaim
             ),
+            "policies": self.optional(_POLICIES, lambda row: read(row, ClusterPolicy)),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
         }
@@ -251,9 +254,8 @@ class Collector:
 
     async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
         """Deployments keep ten old ReplicaSets each, which are of no use."""
-        found = await self.listed(
-            self._of_users("/apis/apps/v1", "replicasets"), partial(read_workload, "ReplicaSet")
-        )
+        path = self._of_users("/apis/apps/v1", "replicasets")
+        found = await self.listed(path, partial(read_workload, "ReplicaSet"))
         if found.unread is not None:
             return found
         return Fact([row for row in found.read() if row.spec.replicas > 0])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from adapter.cluster.changes import ChangedObject, add_tolerations, edit
+from adapter.cluster.fixes import Fix, lasting
+from adapter.cluster.managers import Manager, manager_of
 from adapter.cluster.nodeaffinity import matches
 from adapter.cluster.objects import SeenNode
 from adapter.cluster.podobjects import SeenPod, read_pod
@@ -30,6 +32,8 @@ class SeenDaemonSet(NamedTuple):
     tolerations: tuple[Toleration, ...]
     terms: Sequence[Mapping[str, Any]]
     """``nodeSelectorTerms`` of the required node affinity: one of them has to match."""
+    manager: Manager | None = None
+    """What writes it again."""
 
     @property
     def key(self) -> str:
@@ -42,7 +46,8 @@ class Obstacle(NamedTuple):
 
     message: str
     fix: str
-    command: str
+    action: str | Fix
+    """A command, or the change of the DaemonSet as it lasts."""
 
 
 def read_daemonset(content: Mapping[str, Any]) -> SeenDaemonSet:
@@ -58,22 +63,26 @@ def read_daemonset(content: Mapping[str, Any]) -> SeenDaemonSet:
         pod.spec.node_selector,
         tuple(pod.spec.tolerations),
         pod.spec.node_terms or (),
+        manager_of(meta, namespace),
     )
 
 
-def obstacle(daemonset: SeenDaemonSet, node: SeenNode) -> Obstacle:
-    """Return why a DaemonSet has no pod on a node, as far as its template and the node show it."""
+def obstacle(daemonset: SeenDaemonSet, node: SeenNode, of: ChangedObject) -> Obstacle:
+    """Return why a DaemonSet has no pod on a node, as far as its template and the node show it.
+
+    Args:
+        of: the DaemonSet as an object to change.
+    """
     lacks = [*_unselected(daemonset, node), *_unmatched(daemonset, node)]
     if lacks:
-        return _of_labels(daemonset, node, lacks)
+        return _of_labels(daemonset, node, lacks, of)
     taints = [taint for taint in node.taints if _repels(taint, daemonset)]
     if taints:
-        return _of_taints(daemonset, taints)
-    place = f"-n {shlex.quote(daemonset.namespace)}"
+        return _of_taints(daemonset, taints, of)
     return Obstacle(
         f"DaemonSet {daemonset.key} selects the node, and has no pod on it",
         "see the events of the DaemonSet",
-        f"kubectl {place} describe daemonset {shlex.quote(daemonset.name)}",
+        of.kubectl("describe", ""),
     )
 
 
@@ -125,19 +134,17 @@ def _settable(key: str, change: str) -> str:
     return "" if system else change
 
 
-def _of_labels(daemonset: SeenDaemonSet, node: SeenNode, lacks: Sequence[_Lack]) -> Obstacle:
+def _of_labels(
+    daemonset: SeenDaemonSet, node: SeenNode, lacks: Sequence[_Lack], of: ChangedObject
+) -> Obstacle:
     keys = [lack.change.partition("=")[0].removesuffix("-") for lack in lacks]
     own = [f"{key}={node.metadata.labels[key]}" for key in keys if key in node.metadata.labels]
     has = f"has {', '.join(own)}" if own else "has no such label"
     wanted = " and ".join(lack.text for lack in lacks)
     said = f"DaemonSet {daemonset.key} runs only on nodes with {wanted}, and {node.name} {has}"
     if not all(lack.change for lack in lacks):
-        place = f"-n {shlex.quote(daemonset.namespace)}"
-        return Obstacle(
-            said,
-            "correct the node selector or the affinity of the DaemonSet",
-            f"kubectl {place} edit daemonset {shlex.quote(daemonset.name)}",
-        )
+        words = "correct the node selector or the affinity"
+        return Obstacle(said, f"{words} of the DaemonSet", lasting(of, edit(of, words)))
     changes = " ".join(shlex.quote(lack.change) for lack in lacks)
     overwrite = " --overwrite" if own and "=" in changes else ""
     fix = "if the exporter belongs on the node, change the node's labels"
@@ -148,21 +155,13 @@ def _repels(taint: Taint, daemonset: SeenDaemonSet) -> bool:
     return not taint.key.startswith(_OF_NODES) and repels(taint, daemonset.tolerations)
 
 
-def _of_taints(daemonset: SeenDaemonSet, taints: Sequence[Taint]) -> Obstacle:
+def _of_taints(daemonset: SeenDaemonSet, taints: Sequence[Taint], of: ChangedObject) -> Obstacle:
     named = ", ".join(map(str, taints))
     rows = [{"key": t.key, "operator": "Exists", "effect": t.effect} for t in taints]
-    at = "/spec/template/spec/tolerations"
-    change = (
-        [{"op": "add", "path": f"{at}/-", "value": row} for row in rows]
-        if daemonset.tolerations
-        else [{"op": "add", "path": at, "value": rows}]
-    )
-    patch = shlex.quote(json.dumps(change, separators=(",", ":")))
-    place = f"-n {shlex.quote(daemonset.namespace)}"
     plural = "s" if len(taints) > 1 else ""
-    keys = ", ".join(f"{row['key']} ({row['operator']}, {row['effect']})" for row in rows)
+    change = add_tolerations(of, rows, first=not daemonset.tolerations)
     return Obstacle(
         f"DaemonSet {daemonset.key} does not tolerate the taint{plural} {named} of the node",
-        f"add the toleration{plural} {keys} to the DaemonSet",
-        f"kubectl {place} patch daemonset {shlex.quote(daemonset.name)} --type=json -p {patch}",
+        f"{change.words} to the DaemonSet",
+        lasting(of, change),
     )

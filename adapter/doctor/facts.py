@@ -11,6 +11,7 @@ from adapter.causes import Cause
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.objects import (
     ApiService,
+    ClusterPolicy,
     Lease,
     ResourceQuota,
     ResourceSlice,
@@ -242,6 +243,8 @@ class Facts:
     volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF
+    policies: Fact[Sequence[ClusterPolicy]] = _OFF
+    """Of the NVIDIA GPU Operator; none if the cluster has none."""
     quotas: Fact[Sequence[ResourceQuota]] = _OFF
     autoscaler: Fact[str] = _OFF
     """The node autoscaler that was found; empty without one."""

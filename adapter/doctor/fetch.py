@@ -21,6 +21,7 @@ from adapter.client.errors import ClientError
 from adapter.sources.login.credentials import TlsClient
 from apiservice.kube.client import BoundedAnswer
 from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.requesterror import RequestError, failure_of
 
 SECONDS: Final = 10.0
@@ -210,7 +211,7 @@ def _status(found: BoundedAnswer) -> str | None:
         return None
     try:
         status = msgspec.json.decode(found.body, type=_Status)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return None
     ours = (status.kind, status.api_version, status.code) == ("Status", "v1", found.status)
     return " ".join(status.message.split())[:_SHOWN] if ours else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -33,6 +33,7 @@ def hpa_causes(facts: Facts) -> list[tuple[Hpa, Cause]]:
 
 def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
     around = _cluster(facts)
+    names = servedmetrics.metrics(facts.settings)
     elsewhere: dict[tuple[str, str], list[KubeKey]] = {}
     for each in facts.workloads.read():
         meta = each.metadata
@@ -40,7 +41,7 @@ def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
         elsewhere.setdefault((each.kind, meta.name), []).append(place)
     for hpa in facts.hpas.read():
         target = target_of(facts, hpa)
-        if not _concerns(facts, hpa, target):
+        if not _concerns(hpa, target, names, facts.gpu_resources):
             continue
         lost = target is None and hpa.kind in _READ
         others = elsewhere.get((hpa.kind, hpa.target), []) if lost else []
@@ -75,11 +76,12 @@ def _known(fact: Fact[Sequence[T]]) -> Sequence[T]:
     return fact.value or () if fact.known else ()
 
 
-def _concerns(facts: Facts, hpa: Hpa, target: SeenWorkload | None) -> bool:
-    names = servedmetrics.metrics(facts.settings)
+def _concerns(
+    hpa: Hpa, target: SeenWorkload | None, names: Container[str], resources: GpuResources
+) -> bool:
     if any(metric.name in names for metric in hpa.metrics):
         return True
-    return target is not None and asks_gpu(target, facts.gpu_resources)
+    return target is not None and asks_gpu(target, resources)
 
 
 def asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from adapter.cluster.fixes import Fix
+
 if TYPE_CHECKING:
     from adapter.doctor.facts import Facts
 
@@ -41,12 +43,22 @@ class Finding(NamedTuple):
     """The object, as a user names it: ``node gpu-a``, ``hpa chat/llm``."""
     message: str
     """What is wrong with it, and what follows from that."""
-    fix: str
+    advice: str
     """What to do, in words."""
-    command: str = ""
-    """A command that does it, or that shows more."""
+    action: str | Fix = ""
+    """A command that does it, or that shows more; or the change of an object, as it lasts."""
     severity: Severity | None = None
     """None means the severity of the check."""
+
+    @property
+    def command(self) -> str:
+        """The command; empty if none does it."""
+        return self.action.command if isinstance(self.action, Fix) else self.action
+
+    @property
+    def fix(self) -> str:
+        """What to do, with what manages the object that has to change."""
+        return self.action.advice(self.advice) if isinstance(self.action, Fix) else self.advice
 
 
 class NotApplicableError(Exception):

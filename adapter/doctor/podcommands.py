@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.cluster import changes
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.podobjects import SeenPod
+from adapter.doctor.changed import workload_of
+from adapter.doctor.facts import Facts
 
 _TEMPLATED: Final = ("DaemonSet", "Deployment", "StatefulSet")
 """Kinds whose pod template ``kubectl set env`` changes."""
@@ -43,20 +47,21 @@ def show(each: SeenPod) -> str:
     return f"kubectl -n {each.pod.ref.namespace} get {owner(each)} -o yaml"
 
 
-def set_env(each: SeenPod, fix: str, change: str) -> tuple[str, str]:
-    """Return the fix and the command that changes a variable in the template of a pod's workload.
+def set_env(
+    facts: Facts, each: SeenPod, advice: str, name: str, value: str | None
+) -> tuple[str, str | Fix]:
+    """Return what to do, and how a variable changes in the template of a pod's workload.
 
     Args:
-        fix: what to do, in words.
-        change: ``NAME=value``, or ``NAME-`` to remove the variable.
+        advice: what to do, in words.
+        name: of the variable.
+        value: None removes it.
     """
-    named = owner(each)
-    kind = named.partition("/")[0]
-    if kind in {known.lower() for known in _TEMPLATED}:
-        return fix, f"kubectl -n {each.pod.ref.namespace} set env {named} {change}"
-    name, equals, value = change.partition("=")
-    said = f"set {name} to {value}" if equals else f"remove {name.removesuffix('-')}"
+    of = workload_of(facts, each)
+    if of is not None and of.kind in _TEMPLATED:
+        return advice, lasting(of, changes.set_env(of, name, value))
+    said = f"set {name} to {value}" if value is not None else f"remove {name}"
     where = "in its manifest, and create the pod again: variables of a pod cannot be changed"
-    if kind != "pod":
-        where = f"in the manifest of {named}, which owns the pod"
-    return f"{fix}: {said} {where}", ""
+    if of is not None:
+        where = f"in the manifest of {owner(each)}, which owns the pod"
+    return f"{advice}: {said} {where}", ""

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from adapter.client.access import Api
 from adapter.client.errors import ClientError
+from adapter.cluster.managers import Manager
 from adapter.cluster.objects import ConfigMap, read
 from adapter.rules.rulefile import RulesFileError
 from adapter.rules.ruleset import rules_of
@@ -38,6 +39,8 @@ class SeenRules(NamedTuple):
     """Why the file cannot be used at all; empty if it can."""
     broken: Sequence[str] = ()
     """The rules that are left out, each with its line and the reason."""
+    manager: Manager | None = None
+    """What writes the ConfigMap again."""
 
 
 def mounted(release: Release) -> Mounted | None:
@@ -69,12 +72,12 @@ async def read_rules_of(api: Api, release: Release) -> SeenRules | None:
         return None
     path = f"/api/v1/namespaces/{place.namespace}/configmaps/{quote(place.configmap)}"
     try:
-        data = read(await api.get(path), ConfigMap).data
+        found = read(await api.get(path), ConfigMap)
     except ClientError as error:
         if error.status != 404:
             raise
         return SeenRules(place, "does not exist, so new pods of the adapter do not start")
-    return seen_rules(place, data, release)
+    return seen_rules(place, found.data, release)._replace(manager=found.metadata.manager)
 
 
 def seen_rules(place: Mounted, data: Mapping[str, str], release: Release) -> SeenRules:

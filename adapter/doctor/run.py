@@ -17,7 +17,7 @@ from adapter.client.access import Api, cluster
 from adapter.client.command import UNSEEN, complain, print_document, show
 from adapter.client.errors import ClientError, odd_answers
 from adapter.client.options import ClientOptions
-from adapter.client.output import screen_of
+from adapter.client.output import say, screen_of
 from adapter.doctor import bundle, text
 from adapter.doctor.collect import Collector
 from adapter.doctor.facts import Facts
@@ -64,7 +64,7 @@ def check(options: DoctorOptions) -> None:
     show(report, options.access.output)
     if options.support is not None and options.access.output == "text":
         text = "It has names of objects and no secrets: look through it."
-        click.echo(f"Wrote {options.support}. {text}")
+        say(f"Wrote {options.support}. {text}")
     sys.exit(report.status)
 
 
@@ -107,8 +107,7 @@ async def _live(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
                     return found
             if not options.quiet:
                 left = age(deadline - time.monotonic())
-                line = screen_of(sys.stderr).line(f"waiting {left} more: {missing}")
-                click.echo(line, err=True)
+                say(f"waiting {left} more: {missing}", err=True)
             await asyncio.sleep(_PAUSE)
 
 

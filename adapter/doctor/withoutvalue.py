@@ -22,6 +22,8 @@ class WithoutValue(NamedTuple):
     """The fix: a command, or words."""
     then: str = ""
     """A command for the case that the hint shows no cause."""
+    changes: str = ""
+    """``KIND/NAMESPACE/NAME`` of the object that the hint changes."""
 
 
 class _Meta(msgspec.Struct):
@@ -34,6 +36,7 @@ class _Why(msgspec.Struct):
     message: str = ""
     hint: str = ""
     then: str = ""
+    changes: str = ""
 
 
 class _GpuPod(msgspec.Struct):
@@ -46,7 +49,9 @@ def read_without_value(given: Mapping[str, Any]) -> WithoutValue:
     found = msgspec.convert(given, _GpuPod)
     why = found.reason or _Why()
     key = f"{found.metadata.namespace}/{found.metadata.name}"
-    return WithoutValue(key, *map(_line, (why.reason, why.message, why.hint, why.then)))
+    return WithoutValue(
+        key, *map(_line, (why.reason, why.message, why.hint, why.then, why.changes))
+    )
 
 
 def _line(text: str) -> str:

@@ -107,7 +107,7 @@ class _Reader:
         return None
 
     def _failed(self, what: str, error: ClientError) -> None:
-        """A kind that the cluster does not have is no gap."""
+        """A kind that the cluster does not have leaves no gap."""
         if error.status not in (404, 410):
             said = error.brief.partition("; an administrator grants")[0]
             self.unread[f"causes that follow from {what} are not shown: {said}"] = None
@@ -242,7 +242,7 @@ async def _apiservices(
     rows = await reader.some(_APISERVICES, partial(read, kind=ApiService), "apiservices")
     if not rows and len(reader.unread) > before:
         return None
-    # An API server lists its own groups: an empty list is no answer.
+    # An API server lists its own groups: an empty list answers nothing.
     return {row.metadata.name: row for row in rows} or None
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.explain.words import one_line
 from adapter.figures import age
 from apiservice.wire import instant
@@ -143,6 +144,7 @@ async def gpu_pods(api: Api, namespace: str, selector: str) -> PodViews:
         rows = await api.list(f"{VIEW}/namespaces/{namespace}/gpupods", labels=selector)
     except ClientError as error:
         return PodViews({}, error)
+    await put_lasting_fixes(api, rows)
     return PodViews(_by_name(rows))
 
 

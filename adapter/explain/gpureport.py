@@ -8,6 +8,7 @@ from typing import Any
 
 from adapter.client.access import Api
 from adapter.client.errors import VIEW, ClientError
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
 from adapter.explain.gpupod import why_of
@@ -80,15 +81,21 @@ def _holder(row: Mapping[str, Any]) -> str:
 
 async def explain_gpu(api: Api, name: str) -> GpuReport:
     """Read a GPU by the name of its object or by its UUID; raises ClientError."""
+    gpu = await _named_gpu(api, name)
+    await put_lasting_fixes(api, [gpu])
+    return GpuReport(gpu)
+
+
+async def _named_gpu(api: Api, name: str) -> Json:
     try:
-        return GpuReport(await named_in_cluster(api, "GPU", f"{VIEW}/gpus", name))
+        return await named_in_cluster(api, "GPU", f"{VIEW}/gpus", name)
     except ClientError as error:
         if error.status != 404:
             raise
         rows = await api.list(f"{VIEW}/gpus")
         found = [row for row in rows if name in (row.get("uuid"), row.get("board"))]
         if len(found) == 1:
-            return GpuReport(found[0])
+            return found[0]
         if not found:
             raise
     names = ", ".join(str(row["metadata"]["name"]) for row in found[:5])

@@ -82,7 +82,7 @@ def _silent(facts: HpaFacts) -> Iterator[Block]:
     for found in facts.values:
         if found.problem is not None and found.problem.status >= 500:
             text = f"the metrics API does not answer either: {found.problem.brief}"
-            yield Block(text, "gpu-metrics-adapter doctor")
+            yield Block(text, hpafixes.API_DOWN)
             return
 
 
@@ -154,7 +154,7 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
     if spec.behavior.scale_up.select is Select.DISABLED:
         yield Block(
             f"behavior.scaleUp.selectPolicy is Disabled; the metrics ask for {asked}",
-            hpafixes.merge(facts, '{"spec":{"behavior":{"scaleUp":{"selectPolicy":"Max"}}}}'),
+            hpafixes.open_policy(facts, "scaleUp"),
         )
 
 

@@ -12,9 +12,11 @@ from urllib.parse import quote
 from adapter.causes import Cause
 from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Api, Json
+from adapter.client.changedobjects import read_changed
 from adapter.client.errors import ClientError, MissingRight
 from adapter.client.hpacommands import scaled_object
 from adapter.client.naming import named
+from adapter.cluster.changes import ChangedObject
 from adapter.cluster.metricsapi import CUSTOM, NEWEST
 from adapter.explain import metricvalues
 from adapter.explain.causefacts import Around, read_causes
@@ -22,7 +24,7 @@ from adapter.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
 from adapter.explain.headroom import NO_HEADROOM, HeldHeadroom, headroom_of
 from adapter.explain.metricvalues import ReadValues
-from adapter.explain.scaletarget import Scale, ScaleError, read_scale
+from adapter.explain.scaletarget import Scale, ScaleError, read_scale, same_target
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, Missing, PodState, from_manifest
 from adapter.keda.manifest import SCALEDOBJECTS, SeenTrigger, read_scaledobject
 from apiservice.labels.selector import SelectorError, parse
@@ -42,8 +44,8 @@ class HpaFacts:
     """None if ``spec_error`` says what cannot be read."""
     now: float
     scale: Scale | None = None
-    """None if ``scale_error`` says why the controller cannot read it."""
-    scale_error: str = ""
+    """None if ``no_scale`` says why the controller cannot read it."""
+    no_scale: ScaleError | None = None
     spec_error: str = ""
     pods: Sequence[Json] = ()
     gpu: PodViews = NO_GPU_PODS
@@ -57,6 +59,8 @@ class HpaFacts:
     denied: MissingRight | None = None
     """What the HPA controller may not read, as the HPA's status says."""
     headroom: HeldHeadroom = NO_HEADROOM
+    target: ChangedObject | None = None
+    """The scale target with what manages it; read only if its size is 0."""
     triggers: Sequence[SeenTrigger] = ()
     """Of the ScaledObject that owns the HPA; none if the caller may not read it."""
     targets: Sequence[str] = ()
@@ -65,6 +69,11 @@ class HpaFacts:
     """Why pods that the HPA wants do not exist, or do not serve."""
     unread: Sequence[str] = ()
     """What could not be read for the causes."""
+
+    @property
+    def scale_error(self) -> str:
+        """Why the controller cannot read the scale; empty if it can."""
+        return "" if self.no_scale is None else str(self.no_scale)
 
     @property
     def rivals(self) -> Sequence[str]:
@@ -105,7 +114,7 @@ async def gather(api: Api, name: str) -> HpaFacts:
             hpa,
             spec,
             now,
-            scale_error=str(error),
+            no_scale=error,
             spec_error=spec_error,
             events=events,
             targets=await _workloads(api, hpa),
@@ -137,8 +146,9 @@ async def _around(
 ) -> HpaFacts:
     """Read pods and values; without a selector or replicas, the controller reads neither."""
     namespace, selector = str(hpa["metadata"]["namespace"]), scale.selector
+    target = await _target(api, hpa) if not scale.replicas else None
     if not selector:
-        return HpaFacts(hpa, spec, time.time(), scale, events=events)
+        return HpaFacts(hpa, spec, time.time(), scale, events=events, target=target)
     pods = await api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
     gpu, rivals, headroom, triggers, values = await asyncio.gather(
         _gpu(api, spec, namespace, selector),
@@ -169,10 +179,21 @@ async def _around(
         known=await _known(api, spec, values),
         rival_hpas=rivals,
         headroom=headroom,
+        target=target,
         triggers=triggers,
         causes=found.causes,
         unread=found.unread,
     )
+
+
+async def _target(api: Api, hpa: Json) -> ChangedObject | None:
+    """Return the target with what manages it; None if the caller may not read it."""
+    reference = hpa["spec"]["scaleTargetRef"]
+    namespace, name = str(hpa["metadata"]["namespace"]), str(reference["name"])
+    try:
+        return await read_changed(api, str(reference["kind"]), namespace, name)
+    except ClientError:
+        return None
 
 
 async def _triggers(api: Api, hpa: Json) -> Sequence[SeenTrigger]:
@@ -225,7 +246,7 @@ async def _rivals(api: Api, hpa: Json, pods: Sequence[Json]) -> list[Json]:
 
 
 async def _controls(api: Api, other: Json, hpa: Json, pods: Sequence[Json]) -> bool:
-    if other["spec"]["scaleTargetRef"] == hpa["spec"]["scaleTargetRef"]:
+    if same_target(other, hpa):
         return True
     try:
         selector = parse((await read_scale(api, other)).selector)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 from typing import Final
+from urllib.parse import quote
 
+from adapter.attribution.reasons import doctor
 from adapter.catalog import Catalog
 from adapter.catalog.nearest import nearest_metric
 from adapter.causes import CauseCode
 from adapter.client.access import Json
-from adapter.client.hpacommands import one_hpa, patch_hpa, scaled_object
-from adapter.cluster.metricsapi import external_path
+from adapter.client.hpacommands import change_hpa, edit_hpa, one_hpa, scaled_object
+from adapter.cluster.changes import ChangedObject, scale
+from adapter.cluster.fixes import lasting
+from adapter.cluster.metricsapi import CUSTOM, NEWEST, external_path, value_path
 from adapter.explain.hpafacts import HpaFacts
 from adapter.hpa import MetricKind, MetricSpec
 from adapter.hpa.spec import source_key
@@ -20,27 +24,33 @@ _CATALOG: Final = Catalog()
 
 def stopped(facts: HpaFacts, reason: str) -> str:
     """Return the fix for what stops the controller before any metric."""
-    namespace, reference = shlex.quote(facts.namespace), facts.hpa["spec"]["scaleTargetRef"]
-    target = shlex.quote(f"{reference['kind'].lower()}/{reference['name']}")
+    reference = facts.hpa["spec"]["scaleTargetRef"]
     if reason == "FailedGetScale":
-        return _other_target(facts)
+        return _of_target(facts)
     if reason == "AmbiguousSelector" and facts.rivals:
         return _one_hpa(facts)
     if reason == "ScalingDisabled":
-        return f"kubectl -n {namespace} scale {target} --replicas=1"
+        of = facts.target or ChangedObject(
+            str(reference["kind"]), facts.namespace, str(reference["name"])
+        )
+        return lasting(of, scale(of, 1)).line
     if reason == "InvalidSelector":
         return "give the scale subresource of the target a selector (status.selector)"
     return ""
 
 
-def _other_target(facts: HpaFacts) -> str:
-    """Return the fix for a target that does not exist; empty if a cause has it."""
+def _of_target(facts: HpaFacts) -> str:
+    """Return the fix for a target that the controller cannot scale."""
     if any(cause.code is CauseCode.WRONG_NAMESPACE for cause in facts.causes):
-        return ""
-    if len(facts.targets) == 1 and not facts.scaled_object:
-        at = "spec.scaleTargetRef.name"
-        return patch_hpa(facts.namespace, facts.name, at, facts.targets[0])
-    return f"kubectl -n {shlex.quote(facts.namespace)} edit hpa {shlex.quote(facts.name)}"
+        return ""  # the cause has the fix
+    problem = facts.no_scale
+    if problem is not None and problem.version:
+        return change_hpa(facts.hpa, "spec.scaleTargetRef.apiVersion", problem.version).line
+    if problem is not None and problem.fix:
+        return problem.fix
+    if len(facts.targets) == 1:
+        return change_hpa(facts.hpa, "spec.scaleTargetRef.name", facts.targets[0]).line
+    return edit_hpa(facts.hpa, "correct spec.scaleTargetRef").line
 
 
 def _one_hpa(facts: HpaFacts) -> str:
@@ -51,8 +61,8 @@ def _one_hpa(facts: HpaFacts) -> str:
     if len(targets) > 1:
         # The table shows the selectors, which overlap.
         return f"kubectl -n {namespace} get {' '.join(targets)} -o wide"
-    if command := one_hpa(facts.namespace, hpas):
-        return command
+    if (fix := one_hpa(hpas)) is not None:
+        return fix.line
     scaled = next(filter(None, map(scaled_object, hpas)))
     others = [str(hpa["metadata"]["name"]) for hpa in hpas if not scaled_object(hpa)]
     if not others:
@@ -82,15 +92,40 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
         return f"kubectl get --raw {shlex.quote(raw)}"
     if "pods might be unready" in error or "no pods returned" in error:
         return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
-    return "gpu-metrics-adapter doctor"
+    return _of_silence(facts, metric)
+
+
+def _of_silence(facts: HpaFacts, metric: MetricSpec) -> str:
+    """Return what shows why the metrics API has no value."""
+    if any(found.problem is not None and found.problem.status >= 500 for found in facts.values):
+        return API_DOWN
+    try:
+        return f"kubectl get --raw {shlex.quote(_asked(facts, metric))}"
+    except (KeyError, ValueError):
+        return f"correct {field(facts, metric, 'metric.selector')}"
+
+
+API_DOWN: Final = doctor("GMA004", "GMA006", "GMA007", "GMA008")
+"""The fix for a metrics API that does not answer."""
+
+
+def _asked(facts: HpaFacts, metric: MetricSpec) -> str:
+    """Return a path of which the adapter's answer says why there is no value.
+
+    For one pod, the answer has the reason; for a selection, the pods without a value are left out.
+    """
+    if metric.kind is not MetricKind.PODS or not facts.pods:
+        return value_path(metric, _selector(facts), facts.namespace, NEWEST)
+    pod = quote(str(facts.pods[0]["metadata"]["name"]), safe="")
+    name = quote(metric.name, safe="")
+    return f"{CUSTOM}/{NEWEST}/namespaces/{quote(facts.namespace, safe='')}/pods/{pod}/{name}"
 
 
 def of_unknown(facts: HpaFacts, metric: MetricSpec) -> str:
     """Return the fix for a metric that does not exist."""
     near = nearest_metric(metric.name, facts.known or _CATALOG.metrics)
     if near and not facts.scaled_object:
-        at = field(facts, metric, "metric.name")
-        return patch_hpa(facts.namespace, facts.name, at, near)
+        return change_hpa(facts.hpa, field(facts, metric, "metric.name"), near).line
     return f"did you mean {near}?" if near else "name a metric that the API lists"
 
 
@@ -105,15 +140,10 @@ def _selector(facts: HpaFacts) -> str:
 
 
 def raise_max(facts: HpaFacts, replicas: int) -> str:
-    """Return a command that raises the maximum, of the ScaledObject if one owns the HPA."""
-    if scaled := facts.scaled_object:
-        body = f'{{"spec":{{"maxReplicaCount":{replicas}}}}}'
-        name = f"scaledobject {shlex.quote(scaled)}"
-        return f"kubectl -n {shlex.quote(facts.namespace)} patch {name} --type=merge -p '{body}'"
-    return merge(facts, f'{{"spec":{{"maxReplicas":{replicas}}}}}')
+    """Return what raises the maximum, of the ScaledObject if one owns the HPA."""
+    return change_hpa(facts.hpa, "spec.maxReplicas", replicas).line
 
 
-def merge(facts: HpaFacts, body: str) -> str:
-    """Return a command that merges fields into the HPA."""
-    name = f"-n {shlex.quote(facts.namespace)} patch hpa {shlex.quote(facts.name)}"
-    return f"kubectl {name} --type=merge -p '{body}'"
+def open_policy(facts: HpaFacts, direction: str) -> str:
+    """Return what lets the HPA scale in a direction: ``scaleUp`` or ``scaleDown``."""
+    return change_hpa(facts.hpa, f"spec.behavior.{direction}.selectPolicy", "Max").line

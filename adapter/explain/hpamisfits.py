@@ -19,13 +19,13 @@ from adapter.catalog.targetfit import (
     form_of,
     misfits,
 )
-from adapter.client.hpacommands import patch_hpa
+from adapter.client.hpacommands import change_hpa, change_scaled_object
 from adapter.explain import hpafixes
 from adapter.explain.hpafacts import HpaFacts
 from adapter.explain.hpareport import Block
 from adapter.figures import decimal
 from adapter.hpa import HpaSpec, MetricKind, MetricSpec
-from adapter.keda.manifest import SeenTrigger, patch_scaledobject
+from adapter.keda.manifest import SeenTrigger
 
 _CATALOG: Final = Catalog()
 _OF_KEDA: Final = re.compile(r"s(\d+)-(.+)")
@@ -121,19 +121,17 @@ def _fix(facts: HpaFacts, asked: _Asked, misfit: Misfit) -> str:
     if misfit.type:
         field = misfit.type[:1].lower() + misfit.type[1:]
         at = hpafixes.field(facts, asked.metric, "target")
-        return patch_hpa(facts.namespace, facts.name, at, {"type": misfit.type, field: number})
+        return change_hpa(facts.hpa, at, {"type": misfit.type, field: number}).line
     kind = asked.metric.target.kind
     at = hpafixes.field(facts, asked.metric, f"target.{kind[:1].lower()}{kind[1:]}")
-    return patch_hpa(facts.namespace, facts.name, at, misfit.number)
+    return change_hpa(facts.hpa, at, misfit.number).line
 
 
 def _trigger_fix(facts: HpaFacts, asked: _Asked, misfit: Misfit) -> str:
     if asked.trigger is None:
         return ""
-    where = (facts.namespace, facts.scaled_object)
-    if misfit.type:
-        return patch_scaledobject(*where, f"{asked.trigger.path}.metricType", misfit.type)
-    return patch_scaledobject(*where, f"{asked.trigger.path}.metadata.target", misfit.number)
+    at = f"{asked.trigger.path}.{'metricType' if misfit.type else 'metadata.target'}"
+    return change_scaled_object(facts.hpa, at, misfit.type or misfit.number).line
 
 
 def _selector(facts: HpaFacts, asked: _Asked) -> Iterator[Block]:

@@ -6,9 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adapter.attribution.reasons import doctor
 from adapter.causes import Cause, gpunodes
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.naming import named_in_cluster
 from adapter.client.output import Screen, table
 from adapter.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
@@ -67,7 +69,7 @@ class NodeReport:
         if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
             text = "no exporter reports a GPU of this node"
             found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
-            found += fixes("gpu-metrics-adapter doctor")
+            found += fixes(doctor("GMA101"))
         for why, pods in _by_reason(self.unmeasured):
             names = ", ".join(_full(pod) for pod in pods[:4]) + (", …" if len(pods) > 4 else "")
             reason = why.text if why is not None else "no reason is known"
@@ -148,5 +150,6 @@ async def explain_node(api: Api, name: str) -> NodeReport:
         if amount != "0" and unit_of(key) is not ResourceUnit.PART
         if STANDARD.is_gpu(key) or key in requested
     }
+    await put_lasting_fixes(api, rows)
     causes = list(gpunodes.causes([read(node, SeenNode)], STANDARD))
     return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks, causes)

@@ -13,6 +13,7 @@ from adapter.attribution.unnamed import CLAIM_NOT_NAMED
 from adapter.causes import Cause
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.naming import named
 from adapter.client.output import Screen, table
 from adapter.explain.causefacts import read_pod_causes
@@ -199,7 +200,9 @@ async def explain_pod(api: Api, name: str) -> PodReport:
     path = f"{VIEW}/namespaces/{quote(namespace)}/gpupods/{quote(name, safe='')}"
     view: PodView | None = None
     try:
-        view = PodView(await api.get(path))
+        body = await api.get(path)
+        await put_lasting_fixes(api, [body])
+        view = PodView(body)
     except ClientError as error:
         if error.status != 404 or "does not serve" in str(error):
             raise

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
-from urllib.parse import quote
+from typing import NamedTuple
 
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
-
-_KNOWN: Final = {
-    ("apps/v1", "Deployment"): "deployments",
-    ("apps/v1", "StatefulSet"): "statefulsets",
-    ("apps/v1", "ReplicaSet"): "replicasets",
-    ("v1", "ReplicationController"): "replicationcontrollers",
-}
+from adapter.client.servedkinds import HOME, group_of, served_kind
 
 
 class Scale(NamedTuple):
@@ -25,7 +18,14 @@ class Scale(NamedTuple):
 
 
 class ScaleError(Exception):
-    """The HPA controller cannot read the scale either; the text is as it has it."""
+    """The HPA controller cannot read the scale either; the text says why."""
+
+    def __init__(self, text: str, fix: str = "", version: str = "") -> None:
+        super().__init__(text)
+        self.fix = fix
+        """What to do, in words; empty if the target only needs another name."""
+        self.version = version
+        """The ``apiVersion`` that the reference should have; empty if it is not known."""
 
 
 async def read_scale(api: Api, hpa: Json) -> Scale:
@@ -37,15 +37,18 @@ async def read_scale(api: Api, hpa: Json) -> Scale:
     """
     reference = hpa["spec"]["scaleTargetRef"]
     version, kind = str(reference.get("apiVersion") or "v1"), str(reference["kind"])
-    plural = await _plural(api, version, kind)
-    namespace, name = hpa["metadata"]["namespace"], str(reference["name"])
-    path = f"{_root(version)}/namespaces/{quote(namespace)}/{plural}/{quote(name, safe='')}/scale"
+    group = group_of(version)
+    served = await served_kind(api, group, kind)
+    if served is None:
+        raise _unknown(group, kind)
+    if not served.scales:
+        raise ScaleError(f"{kind} has no scale subresource", _instead(group, kind, served.plural))
+    namespace, name = str(hpa["metadata"]["namespace"]), str(reference["name"])
     try:
-        scale = await api.get(path)
+        scale = await api.get(f"{served.path(namespace, name)}/scale")
     except ClientError as error:
         if error.status == 404:
-            group, _, _ = version.rpartition("/")
-            full = f"{plural}.{group}" if group else plural
+            full = f"{served.plural}.{group}" if group else served.plural
             raise ScaleError(f'{full} "{name}" not found') from None
         raise
     spec, status = scale.get("spec") or {}, scale.get("status") or {}
@@ -56,24 +59,36 @@ async def read_scale(api: Api, hpa: Json) -> Scale:
     )
 
 
-async def _plural(api: Api, version: str, kind: str) -> str:
-    if (version, kind) in _KNOWN:
-        return _KNOWN[version, kind]
-    group, _, _ = version.rpartition("/")
-    missing = f'no matches for kind "{kind}" in group "{group}"'
-    if ".." in version.split("/"):  # a client resolves it, and asks another path
-        raise ScaleError(missing)
-    try:
-        served = await api.get(_root(version))
-    except ClientError as error:
-        if error.status == 404:
-            raise ScaleError(missing) from None
-        raise
-    for row in served.get("resources") or ():
-        if row.get("kind") == kind and "/" not in str(row.get("name")):
-            return str(row["name"])
-    raise ScaleError(missing)
+def _unknown(group: str, kind: str) -> ScaleError:
+    """The words of the controller's RESTMapper, and the group that has the kind."""
+    text = f'no matches for kind "{kind}" in group "{group}"'
+    home = HOME.get(kind)
+    if home is not None:
+        version = f"{home}/v1" if home else "v1"
+        return ScaleError(text, f"set spec.scaleTargetRef.apiVersion to {version}", version)
+    return ScaleError(
+        text, f"correct spec.scaleTargetRef, or install what defines the kind {kind} of {group}"
+    )
 
 
-def _root(version: str) -> str:
-    return f"/apis/{quote(version)}" if "/" in version else f"/api/{quote(version)}"
+def _instead(group: str, kind: str, plural: str) -> str:
+    """Return what to do about a kind that nothing can scale."""
+    if kind == "DaemonSet":
+        return "delete the HPA: a DaemonSet has one pod a node, for any load"
+    if kind in HOME:
+        return f"scale the Deployment or StatefulSet that has the pods, not a {kind}"
+    return (
+        "name an object with a scale subresource in spec.scaleTargetRef, or add subresources.scale "
+        f"to CustomResourceDefinition {plural}.{group}"
+    )
+
+
+def same_target(one: Json, other: Json) -> bool:
+    """Return whether two HPAs name one target: the version of the group does not matter."""
+    return _identity(one) == _identity(other)
+
+
+def _identity(hpa: Json) -> tuple[str, str, str]:
+    reference = hpa["spec"]["scaleTargetRef"]
+    group = group_of(str(reference.get("apiVersion") or "v1"))
+    return group, str(reference.get("kind")), str(reference.get("name"))

@@ -11,6 +11,7 @@ from typing import Final
 from adapter.causes import Cause, CauseCode
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
+from adapter.client.lastingfixes import put_lasting_fixes
 from adapter.client.output import Screen
 from adapter.explain.causefacts import NO_CAUSES, Around, ReadCauses, read_causes
 from adapter.explain.gpupod import why_of
@@ -136,6 +137,7 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
     names = sorted(scaled.get((kind, name), ()))
     reports = [judge(await gather(api, hpa)) for hpa in names[:_HPAS_READ]]
     body = shown.get((kind, name))
+    await put_lasting_fixes(api, [body])
     read = NO_CAUSES if names else await _causes(api, kind, name, body or {})
     remarks = [*read.unread]
     if problem is not None:

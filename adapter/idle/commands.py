@@ -77,7 +77,7 @@ def idle(
 
     async def look(api: Api) -> IdleReport:
         # Imported late: --help needs none of it.
-        from adapter.idle.find import idle_devices, read_pods  # noqa: PLC0415
+        from adapter.idle.find import idle_devices, read_pods, with_lasting_hints  # noqa: PLC0415
         from adapter.idle.prices import load  # noqa: PLC0415
         from adapter.idle.report import IdleReport  # noqa: PLC0415
 
@@ -87,6 +87,7 @@ def idle(
         devices, held = idle_devices(
             await read_pods(api, namespace), known, team_label, now, minimum
         )
+        devices = await with_lasting_hints(api, devices)
         report = IdleReport(
             devices,
             now,

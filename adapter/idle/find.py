@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
 from adapter.client.access import Api
+from adapter.client.changedobjects import read_changed
 from adapter.client.errors import VIEW, ClientError
+from adapter.cluster.changes import scale
+from adapter.cluster.fixes import lasting
 from adapter.idle.prices import PriceList
 from adapter.idle.report import IdleDevice
 from apiservice.wire import instant
@@ -16,7 +20,9 @@ from apiservice.wire import instant
 Json = dict[str, Any]
 _USED: Final = "gpu_memory_used_bytes"
 _TOTAL: Final = "gpu_memory_total_bytes"
-_SCALED: Final = {"Deployment": "deployment", "StatefulSet": "statefulset"}
+_SCALED: Final = ("Deployment", "StatefulSet")
+MOST: Final = 20
+"""Workloads of which is read what manages them."""
 
 
 async def read_pods(api: Api, namespace: str) -> list[Json]:
@@ -57,6 +63,26 @@ def idle_devices(
             found.append(_idle(some, since, prices, team_label))
     found.sort(key=lambda device: (device.since, device.namespace, device.pods))
     return found, len(holders)
+
+
+async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[IdleDevice]:
+    """Return the devices with the command, or the words, that scale their workloads for good. What
+    manages a workload is read for the first ones only, and only if the caller may.
+    """
+    hints: dict[tuple[str, str], str] = {}
+    found = []
+    for device in devices:
+        key = (device.namespace, device.workload)
+        kind, _, name = device.workload.partition("/")
+        if kind in _SCALED and key not in hints and len(hints) < MOST:
+            hints[key] = device.hint
+            with suppress(ClientError):
+                of = await read_changed(api, kind, device.namespace, name)
+                fix = lasting(of, scale(of, 0))
+                said = f"`{fix.command}`" if fix.command else fix.text
+                hints[key] = f"scale it in if nobody uses it: {said}"
+        found.append(replace(device, hint=hints.get(key, device.hint)))
+    return found
 
 
 def _since(holders: list[tuple[Json, Json]]) -> float | None:
@@ -104,11 +130,7 @@ def _hint(namespace: str, pod: str, workload: Json) -> str:
     """Return a suggestion; nothing is ever deleted."""
     kind = str(workload.get("kind", ""))
     if kind in _SCALED:
-        target = shlex.quote(f"{_SCALED[kind]}/{workload['name']}")
-        return (
-            f"scale it in if nobody uses it: "
-            f"`kubectl -n {shlex.quote(namespace)} scale {target} --replicas=0`"
-        )
+        return f"scale {kind} {workload['name']} in namespace {namespace} to 0 if nobody uses it"
     owner = f"{kind} {workload.get('name')}" if kind else f"pod {pod}"
     return f"ask the owner of {owner} in namespace {namespace} whether it is still used"
 

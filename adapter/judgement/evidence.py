@@ -28,6 +28,9 @@ class TargetPods(NamedTuple):
     """
     exist: int | None = None
     """All pods; None while some may be unknown, or one is being deleted."""
+    foreign: str = ""
+    """Another workload whose pods have the same labels, so that a selector of the target matches
+    them too: ``deployment.embed``."""
 
 
 NO_PODS: Final = TargetPods(0)

@@ -205,6 +205,8 @@ class _Judge:
         """A target is exceeded, and the size stays."""
         if self._exceeded is None or self._size != self._wanted or self._out_of_bounds:
             return None
+        if self._seen.flaws:
+            return None  # a target that does not fit is exceeded without any load
         by, since = self._holder_out()
         if not by:
             return None
@@ -255,6 +257,8 @@ class _Judge:
         """A flaw of the manifest, or a cause around it, spoils what the HPA does."""
         hpa = self._hpa
         flaws = [*self._seen.flaws, *(cause.text for cause in self._seen.causes)]
+        if (pods := self._seen.pods) is not None and pods.foreign:
+            flaws.append(f"its pods have the labels of those of {pods.foreign}, which count too")
         if hpa.low == hpa.high:
             flaws.append(f"minReplicas equals maxReplicas ({hpa.high}), so it never scales")
         if not flaws:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from adapter.client.hpacommands import pointer
+from adapter.cluster.changes import ChangedObject, edit, set_fields
+from adapter.cluster.fixes import Fix, lasting
+from adapter.cluster.managers import Manager, manager_of
 from apiservice.labels.selector import Selector, SelectorError, parse
 
 SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1"
@@ -84,6 +84,8 @@ class SeenScaledObject(NamedTuple):
     low: int = 0
     """``minReplicaCount``; KEDA's default is 0."""
     paused: bool = False
+    manager: Manager | None = None
+    """What writes it again."""
 
     @property
     def subject(self) -> str:
@@ -92,11 +94,20 @@ class SeenScaledObject(NamedTuple):
         return f"scaledobject {self.namespace}/{self.name}{where}"
 
     @property
-    def edit(self) -> str:
-        """A command that opens it in an editor; empty for one of a file."""
-        if self.origin:
-            return ""
-        return f"kubectl -n {self.namespace} edit scaledobject {self.name}"
+    def edit(self) -> str | Fix:
+        """How a person corrects it so that it lasts; empty for one of a file."""
+        return "" if self.origin else lasting(self.object, edit(self.object, "correct it"))
+
+    def patch(self, path: str, value: object) -> str | Fix:
+        """Return how one field is set: ``spec.triggers[0].metricType``; empty for one of a file."""
+        return "" if self.origin else lasting(self.object, set_fields(self.object, {path: value}))
+
+    @property
+    def object(self) -> ChangedObject:
+        """It, as an object to change."""
+        return ChangedObject(
+            "ScaledObject", self.namespace, self.name, self.manager, group="keda.sh"
+        )
 
     @property
     def ours(self) -> tuple[SeenTrigger, ...]:
@@ -124,6 +135,7 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         tuple(_conditions(status.get("conditions"))),
         low=min(low, idle) if low is not None and idle is not None else 1,
         paused=any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
+        manager=manager_of(meta),
     )
 
 
@@ -132,15 +144,6 @@ def _number(value: Any, default: int) -> int | None:
     if value is None:
         return default
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def patch_scaledobject(namespace: str, name: str, path: str, value: object) -> str:
-    """Return a command that sets one field of a ScaledObject: ``spec.triggers[0].metricType``."""
-    change = json.dumps(
-        [{"op": "add", "path": pointer(path), "value": value}], separators=(",", ":")
-    )
-    place = f"-n {shlex.quote(namespace)} patch scaledobject {shlex.quote(name)}"
-    return f"kubectl {place} --type=json -p {shlex.quote(change)}"
 
 
 def _conditions(rows: Any) -> Iterator[KedaCondition]:

@@ -14,6 +14,7 @@ import click
 
 from adapter.client.amount import Amount
 from adapter.client.options import NearestChoice, SharedOption, ToolGroup, ends
+from adapter.client.output import say
 
 if TYPE_CHECKING:
     from adapter.maintain.cluster import ObjectStore
@@ -213,5 +214,5 @@ def _run(job: Callable[[ObjectStore], Awaitable[object]], run: Run) -> None:
     try:
         asyncio.run(work())
     except MaintainError as error:
-        click.echo(f"gpu-metrics-adapter: {error}", err=True)
+        say(f"gpu-metrics-adapter: {error}", err=True)
         sys.exit(2 if isinstance(error, RefusalError) else 1)

@@ -12,6 +12,7 @@ import msgspec
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.doctor.fetch import DirectFetcher
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.servertrust import client_context
 
 MOST_BYTES: Final = 4 << 20
@@ -78,7 +79,7 @@ def decoded(path: str, status: int, body: bytes, *, complete: bool) -> Json:
         raise ClientError(f"{path}: more than {MOST_BYTES} bytes", status)
     try:
         found: Json = msgspec.json.decode(body, type=dict)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         if status < 400:
             raise ClientError(f"{path}: the answer is not JSON") from None
         found = {}

@@ -130,6 +130,7 @@ def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
     )
 
 
+_TEXTS: Final = ("Trouble", "Foreign")
 _NUMBERS: Final = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
 
 
@@ -140,18 +141,25 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
         table: ``gpuworkloads``; None if it was not read.
         read_at: epoch seconds of the reading.
     """
-    if table is None or not {*_NUMBERS, "Trouble"} <= set(table.columns):
+    if table is None or not {*_NUMBERS, *_TEXTS} <= set(table.columns):
         return {}
     by = Columns(table)
     found = {}
-    rows = zip(by.rows, by.cells("Trouble"), *(by.cells(name) for name in _NUMBERS), strict=True)
-    for row, trouble, *cells in rows:
+    columns = (by.cells(name) for name in (*_TEXTS, *_NUMBERS))
+    for row, trouble, foreign, *cells in zip(by.rows, *columns, strict=True):
         numbers = [int(cell) if isinstance(cell, int | float) else None for cell in cells]
         ready, unready, unscheduled, waiting, unmeasured, exist = numbers
         if ready is None or unready is None:
             continue
         since = None if waiting is None else read_at - waiting
         found[row.namespace, row.name] = TargetPods(
-            ready, unready, unscheduled or 0, since, unmeasured or 0, str(trouble or ""), exist
+            ready,
+            unready,
+            unscheduled or 0,
+            since,
+            unmeasured or 0,
+            str(trouble or ""),
+            exist,
+            str(foreign or ""),
         )
     return found

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import msgspec
-
 from adapter.exposition.samples import ScrapeResult
 from adapter.recording.blocks import texts
 from adapter.recording.events import (
@@ -37,6 +35,7 @@ from adapter.recording.records import (
     PodRecord,
     decoder,
 )
+from apiservice.runtime.jsontext import UNREADABLE
 
 DAMAGED: Final = "damaged"
 """Reason of a stretch of time whose lines cannot be read."""
@@ -68,7 +67,7 @@ class RecordingReader:
                 continue
             try:
                 line = decoder.decode(text)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except UNREADABLE as error:
                 if number == 0:
                     raise self._foreign() from error
                 self.losses.count("malformed")

@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import structlog
 
 from adapter.catalog import Catalog
 from adapter.client.command import BLOCKED, FINE, UNSEEN, complain
 from adapter.client.errors import ClientError
+from adapter.client.output import say
 from adapter.cluster.hpas import Hpas
 from adapter.cluster.index import PodIndex
 from adapter.cluster.lookup import ObjectLookup
@@ -56,7 +56,7 @@ def run(given: Mapping[str, Any]) -> int:
         complain(ClientError("; ".join(str(error).splitlines())))
         return UNSEEN
     problem = recording.problem(time.time())
-    click.echo(f"gpu-metrics-adapter: {recording.summary}", err=True)
+    say(f"gpu-metrics-adapter: {recording.summary}", err=True)
     if recording.ended or not recording.pages:
         complain(ClientError(recording.ended or f"nothing to replay: {problem}"))
         return BLOCKED

@@ -14,6 +14,7 @@ import msgspec
 from adapter.rules.vector import MAX_PARTS
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import error_text, shortened
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.steps import Steps
 
 MAX_SERIES: Final = 500_000
@@ -65,7 +66,7 @@ def decode(body: bytes) -> Steps[Shapes]:
     envelope, rows = _opened(body)
     try:
         answer = _answer.decode(envelope)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         said = error_text(body)
         raise SourceError(
             "query" if said else "not_json", said or f"the answer is not the series API's ({error})"
@@ -126,7 +127,7 @@ def _shape(
 ) -> SeriesShape | None:
     try:
         labels = _labels.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     name = labels.pop("__name__", "")
     names = frozenset(labels)

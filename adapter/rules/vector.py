@@ -12,6 +12,7 @@ import msgspec
 
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.answer import result_of, sample_number
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.steps import Steps
 from apiservice.wire.quantity import to_milli
 
@@ -91,7 +92,7 @@ def decode(body: bytes, ahead: float) -> Steps[Vector]:
             _add(found, {}, time - ahead, text)
             return found
         raws = _samples.decode(said.result)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise SourceError("not_json", f"the result is not a list: {error}") from None
     found = Vector()
     found.left_out[TOO_MANY] += max(0, len(raws) - MAX_VALUES)
@@ -100,7 +101,7 @@ def decode(body: bytes, ahead: float) -> Steps[Vector]:
             yield
         try:
             sample = _sample.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             found.left_out[BAD_VALUE] += 1
             continue
         _add(found, sample.metric, sample.value[0] - ahead, sample.value[1])

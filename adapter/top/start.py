@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import click
-
 from adapter.client.access import Api, cluster
 from adapter.client.command import UNSEEN, complain
 from adapter.client.errors import ClientError
 from adapter.client.options import ClientOptions
+from adapter.client.output import say
 from adapter.top.facts import LISTS, ClusterLists, ReadScope, look
 from adapter.top.live import LiveTop
 from adapter.top.order import Sort
@@ -37,7 +36,7 @@ async def _run(
 ) -> int:
     async with cluster(*options.place) as api:
         scope = scope_of(api)
-        click.echo(f"reading {api.origin} ...", err=True)
+        say(f"reading {api.origin} ...", err=True)
         facts = await look(api, scope, LISTS, ClusterLists())
         if not any(facts.has(name) for name in LISTS):
             raise next(iter(facts.problems.values()))

@@ -122,6 +122,7 @@ _WORKLOADS: Final = (
     TopColumn("UNSCHEDULED", 7, number),
     TopColumn("UNREADY-SECONDS", 7, number),
     TopColumn("TROUBLE", 7),
+    TopColumn("FOREIGN", 7),
     TopColumn("UNMEASURED", 7, number),
 )
 _RANKS: Final[Mapping[Cell, float]] = {

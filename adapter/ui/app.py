@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-import click
 import msgspec
 from fastapi import FastAPI, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
+from adapter.client.output import say
 from adapter.ui.data import MOST_NAMES, PageData
 from adapter.ui.explanations import Explained, Explanations
 from adapter.ui.files import INDEX, PageFile
@@ -111,6 +111,6 @@ async def _unknown(_: Request, __: Exception) -> Response:
 async def _broken(request: Request, error: Exception) -> Response:
     """A mistake of this program: the page goes on, and the terminal names it."""
     text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    click.echo(f"gpu-metrics-adapter: {request.url.path} failed: {text}; report it", err=True)
+    say(f"gpu-metrics-adapter: {request.url.path} failed: {text}; report it", err=True)
     sys.stderr.flush()
     return Response(_encode({"error": text}), 500, media_type="application/json")

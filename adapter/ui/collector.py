@@ -8,9 +8,8 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
 from adapter.client.errors import ClientError, odd_answers
+from adapter.client.output import say
 from adapter.figures import count
 from adapter.ui.connection import ClusterConnection
 from adapter.ui.history import HpaHistory
@@ -143,7 +142,7 @@ class PageCollector:
                 text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
                 where = f"{Path(at.filename).name} line {at.lineno}"
                 line = f"gpu-metrics-adapter: the page is not updated: {text} ({where}); report it"
-                click.echo(line, err=True)
+                say(line, err=True)
 
     async def _publish(self) -> None:
         changed, self._changed = self._changed, set()

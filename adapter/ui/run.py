@@ -15,6 +15,7 @@ import msgspec
 from adapter import __version__
 from adapter.client.command import FINE, UNSEEN, complain
 from adapter.client.errors import ClientError
+from adapter.client.output import say
 from adapter.idle.prices import PriceList
 from adapter.idle.prices import load as load_prices
 from adapter.process.config import ConfigError, load
@@ -138,7 +139,8 @@ async def _serve(
 
 
 def _announce(options: UiOptions, connection: ClusterConnection, access: Access) -> None:
-    click.echo(f"The page shows {connection.api.origin}.\n")
+    say(f"The page shows {connection.api.origin}.")
+    click.echo()
     click.echo(f"  {access.url}\n")
     click.echo("Ctrl-C ends it.")
     sys.stdout.flush()

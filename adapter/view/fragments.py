@@ -35,8 +35,13 @@ REASONS: Final = {
 
 WHOLE_REASON: Final = REASONS | {
     "then": text("A command for the case that the hint shows no cause."),
+    "changes": text(
+        "The object that the hint changes, as KIND/NAMESPACE/NAME. What manages the object decides "
+        "where the change lasts. Absent if the hint changes none."
+    ),
 }
-"""Why a pod has no value. Only reasons of the whole pod have a second command."""
+"""Why a pod has no value. Only reasons of the whole pod have a second command, or an object to
+change."""
 
 
 def rounded(value: float) -> float:

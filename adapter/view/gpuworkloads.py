@@ -25,6 +25,7 @@ _MOST: Final = 512
 """Summaries that are kept between ``prepare`` and the objects: several pages of several requests.
 """
 
+Groups = Mapping[str, WorkloadGroup]
 GPUWORKLOADS: Final = ViewResource(
     plural="gpuworkloads",
     singular="gpuworkload",
@@ -50,6 +51,7 @@ GPUWORKLOADS: Final = ViewResource(
         Column("Unscheduled", "Pods without a node.", "integer", wide=True),
         Column("Unready-Seconds", "Time for which a pod has not been ready.", "integer", wide=True),
         Column("Trouble", "Why a container of a pod does not run: CrashLoopBackOff.", wide=True),
+        Column("Foreign", "Another workload whose pods have the same labels.", wide=True),
         Column("Unmeasured", "Ready pods without a value that an HPA reads.", "integer", wide=True),
     ),
     schema=workloadobject.SCHEMA,
@@ -72,6 +74,7 @@ class GpuWorkloads:
         self._pods = pods
         self._hpas = hpas
         self._groups = WorkloadGroups(pods)
+        self._twins: dict[str, tuple[Groups, Mapping[frozenset[tuple[str, str]], list[str]]]] = {}
         self._summaries: OrderedDict[tuple[Key, float], Summary] = OrderedDict()
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
@@ -93,8 +96,7 @@ class GpuWorkloads:
         for key in keys:
             group = self._group(key)
             if group is not None:
-                hpas = self._scaling(group)
-                found = yield from summary(group, self._values.snapshot, hpas, now)
+                found = yield from self._summed(key, group, now)
                 self._summaries[key, now] = found
                 while len(self._summaries) > _MOST:
                     self._summaries.popitem(last=False)
@@ -137,6 +139,7 @@ class GpuWorkloads:
             pods.unscheduled,
             None if pods.waiting_since is None else round(now - pods.waiting_since),
             pods.trouble or None,
+            pods.foreign or None,
             pods.without_value,
         )
 
@@ -159,9 +162,30 @@ class GpuWorkloads:
 
     def _summary(self, key: Key, group: WorkloadGroup, now: float) -> Summary:
         found = self._summaries.get((key, now))
-        if found is not None:
-            return found
-        return at_once(summary(group, self._values.snapshot, self._scaling(group), now))
+        return at_once(self._summed(key, group, now)) if found is None else found
+
+    def _summed(self, key: Key, group: WorkloadGroup, now: float) -> Steps[Summary]:
+        hpas = self._scaling(group)
+        found = yield from summary(group, self._values.snapshot, hpas, now)
+        if hpas.total:
+            found.target = found.target._replace(foreign=self._foreign(key, group))
+        return found
+
+    def _foreign(self, key: Key, group: WorkloadGroup) -> str:
+        """Return another workload whose pods have the same labels; empty without one.
+
+        What a Deployment adds to the labels of its pods is not in a selector of the Deployment, so
+        each selector that matches these pods matches the others too.
+        """
+        groups = self._groups.of(key.namespace)
+        known = self._twins.get(key.namespace)
+        if known is None or known[0] is not groups:
+            names: dict[frozenset[tuple[str, str]], list[str]] = {}
+            for name, each in groups.items():
+                names.setdefault(frozenset(each.labels.items()), []).append(name)
+            known = self._twins[key.namespace] = (groups, names)
+        same = known[1].get(frozenset(group.labels.items()), ()) if group.labels else ()
+        return next((name for name in same if name != key.name), "")
 
     def _scaling(self, group: WorkloadGroup) -> ScalingHpas:
         """Return the HPAs that scale the workload, or one between it and its pods."""

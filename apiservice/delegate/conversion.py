@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from apiservice.delegate.failure import DelegateFailure
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.wire.metricvalues import CUSTOM_GROUP
 
 _NULL = msgspec.Raw(b"null")
@@ -72,7 +73,7 @@ def metric_list(body: bytes, group: str, version: str, wanted: str) -> bytes:
             return body
         # Both versions are lists of the same items under other names.
         items = [_item(item, wanted) for item in _decode_items(_json(found.items))]
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise DelegateFailure("invalid", f"the answer is not a {kind}: {error}") from error
     return _json({"kind": kind, "apiVersion": f"{group}/{wanted}", "metadata": {}, "items": items})
 
@@ -102,7 +103,7 @@ def status_message(status: int, body: bytes) -> str:
     """
     try:
         found = _decode_status(body)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         found = _Status("", "")
     if (found.kind, found.status) != ("Status", "Failure"):
         raise DelegateFailure("invalid", f"status {status} without a Status object")

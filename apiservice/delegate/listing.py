@@ -11,6 +11,7 @@ import msgspec
 from apiservice.delegate.failure import DelegateFailure
 from apiservice.delegate.options import MAX_ROWS
 from apiservice.provider import GroupResource, MetricResource
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.wire.metricvalues import CUSTOM_GROUP, CUSTOM_VERSIONS, EXTERNAL_VERSIONS
 
 GENERIC: Final = "externalmetrics"
@@ -79,7 +80,7 @@ def listing(
 def _rows(group: str, version: str, body: bytes) -> Sequence[MetricResource]:
     try:
         found = _decode(body)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         text = f"the list of {group}/{version} is malformed: {error}"
         raise DelegateFailure("invalid", text) from error
     if (found.kind, found.group_version) != ("APIResourceList", f"{group}/{version}"):

@@ -39,7 +39,7 @@ class ApiServer(ThreadingHTTPServer):
         """Status and body of every answer."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that leaves before the answer is no error of the server."""
+        """A client that leaves before the answer is not an error of the server."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

@@ -284,7 +284,7 @@ EXPLANATION: Final = (
     "  x blocks: 1 pod without gpu_utilization (llm-x2k): exporter_names_no_pod: the exporter on node gpu-a100-1",
     "      (gpu-operator/dcgm-x2k) answers, but names no pod; counted as its target on the way down and",
     "      as 0 on the way up",
-    "      fix: kubectl -n gpu-operator set env ds/nvidia-dcgm-exporter DCGM_EXPORTER_KUBERNETES=true",
+    "      fix: kubectl patch clusterpolicies.nvidia.com cluster-policy --type=merge -p '{}'",
     "  status: desired 4; AbleToScale True ReadyForNewScale, ScalingActive True ValidMetricFound,",
     "      ScalingLimited False DesiredWithinRange",
     "  last events:",

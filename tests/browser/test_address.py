@@ -106,9 +106,8 @@ def test_a_copy_button_holds_the_command_of_the_fix(serve: Opener) -> None:
     page = serve("demo").open("#/hpa/chat/llm")
     page.wait("document.querySelector('.lines .fix button')")
     label = page.find(".lines .fix button").get_attribute("aria-label")
-    assert (
-        label
-        == "Copy the command: kubectl -n gpu-operator set env ds/nvidia-dcgm-exporter DCGM_EXPORTER_KUBERNETES=true"
+    assert str(label).startswith(
+        "Copy the command: kubectl patch clusterpolicies.nvidia.com cluster-policy --type=merge -p "
     )
 
 

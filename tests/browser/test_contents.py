@@ -21,6 +21,7 @@ def test_the_verdict_and_its_sums_are_those_of_the_part(serve: Opener) -> None:
     assert pods == "GPU pods222 without a value1 waiting for a node19 measured"
     assert gpus == "GPUs232 not measured3 held and idle1 busy without a pod14 held and busy3 free"
     assert cost.startswith("Idle GPUs cost10.00 USD an hour34.26 USD so far")
+    assert cost.endswith("without free GPUs"), "elsewhere idle is what no pod holds"
     assert page.js("document.title") == "1 stuck, 2 without value · gpu-metrics-adapter"
 
 
@@ -106,6 +107,20 @@ def test_each_gpu_has_one_use_with_a_sign_and_a_word_and_the_uses_add_up(serve: 
     assert sum(int(text.split()[0]) for text in legend) == len(uses) == 23
     counts = {**state["verdict"]["gpus"]}
     assert counts.pop("total") == sum(counts.values())
+
+
+def test_a_use_of_the_legend_shows_its_gpus_only(serve: Opener) -> None:
+    page = serve("demo").open()
+    page.find(".legend button[data-use=idle]").click()
+    page.wait("document.getElementById('fleet-count').textContent === '23 GPUs · 3 found'")
+    assert page.js("location.hash") == "#/?use=idle"
+    assert page.js("document.activeElement.dataset.use") == "idle", "the focus stays"
+    page.find("#fleet-tools button[data-value=table]").click()
+    page.wait("document.querySelectorAll('#fleet-body tbody tr:not(.pad)').length === 3")
+    page.find("#fleet-tools button[data-value='']").click()
+    page.wait("document.querySelector('.legend button')")
+    page.find(".legend button[data-use=idle]").click()
+    page.wait("document.getElementById('fleet-count').textContent === '23 GPUs'")
 
 
 def test_tiles_of_different_use_differ_in_shape_and_not_only_in_colour(serve: Opener) -> None:

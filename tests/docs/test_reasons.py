@@ -12,8 +12,14 @@ import pytest
 from adapter.api.provider import TOO_LARGE
 from adapter.attribution import credibility, split, unnamed, values
 from adapter.attribution.reading import Absence
-from adapter.attribution.reasons import REASONS, explanation
-from adapter.cluster.pod import Owner, PodRef
+from adapter.attribution.reasons import (
+    REASONS,
+    Explanation,
+    changed_object,
+    explanation,
+    lasting_fix,
+)
+from adapter.cluster.pod import Owner, Pod, PodRef
 from adapter.devices.assignment import Mismatch
 from adapter.devices.series import UNSUPPORTED, Doubt
 from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
@@ -101,8 +107,40 @@ def test_a_hint_without_its_names_is_the_fix() -> None:
     assert found.hint == REASONS[unnamed.NAMES_NO_POD].fix
 
 
-def test_a_hint_names_the_exporters_own_objects() -> None:
-    exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
+def hint_about(exporter: Pod) -> Explanation:
     absence = Absence(unnamed.NAMES_NO_POD, "http://e", exporter=exporter.ref)
-    found = explanation(absence, make_pod("llm", node="n1"), {exporter.ref: exporter}.get)
-    assert found.hint == "kubectl -n gpu set env daemonset/dcgm DCGM_EXPORTER_KUBERNETES=true"
+    return explanation(absence, make_pod("llm", node="n1"), {exporter.ref: exporter}.get)
+
+
+def test_a_hint_names_the_exporters_own_object_and_who_knows_what_manages_it() -> None:
+    exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
+    found = hint_about(exporter)
+    assert found.hint == (
+        "set the variable DCGM_EXPORTER_KUBERNETES=true in DaemonSet dcgm in namespace gpu; "
+        "`gpu-metrics-adapter explain pod llm -n ml` says where it lasts"
+    )
+    assert found.changes == "DaemonSet/gpu/dcgm"
+
+
+def test_a_hint_names_the_operator_that_the_pods_labels_show() -> None:
+    owner = Owner("apps/v1", "DaemonSet", "nvidia-dcgm-exporter")
+    labels = {"app.kubernetes.io/managed-by": "gpu-operator"}
+    exporter = make_pod("dcgm-1", namespace="gpu", owner=owner, labels=labels)
+    assert hint_about(exporter).hint == (
+        "set the variable DCGM_EXPORTER_KUBERNETES=true in spec.dcgmExporter.env of the "
+        "ClusterPolicy (`kubectl get clusterpolicies.nvidia.com` names it)"
+    )
+
+
+@pytest.mark.parametrize("reason", [name for name, cause in REASONS.items() if cause.change])
+def test_no_hint_of_a_change_is_a_command_that_something_may_revert(reason: str) -> None:
+    exporter = make_pod("dcgm-1", namespace="gpu", owner=Owner("apps/v1", "DaemonSet", "dcgm"))
+    owner = Owner("apps/v1", "StatefulSet", "llm")
+    pod = make_pod("llm-0", node="n1", owner=owner)
+    found = explanation(Absence(reason, exporter=exporter.ref), pod, {exporter.ref: exporter}.get)
+    assert found.changes
+    assert not found.hint.startswith("kubectl")
+    known = changed_object(found.changes)
+    fix = lasting_fix(reason, known)
+    assert fix is not None
+    assert fix.command.startswith(f"kubectl -n {known.namespace} ")

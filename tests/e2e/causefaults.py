@@ -1,4 +1,8 @@
-"""Twenty faults of real clusters, each in a namespace of its own."""
+"""Faults of real clusters, each in a namespace of its own.
+
+They are those of sections 2 and 3 of the list of explanations: why wanted pods do not exist or do
+not serve, and what manages the object that a fix changes.
+"""
 
 from __future__ import annotations
 
@@ -307,3 +311,58 @@ def device_taint(stage: CauseStage, namespace: str) -> None:
     made["spec"]["template"]["spec"]["containers"][0].pop("resources")
     stage.admin.create(made)
     stage.admin.create(stage.scaled(namespace))
+
+
+@fault(
+    "no toleration for the taint dedicated=training:NoSchedule",
+    "change it in git (Argo CD Application chat)",
+)
+def argo_target(stage: CauseStage, namespace: str) -> None:
+    """Argo CD writes the Deployment again: a change of it would not last."""
+    note = f"chat:apps/Deployment:{namespace}/inference"
+    made = stage.target(namespace, pod={"nodeSelector": {"pool": "tainted"}})
+    made["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": note}
+    stage.admin.create(made)
+    stage.admin.create(stage.scaled(namespace))
+
+
+@fault(
+    "no toleration for the taint dedicated=training:NoSchedule",
+    "Helm release chat",
+)
+def helm_target(stage: CauseStage, namespace: str) -> None:
+    """The next upgrade of a Helm release writes the Deployment again."""
+    made = stage.target(namespace, pod={"nodeSelector": {"pool": "tainted"}})
+    made["metadata"]["annotations"] = {
+        "meta.helm.sh/release-name": "chat",
+        "meta.helm.sh/release-namespace": namespace,
+    }
+    made["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
+    stage.admin.create(made)
+    stage.admin.create(stage.scaled(namespace))
+
+
+@fault("crashes again and again (CrashLoopBackOff)")
+def old_version(stage: CauseStage, namespace: str) -> None:
+    """The HPA names a version that is served no more: the controller finds the target all the
+    same."""
+    row = waits("CrashLoopBackOff", "back-off", 5, **ended("Error", 1))
+    stage.admin.create(stage.target(namespace, status=row))
+    made = stage.scaled(namespace)
+    made["spec"]["scaleTargetRef"]["apiVersion"] = "apps/v1beta1"
+    stage.admin.create(made)
+
+
+@fault("Job has no scale subresource")
+def no_scale(stage: CauseStage, namespace: str) -> None:
+    """The HPA names an object that nothing can scale."""
+    made = stage.target(namespace)
+    template = made["spec"]["template"]
+    template["spec"]["restartPolicy"] = "Never"
+    spec = {"suspend": True, "template": template}
+    meta = {"name": "inference", "namespace": namespace}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+    stage.admin.create(job)
+    hpa = stage.scaled(namespace)
+    hpa["spec"]["scaleTargetRef"] |= {"apiVersion": "batch/v1", "kind": "Job"}
+    stage.admin.create(hpa)

@@ -113,7 +113,7 @@ class CauseStage(Stage):
         """Return an HPA that asks for the adapter's values."""
         return autoscaler(namespace, metric="gpu_utilization", **hpa)
 
-    def command(self, *arguments: str) -> Told:
+    def command(self, *arguments: str) -> Printed:
         """Run the adapter's command on this cluster."""
         done = subprocess.run(
             [sys.executable, "-m", "adapter", *arguments, "--kubeconfig", self.plane.kubeconfig],
@@ -123,9 +123,9 @@ class CauseStage(Stage):
             timeout=120,
             check=False,
         )
-        return Told(done.returncode, done.stdout + done.stderr)
+        return Printed(done.returncode, done.stdout + done.stderr)
 
-    def explain(self, namespace: str, name: str = "inference") -> Told:
+    def explain(self, namespace: str, name: str = "inference") -> Printed:
         """Explain an HPA."""
         return self.command("explain", "hpa", name, "-n", namespace)
 
@@ -152,7 +152,7 @@ class CauseStage(Stage):
         return rows
 
 
-class Told(NamedTuple):
+class Printed(NamedTuple):
     """What a command printed."""
 
     code: int
@@ -219,4 +219,4 @@ def dry(command: str) -> str:
     return command
 
 
-__all__ = ["FAULTS", "STATUS", "CauseStage", "Fault", "Told", "ago", "dry", "fault"]
+__all__ = ["FAULTS", "STATUS", "CauseStage", "Fault", "Printed", "ago", "dry", "fault"]

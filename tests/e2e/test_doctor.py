@@ -35,6 +35,7 @@ from tests.e2e.doctorfaults.register import (
 )
 from tests.e2e.installation import values, workload
 from tests.e2e.pagestand import made, patched, stand
+from tests.e2e.printedcommands import run_printed
 from tests.e2e.process import wait_until
 from tests.e2e.prometheus import Prometheus
 from tests.e2e.site import IMAGE, Site
@@ -114,6 +115,42 @@ def test_a_fault_is_found_and_nothing_else(lab: Site, name: str) -> None:
                 break
             time.sleep(1)
         assert others == set(fault.ids), found
+        failing = _failing_commands(lab, name)
+        assert failing == [], "\n".join(failing)
+
+
+def _failing_commands(lab: Site, name: str) -> list[str]:
+    """Return the commands of the findings that do not run, each with what it says."""
+    failed = []
+    for row in checked(lab.kubeconfig)["checks"]:
+        for command in {each.get("command", "") for each in row.get("findings") or ()} - {""}:
+            done = run_printed(lab.kubeconfig, command)
+            if done.returncode:
+                failed.append(f"{name}: {command}: {done.stderr or done.stdout}")
+    return failed
+
+
+REMOVED = [
+    name
+    for name, fault in FAULTS.items()
+    if set(fault.ids) & {"GMA401", "GMA402", "GMA403", "GMA404", "GMA405", "GMA406", "GMA407"}
+]
+"""Faults whose objects the end of the fault sets back, also after they were corrected."""
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_the_command_of_a_finding_removes_it(lab: Site, name: str) -> None:
+    fault = FAULTS[name]
+    with fault.make(lab):
+        wait_until(lambda: set(fault.ids) <= set(found_by(checked(lab.kubeconfig))), "it is found")
+        for row in checked(lab.kubeconfig)["checks"]:
+            if row["id"] in fault.ids:
+                (finding,) = row["findings"]
+                done = run_printed(lab.kubeconfig, finding["command"], dry=False)
+                assert done.returncode == 0, f"{finding['command']}\n{done.stderr}"
+        wait_until(
+            lambda: not set(fault.ids) & set(found_by(checked(lab.kubeconfig))), "it is gone"
+        )
 
 
 def test_the_hint_for_the_hpa_controller_grants_the_right(lab: Site) -> None:

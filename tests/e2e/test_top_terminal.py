@@ -64,7 +64,7 @@ def test_it_lives_and_follows_the_keys(lab: tuple[ApiServer, list[str]]) -> None
         picture = shown.see("/x2k_")
         assert next(line for line in picture if line.startswith("> ")).split()[2] == "llm-x2k"
         shown.press("\r\r")
-        shown.see("fix: kubectl -n gpu-operator set env ds/nvidia-dcgm-exporter")
+        shown.see("fix: kubectl patch clusterpolicies.nvidia.com")
         shown.press("q")
         shown.see("> chat        llm-x2k")
         shown.press("q")

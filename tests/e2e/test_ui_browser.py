@@ -111,8 +111,8 @@ def shown(page: Page, panel: str) -> dict[str, list[str]]:
 
 
 def loads(page: Page) -> dict[str, str]:
-    """Return the load of each GPU in the table of GPUs."""
-    return {name: row[1].partition("\n")[0] for name, row in shown(page, "fleet").items()}
+    """Return the utilization of each GPU in the table of GPUs."""
+    return {name: row[2].partition("\n")[0] for name, row in shown(page, "fleet").items()}
 
 
 def hpa_row(page: Page, namespace: str) -> list[str]:
@@ -149,7 +149,7 @@ def test_the_page_shows_what_the_api_server_answers(seen: Stage, driver: webdriv
         wait_until(lambda: hpa_row(page, MINE)[2].startswith("60"), "the HPA has its value")
         name, decision, value, size = hpa_row(page, MINE)
         assert name == f"inference\n{MINE} · Deployment"
-        assert decision.startswith("keeps")
+        assert decision.startswith("healthy")
         assert value.endswith("of 70")
         assert (size, sizes(seen, MINE)) == (AT_2, (2, 2))
         assert "DCGM_FI_DEV_GPU_UTIL 60 of 70" in decision

@@ -63,8 +63,8 @@ def slow(facts: Facts) -> Iterator[Finding]:
     decides twice on the same value, up to 30 s old.
 
     Set the interval to 5 to 10 s, and `values.collect_interval` to the same. A DaemonSet then
-    replaces its pods one after the other, with a gap of some seconds on each node. The GPU Operator
-    reverts changes of its DaemonSet: set `dcgmExporter.env` in its ClusterPolicy instead.
+    replaces its pods one after the other, with a gap of some seconds on each node. The finding
+    names what manages the DaemonSet, because an operator, Helm or git reverts another change.
     """
     found: dict[tuple[str, str, float | None], list[SeenPod]] = {}
     for each, rule in exporters(facts):
@@ -97,10 +97,12 @@ def _slow(
         subject,
         message,
         *set_env(
+            facts,
             pods[0],
             "set the interval to 10 s, and config.values.collect_interval in the values of the "
             "adapter's chart to 10s",
-            f"{_INTERVAL}=10000",
+            _INTERVAL,
+            "10000",
         ),
     )
 
@@ -139,7 +141,11 @@ def bad_version(facts: Facts) -> Iterator[Finding]:
                     f"{name[1]} in {name[0]}",
                     f"dcgm-exporter {'.'.join(map(str, version))} with {option}: {why}",
                     *set_env(
-                        each, "upgrade it to 4.8.2 or newer, or turn the option off", f"{option}-"
+                        facts,
+                        each,
+                        "upgrade it to 4.8.2 or newer, or turn the option off",
+                        option,
+                        None,
                     ),
                 )
 

@@ -11,6 +11,7 @@ from adapter.cluster.gpuresources import vendor_of
 from adapter.cluster.nodelabels import NVIDIA
 from adapter.cluster.objects import SeenNode
 from adapter.cluster.podobjects import SeenPod
+from adapter.doctor.changed import workload
 from adapter.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
@@ -74,8 +75,9 @@ def _without_exporter(facts: Facts, node: SeenNode, gpus: Iterable[str]) -> Find
             "deploy the exporter to this node, or name it in source.scrape.exporters",
             f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}",
         )
-    said, fix, command = obstacle(daemonset, node)
-    return Finding(f"node {node.name}", f"{text}. {said}", fix, command)
+    of = workload(facts, "DaemonSet", daemonset.namespace, daemonset.name)
+    said, fix, action = obstacle(daemonset, node, of)
+    return Finding(f"node {node.name}", f"{text}. {said}", fix, action)
 
 
 _VENDORS: Final = {"gke": NVIDIA, "gke-plugin": NVIDIA, "hami": ""}

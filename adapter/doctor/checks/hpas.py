@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from adapter.catalog.nearest import nearest_metric
 from adapter.client.errors import MissingRight, missing_right
-from adapter.client.hpacommands import grant_controller, patch_hpa, patch_rows, pointer
+from adapter.client.hpacommands import change_hpa, edit_hpa, grant_controller, replace_row
+from adapter.cluster.fixes import Fix
 from adapter.cluster.objects import SeenCondition
 from adapter.doctor import servedmetrics
 from adapter.doctor.asked import OURS, targets
 from adapter.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.hpa import ManifestError, from_manifest
-from adapter.keda.manifest import patch_scaledobject
 
 _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
 
@@ -30,16 +30,14 @@ def metrics(facts: Facts) -> Iterator[tuple[Hpa, HpaMetric]]:
                 yield hpa, metric
 
 
-def patch(hpa: Hpa, path: str, value: object) -> str:
-    """Return a command that sets one field of an HPA; empty for a file."""
-    if hpa.origin:
-        return ""
-    return patch_hpa(hpa.namespace, hpa.name, path, value)
+def patch(hpa: Hpa, path: str, value: object) -> str | Fix:
+    """Return how one field of an HPA is set so that it lasts; empty for a file."""
+    return "" if hpa.origin else change_hpa(hpa.manifest, path, value)
 
 
-def edit(hpa: Hpa) -> str:
-    """Return a command that opens an HPA in an editor; empty for a file."""
-    return "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
+def edit(hpa: Hpa, words: str = "correct it") -> str | Fix:
+    """Return how a person changes an HPA so that it lasts; empty for a file."""
+    return "" if hpa.origin else edit_hpa(hpa.manifest, words)
 
 
 @check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
@@ -65,7 +63,7 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
                 hpa.subject,
                 f"asks for {metric.name!r}, which is not a metric of the adapter; {guess}",
                 f"set {at} to {near}" if near else f"correct {at}",
-                patch(hpa, at, near) if near else edit(hpa),
+                patch(hpa, at, near) if near else edit(hpa, f"correct {at}"),
             )
 
 
@@ -162,9 +160,7 @@ def asleep(facts: Facts) -> Iterator[Finding]:
                 scaled.subject,
                 "scales to 0, and without a pod none of its triggers has a value",
                 "set spec.minReplicaCount to 1, or add a trigger that sees work without a pod",
-                ""
-                if scaled.origin
-                else patch_scaledobject(scaled.namespace, scaled.name, "spec.minReplicaCount", 1),
+                scaled.patch("spec.minReplicaCount", 1),
             )
 
 
@@ -249,10 +245,9 @@ def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _replace(hpa: Hpa, path: str, value: object) -> str:
-    """Return a command that replaces a row of a list; empty for a file."""
-    row: dict[str, object] = {"op": "replace", "path": pointer(path), "value": value}
-    return "" if hpa.origin else patch_rows(hpa.namespace, hpa.name, [row])
+def _replace(hpa: Hpa, path: str, value: Mapping[str, object]) -> str | Fix:
+    """Return how a row of a list is replaced; empty for a file."""
+    return "" if hpa.origin else replace_row(hpa.manifest, path, value)
 
 
 def _grant(facts: Facts, group: str) -> tuple[str, str]:

@@ -10,9 +10,12 @@ from adapter.api.serieslabels import OWN_LABELS, parsed, selector_fault
 from adapter.catalog.metric import Scope
 from adapter.causes import CauseCode
 from adapter.client.hpacommands import one_hpa
+from adapter.cluster.changes import edit as change_object
+from adapter.cluster.fixes import lasting
 from adapter.cluster.pod import Pod
 from adapter.doctor import servedmetrics
 from adapter.doctor.asked import selectors
+from adapter.doctor.changed import workload
 from adapter.doctor.checks.hpas import asks_ours, edit, metrics, patch
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.hpacauses import asks_gpu, of_codes
@@ -59,7 +62,7 @@ def no_target(facts: Facts) -> Iterator[Finding]:
             hpa.subject,
             f"its target {hpa.kind} {hpa.target} does not exist{there}",
             f"set {at} to an existing {hpa.kind}, or delete the HPA",
-            patch(hpa, at, names[0]) if len(names) == 1 else edit(hpa),
+            patch(hpa, at, names[0]) if len(names) == 1 else edit(hpa, f"correct {at}"),
         )
 
 
@@ -200,7 +203,7 @@ def _twice(hpas: Sequence[Hpa]) -> Finding:
         first.subject,
         f"{names} {scale} {first.kind} {first.target} too",
         f"move the metrics of {names} into hpa {first.name}, and delete {names}",
-        "" if any(hpa.origin for hpa in hpas) else one_hpa(first.namespace, manifests),
+        "" if any(hpa.origin for hpa in hpas) else one_hpa(manifests) or "",
     )
 
 
@@ -266,11 +269,12 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
             continue
         seen.add(hpa.subject)
         kind, name = hpa.kind.lower(), hpa.target
+        of = workload(facts, hpa.kind, hpa.namespace, name)
         yield Finding(
             hpa.subject,
             f"asks for {metric.name}, and the pods of {kind} {name} request no GPU",
             "request the GPU in the pod template, or use a metric of the inference server",
-            "" if hpa.origin else f"kubectl -n {hpa.namespace} edit {kind} {name}",
+            "" if hpa.origin else lasting(of, change_object(of, "request the GPU")),
         )
 
 

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from adapter.causes.gpunodes import gpus_of
+from adapter.cluster.changes import edit
+from adapter.cluster.fixes import lasting
 from adapter.cluster.gpuresources import GpuResources
 from adapter.cluster.podobjects import SeenWorkload
+from adapter.doctor.changed import own
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.scaled import target_of
@@ -44,7 +47,7 @@ def no_autoscaler(facts: Facts) -> Iterator[Finding]:
             "cluster",
             "no node autoscaler was found, so no node is added for headroom",
             "install the cluster-autoscaler or Karpenter",
-            "kubectl -n kube-system get configmap cluster-autoscaler-status",
+            "kubectl -n kube-system get configmap cluster-autoscaler-status --ignore-not-found",
         )
 
 
@@ -65,7 +68,7 @@ def no_buffers(facts: Facts) -> Iterator[Finding]:
             "crd capacitybuffers.autoscaling.x-k8s.io",
             "is not served, and nodepool.provisioning_method is buffer: no headroom is ordered",
             "install the CRD and turn the feature on, or set nodepool.provisioning_method to auto",
-            "kubectl get crd capacitybuffers.autoscaling.x-k8s.io",
+            "kubectl get crd capacitybuffers.autoscaling.x-k8s.io --ignore-not-found",
         )
 
 
@@ -183,10 +186,10 @@ def shapes(facts: Facts) -> Iterator[Finding]:
         raise NotApplicableError("no node offers a GPU")
     for workload, count in _scaled(facts).values():
         if count > most:
-            namespace, name = workload.metadata.namespace, workload.metadata.name
+            of = own(workload)
             yield Finding(
                 f"{workload.kind.lower()} {workload.key}",
                 f"one pod needs {count} GPUs, and the largest node offers {most}",
                 "add a node pool with larger nodes, or request fewer GPUs for each pod",
-                f"kubectl -n {namespace} edit {workload.kind.lower()} {name}",
+                lasting(of, edit(of, "request fewer GPUs for each pod")),
             )

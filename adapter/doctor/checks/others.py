@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from adapter.cluster.changes import ChangedObject, edit
+from adapter.cluster.fixes import lasting
 from adapter.doctor.checks.apiservices import EXTERNAL, TWO_WAYS, is_delegate, is_ours
 from adapter.doctor.checks.ours import installed
 from adapter.doctor.checks.selfmetrics import metrics_log, replica_pages
@@ -68,10 +70,11 @@ def broken_rules(facts: Facts) -> Iterator[Finding]:
     if seen is None:
         yield from _counted(facts)
         return
-    change = f"kubectl -n {seen.place.namespace} edit configmap {seen.place.configmap}"
+    of = ChangedObject("ConfigMap", seen.place.namespace, seen.place.configmap, seen.manager)
+    words = "correct the rules file"
     for said in (seen.rejected, *seen.broken):
         if said:
-            yield Finding(seen.place.subject, said, "correct the rules file", change)
+            yield Finding(seen.place.subject, said, words, lasting(of, edit(of, words)))
 
 
 def _counted(facts: Facts) -> Iterator[Finding]:

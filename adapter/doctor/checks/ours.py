@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
-from adapter.attribution.reasons import REASONS
-from adapter.attribution.unnamed import NO_EXPORTER, SERVER_UNSCRAPABLE
+from adapter.attribution.reasons import DOCTOR, REASONS, changed_object, lasting_fix
+from adapter.cluster.changes import scale
+from adapter.cluster.fixes import Fix
+from adapter.doctor.changed import own, own_values, workload
 from adapter.doctor.facts import Facts, Release
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.release import helm_release
@@ -134,12 +135,11 @@ def single(facts: Facts) -> Iterator[Finding]:
     """
     found = installed(facts)
     if found.workload.spec.replicas == 1:
-        meta = found.workload.metadata
         yield Finding(
             f"deployment {found.workload.key}",
             "has one replica: metrics are unavailable while it restarts",
             "set replicas to 2 in the values of the chart",
-            f"kubectl -n {meta.namespace} scale deployment {meta.name} --replicas=2",
+            own_values(found, {"replicas": "2"}, scale(own(found.workload), 2).command),
         )
 
 
@@ -168,7 +168,7 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
         elif namespace in measured and name not in measured[namespace]:
             rest.setdefault(namespace, []).append(name)
     for pods in reasons.values():
-        yield _for_a_reason(pods)
+        yield _for_a_reason(facts, pods)
     for namespace, names in rest.items():
         count = sum(p.pod.ref.namespace == namespace and p.runs for p in facts.gpu_pods)
         yield Finding(
@@ -179,33 +179,32 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
         )
 
 
-_ELSEWHERE: Final = {
-    NO_EXPORTER: "GMA101 says why no exporter runs on the node, and has the command",
-    SERVER_UNSCRAPABLE: "GMA502 or GMA505 says why its page cannot be scraped",
-}
-"""Reasons for which another check has the fix."""
-
-
-def _for_a_reason(pods: Sequence[WithoutValue]) -> Finding:
+def _for_a_reason(facts: Facts, pods: Sequence[WithoutValue]) -> Finding:
     """Return the finding for the pods without a value for one reason, with an example's fix."""
     first = pods[0]
     namespace, _, name = first.key.partition("/")
     others = f", and {len(pods) - 1} more for this reason" if len(pods) > 1 else ""
-    runs = first.hint.startswith("kubectl ")
-    fix = "run this command for its exporter or pod"
-    if first.then:
-        fix += f"; if it shows no cause, run `{first.then}`"
-    if first.reason in _ELSEWHERE or first.hint.startswith("gpu-metrics-adapter doctor"):
-        known = REASONS.get(first.reason)
-        return Finding(
-            f"pod {first.key}",
-            f"has no value{others}: {first.reason}: {first.message}",
-            _ELSEWHERE.get(first.reason) or (known.fix if known is not None else "see its values"),
-            f"gpu-metrics-adapter explain pod {name} -n {namespace}",
-        )
-    return Finding(
-        f"pod {first.key}",
-        f"has no value{others}: {first.reason}: {first.message}",
-        fix if runs else first.hint or "see its values",
-        first.hint if runs else f"gpu-metrics-adapter explain pod {name} -n {namespace}",
-    )
+    message = f"has no value{others}: {first.reason}: {first.message}"
+    action: str | Fix = f"gpu-metrics-adapter explain pod {name} -n {namespace}"
+    known = REASONS.get(first.reason)
+    hint = known.command if known and known.command.startswith(DOCTOR) else first.hint
+    advice = hint or "see its values"
+    if hint.startswith("kubectl "):
+        advice, action = "run this command for its exporter or pod", hint
+        if first.then:
+            advice += f"; if it shows no cause, run `{first.then}`"
+    elif hint.startswith(DOCTOR):
+        # `explain pod` would name this command again.
+        checks = hint.partition("# ")[2].replace(", ", " or ") or "another check"
+        advice = f"{checks} says why, and has the command"
+        action = f"{DOCTOR} --explain {first.reason}"
+    elif first.changes:
+        advice, action = _changed(facts, first) or (advice, action)
+    return Finding(f"pod {first.key}", message, advice, action)
+
+
+def _changed(facts: Facts, why: WithoutValue) -> tuple[str, Fix] | None:
+    """Return the fix of a reason that changes an object, as it lasts; None for another reason."""
+    of = changed_object(why.changes)
+    fix = lasting_fix(why.reason, workload(facts, of.kind, of.namespace, of.name))
+    return (REASONS[why.reason].fix, fix) if fix is not None else None

@@ -50,7 +50,11 @@ def no_pods(facts: Facts) -> Iterator[Finding]:
                 each.subject,
                 f"its page names no pod, and pods on node {page.node} hold GPUs",
                 *set_env(
-                    each, "turn the mapping of GPUs to pods on", "DCGM_EXPORTER_KUBERNETES=true"
+                    facts,
+                    each,
+                    "turn the mapping of GPUs to pods on",
+                    "DCGM_EXPORTER_KUBERNETES",
+                    "true",
                 ),
             )
 

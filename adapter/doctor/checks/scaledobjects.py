@@ -12,7 +12,7 @@ from adapter.doctor import servedmetrics
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, Severity, check
 from adapter.keda.errors import BadTrigger
-from adapter.keda.manifest import SeenScaledObject, SeenTrigger, patch_scaledobject
+from adapter.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.keda.trigger import compile_trigger
 from adapter.settings import Settings
 
@@ -115,8 +115,7 @@ def _encrypts(trigger: SeenTrigger) -> bool:
 
 
 def _wrong(scaled: SeenScaledObject, at: str, message: str, right: str) -> Finding:
-    command = "" if scaled.origin else patch_scaledobject(scaled.namespace, scaled.name, at, right)
-    return Finding(scaled.subject, message, f'set {at} to "{right}"', command)
+    return Finding(scaled.subject, message, f'set {at} to "{right}"', scaled.patch(at, right))
 
 
 def _address(address: str, settings: Settings | None) -> tuple[str, str]:

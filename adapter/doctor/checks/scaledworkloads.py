@@ -7,8 +7,11 @@ from typing import Final, NamedTuple
 
 from adapter.catalog.serverkind import ServerKind
 from adapter.catalog.serverkinds import kind_of_image
+from adapter.cluster.changes import edit
+from adapter.cluster.fixes import lasting
 from adapter.cluster.podobjects import Container, SeenWorkload
 from adapter.doctor.asked import targets
+from adapter.doctor.changed import own
 from adapter.doctor.facts import Facts, Hpa
 from adapter.doctor.hpacauses import asks_gpu
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
@@ -149,12 +152,11 @@ def no_probe(facts: Facts) -> Iterator[Finding]:
         for container, kind in _servers(workload):
             if kind.gateway or container.readiness_probe or container.startup_probe:
                 continue
-            target = f"{workload.kind.lower()} {workload.metadata.name}"
-            place = f"-n {workload.metadata.namespace}"
+            of = own(workload)
             yield Finding(
                 workload.subject,
                 f"container {container.name} ({kind.title}) has no readiness probe, and "
                 f"{_Scaled(workload, scaler).by} scales it",
                 "add readinessProbe and startupProbe to the container",
-                "" if workload.origin else f"kubectl {place} edit {target}",
+                "" if workload.origin else lasting(of, edit(of, "add the probes")),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -12,9 +12,12 @@ from adapter.catalog.formulas import hides
 from adapter.catalog.metric import DeviceValue, Statistic
 from adapter.catalog.serverkind import GATEWAY_WAITING, WAITING, ServerKind
 from adapter.catalog.serverkinds import KINDS
+from adapter.cluster.changes import annotate
+from adapter.cluster.fixes import Fix, lasting
 from adapter.cluster.optin import PREFIX, opted_in, words_under
 from adapter.cluster.podobjects import SeenPod
 from adapter.doctor import servedmetrics
+from adapter.doctor.changed import workload_of
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.page import ExporterPage, Trouble
@@ -57,15 +60,22 @@ def _server(each: SeenPod) -> ServerKind | None:
     return next(filter(None, map(serverkinds.kind_of_image, images)), None)
 
 
-def _annotate(each: SeenPod, **words: object) -> str:
-    notes = {f"{PREFIX}{key}": str(value) for key, value in words.items()}
-    namespace = each.pod.ref.namespace
-    if each.pod.owner is None:
-        given = " ".join(shlex.quote(f"{key}={value}") for key, value in notes.items())
-        return f"kubectl -n {namespace} annotate pod {each.pod.ref.name} --overwrite {given}"
-    rows = ",".join(f'"{key}":"{value}"' for key, value in notes.items())
-    patch = '{"spec":{"template":{"metadata":{"annotations":{' + rows + "}}}}}"
-    return f"kubectl -n {namespace} patch {owner(each)} -p {shlex.quote(patch)}"
+def _annotate(facts: Facts, each: SeenPod, words: Mapping[str, object]) -> str | Fix:
+    """Return how a pod's template, or a pod without a workload, gets annotations; None as a value
+    removes one.
+    """
+    notes = {
+        f"{PREFIX}{key}": None if value is None else str(value) for key, value in words.items()
+    }
+    of = workload_of(facts, each)
+    if of is not None:
+        return lasting(of, annotate(of, notes))
+    given = " ".join(
+        shlex.quote(f"{key}-" if value is None else f"{key}={value}")
+        for key, value in notes.items()
+    )
+    name = shlex.quote(each.pod.ref.name)
+    return f"kubectl -n {each.pod.ref.namespace} annotate pod {name} --overwrite {given}"
 
 
 def _port_of(each: SeenPod, failed: int = 0) -> int:
@@ -129,7 +139,7 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
             each.subject,
             f"runs {server.title} and does not opt in: {server.queue} has no value",
             'annotate the pod template with gpu-metrics-adapter.io/scrape: "true"',
-            _annotate(each, **_opt_in(each, rules)),
+            _annotate(facts, each, _opt_in(each, rules)),
         )
 
 
@@ -146,13 +156,13 @@ def wrong_port(facts: Facts) -> Iterator[Finding]:
     for each in facts.pods.read() if rules else ():
         found = rules.of(each.pod) if rules else None
         if isinstance(found, Unscrapable):
-            yield _port(each, found.message)
+            yield _port(facts, each, found.message)
         elif found is not None and _undeclared(facts, each, port := urlsplit(found.url).port or 80):
             text = f"is scraped at port {port}, which is none of the ports that it declares"
-            yield _port(each, text, port, Severity.WARNING)
+            yield _port(facts, each, text, port, Severity.WARNING)
     for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT, Trouble.HTTPS):
         failed = urlsplit(f"//pod{page.url}").port or 0
-        yield _port(each, f"its page at {page.url} does not answer: {page.detail}", failed)
+        yield _port(facts, each, f"its page at {page.url} does not answer: {page.detail}", failed)
 
 
 def _undeclared(facts: Facts, each: SeenPod, port: int) -> bool:
@@ -164,13 +174,13 @@ def _undeclared(facts: Facts, each: SeenPod, port: int) -> bool:
 
 
 def _port(
-    each: SeenPod, message: str, failed: int = 0, severity: Severity | None = None
+    facts: Facts, each: SeenPod, message: str, failed: int = 0, severity: Severity | None = None
 ) -> Finding:
     return Finding(
         each.subject,
         message,
         f"set the annotation {PREFIX}port to the port of the server's metrics",
-        _annotate(each, port=_port_of(each, failed)),
+        _annotate(facts, each, {"port": _port_of(each, failed)}),
         severity,
     )
 
@@ -193,7 +203,7 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
             each.subject,
             f"its page at {page.url} answers: {said}",
             fix or f"set the annotation {PREFIX}path to the path of the server's metrics",
-            _annotate(each, path=(_server(each) or KINDS["vllm"]).path),
+            _annotate(facts, each, {"path": (_server(each) or KINDS["vllm"]).path}),
         )
 
 
@@ -271,7 +281,7 @@ def disabled(facts: Facts) -> Iterator[Finding]:
             each.subject,
             f"opts in, and is not scraped: {why}",
             "change the setting, or remove the annotation",
-            f"kubectl -n {each.pod.ref.namespace} annotate pod {each.pod.ref.name} {PREFIX}scrape-",
+            _annotate(facts, each, {"scrape": None}),
         )
 
 

@@ -8,13 +8,17 @@ from typing import Final
 
 from adapter.causes.gpunodes import gpus_of
 from adapter.cluster import nodelabels
+from adapter.cluster.changes import ChangedObject
+from adapter.cluster.fixes import Fix
 from adapter.cluster.gpuresources import MIG_PREFIX
 from adapter.cluster.objects import SeenNode
+from adapter.doctor.changed import own_values
 from adapter.doctor.checks.hpas import edit, metrics
 from adapter.doctor.claims import of_other_devices
 from adapter.doctor.facts import Facts
 from adapter.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.doctor.podcommands import describe
+from adapter.doctor.release import configmap_of
 from adapter.doctor.scaled import pods_of, target_of
 
 _GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
@@ -60,9 +64,19 @@ def copied(facts: Facts) -> Iterator[Finding]:
                 f"scales on {metric.name}, and node {on[0]} shares its GPUs ({shared[on[0]]}): "
                 "each pod gets the value of the whole GPU",
                 "set sharing.policy to equal or memory, or use a metric of the server",
-                "helm upgrade gpu-metrics-adapter charts/gpu-metrics-adapter --reuse-values"
-                " --set config.sharing.policy=equal",
+                _equally(facts),
             )
+
+
+def _equally(facts: Facts) -> Fix | str:
+    """Return how the sharing policy is set; empty before the adapter is installed."""
+    found = facts.release.value if facts.release.known else None
+    if found is None:
+        return ""
+    edits = ChangedObject(
+        "ConfigMap", found.workload.metadata.namespace, configmap_of(found.workload)
+    )
+    return own_values(found, {"config.sharing.policy": "equal"}, edits.kubectl("edit", ""))
 
 
 @check("GMA202", CheckSection.SHARING, "pods request GPU resources that nodes offer")

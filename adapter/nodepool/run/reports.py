@@ -9,6 +9,7 @@ from typing import TextIO
 
 import structlog
 
+from adapter.client.output import screen_of
 from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.act.methods.choice import GPU_WAIT, MethodChoice
 from adapter.nodepool.learn.idle import IdlePod
@@ -29,8 +30,8 @@ _MOST = 20
 """Maximum number of ignored objects in one log: tenants can create many."""
 
 
-def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> str:
-    """Return the orders, the warnings about pools, and the idle GPUs as text."""
+def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> list[str]:
+    """Return the orders, the warnings about pools, and the idle GPUs as lines."""
     lines = [f"provisioning method: {method}"]
     if plan.orders:
         lines += _table([_HEAD, *map(_row, plan.orders)])
@@ -43,7 +44,7 @@ def render(plan: Plan, method: str, idle: Iterable[IdlePod] = ()) -> str:
             f"idle: {pod.namespace}/{pod.name} holds {count_gpus(pod.gpus)} and has not used "
             f"them since {instant.write(row.since)}: {row.gpu_hours:.1f} GPU-hours{cost}"
         )
-    return "\n".join(lines)
+    return lines
 
 
 _TEXTS = ("NAMESPACE", "WORKLOADS", "POOL", "POD")
@@ -140,7 +141,9 @@ class Reports:
         if self._table is not None:
             method = f"{state.method or 'none yet'} ({state.method_reason})"
             mode = "plan" if state.apply else "dry run: nothing is written"
-            self._table.write(f"{mode}\n{render(decided, method, state.idle)}\n\n")
+            screen = screen_of(self._table)
+            for line in (mode, *render(decided, method, state.idle), ""):
+                self._table.write(f"{screen.line(line)}\n")
             self._table.flush()
 
     def _log_notes(self, decided: Plan) -> None:

@@ -22,6 +22,7 @@ import msgspec
 from adapter.exposition.samples import Sample
 from adapter.sources.errors import SourceError
 from adapter.sources.prometheus.labelsets import LabelSet
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.steps import Steps, at_once, parts
 
 LATEST: Final = 253_402_300_799.0
@@ -263,7 +264,6 @@ class _Answer(msgspec.Struct):
 
 
 _answer = msgspec.json.Decoder(_Answer)
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of the decoder: also those of text that is not UTF-8, and of a thousand brackets."""
 
 
@@ -328,7 +328,7 @@ def error_text(body: bytes) -> str:
     """Return the engine's error text in the body of an error status; empty if there is none."""
     try:
         answer = _answer.decode(body)
-    except _UNREADABLE:
+    except UNREADABLE:
         return ""
     if not answer.error:
         return ""
@@ -345,7 +345,7 @@ def shortened(text: str) -> str:
 def _decode_answer(body: bytes) -> _Answer:
     try:
         return _answer.decode(body)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise not_json(body, error) from error
 
 

@@ -16,6 +16,7 @@ import msgspec
 from adapter.sources.errors import SourceError
 from adapter.sources.login.tokens import redacted
 from adapter.sources.prometheus.answer import error_text, shortened
+from apiservice.runtime.jsontext import UNREADABLE
 
 _PLAIN: Final = re.compile(r"[^<{\x00-\x08]{3,}")
 """A body of plain text: neither an HTML page nor JSON."""
@@ -75,7 +76,7 @@ def _others(body: bytes) -> str:
     """Return the text of an error that is not an engine's, in one line; empty if unreadable."""
     try:
         content = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         text = shortened(body[:_READ].decode("utf-8", "replace"))
         return redacted(ValueError(text), 400) if _PLAIN.fullmatch(text) else ""
     found = _message(content)

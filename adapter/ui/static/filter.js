@@ -58,7 +58,8 @@ export function gpus(gpus, load, filters) {
       if (pod?.namespace !== filters.namespace && !pod?.more) return;
     }
     kept.push(i);
-    if (filters.q && !fits(row[at.name], row[at.node], row[at.uuid], row[at.model], text)) dim.add(i);
+    const used = !filters.use || load?.class?.[i] === filters.use;
+    if (!used || (filters.q && !fits(row[at.name], row[at.node], row[at.uuid], row[at.model], text))) dim.add(i);
   });
   return { kept, dim };
 }

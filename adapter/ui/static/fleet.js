@@ -63,7 +63,10 @@ export class Fleet {
     this.dim = narrowed.dim;
     this.load = load;
     this.theme = theme;
-    if (same) return this.drawRings();
+    if (same) {
+      this.legend.show(this.kept, load, theme);
+      return this.drawRings();
+    }
     if (this.gpus !== gpus || shape !== this.shape) {
       this.gpus = gpus;
       this.kept = narrowed.kept;

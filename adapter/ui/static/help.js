@@ -8,7 +8,7 @@ const KEYS = [
   ["?", "this help"],
   ["Esc", "close what is open"],
   ["Tab", "go to the next control"],
-  ["Enter", "open what is chosen; fold a group in or out"],
+  ["Enter", "open what is chosen; fold or unfold a group"],
   ["← → ↑ ↓", "move on the map of GPUs, or along a chart"],
   ["Home, End", "go to the first or the last one"],
 ];

@@ -1,8 +1,10 @@
-// The legend of the map: what a tile means, and how many GPUs are in each class.
+// The legend of the map: what a tile means, and how many GPUs are in each class. A class is a button that shows only
+// its GPUs.
 
 import { fill, h } from "./dom.js";
 import { paint } from "./fleetpaint.js";
 import { dark, fit, ramp } from "./ink.js";
+import { choose, route } from "./route.js";
 import { GPU_CLASSES } from "./states.js";
 
 /** Utilization of the sample of a class. */
@@ -23,13 +25,17 @@ export class Legend {
       const key = load?.class?.[index] ?? "unmeasured";
       counted.set(key, (counted.get(key) ?? 0) + 1);
     }
-    const version = JSON.stringify([theme, [...counted]]);
+    const { use } = route().filters;
+    const version = JSON.stringify([theme, use, [...counted]]);
     if (version === this.version) return;
     this.version = version;
-    const classes = Object.entries(GPU_CLASSES).reverse().map(([key, { word, about }]) => h("li", { title: about },
-      sample(UTILIZATION[key], { kind: [key] }), h("b", {}, (counted.get(key) ?? 0).toLocaleString("en-US")), ` ${word}`));
+    const focused = this.element.contains(document.activeElement) && /** @type {HTMLElement} */ (document.activeElement).dataset.use;
+    const classes = Object.entries(GPU_CLASSES).reverse().map(([key, { word, about }]) => h("li", {},
+      h("button", { type: "button", title: `${about}. Click to show only these.`, "aria-pressed": String(use === key), "data-use": key, click: () => choose("use", use === key ? "" : key) },
+        sample(UTILIZATION[key], { kind: [key] }), h("b", {}, (counted.get(key) ?? 0).toLocaleString("en-US")), ` ${word}`)));
     const marks = [["shared by pods", { pods: ["a/b +1"] }], ["XID error", { xid: ["79"] }]].map(([label, look]) => h("li", {}, sample(60, look), label));
     fill(this.element, h("ul", { "aria-label": "GPUs by use" }, classes), h("ul", { "aria-label": "Signs of the map" }, h("li", {}, "0 %", scale(), "100 % utilization"), marks));
+    if (focused) this.element.querySelector(`[data-use="${focused}"]`)?.focus();
   }
 }
 

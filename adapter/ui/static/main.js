@@ -98,7 +98,7 @@ function showGpus() {
   const narrowed = filter.gpus(gpus, load, filters);
   const all = gpus?.rows.length ?? 0;
   const asTable = filters.map === "table";
-  tally("fleet", narrowed.kept.length, gpus ? all : null, "GPU", filters.q ? ` · ${narrowed.kept.length - narrowed.dim.size} found` : "");
+  tally("fleet", narrowed.kept.length, gpus ? all : null, "GPU", filters.q || filters.use ? ` · ${narrowed.kept.length - narrowed.dim.size} found` : "");
   get("main").classList.toggle("large", all > LARGE);
   segments(get("fleet-tools"), [["", "Map"], ["table", "Table"]], asTable ? "table" : "", (value) => choose("map", value));
   place(get("fleet-body"), asTable ? gpuList.element : fleet.element, narrowed.kept.length ? null : nothing("gpus", all, "No GPU is reported.",

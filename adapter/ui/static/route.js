@@ -4,9 +4,9 @@
  * @typedef {{kind: "pod"|"hpa"|"node"|"gpu", namespace: string, name: string}} Thing
  */
 
-const FILTERS = ["namespace", "pool", "model", "q", "range", "pods", "map"];
+const FILTERS = ["namespace", "pool", "model", "q", "range", "pods", "map", "use"];
 /** Filters that change one panel only. @type {Object<string, string>} */
-const VIEWS = { pods: "view", map: "map" };
+const VIEWS = { pods: "view", map: "map", use: "map" };
 const SPACED = new Set(["pod", "hpa"]);
 
 /** @returns {{thing: Thing|null, filters: Object<string, string>}} */

@@ -24,7 +24,7 @@ export function showVerdict(verdict, about, idle) {
   const version = JSON.stringify([verdict, about?.currency, about?.pricesOf, idle?.left]);
   if (element.dataset.version === version) return;
   element.dataset.version = version;
-  fill(element, hpas(verdict.hpas), pods(verdict.pods), gpus(verdict.gpus), price(verdict.idle, about, idle));
+  fill(element, hpas(verdict.hpas), pods(verdict.pods), gpus(verdict.gpus), price(verdict.idle, about, idle, verdict.gpus?.free));
 }
 
 const whole = (/** @type {number} */ number) => number.toLocaleString("en-US");
@@ -60,7 +60,7 @@ function gpus(some) {
     classes.map(([key, { word, level, about }]) => part(some[key], word, level, about)));
 }
 
-function price(some, about, idle) {
+function price(some, about, idle, free) {
   const currency = about?.currency ?? "";
   if (!some) return figure("Idle GPUs cost", null);
   const value = some.pricePerHour === null || some.pricePerHour === undefined
@@ -72,6 +72,7 @@ function price(some, about, idle) {
     idle?.left ? h("span", {}, h("b", {}, idle.left), " not looked at") : null,
     about?.pricesOf && value !== NONE ? h("span", {}, about.pricesOf) : null,
     value === NONE && !some.withoutPrice ? h("span", {}, "nothing to price") : null,
+    free && value !== NONE ? h("span", {}, "without free GPUs") : null,
   ];
   return figure("Idle GPUs cost", value, null, rest);
 }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapter.attribution.reading import Absence
-from adapter.attribution.reasons import REASONS, explanation
+from adapter.attribution.reasons import REASONS, changed_object, explanation, lasting_fix
 from adapter.attribution.unnamed import unnamed_server
 from adapter.cluster.pod import Owner, PodRef
 from adapter.devices.readpages import STORED_PAGES, PageState
@@ -207,8 +207,10 @@ def test_a_name_cannot_run_a_command_in_a_hint() -> None:
     owner = Owner("apps/v1", "DaemonSet", "dcgm; touch /tmp/evil")
     exporter = make_pod("dcgm-1", namespace="gpu", owner=owner)
     absence = Absence("exporter_names_no_pod", exporter=EXPORTER)
-    hint = explanation(absence, make_pod("llm"), {EXPORTER: exporter}.get).hint
-    assert " 'daemonset/dcgm; touch /tmp/evil' " in hint
+    found = explanation(absence, make_pod("llm"), {EXPORTER: exporter}.get)
+    fix = lasting_fix(found.reason, changed_object(found.changes))
+    assert fix is not None
+    assert " 'daemonset/dcgm; touch /tmp/evil' " in fix.command
 
 
 def test_the_error_of_another_page_on_the_node_is_not_the_exporters() -> None:
@@ -242,8 +244,10 @@ def test_a_server_opts_in_in_the_pod_template_of_its_workload() -> None:
     labels = {"pod-template-hash": "7f9"}
     absence = Absence("server_not_scraped")
     pod = make_pod("llm-7f9-x", owner=owner, labels=labels)
-    hint = explanation(absence, pod, lambda _: None).hint
-    words = shlex.split(hint)
+    found = explanation(absence, pod, lambda _: None)
+    fix = lasting_fix(found.reason, changed_object(found.changes))
+    assert fix is not None
+    words = shlex.split(fix.command)
     assert words[:6] == ["kubectl", "-n", "ml", "patch", "deployment/llm", "--type=merge"]
     notes = json.loads(words[-1])["spec"]["template"]["metadata"]["annotations"]
     assert notes == {"gpu-metrics-adapter.io/scrape": "true"}

@@ -293,7 +293,7 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     ),
     "an-image-with-a-wrong-name": (
         CauseCode.IMAGE_PULL,
-        crashing(waiting("InvalidImageName", "couldn't parse image reference"), phase="Pending"),
+        crashing(waiting("InvalidImageName", "invalid reference format"), phase="Pending"),
         ("(InvalidImageName)",),
     ),
     "a-secret-that-is-missing": (
@@ -441,11 +441,9 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     "a-selector-of-no-node": (
         CauseCode.UNSCHEDULABLE,
         Scene()
-        .pending(
-            "llm-a", "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
-        )
+        .pending("llm-a", "0/1 nodes are available: 1 node(s) had volume node affinity conflict.")
         .node("n1"),
-        ("didn't match Pod's node affinity",),
+        ("had volume node affinity conflict",),
     ),
     "a-taint-of-another-pool": (
         CauseCode.UNSCHEDULABLE,

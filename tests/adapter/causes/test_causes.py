@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from copy import deepcopy
 
 import pytest
 
@@ -51,3 +52,30 @@ def test_one_cause_of_many_hpas_is_one_group() -> None:
     assert concerned == ["hpa chat/llm", "hpa chat/embed"]
     assert first.pods == ("llm-a", "embed-a")
     assert first.key == "gpus-unavailable node n1"
+
+
+CHANGES = [
+    name
+    for name, (_, scene, _) in FOUND.items()
+    if any(
+        f" {verb} " in cause.command and f" {scene.kind.lower()} llm" in cause.command
+        for cause in scene.causes()
+        for verb in ("patch", "edit")
+    )
+]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_target_in_git_is_changed_there(name: str) -> None:
+    scene = deepcopy(FOUND[name][1])
+    labels = {"kustomize.toolkit.fluxcd.io/name": "apps"}
+    (target,) = [row for _, row in scene.workloads if row["metadata"]["name"] == "llm"]
+    target["metadata"]["labels"] = labels
+    (cause,) = scene.causes()
+    assert cause.command == ""
+    assert "change it in git (Flux Kustomization apps): " in cause.fix
+    assert f" in {scene.kind} llm" in cause.fix
+
+
+def test_most_situations_of_a_template_are_changes() -> None:
+    assert len(CHANGES) > 10

@@ -74,7 +74,7 @@ def test_several_hpas_of_one_target_are_one_finding_with_the_commands_of_explain
     (finding,) = findings(facts, "GMA423")
     assert finding.subject == "hpa chat/a"
     assert finding.message.startswith("hpa b and hpa c scale Deployment llm too")
-    assert finding.command == one_hpa("chat", [each.manifest for each in hpas])
+    assert finding.action == one_hpa([each.manifest for each in hpas])
     patch, delete = finding.command.split(" && ")
     words = shlex.split(patch)
     assert words[:6] == ["kubectl", "-n", "chat", "patch", "hpa", "a"]
@@ -90,7 +90,7 @@ def test_an_hpa_beside_a_scaledobject_is_not_deleted_before_its_metrics_are_move
     assert finding.fix == (
         "add a trigger for gpu_utilization to the ScaledObject, then delete hpa llm"
     )
-    assert finding.command == "kubectl -n chat edit scaledobject llm"
+    assert finding.command == "kubectl -n chat edit scaledobjects.keda.sh llm"
 
 
 def with_bundle(facts: Facts, name: str, bundle: str) -> None:
@@ -195,7 +195,7 @@ def test_pods_without_an_exporter_lead_to_the_check_of_nodes() -> None:
     why = WithoutValue("chat/llm-1", "no_exporter_on_node", "no exporter", "kubectl get pods", "x")
     facts.without_value = Fact([why])
     (finding,) = findings(facts, "GMA706")
-    assert finding.fix.startswith("GMA101 says why no exporter runs on the node")
+    assert finding.fix == "GMA101 says why, and has the command"
 
 
 def test_a_server_that_cannot_be_scraped_leads_to_the_checks_of_servers() -> None:
@@ -203,8 +203,9 @@ def test_a_server_that_cannot_be_scraped_leads_to_the_checks_of_servers() -> Non
     hint = "gpu-metrics-adapter doctor"
     facts.without_value = Fact([WithoutValue("chat/llm-1", "server_unscrapable", "no", hint, "x")])
     (finding,) = findings(facts, "GMA706")
-    assert finding.fix == "GMA502 or GMA505 says why its page cannot be scraped"
-    assert finding.command == "gpu-metrics-adapter explain pod llm-1 -n chat"
+    assert finding.fix == "GMA502 or GMA505 says why, and has the command"
+    # `explain pod` would lead back to doctor.
+    assert finding.command == "gpu-metrics-adapter doctor --explain server_unscrapable"
 
 
 def test_pods_that_do_not_have_the_interval_of_their_template_are_replaced() -> None:

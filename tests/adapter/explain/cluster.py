@@ -19,7 +19,34 @@ EVENTS: Final = f"/api/v1/namespaces/{NS}/events"
 GPUPODS: Final = f"{VIEW}/namespaces/{NS}/gpupods"
 CUSTOM: Final = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{NS}/pods/*"
 RESOURCES: Final = f"/apis/metrics.k8s.io/v1beta1/namespaces/{NS}/pods"
-FIX: Final = "kubectl -n gpu-operator set env ds/nvidia-dcgm-exporter DCGM_EXPORTER_KUBERNETES=true"
+EXPORTER: Final = "/apis/apps/v1/namespaces/gpu-operator/daemonsets/nvidia-dcgm-exporter"
+GROUP: Final = "/apis/nvidia.com"
+OPERATOR: Final[Json] = {
+    EXPORTER: {
+        "metadata": {
+            "namespace": "gpu-operator",
+            "name": "nvidia-dcgm-exporter",
+            "ownerReferences": [
+                {
+                    "apiVersion": "nvidia.com/v1",
+                    "kind": "ClusterPolicy",
+                    "name": "cluster-policy",
+                    "controller": True,
+                }
+            ],
+        },
+    },
+    GROUP: {"versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}},
+    f"{GROUP}/v1": {"resources": [{"name": "clusterpolicies", "kind": "ClusterPolicy"}]},
+    f"{GROUP}/v1/clusterpolicies/cluster-policy": {"metadata": {"name": "cluster-policy"}},
+}
+"""The exporter of the GPU operator, and the object from which the operator writes it."""
+HINT: Final = "set the variable DCGM_EXPORTER_KUBERNETES=true in DaemonSet nvidia-dcgm-exporter"
+CHANGES: Final = "DaemonSet/gpu-operator/nvidia-dcgm-exporter"
+FIX: Final = (
+    "kubectl patch clusterpolicies.nvidia.com cluster-policy --type=merge -p "
+    """'{"spec":{"dcgmExporter":{"env":[{"name":"DCGM_EXPORTER_KUBERNETES","value":"true"}]}}}'"""
+)
 
 
 def at(seconds: float) -> str:
@@ -187,6 +214,7 @@ class World:
             "/apis/autoscaling/v2/horizontalpodautoscalers": self.hpas,
             PODS: self.pods,
             EVENTS: self.events,
+            **OPERATOR,
             GPUPODS: self.gpupods,
             RESOURCES: self.usage,
             "/apis/custom.metrics.k8s.io/v1beta2": {"resources": [{"name": n} for n in names]},
@@ -234,7 +262,8 @@ def _values(metric: str, rows: dict[str, str]) -> Json:
 NO_PODS_NAMED: Final = {
     "reason": "exporter_names_no_pod",
     "message": "the exporter on node n3 (gpu-operator/dcgm-x2k) answers, but names no pod",
-    "hint": FIX,
+    "hint": HINT,
+    "changes": CHANGES,
     "docs": "docs/reasons.md#exporter_names_no_pod",
 }
 

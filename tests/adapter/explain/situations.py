@@ -24,6 +24,12 @@ from tests.adapter.explain.cluster import (
     gpu_metric,
 )
 
+BY_KEDA: Final = {
+    "apiVersion": "keda.sh/v1alpha1",
+    "kind": "ScaledObject",
+    "name": "llm",
+    "controller": True,
+}
 NOT_SERVED: Final = status_of(404, "the server could not find the requested resource", "NotFound")
 
 
@@ -349,7 +355,7 @@ SITUATIONS: Final[dict[str, Situation]] = {
         World(0).hpa(
             external_metric(),
             conditions=DISABLED,
-            ownerReferences=[{"kind": "ScaledObject", "name": "llm"}],
+            ownerReferences=[BY_KEDA],
         )
     ),
     "of-keda-at-its-maximum": Situation(
@@ -358,7 +364,7 @@ SITUATIONS: Final[dict[str, Situation]] = {
             external_metric(),
             high=1,
             low=1,
-            ownerReferences=[{"kind": "ScaledObject", "name": "llm"}],
+            ownerReferences=[BY_KEDA],
         )
         .pod("llm-7f9", gpu=False)
         .answer(

@@ -110,7 +110,7 @@ def test_a_workload_without_an_hpa_says_so_and_why_pods_have_no_value(
         "  no HPA scales it",
     ]
     assert "2 pods: exporter_names_no_pod" in ended.output
-    assert "      fix: kubectl -n gpu-operator" in ended.output
+    assert "      fix: kubectl patch clusterpolicies.nvidia.com" in ended.output
     assert json.loads(explain(lab, "sts/train", "-o", "json").output)["hpas"] == []
 
 

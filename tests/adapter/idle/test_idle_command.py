@@ -31,7 +31,7 @@ ml/llm-abc-x   Deployment/llm   gpu-0   H100    1/4Gi      10h    4.00      40.0
 ml/notebook    -                gpu-2   H100    -          120m   4.00      8.00
 
 2 of 3 GPUs that pods hold are idle: 8.00 EUR an hour, 48.00 so far
-Longest idle: scale it in if nobody uses it: `kubectl -n ml scale deployment/llm --replicas=0`
+Longest idle: scale Deployment llm in namespace ml to 0 if nobody uses it
 """
 
 
@@ -72,7 +72,10 @@ def test_a_name_cannot_run_a_command_in_the_hint() -> None:
     for pod in (pods := objects()):
         pod["workload"] = {"kind": "Deployment", "name": "x; touch /tmp/evil"}
     devices, _ = idle_devices(pods, PRICES, "team", NOW, 600.0)
-    assert "scale 'deployment/x; touch /tmp/evil' --replicas=0" in devices[0].hint
+    # A hint is a command only for an object that was read.
+    assert devices[0].hint == (
+        "scale Deployment x; touch /tmp/evil in namespace ml to 0 if nobody uses it"
+    )
 
 
 def test_a_cell_of_the_csv_is_not_a_formula_and_has_no_control_characters() -> None:

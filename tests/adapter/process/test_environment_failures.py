@@ -43,6 +43,8 @@ CLIENTS: Final = {
     "replay hpa": ("replay", "hpa", "llm", "--from", "."),
     "replay recommend": ("replay", "recommend", "--from", "."),
     "explain node": ("explain", "node", "n1", "-o", "json"),
+    "explain gpu": ("explain", "gpu", "n1.gpu0"),
+    "explain workload": ("explain", "workload", "deployment/llm"),
 }
 """Tools of users, which end with 2 if they could not look."""
 PAGE: Final = {"ui": ("ui", "--no-browser")}

@@ -156,7 +156,7 @@ async def test_no_path_method_or_user_becomes_a_label(asked: list[tuple[str, str
     routes = set(re.findall(r'route="([^"]*)"', lines))
     assert routes <= {
         *("custom", "external", "index", "discovery", "openapi", "version", "metrics", "health"),
-        "other",
+        *("other", "view"),
     }
     assert set(re.findall(r'version="([^"]*)"', lines)) <= {"", "v1beta1", "v1beta2"}
     codes = set(re.findall(r'code="([^"]*)"', lines))

@@ -271,3 +271,14 @@ def test_a_pod_shows_why_it_lacks_the_server_metric_that_its_hpa_reads() -> None
     assert found["measured"]
     reasons = {row["reason"]: row["metrics"] for row in found["absent"]}
     assert reasons["server_not_scraped"] == ["inference_requests_waiting"]
+
+
+def test_a_workload_whose_pods_have_the_same_labels_impairs_the_hpa() -> None:
+    other = Owner("apps/v1", "ReplicaSet", "embed-def")
+    twin = _pod("embed-def-1", owner=other, **{"pod-template-hash": "def"})
+    viewer = Viewer(_world(_pod("llm-abc-1"), _pod("llm-abc-2"), twin), _hpa())
+    row = viewer.workloads.row("deployment.llm", 100.0)
+    assert (row["Foreign"], row["State"]) == ("deployment.embed", "impaired")
+    apart = _pod("embed-def-1", owner=other, **{"pod-template-hash": "def", "app": "embed"})
+    viewer = Viewer(_world(_pod("llm-abc-1"), _pod("llm-abc-2"), apart), _hpa())
+    assert "Foreign" not in viewer.workloads.row("deployment.llm", 100.0)

@@ -55,6 +55,9 @@ def _worlds() -> Iterator[tuple[World, float]]:
     others = row("DCGM_FI_DEV_GPU_UTIL", 5, "other")
     down.scrape(others, 100.0, node="n1", pod=exporter.ref)
     yield down, 900.0
+    nameless = World(make_pod("p", node="n1"), exporter)
+    nameless.scrape(row("DCGM_FI_DEV_GPU_UTIL", 5), 100.0, node="n1", pod=exporter.ref)
+    yield nameless, 100.0
 
 
 def _hpas() -> Iterator[ShownHpa]:

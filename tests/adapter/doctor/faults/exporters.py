@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from adapter.cluster.objects import ClusterPolicy, read
+from adapter.doctor.daemonsets import read_daemonset
 from adapter.doctor.facts import Fact, Facts
 from adapter.doctor.page import Trouble
 from tests.adapter.doctor.clean import (
@@ -84,7 +86,26 @@ def second(facts: Facts) -> None:
 
 @fault("GMA107")
 def default_interval(facts: Facts) -> None:
-    replace_b(facts, container={"env": []})
+    """The exporter of the NVIDIA GPU operator, with the variables of its own manifest."""
+    name = "nvidia-dcgm-exporter"
+    by = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "controller": True}
+    replace_b(facts, container={"env": []}, owners=[by | {"uid": "u"}])
+    above = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "cluster-policy"}
+    facts.daemonsets = Fact(
+        [
+            read_daemonset(
+                {
+                    "metadata": {
+                        "namespace": "gpu-operator",
+                        "name": name,
+                        "ownerReferences": [above | {"controller": True}],
+                    },
+                    "spec": {"template": {"spec": {"containers": [{"name": name}]}}},
+                }
+            )
+        ]
+    )
+    facts.policies = Fact([read({"metadata": {"name": "cluster-policy"}}, ClusterPolicy)])
 
 
 @fault("GMA107")

@@ -229,8 +229,8 @@ def test_the_table_names_orders_pools_and_idle_gpus() -> None:
         (order(2, 1, ready=1, nodes=1),), (PoolNote("gput4", Reason("trap", "mixed MIG")),)
     )
     idle = IdlePod(GpuPod("team", "a", "u", "gput4", 2, 0.0), T0, 3.0, 6.0)
-    text = render(decided, "CapacityBuffer (accepted)", [idle])
-    method, head, row, note, last = text.splitlines()
+    lines = render(decided, "CapacityBuffer (accepted)", [idle])
+    method, head, row, note, last = lines
     assert method == "provisioning method: CapacityBuffer (accepted)"
     assert re.split(r"  +", head)[-4:] == ["HEADROOM", "READY", "NEW NODES", "WHY"]
     assert re.split(r"  +", row) == [
@@ -294,7 +294,7 @@ async def test_without_a_cluster_autoscaler_there_is_no_warning_about_placeholde
 
 
 def test_an_empty_plan_is_explained() -> None:
-    assert "no HPA scales a workload with GPU pods" in render(Plan((), ()), "none yet")
+    assert "no HPA scales a workload with GPU pods" in render(Plan((), ()), "none yet")[1]
 
 
 @pytest.mark.parametrize("served", [[], ["v1beta1"]], ids=["nothing", "buffers"])
