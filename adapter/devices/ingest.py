@@ -21,7 +21,7 @@ from adapter.devices.history import history
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.location import KnownCluster, Location
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.pageplan import plan_of, renewed
+from adapter.devices.pageplan import fits, plan_of, renewed
 from adapter.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import DeviceSeries, SeriesKey
@@ -56,7 +56,7 @@ def absorb(
     if (
         before is not None
         and plan is not None
-        and plan.fits(before, result, options.oldest, cluster)
+        and fits(plan, before, result, options.oldest, cluster)
     ):
         after = yield from renewed(before, plan, result, catalog, options, rejects, cluster)
         return after

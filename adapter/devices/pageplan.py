@@ -10,7 +10,6 @@ certain goes there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter, mul
 from typing import Final
@@ -26,10 +25,17 @@ from adapter.devices.options import TelemetryOptions
 from adapter.devices.reader import DEVICES, PageReader
 from adapter.devices.rejects import Reject, Rejects
 from adapter.devices.series import NO_FIELDS, DeviceSeries, SeriesKey
-from adapter.devices.state import Belief, Contents, ExporterState, Identity, still_reported
+from adapter.devices.state import (
+    Belief,
+    Contents,
+    ExporterState,
+    PagePlan,
+    Row,
+    still_reported,
+)
 from adapter.devices.tenantlabels import stands
 from adapter.devices.validity import Invalid, PageNumbers
-from adapter.exposition.pagelayout import LayoutSamples, SampleLayout
+from adapter.exposition.pagelayout import LayoutSamples
 from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
 
@@ -38,16 +44,6 @@ _PAGE_FIELDS: Final = 512
 
 
 _numbers = lru_cache(maxsize=_PAGE_FIELDS)(PageNumbers)
-
-
-class Row:
-    """Where the numbers of one device series are on a page. Equal rows share one."""
-
-    __slots__ = ("places", "spellings")
-
-    def __init__(self, places: tuple[int, ...], spellings: tuple[Spelling, ...]) -> None:
-        self.places = places
-        self.spellings = spellings
 
 
 _row = lru_cache(maxsize=_PAGE_FIELDS * 16)(Row)
@@ -64,37 +60,29 @@ def columns_of(row: Row, layout: Layout) -> Callable[[Sequence[float]], tuple[fl
     return itemgetter(*known) if len(known) == len(places) else None
 
 
-@dataclass(frozen=True, slots=True)
-class PagePlan:
-    """Where the numbers of an exporter's page go."""
+def fits(
+    plan: PagePlan,
+    before: ExporterState,
+    result: ScrapeResult,
+    oldest: float,
+    cluster: KnownCluster,
+) -> bool:
+    """Return whether a plan gives the state after this page.
 
-    layout: SampleLayout
-    numbers: PageNumbers
-    rows: Mapping[SeriesKey, tuple[Identity, Row]]
-    reported: frozenset[str]
-    """Fields for which whole devices have samples."""
-    left_out: Mapping[str, int]
-    """Samples that are left out regardless of their number, by reason."""
-
-    def fits(
-        self, before: ExporterState, result: ScrapeResult, oldest: float, cluster: KnownCluster
-    ) -> bool:
-        """Return whether the plan gives the state after this page.
-
-        Args:
-            oldest: seconds after which a sample is too old.
-        """
-        samples = result.samples
-        return (
-            isinstance(samples, LayoutSamples)
-            and samples.layout is self.layout
-            and (result.pod is None or result.pod == before.pod)
-            and before.received <= result.received
-            and result.received - oldest < samples.time <= result.received
-            and _newer(samples.time, before)
-            and before.all_series.keys() == self.rows.keys()
-            and all(stands(belief, cluster) for belief in before.beliefs.values())
-        )
+    Args:
+        oldest: seconds after which a sample is too old.
+    """
+    samples = result.samples
+    return (
+        isinstance(samples, LayoutSamples)
+        and samples.layout is plan.layout
+        and (result.pod is None or result.pod == before.pod)
+        and before.received <= result.received
+        and result.received - oldest < samples.time <= result.received
+        and _newer(samples.time, before)
+        and before.all_series.keys() == plan.rows.keys()
+        and all(stands(belief, cluster) for belief in before.beliefs.values())
+    )
 
 
 def _newer(time: float, before: ExporterState) -> bool:
@@ -158,7 +146,7 @@ def _name_several_targets(beliefs: Mapping[int, Belief]) -> bool:
     """Return whether the labels name the pods of several scrape targets.
 
     Then the exporter's pod is the only one of them that exists, which can change without a change
-    of the page. :meth:`PagePlan.fits` compares only the pods that samples could be about. If the
+    of the page. :func:`fits` compares only the pods that samples could be about. If the
     labels name one target, it is the exporter's pod whether it exists or not.
     """
     return len({belief.identity.target for belief in beliefs.values()} - {None}) > 1
@@ -192,7 +180,7 @@ def renewed(
 ) -> Steps[ExporterState]:
     """Compute an exporter's state after a page that the plan fits, in steps."""
     samples = result.samples
-    assert isinstance(samples, LayoutSamples)  # noqa: S101 - see PagePlan.fits
+    assert isinstance(samples, LayoutSamples)  # noqa: S101 - see fits
     values, time, received = samples.values, samples.time, result.received
     for reason, times in plan.left_out.items():
         rejects.count(reason, times)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from adapter.catalog.field import Spelling
 from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Assignment, Mismatch
 from adapter.devices.device import Device
 from adapter.devices.idlepower import IdlePower
 from adapter.devices.series import DeviceSeries, SeriesKey
-from adapter.devices.validity import RatioScale
-
-if TYPE_CHECKING:
-    from adapter.devices.pageplan import PagePlan
-
+from adapter.devices.validity import PageNumbers, RatioScale
+from adapter.exposition.pagelayout import SampleLayout
 
 NO_REJECTS: Final[Mapping[PodRef, str]] = {}
 
@@ -100,6 +98,29 @@ class Contents:
                 pods.setdefault(key.pod, []).append(series)
         object.__setattr__(self, "pods", {ref: tuple(its) for ref, its in pods.items()})
         object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
+
+
+class Row:
+    """Where the numbers of one device series are on a page. Equal rows share one."""
+
+    __slots__ = ("places", "spellings")
+
+    def __init__(self, places: tuple[int, ...], spellings: tuple[Spelling, ...]) -> None:
+        self.places = places
+        self.spellings = spellings
+
+
+@dataclass(frozen=True, slots=True)
+class PagePlan:
+    """Where the numbers of an exporter's page go."""
+
+    layout: SampleLayout
+    numbers: PageNumbers
+    rows: Mapping[SeriesKey, tuple[Identity, Row]]
+    reported: frozenset[str]
+    """Fields for which whole devices have samples."""
+    left_out: Mapping[str, int]
+    """Samples that are left out regardless of their number, by reason."""
 
 
 class DeferredPages(Protocol):

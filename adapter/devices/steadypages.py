@@ -24,12 +24,11 @@ from adapter.devices.crosschecks import cross_checked
 from adapter.devices.device import Device
 from adapter.devices.idlepower import IdleRange
 from adapter.devices.options import TelemetryOptions
-from adapter.devices.pageplan import PagePlan, Row
 from adapter.devices.plausibility import Circumstances, idle_watts
 from adapter.devices.quickchecks import lasts, resting_bounds, working_bounds
 from adapter.devices.rejects import Rejects
 from adapter.devices.series import CLEAR, DeviceSeries, SeriesKey
-from adapter.devices.state import Contents, ExporterState, still_reported
+from adapter.devices.state import Contents, ExporterState, PagePlan, Row, still_reported
 from adapter.exposition.pagelayout import LayoutSamples
 from adapter.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import at_once

@@ -109,7 +109,7 @@ class Both:
             counted = self._counts and world is self.fast
             if counted and before is not None and before.plan is not None:
                 plan = before.plan
-                self.planned += plan.fits(before, result, 300.0, world.store._cluster)
+                self.planned += pageplan.fits(plan, before, result, 300.0, world.store._cluster)
             world.store.ingest(result)
 
     def states(self) -> list[Any]:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from adapter.attribution.values import CONFLICT
 from adapter.catalog import Catalog
 from adapter.catalog.layout import Layout, layout
-from adapter.devices import pageplan, steadypages
+from adapter.devices import steadypages
 from adapter.devices.quickchecks import resting_bounds, working_bounds
-from adapter.devices.state import ExporterState
+from adapter.devices.state import ExporterState, Row
 from adapter.devices.steadypages import _MOST_DEVICES, MOST_PAGES
 from tests.adapter.devices.test_pageplan import EPOCH, NODE, ORIGIN, Both
 from tests.adapter.exporterstate import series_of
@@ -196,10 +196,10 @@ def test_pages_of_many_devices_do_not_wait(devices: int, wait: bool) -> None:
 def test_few_places_checks_and_bounds_are_kept() -> None:
     columns = tuple(Catalog().spellings.values())
     shown, fields = layout(columns[:1]), layout(columns[:2])
-    places = steadypages._places(pageplan.Row((0,), columns[:1]), shown)
+    places = steadypages._places(Row((0,), columns[:1]), shown)
     assert places is not None
     for cached, arguments in (
-        (steadypages._places, lambda n: (pageplan.Row((n,), columns[:1]), shown)),
+        (steadypages._places, lambda n: (Row((n,), columns[:1]), shown)),
         (steadypages._check, lambda n: ((float(n),), ((places, False),))),
         (working_bounds, lambda n: (Layout(fields.columns),)),
         (resting_bounds, lambda n: (Layout(fields.columns),)),
