@@ -288,7 +288,7 @@ def demo(
 
 def _stand_in(node: str, port: int) -> None:
     # Imported late: --help needs none of it.
-    from adapter.demo.standin import StandInError, run  # noqa: PLC0415
+    from adapter.demo.simulatedgpus import StandInError, run  # noqa: PLC0415
     from adapter.process.logs import configure  # noqa: PLC0415
     from adapter.settings.log import LogSettings  # noqa: PLC0415
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
-from adapter.nodepool.run.selffamilies import MOST
+from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
+from adapter.nodepool.run.selfmetrics import MOST
 from adapter.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import OTHER, Family
 from docs.paragraphs import wrapped

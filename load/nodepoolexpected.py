@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from adapter.hpa import ControllerOptions, Observation, from_manifest
 from adapter.replay.demand import RecordedDemand
-from adapter.replay.headroomoption import FORECAST, NONE, SHARE, TriedHeadroom
 from adapter.replay.nodestudy import NodeOptions, study_nodes
 from adapter.replay.nodeworld import NodePhysics
+from adapter.replay.options import FORECAST, NONE, SHARE, TriedHeadroom
 from adapter.replay.simulation import SimulatedWorld
 from adapter.replay.syncs import RecordedSync
 from load.nodepoolplays import MOST, PERCENT, LabPlay, wanted

@@ -19,12 +19,12 @@ from adapter.cluster.lookup import ObjectLookup
 from adapter.cluster.nodes import Nodes
 from adapter.cluster.services import Services
 from adapter.serve import garbage
-from adapter.serve.views import view_group
+from adapter.serve.providers import view_group
 from adapter.store.snapshot import Snapshot
 from apiservice.runtime.steps import WaitingSteps
+from apiservice.view.endpoint import page
 from apiservice.view.negotiation import negotiate
 from apiservice.view.options import list_options
-from apiservice.view.pages import page
 from apiservice.view.presentation import presentation
 from apiservice.view.resource import ServedResource, ViewGroup
 from apiservice.view.selection import KeyLists, select

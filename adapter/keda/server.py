@@ -9,6 +9,7 @@ because KEDA waits longer after a stream that ends in another way
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -22,7 +23,6 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from adapter.keda.credentials import Credentials
-from adapter.keda.grpclog import GrpcLog
 from adapter.keda.pulse import PARTS, Pulse
 from adapter.keda.scaler import Scaler
 from adapter.keda.selfmetrics import KedaStats
@@ -50,6 +50,31 @@ _STREAMS: Final = 0.8
 """Share of the calls that streams may take, so that polls find room."""
 _KEEPALIVE: Final = 60.0
 """Seconds after which a silent peer gets a keepalive ping."""
+_LONGEST: Final = 200
+"""Characters of a line of gRPC that are shown, at level debug."""
+
+
+class GrpcLog(logging.Handler):
+    """Counts the lines that gRPC's Python part logs, whose format is not this process's.
+
+    It logs, with a traceback, what peers cause, such as a health check that is not a message.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors = 0
+        """Lines of level error or above since the start."""
+
+    def install(self) -> None:
+        """Handle every line of gRPC's loggers from now on."""
+        logger = logging.getLogger("grpc")
+        logger.handlers = [self]
+        logger.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count a line, and log it at level debug without its traceback."""
+        self.errors += record.levelno >= logging.ERROR
+        log.debug("gRPC reports", message=record.getMessage()[:_LONGEST])
 
 
 class KedaServer:

@@ -10,10 +10,10 @@ would accept is replaced at once.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from cryptography import x509
 
-from adapter.maintain import steps
 from adapter.maintain.state import DAY, ObservedState, RotationPolicy, Since
 from adapter.maintain.trust import (
     Bundle,
@@ -29,8 +29,70 @@ from apiservice.tls.certificates import CertificatePairError, ServingCertificate
 from apiservice.wire import instant
 
 
-def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> steps.Step | None:
-    """Return the next write, a :class:`~adapter.maintain.steps.Wait`, or None if all is done.
+class MakeAuthority(NamedTuple):
+    """Create a CA, and still trust the previous ones. It signs nothing yet."""
+
+    before: Bundle
+    why: str
+
+
+class Trust(NamedTuple):
+    """Trust these CAs. The first one signs."""
+
+    bundle: Bundle
+    why: str
+
+
+class Publish(NamedTuple):
+    """Write the ``caBundle`` of an APIService."""
+
+    registration: str
+    bundle: bytes
+    """PEM."""
+
+
+class StampPublished(NamedTuple):
+    """Record since when every APIService has had the CA that signs; None: not all of them do."""
+
+    stamp: Since | None
+
+
+class Copy(NamedTuple):
+    """Write the CAs to trust beside the certificate."""
+
+    bundle: bytes
+    """PEM."""
+
+
+class Issue(NamedTuple):
+    """Issue a certificate, which pods then load."""
+
+    authority: Authority
+    bundle: bytes
+    """PEM."""
+    why: str
+
+
+class StampIssued(NamedTuple):
+    """Record since when the certificate has been in the Secret."""
+
+    stamp: Since
+
+
+class Wait(NamedTuple):
+    """Nothing more can be done before a certain time."""
+
+    until: float
+    """Epoch seconds."""
+    why: str
+
+
+Write = MakeAuthority | Trust | Publish | StampPublished | Copy | Issue | StampIssued
+Step = Write | Wait
+
+
+def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> Step | None:
+    """Return the next write, a :class:`~adapter.maintain.plan.Wait`, or None if all is done.
 
     Args:
         state: what the cluster has.
@@ -38,26 +100,26 @@ def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> steps
         now: epoch seconds of the API server's clock, by which it checks certificates.
     """
     found = _authority(state, policy, now)
-    if isinstance(found, steps.MakeAuthority):
+    if isinstance(found, MakeAuthority):
         return found
     trusted = read_bundle(state.authority.certificates)
     lost = _lost(state, trusted, now)
     if lost is not None:
-        return steps.Trust((*trusted, lost), "the certificate in use was signed by it")
+        return Trust((*trusted, lost), "the certificate in use was signed by it")
     return _publish(state, trusted, now) or _serve(state, policy, found, trusted, now)
 
 
 def _authority(
     state: ObservedState, policy: RotationPolicy, now: float
-) -> Authority | steps.MakeAuthority:
+) -> Authority | MakeAuthority:
     """Return the CA that signs, or the step that creates one."""
     secret = state.authority
     if not secret.certificates and not secret.key:
-        return steps.MakeAuthority(_unexpired(_known(state), now), "no CA exists")
+        return MakeAuthority(_unexpired(_known(state), now), "no CA exists")
     try:
         authority = read_authority(secret.certificates, secret.key)
     except AuthorityError as error:
-        return steps.MakeAuthority(_unexpired(_known(state), now), str(error))
+        return MakeAuthority(_unexpired(_known(state), now), str(error))
     trusted = read_bundle(secret.certificates)
     why = ""
     # One at a time: a request at every run would otherwise create CAs and never a certificate.
@@ -68,7 +130,7 @@ def _authority(
         why = f"it is valid from {instant.minute(starts)} to {instant.minute(authority.ends)}"
     elif authority.ends - now < policy.days * DAY:
         why = f"it ends on {instant.minute(authority.ends)}, before a new certificate would end"
-    return steps.MakeAuthority(_unexpired(trusted, now), why) if why else authority
+    return MakeAuthority(_unexpired(trusted, now), why) if why else authority
 
 
 def _unexpired(bundle: Bundle, now: float) -> Bundle:
@@ -90,41 +152,41 @@ def _lost(state: ObservedState, trusted: Bundle, now: float) -> x509.Certificate
     return issuer_of(leaf, _known(state))
 
 
-def _publish(state: ObservedState, trusted: Bundle, now: float) -> steps.Write | None:
+def _publish(state: ObservedState, trusted: Bundle, now: float) -> Write | None:
     """Make every APIService trust these CAs, and record since when all do."""
     newest, stamp = trusted[0], state.authority.published
     # The record is reset first: what is published again has to settle again.
     if stamp and any(newest not in read_bundle(row.bundle) for row in state.registrations):
-        return steps.StampPublished(None)
+        return StampPublished(None)
     wanted = write_bundle(trusted)
     for row in state.registrations:
         if row.bundle != wanted:
-            return steps.Publish(row.name, wanted)
+            return Publish(row.name, wanted)
     if not _stands(stamp, newest, now):
-        return steps.StampPublished(_stamp(newest, now))
+        return StampPublished(_stamp(newest, now))
     return None
 
 
 def _serve(
     state: ObservedState, policy: RotationPolicy, authority: Authority, trusted: Bundle, now: float
-) -> steps.Step | None:
+) -> Step | None:
     """Make pods serve a certificate of the newest CA, and remove the previous CAs."""
     bundle = write_bundle(trusted)
     try:
         leaf, judged = _judge(state, policy, trusted, now)
     except CertificatePairError as error:
-        return steps.Issue(authority, bundle, str(error))
+        return Issue(authority, bundle, str(error))
     if state.certificate.bundle != bundle:
-        return steps.Copy(bundle)
+        return Copy(bundle)
     if issuer_of(leaf, trusted[:1]) is None:
         published = state.authority.published
         if published is None or now < published.at + policy.settle:
             until = (published.at if published else now) + policy.settle
-            return steps.Wait(until, "the new CA must reach every API server")
-        return steps.Issue(authority, bundle, "the CA is new")
+            return Wait(until, "the new CA must reach every API server")
+        return Issue(authority, bundle, "the CA is new")
     why = _renewal(state, policy, judged, now)
     if why:
-        return steps.Issue(authority, bundle, why)
+        return Issue(authority, bundle, why)
     return _retire(state, policy, leaf, trusted, now)
 
 
@@ -166,15 +228,15 @@ def _retire(
     leaf: x509.Certificate,
     trusted: Bundle,
     now: float,
-) -> steps.Step | None:
+) -> Step | None:
     if len(trusted) == 1:
         return None
     issued = state.certificate.issued
     if issued is None or not _stands(issued, leaf, now):
-        return steps.StampIssued(_stamp(leaf, now))
+        return StampIssued(_stamp(leaf, now))
     if now < issued.at + policy.settle:
-        return steps.Wait(issued.at + policy.settle, "the new certificate must reach every pod")
-    return steps.Trust(trusted[:1], "no pod serves a certificate of the others any longer")
+        return Wait(issued.at + policy.settle, "the new certificate must reach every pod")
+    return Trust(trusted[:1], "no pod serves a certificate of the others any longer")
 
 
 def _leaf(state: ObservedState) -> x509.Certificate | None:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import structlog
 
-from adapter.maintain import steps
 from adapter.maintain.cluster import ConflictError, MaintainError, ObjectStore, RefusalError
 from adapter.maintain.objects import (
     ISSUED,
@@ -24,7 +23,18 @@ from adapter.maintain.objects import (
     secret_path,
     write_stamp,
 )
-from adapter.maintain.plan import next_step
+from adapter.maintain.plan import (
+    Copy,
+    Issue,
+    MakeAuthority,
+    Publish,
+    StampIssued,
+    StampPublished,
+    Trust,
+    Wait,
+    Write,
+    next_step,
+)
 from adapter.maintain.state import (
     AuthoritySecret,
     CertificateSecret,
@@ -101,7 +111,7 @@ class Rotation:
         while True:
             found = await self.look()
             step = next_step(found.state, self._policy, self._objects.now())
-            if step is None or isinstance(step, steps.Wait):
+            if step is None or isinstance(step, Wait):
                 if found.absent and waited < self._wait:
                     await self._pause(_LOOK)
                     waited += _LOOK
@@ -146,11 +156,11 @@ class Rotation:
             )
         return obj
 
-    async def _take(self, step: steps.Write, state: ObservedState) -> None:
+    async def _take(self, step: Write, state: ObservedState) -> None:
         """Carry out a step; raises MaintainError, ConflictError."""
         now = self._objects.now()
         match step:
-            case steps.MakeAuthority(before, why):
+            case MakeAuthority(before, why):
                 made = new_authority(now, self._policy.ca_days)
                 keys = {
                     "ca.crt": write_bundle((made.certificate, *before)),
@@ -158,21 +168,21 @@ class Rotation:
                 }
                 await self._write(state.authority, keys, {PUBLISHED: None, RENEW: None})
                 self._say("CA created", why=why, trusted=len(before) + 1)
-            case steps.Trust(bundle, why):
+            case Trust(bundle, why):
                 await self._write(state.authority, {"ca.crt": write_bundle(bundle)}, {})
                 self._say("CAs trusted", trusted=len(bundle), why=why)
-            case steps.Publish(name, pem):
+            case Publish(name, pem):
                 (version,) = (row.version for row in state.registrations if row.name == name)
                 body = registration_patch(version, pem)
                 await self._objects.patch(registration_path(name), body)
                 self._say("caBundle written", apiservice=name, trusted=len(read_bundle(pem)))
-            case steps.StampPublished(stamp):
+            case StampPublished(stamp):
                 await self._write(state.authority, {}, {PUBLISHED: write_stamp(stamp)})
-            case steps.Copy(pem):
+            case Copy(pem):
                 await self._write(state.certificate, {"ca.crt": pem}, {})
-            case steps.StampIssued(stamp):
+            case StampIssued(stamp):
                 await self._write(state.certificate, {}, {ISSUED: write_stamp(stamp)})
-            case steps.Issue(signer, pem, why):
+            case Issue(signer, pem, why):
                 issued = signer.issue(self._policy.names, now, self._policy.days)
                 (leaf,) = read_bundle(issued.certificate)
                 keys = {"tls.crt": issued.certificate, "tls.key": issued.key, "ca.crt": pem}
@@ -196,7 +206,7 @@ class Rotation:
         target = self._target
         log.info(event, namespace=target.namespace, service=target.service, **facts)
 
-    def _end(self, found: Look, step: steps.Wait | None, written: int) -> int:
+    def _end(self, found: Look, step: Wait | None, written: int) -> int:
         if step is not None:
             left = round(step.until - self._objects.now())
             self._say("rotation continues in a later run", reason=step.why, seconds=max(left, 0))

@@ -15,8 +15,6 @@ from adapter.client.errors import ClientError
 from adapter.hpa import HpaSpec
 from adapter.replay.syncs import RecordedSync
 
-PERCENT: Final = 100_000
-"""100 in thousandths."""
 SATURATED: Final = 0.95
 """Share of the highest possible value from which work may have waited, so that the demand was
 higher than the sum."""

@@ -12,7 +12,7 @@ from adapter.figures import age
 from adapter.hpa import HpaSpec
 from adapter.recording.events import Event, PageRead, Recording
 from adapter.replay.demand import RecordedDemand
-from adapter.replay.failureoption import ADAPTER, SERVER, Failure
+from adapter.replay.options import ADAPTER, SERVER, Failure
 from adapter.replay.syncs import RecordedSync, Syncs
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from adapter.client.access import Json
 from adapter.figures import age, count, decimal, number
-from adapter.replay.headroomoption import FORECAST
 from adapter.replay.nodestudy import NodeRun, NodeStudy, PodWaits
+from adapter.replay.options import FORECAST
 
 NODE_HEADER: Final = ("HEADROOM", "NODE-GPU-H", "COST", "WAITED", "LONGEST", "PODS", "NODES")
 

@@ -17,7 +17,6 @@ from adapter.hpa.podreplicas import InvalidMetricError, MetricRules, Tolerances
 from adapter.hpa.replicas import propose_by
 from adapter.nodepool.plan.limits import Limits
 from adapter.replay.demand import RecordedDemand
-from adapter.replay.headroomoption import FORECAST, PODS, SHARE, TriedHeadroom
 from adapter.replay.headroompolicies import (
     FixedHeadroom,
     NoHeadroom,
@@ -25,6 +24,7 @@ from adapter.replay.headroompolicies import (
     ShareOfPods,
 )
 from adapter.replay.nodeworld import HeadroomPolicy, NodePhysics, NodeWorld
+from adapter.replay.options import FORECAST, PODS, SHARE, TriedHeadroom
 from adapter.replay.outcome import GAP
 from adapter.replay.simulation import SimulatedWorld, checked, pod_states, shown_value, values_of
 from adapter.replay.syncs import RecordedSync

@@ -16,7 +16,6 @@ from adapter.figures import number
 
 _WIDTH, _HEIGHT = 960, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 12, 32
-_ACROSS: Final = _WIDTH - _LEFT - _RIGHT
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 _SPANS: Final = (60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400)
 _TICKS: Final = 8

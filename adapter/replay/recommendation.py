@@ -21,8 +21,6 @@ _WINDOWS: Final = (60.0, 300.0, 600.0)
 """Seconds of the stabilization window for scaling down."""
 _WORTH: Final = 0.98
 """Share of the GPU-hours to which a further change has to reduce them."""
-_RESTLESS: Final = 1.5
-"""Changes of the replicas, at most, as a multiple of those of the settings before the change."""
 
 
 @dataclass(frozen=True, slots=True)

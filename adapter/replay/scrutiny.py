@@ -1,22 +1,39 @@
-"""Look for defects in the events of a recording, while they are read."""
+"""Look for defects in the events of a recording, while they are read, and in its syncs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Final
 
 from adapter.catalog import Catalog
 from adapter.catalog.formulas import Rated, Unless
 from adapter.catalog.metric import Kind
+from adapter.devices.assignment import Mismatch
 from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.figures import age
 from adapter.hpa import HpaSpec, MetricKind
 from adapter.recording.events import Begun, Event, Missed, PageRead, PodSeen, Stretch
 from adapter.recording.settings import restored
-from adapter.replay.defects import CLOCK, OTHER_NAME, RESET, SILENT, SPARSE, Defects
+from adapter.replay.defects import (
+    CLOCK,
+    NO_PODS,
+    NO_VALUE,
+    NOT_KNOWN,
+    OTHER_NAME,
+    RESET,
+    SATURATED_TIME,
+    SILENT,
+    SPARSE,
+    Defects,
+    covered,
+)
+from adapter.replay.demand import RecordedDemand
 from adapter.replay.neededseries import device_series, queue_series
+from adapter.replay.outcome import GAP
+from adapter.replay.syncs import RecordedSync
 from adapter.serve.ownmetrics import rows
 
 _APART: Final = 2.5
@@ -33,6 +50,8 @@ _UPGRADE: Final = 300.0
 """Seconds from the beginning after which an exporter of its own kind is not one of a mixed fleet,
 but one that was upgraded, and has a new address."""
 _MOST_ORIGINS: Final = 1 << 14
+_STARTING: Final = frozenset((Mismatch.NOT_RUNNING, Mismatch.NOT_READY, Mismatch.FINISHED))
+"""Reasons of pods that are not expected to have a value."""
 
 
 @dataclass(slots=True)
@@ -228,3 +247,52 @@ def _counters(catalog: Catalog, spec: HpaSpec) -> frozenset[str]:
             if metric.kind is Kind.RATE or isinstance(read, Rated):
                 found.update(formula.fields)
     return frozenset(found)
+
+
+def note_syncs(
+    syncs: Sequence[RecordedSync], demands: Sequence[RecordedDemand], period: float, into: Defects
+) -> None:
+    """Add what the syncs lack.
+
+    Args:
+        syncs: by time.
+        demands: of each sync.
+        period: seconds between two syncs.
+        into: also has the defects that the events show.
+    """
+    seen = tuple(into)
+    for before, after in pairwise(syncs):
+        if after.time - before.time > GAP * period:
+            gap = Stretch(before.time, after.time, NOT_KNOWN, "")
+            if not covered(gap, seen):
+                into.add(gap)
+    for sync, demand, end in zip(syncs, demands, _ends(syncs, period), strict=True):
+        for reason in _reasons(sync, demand):
+            into.add(Stretch(sync.time, end, reason, ""))
+
+
+def saturated_times(
+    syncs: Sequence[RecordedSync], demands: Sequence[RecordedDemand], period: float
+) -> Defects:
+    """Return when the pods did as much as they can, so that the demand may have been higher."""
+    found = Defects()
+    for demand, end in zip(demands, _ends(syncs, period), strict=True):
+        if demand.saturated:
+            found.add(Stretch(demand.time, end, SATURATED_TIME, ""))
+    return found
+
+
+def _ends(syncs: Sequence[RecordedSync], period: float) -> Iterator[float]:
+    """Yield until when each sync's state is counted."""
+    for before, after in pairwise(syncs):
+        yield min(after.time, before.time + GAP * period)
+    yield syncs[-1].time
+
+
+def _reasons(sync: RecordedSync, demand: RecordedDemand) -> Iterator[str]:
+    if not any(not pod.deleting and not pod.finished for pod in sync.pods):
+        yield NO_PODS
+    elif demand.total is None:
+        yield NO_VALUE
+    for reason in sorted(set(sync.absent) - _STARTING):
+        yield str(reason)

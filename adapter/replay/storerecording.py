@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from adapter.exposition.samples import Sample, ScrapeResult
 from adapter.hpa import HpaSpec
 from adapter.recording.events import (
     Begun,
@@ -23,7 +25,6 @@ from adapter.recording.events import (
     Stretch,
 )
 from adapter.replay.neededseries import lacking
-from adapter.replay.storedpages import pages
 from adapter.replay.storedpods import StoredPods, StoredStatus
 from adapter.replay.storequeries import StoredSeries, StoredSpan, StoreQueries
 from adapter.replay.storespans import SpanReader, StoreRange
@@ -46,6 +47,40 @@ PARTIAL: Final = "partial_answer"
 _GAP: Final = 4
 """Scrapes of kube-state-metrics that may be missing before its state is not known any more."""
 _LEAST_GAP: Final = 120.0
+
+
+def pages(found: Iterable[StoredSeries], scrape_interval: float) -> Iterator[PageRead]:
+    """Yield the pages of all exporters, in no order.
+
+    Args:
+        found: the exporters' series in one span.
+        scrape_interval: seconds between two scrapes.
+    """
+    of: defaultdict[str, list[StoredSeries]] = defaultdict(list)
+    for row in found:
+        of[row.origin].append(row)
+    for origin, rows in of.items():
+        by_time = _by_time(rows)
+        if len(by_time) > 2 * max(len(row.points) for row in rows):
+            by_time = _by_interval(by_time, scrape_interval)
+        for samples in by_time.values():
+            received = max(sample.time for sample in samples)
+            yield PageRead(received, ScrapeResult(origin, None, samples, received))
+
+
+def _by_time(rows: Sequence[StoredSeries]) -> dict[float, list[Sample]]:
+    found: defaultdict[float, list[Sample]] = defaultdict(list)
+    for row in rows:
+        for time, value in row.points:
+            found[time].append(Sample(row.name, row.labels, value, time))
+    return found
+
+
+def _by_interval(by_time: dict[float, list[Sample]], interval: float) -> dict[float, list[Sample]]:
+    found: defaultdict[float, list[Sample]] = defaultdict(list)
+    for time, samples in sorted(by_time.items()):
+        found[time // interval].extend(samples)
+    return found
 
 
 class StoreRecording:

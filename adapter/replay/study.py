@@ -19,14 +19,13 @@ from adapter.replay.agreement import Agreement, compare
 from adapter.replay.defects import Defects
 from adapter.replay.demand import RecordedDemand, demands, require_demand
 from adapter.replay.divisible import Divisible, divisible
-from adapter.replay.failureoption import Failure
 from adapter.replay.failures import BlindTime, outage_of
 from adapter.replay.nodestudy import NodeOptions, NodeStudy, study_nodes
+from adapter.replay.options import Failure
 from adapter.replay.outcome import ReplayOutcome, outcome_of
 from adapter.replay.queuemetric import QueueEvidence, queue_of
-from adapter.replay.scrutiny import Scrutiny
+from adapter.replay.scrutiny import Scrutiny, note_syncs, saturated_times
 from adapter.replay.simulation import Moment, SimulatedWorld, simulate
-from adapter.replay.syncdefects import note_syncs, saturated_times
 from adapter.replay.syncs import RecordedSync, Syncs
 from adapter.replay.variants import Tried, Variant, variants
 

@@ -11,8 +11,8 @@ from html import escape
 from typing import Final
 
 from adapter.figures import number
-from adapter.replay.headroomoption import FORECAST
 from adapter.replay.nodereport import NODE_HEADER, node_basis, node_rows
+from adapter.replay.options import FORECAST
 from adapter.replay.plots import Line, Mark, over_time, scatter
 from adapter.replay.queuereport import QUEUE_HEADER, QUEUE_TITLE, queue_basis, queue_rows
 from adapter.replay.report import FAILED, HEADER, ReplayReport, ReportRow

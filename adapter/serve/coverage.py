@@ -1,4 +1,4 @@
-"""Count how many pods with GPUs have a value, and why the others have none.
+"""Count how many pods with GPUs have a value, and why the others have none, and log changes.
 
 The count runs beside the requests, a few pods at a time, because a large cluster would delay them.
 """
@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
+import structlog
+
 from adapter.api.provider import Values
 from adapter.attribution.reading import Absence
+from adapter.attribution.reasons import explanation
 from adapter.attribution.values import UNREAD
 from adapter.cluster.index import PodIndex
-from adapter.cluster.pod import Pod
+from adapter.cluster.pod import Pod, PodRef
 from adapter.devices.assignment import Mismatch
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, paced
@@ -50,6 +53,9 @@ IDLE_FOR: Final = {"10m": 600.0, "1h": 3600.0, "24h": 86400.0}
 """Lengths for which idle devices are counted, in seconds."""
 
 Attributing = Generator[None, None, Mapping[str, int]]
+log = structlog.get_logger(__name__)
+
+_NONE: Final[Counter[str]] = Counter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +188,55 @@ def _starts(pod: Pod, now: float, patience: float) -> bool:
 def _waits(pod: Pod) -> bool:
     """Return whether the pod should have a value if it holds a GPU."""
     return bool(pod.node) and not pod.deleting and not pod.finished
+
+
+class CoverageLog:
+    """Writes a line for the first count, and for each change of the pods without a value.
+
+    Pods that have just started are not part of it, so that a normal start logs no warning.
+
+    Args:
+        pods: the known pods.
+        exporters: returns the number of known exporters.
+    """
+
+    def __init__(self, pods: PodIndex, exporters: Callable[[], int]) -> None:
+        self._pods = pods
+        self._exporters = exporters
+        self._announced = False
+        self._logged = _NONE
+
+    def note(self, counted: Counted) -> None:
+        """Log what changed with this count."""
+        if not self._announced:
+            self._announced = True
+            line = (
+                f"ready: {len(self._pods)} pods, {counted.pods} with GPUs, "
+                f"{self._exporters()} exporters, {counted.measured} measured"
+            )
+            log.info(line)
+        if counted.lasting == self._logged:
+            return
+        self._logged = counted.lasting
+        if not counted.lasting:
+            log.info("every pod with a GPU has a value again", pods=counted.pods)
+            return
+        pod, absence = counted.example or (None, None)
+        more = {}
+        if pod is not None and absence is not None:
+            why = explanation(absence, pod, self._find)
+            more = {"example": f"{_name(pod)}: {why.message}", "hint": why.hint}
+        log.warning(
+            "pods with GPUs have no value",
+            pods=counted.lasting.total(),
+            of=counted.pods,
+            reasons=dict(counted.lasting.most_common()),
+            **more,
+        )
+
+    def _find(self, ref: PodRef) -> Pod | None:
+        return self._pods.get(*ref)
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.ref.namespace}/{pod.ref.name}"

@@ -1,9 +1,9 @@
-"""Build what answers the metrics APIs: the catalogue's metrics, and those of rules beside them."""
+"""Build what answers the APIs: the catalogue's metrics, those of rules, and the view API."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from adapter.api.external import GpuExternalMetrics
 from adapter.api.provider import GpuMetricsProvider
@@ -14,8 +14,41 @@ from adapter.serve.build import Loop
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.rules import build_rules
 from adapter.settings import Settings
+from adapter.view.devices import Devices
+from adapter.view.gpupods import GPUPODS, GpuPods
+from adapter.view.gpus import GPUS, Gpus
+from adapter.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
+from adapter.view.snapshots import CurrentValues
 from apiservice.documents.health import Check
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
+from apiservice.view.resource import ServedResource, ViewGroup
+
+GROUP: Final = "view.gpu-metrics-adapter.io"
+VERSION: Final = "v1alpha1"
+
+
+def view_groups(
+    values: CurrentValues, objects: ObjectLookup, rules: RuleService | None
+) -> Sequence[ViewGroup]:
+    """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
+    groups = (view_group(values, objects), None if rules is None else rules.resource_group)
+    return [group for group in groups if group is not None]
+
+
+def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None:
+    """Return the resources of the view API; None if it is off, so that HPAs are not read."""
+    if objects.hpas is None:
+        return None
+    pods, hpas, devices = objects.pod_index, objects.hpas, Devices()
+    return ViewGroup(
+        GROUP,
+        VERSION,
+        (
+            ServedResource(GPUS, Gpus(values, pods, devices)),
+            ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
+            ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
+        ),
+    )
 
 
 class Providers(NamedTuple):

@@ -15,7 +15,6 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import structlog
 from prometheus_client import CollectorRegistry
 
 from adapter import __version__
@@ -33,16 +32,14 @@ from adapter.recording.writer import RecordingFile
 from adapter.serve import garbage
 from adapter.serve.apiserviceowner import external_owner
 from adapter.serve.build import Loop, cluster_loops
-from adapter.serve.coverage import Coverage
-from adapter.serve.coveragelog import CoverageLog
+from adapter.serve.coverage import Coverage, CoverageLog
 from adapter.serve.delegates import DelegateError, build_delegation
 from adapter.serve.keda import build_keda
 from adapter.serve.pipeline import RELEASE, PipelineSwitcher
-from adapter.serve.providers import build_providers
+from adapter.serve.providers import build_providers, view_groups
 from adapter.serve.security import build_security
 from adapter.serve.selfmetrics import MetricSources, register
 from adapter.serve.start import StartError, connect_cluster, stop_signal
-from adapter.serve.views import view_groups
 from adapter.settings import Settings
 from adapter.settings.server import ServerSettings
 from apiservice.app import create_app
@@ -55,8 +52,6 @@ from apiservice.runtime import eventloop
 from apiservice.runtime.background import Background, Kept
 from apiservice.selfmetrics.looplag import LoopLag
 from apiservice.tls.certificates import CertificatePairError
-
-log = structlog.get_logger(__name__)
 
 _BYTES_PER_LINE = 32
 """Bytes of a request head per header line that it may have.

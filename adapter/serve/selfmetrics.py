@@ -27,20 +27,13 @@ from adapter.keda.selfmetrics import KedaStats, keda_families
 from adapter.process.reload import ConfigWatch
 from adapter.recording.recorder import Recorder
 from adapter.rules.service import RuleService
-from adapter.serve import (
-    accessmetrics,
-    delegatemetrics,
-    recordingmetrics,
-    rulemetrics,
-    sourcemetrics,
-)
+from adapter.serve import accessmetrics, delegatemetrics, rulemetrics, sourcemetrics
 from adapter.serve.accessmetrics import access_families
 from adapter.serve.apiserviceowner import APIServiceOwner
 from adapter.serve.coverage import IDLE_FOR, Coverage
 from adapter.serve.delegatemetrics import delegate_families
 from adapter.serve.pipeline import PipelineSwitcher
 from adapter.serve.reasons import ABSENCES, REJECTS, TASKS
-from adapter.serve.recordingmetrics import recording_families
 from adapter.serve.rulemetrics import rule_families
 from adapter.serve.security import Security
 from adapter.serve.sourcemetrics import source_families
@@ -139,6 +132,13 @@ BACKGROUND: Final = counter(
     "task",
     known=TASKS,
 )
+RECORDING: Final = gauge(
+    "gma_recording_active", "1 while the recording goes on; 0 once it ended; the log says why."
+)
+RECORDED: Final = gauge("gma_recording_file_bytes", "Size of the recording's file.")
+UNRECORDED: Final = counter(
+    "gma_recording_left_out_total", "Events that are too long for the recording."
+)
 OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING, IDLE),
     *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, SERIES),
@@ -152,7 +152,7 @@ FAMILIES: Final = (
     *rulemetrics.FAMILIES,
     *kedametrics.FAMILIES,
     *delegatemetrics.FAMILIES,
-    *recordingmetrics.FAMILIES,
+    *(RECORDING, RECORDED, UNRECORDED),
 )
 """All metrics of ``serve``, except the ``process_…`` metrics."""
 
@@ -222,7 +222,9 @@ class _Adapter(Collector):
         if parts.delegation is not None:
             yield from delegate_families(parts.delegation)
         if parts.recorder is not None:
-            yield from recording_families(parts.recorder)
+            yield RECORDING.one(not parts.recorder.stopped)
+            yield RECORDED.one(parts.recorder.size)
+            yield UNRECORDED.one(parts.recorder.left_out)
         if parts.owner is not None and parts.owner.foreign is not None:
             yield FOREIGN.one(parts.owner.foreign)
 

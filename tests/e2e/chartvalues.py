@@ -85,7 +85,6 @@ NODEPOOL = {
     "config": {
         "nodepool": {
             "port": 9090,
-            "deletion_cost": True,
             "provisioning_request_pods": 10,
             "lease": {"name": "ours"},
         }

@@ -17,9 +17,8 @@ from adapter.cluster.index import PodIndex
 from adapter.cluster.uids import PodUids
 from adapter.exposition.samples import ScrapeResult, Sink
 from adapter.sources.azure import insights
-from adapter.sources.azure.insights import Usage, UsageMemo
+from adapter.sources.azure.insights import Usage, UsageMemo, describe_query_error, retry_after
 from adapter.sources.azure.options import AzureLogsOptions
-from adapter.sources.azure.refusal import describe_query_error, retry_after
 from adapter.sources.errors import SourceError
 from adapter.sources.login.credentials import TlsClient
 from adapter.sources.login.port import required

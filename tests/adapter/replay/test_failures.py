@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from adapter.hpa import ControllerOptions, from_manifest
-from adapter.replay.failureoption import Failure
+from adapter.replay.options import Failure
 from adapter.replay.study import Study, StudyOptions, study
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.replay.day import START, Day, manifest, waves, write

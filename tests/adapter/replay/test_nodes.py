@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from adapter.client.errors import ClientError
 from adapter.hpa import ControllerOptions, HpaSpec, Observation, from_manifest
 from adapter.replay.demand import RecordedDemand
-from adapter.replay.headroomoption import FORECAST, MOST, NONE, PODS, SHARE, TriedHeadroom
 from adapter.replay.nodereport import node_basis
 from adapter.replay.nodestudy import NodeOptions, NodeRun, NodeStudy, study_nodes
 from adapter.replay.nodeworld import NodePhysics
+from adapter.replay.options import FORECAST, MOST, NONE, PODS, SHARE, TriedHeadroom
 from adapter.replay.simulation import SimulatedWorld, simulate
 from adapter.replay.study import StudyOptions, study
 from adapter.replay.syncs import RecordedSync

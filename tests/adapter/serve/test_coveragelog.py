@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from adapter.serve.coverage import Counted, Coverage
-from adapter.serve.coveragelog import CoverageLog
+from adapter.serve.coverage import Counted, Coverage, CoverageLog
 from tests.adapter.serve.test_coverage import T0, UTIL, Known
 from tests.adapter.serving import Lab, eventually
 from tests.adapter.sources.conftest import settled

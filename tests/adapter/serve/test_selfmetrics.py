@@ -22,7 +22,7 @@ from adapter.cluster.services import Services
 from adapter.exposition.page import parse
 from adapter.exposition.samples import ScrapeResult
 from adapter.keda.selfmetrics import KedaStats
-from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
+from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
 from adapter.process.reload import ConfigWatch
 from adapter.serve.coverage import Coverage
 from adapter.serve.pipeline import PipelineSwitcher

@@ -12,7 +12,7 @@ from apiservice.delegate import credential, delegate, listing, transport
 from apiservice.delegate.options import LIST_BYTES, MAX_ROWS, TIMEOUT, DelegateOptions
 from apiservice.labels import fields
 from apiservice.runtime import steps
-from apiservice.view import endpoint, pages
+from apiservice.view import endpoint
 from apiservice.wire import largeanswers
 from tests.docs.bounds.row import Rows, default, row, untested
 
@@ -74,10 +74,10 @@ DELEGATES: Final[Rows] = {
 
 VIEW: Final[Rows] = {
     "Objects of a list without": row(
-        pages.MOST_BYTES, by=_PAGES + "test_a_list_beyond_the_bound_is_refused_with_what_to_do"
+        endpoint.MOST_BYTES, by=_PAGES + "test_a_list_beyond_the_bound_is_refused_with_what_to_do"
     ),
     "Objects of one page": row(
-        pages.PAGE_BYTES, by=_PAGES + "test_a_page_of_large_objects_ends_early"
+        endpoint.PAGE_BYTES, by=_PAGES + "test_a_page_of_large_objects_ends_early"
     ),
     "Large lists": row(
         *(largeanswers.AT_ONCE, largeanswers.AT_ONCE // 2, endpoint._FEW),
@@ -87,7 +87,7 @@ VIEW: Final[Rows] = {
         ),
     ),
     "Work on lists and objects": row(
-        *(steps.SLICE, pages._STEP),
+        *(steps.SLICE, endpoint._STEP),
         by=_PAGES + "test_others_have_turns_while_a_long_list_is_made",
     ),
     "Requirements and characters": row(

@@ -11,7 +11,7 @@ from adapter.doctor import store as prometheus
 from adapter.explain import hpafacts, hpametric
 from adapter.migrate import compare, configfile, servers
 from adapter.recording import blocks, layout, recorder, writer
-from adapter.replay import defects, headroomoption, simulation, storerecording, variants
+from adapter.replay import defects, options, simulation, storerecording, variants
 from adapter.rules import rulefile
 from adapter.settings.recording import RecordingSettings
 from adapter.sources.scrape.options import ScrapeOptions
@@ -100,13 +100,13 @@ RECORDING: Final[Rows] = {
         by=_FILE + "test_a_block_beyond_the_bounds_counts_as_damaged",
     ),
     "Combinations": row(variants.MOST, by=_STUDY + "test_too_many_combinations_are_refused"),
-    "Values of `--headroom`": row(headroomoption.MOST, by=_NODES),
-    "Pods of a value": row(headroomoption.MOST_PODS, by=_NODES),
+    "Values of `--headroom`": row(options.MOST, by=_NODES),
+    "Pods of a value": row(options.MOST_PODS, by=_NODES),
     "Replicas of an HPA": row(
         simulation.MOST_REPLICAS,
         by="adapter/replay/test_options.py::test_a_wrong_value_is_named",
     ),
-    "Boot time of a node": row(headroomoption.LONGEST, by=_NODES),
+    "Boot time of a node": row(options.LONGEST, by=_NODES),
     "Defects": row(
         defects.MOST,
         by=(

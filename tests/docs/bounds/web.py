@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.demo import world
-from adapter.demo.cluster import documents, listener, podproxy, upstream
+from adapter.demo.cluster import app, documents, listener, upstream
 from adapter.ui import (
     collector,
     data,
@@ -43,7 +43,7 @@ DEMO: Final[Rows] = {
         ),
     ),
     "Page of an exporter": row(
-        *(podproxy.MOST_BYTES, podproxy._SECONDS),
+        *(app.MOST_BYTES, app._SECONDS),
         by=(
             _DEMO + "test_a_page_beyond_the_bound_is_a_503",
             _DEMO + "test_a_page_that_does_not_come_in_time_is_a_503",

@@ -25,8 +25,7 @@ from adapter.nodepool.plan.order import Plan
 from adapter.nodepool.plan.poolchoice import PoolNote
 from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living
 from adapter.nodepool.run.controller import NodepoolController
-from adapter.nodepool.run.plantable import render
-from adapter.nodepool.run.reports import Reports
+from adapter.nodepool.run.reports import Reports, render
 from adapter.nodepool.run.selfmetrics import NodepoolMetrics
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen import headroom

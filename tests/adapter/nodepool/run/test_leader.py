@@ -12,8 +12,7 @@ from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 
-from adapter.nodepool.run.leader import Election
-from adapter.nodepool.run.leaselock import LeaseLock
+from adapter.nodepool.run.leader import Election, LeaseLock
 from adapter.settings.nodepool import LeaseSettings
 from apiservice.kube.client import ClusterAnswerError
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from adapter.exposition.limits import PageLimits
-from adapter.sources.scrape.labelmemory import LabelMemory
-from adapter.sources.scrape.scrapelimits import ScrapeLimits
+from adapter.sources.scrape.scrapelimits import LabelMemory, ScrapeLimits
 
 
 def room(places: int = 100, page_bytes: int = 100, label_bytes: int = 100) -> ScrapeLimits:
