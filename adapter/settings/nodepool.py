@@ -155,6 +155,9 @@ class NodepoolSettings(Section):
     ``interval``."""
     jobs: bool = True
     """Also order headroom for Jobs with GPU pods."""
+    deletion_cost: bool = False
+    """Write ``controller.kubernetes.io/pod-deletion-cost`` to GPU pods before a scale-in. Needs
+    the right to patch pods."""
     provisioning_request_pods: Annotated[Annotated[int, Field(ge=2)] | None, ADVANCED] = None
     """If a forecast for Jobs adds at least this many pods in one step, order them with one
     ProvisioningRequest, if the cluster-autoscaler serves them. If not set, never."""

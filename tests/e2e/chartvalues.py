@@ -85,6 +85,7 @@ NODEPOOL = {
     "config": {
         "nodepool": {
             "port": 9090,
+            "deletion_cost": True,
             "provisioning_request_pods": 10,
             "lease": {"name": "ours"},
         }

@@ -108,6 +108,7 @@ def test_a_permission_exists_only_with_its_feature(
     ("settings", "right", "there"),
     [
         ({}, Right("patch", "", "pods"), False),
+        ({"deletion_cost": True}, Right("patch", "", "pods"), True),
         ({}, Right("create", "autoscaling.x-k8s.io", "provisioningrequests"), False),
         (
             {"provisioning_request_pods": 4},

@@ -336,6 +336,34 @@ def test_an_outage_of_the_api_server_changes_no_headroom(
     running.clear("outage")
 
 
+def test_deletion_costs_have_one_writer_and_apply_to_the_observed_pod(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    ensure_namespace(running.admin, "costs")
+    running.workload("costs", 2, 10)
+    config = running.plane.kubeconfig
+    one = Controller(running.folder, "costs", config, deletion_cost=True)
+    controllers.append(one)
+    one.start()
+    path = "/api/v1/namespaces/costs/pods?labelSelector=app%3Dinference"
+    key = "controller.kubernetes.io/pod-deletion-cost"
+
+    def costed() -> list[Object]:
+        rows: list[Object] = running.admin.get(path)["items"]
+        found = [row for row in rows if key in row["metadata"].get("annotations", {})]
+        return found if len(found) == 2 else []
+
+    for row in wait_until(costed, "both pods have a cost"):
+        (ours,) = [
+            each
+            for each in row["metadata"]["managedFields"]
+            if each["manager"] == "gpu-metrics-adapter-nodepool"
+        ]
+        assert ours["fieldsV1"] == {"f:metadata": {"f:annotations": {f"f:{key}": {}}}}
+        assert int(row["metadata"]["annotations"][key]) // 100 == 1
+    running.clear("costs")
+
+
 def test_a_restart_keeps_the_history(running: NodepoolStage, controllers: list[Controller]) -> None:
     one = start(running, controllers, "before", history={"interval": 1})
     running.workload("remembered", 2, 90)

@@ -48,7 +48,8 @@ def test_the_account_may_write_what_its_method_needs(
 
 def writing(**nodepool: Any) -> dict[tuple[str, str | None], set[str]]:
     """Where the chart's rules let the account write what; None is the whole cluster."""
-    values = {"nodepool": {"enabled": True, "apply": True, **nodepool}}
+    cost = {"config": {"nodepool": {"deletion_cost": True}}}
+    values = {"nodepool": {"enabled": True, "apply": True, **nodepool}, **cost}
     rows = chart.render(values, only=["nodepool/rbac"])
     roles = {_id(row): row["rules"] for row in rows if "rules" in row}
     found: dict[tuple[str, str | None], set[str]] = {}
@@ -73,10 +74,12 @@ def test_write_permissions_exist_in_its_namespace_and_the_configured_ones() -> N
     own = {("own", NAMESPACE): {"configmaps", "leases"}}
     assert writing() == own | {
         ("-headroom", NAMESPACE): headroom,
+        (":deletion-cost", None): {"pods"},
     }
     assert writing(namespaces=["ml"], claimNamespaces=["dra"]) == own | {
         ("-headroom", NAMESPACE): headroom,
         ("-headroom", "dra"): headroom,
+        (":deletion-cost", "ml"): {"pods"},
     }
 
 

@@ -198,15 +198,45 @@ def test_a_lifeline_with_pods_and_a_class_of_another_kind_are_refused(account: C
     assert CLASS in refusal(account, other)
 
 
-def test_its_account_may_only_delete_headroom(plane: ControlPlane, account: Cluster) -> None:
+def test_its_account_may_only_delete_headroom_and_change_deletion_costs(
+    plane: ControlPlane, account: Cluster
+) -> None:
     theirs = deployment(lambda obj: obj["metadata"].update(name="theirs", labels={}))
     theirs["metadata"].pop("ownerReferences")
     own = deployment(lambda obj: obj["metadata"].pop("ownerReferences"))
-    for obj in (theirs, own):
+    bare = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bare", "namespace": "team", "annotations": {"a": "b"}},
+        "spec": {"containers": [MORE], "automountServiceAccountToken": False},
+    }
+    plane.admin.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": "team"},
+        }
+    )
+    for obj in (theirs, own, bare):
         plane.admin.create(obj)
     with pytest.raises(RefusedError, match="with the name of headroom"):
         account.request("DELETE", f"{collection(theirs)}/theirs")
     account.request("DELETE", f"{collection(own)}/{own['metadata']['name']}")
+    path = f"{collection(bare)}/bare"
+    cost = {"controller.kubernetes.io/pod-deletion-cost": "100"}
+    account.patch(path, {"metadata": {"annotations": cost}})
+    for body in (
+        {"metadata": {"annotations": {"a": "c"}}},
+        {"metadata": {"annotations": {"a": None}}},
+        {"metadata": {"labels": {"app": "x"}}},
+        {"metadata": {"finalizers": ["example.com/stay"]}},
+    ):
+        with pytest.raises(RefusedError, match=r"only the annotation .*pod-deletion-cost"):
+            account.patch(path, body)
+    other = [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}]
+    kind = {"Content-Type": "application/json-patch+json"}
+    with pytest.raises(RefusedError, match=r"only the annotation .*pod-deletion-cost"):
+        account.request("PATCH", path, other, **kind)
 
 
 def test_other_accounts_may_not_create_or_change_headroom(

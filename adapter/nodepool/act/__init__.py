@@ -1,1 +1,1 @@
-"""Apply the plan: write headroom objects, their lifelines and events."""
+"""Apply the plan: write headroom objects, their lifelines, events and deletion costs."""

@@ -22,7 +22,7 @@ from apiservice.kube.failures import NOT_AN_API_SERVER
 KubeObject = dict[str, Any]
 
 KINDS: Final = (
-    *("CapacityBuffer", "ConfigMap", "Deployment", "Job", "PodTemplate"),
+    *("CapacityBuffer", "ConfigMap", "Deployment", "Job", "Pod", "PodTemplate"),
     "ProvisioningRequest",
 )
 """Kinds that the controller applies and deletes. Their plurals are regular."""

@@ -24,6 +24,8 @@ _NAMESPACES: Final = 500
 """Maximum number of namespaces per reading, one request each; the others follow in the next."""
 _VALUES: Final = 20.0
 """Maximum seconds of one reading: a plan waits for it."""
+_HALF_LIFE: Final = 120.0
+"""Half-life in seconds of a reading's weight in the deletion cost."""
 
 
 class Utilization:
@@ -34,6 +36,8 @@ class Utilization:
         self._looked: float | None = None
         self._turn = 0
         self._streaks: dict[str, IdleStreak] = {}
+        self.smoothed: dict[str, float] = {}
+        """uid of a pod -> its smoothed utilisation in percent."""
         self.idle: tuple[IdlePod, ...] = ()
 
     async def look(
@@ -42,17 +46,20 @@ class Utilization:
         price: Callable[[str], float | None],
         labels: Sequence[str],
         now: float,
-    ) -> None:
+    ) -> bool:
         """Read the utilisation again if a minute has passed.
 
         Args:
             price: pool -> price of one of its GPUs for an hour.
             labels: node labels that name a pool. They precede the clouds' own labels.
+
+        Returns:
+            Whether it was read.
         """
         elapsed = _EVERY if self._looked is None else now - self._looked
         # If the clock was set back, read immediately.
         if 0 <= elapsed < _EVERY:
-            return
+            return False
         self._looked = now
         pool_of = {node.name: node.pool(labels) for node in cluster.nodes}
         held = [pod for pod in cluster.pods if _counts(pod)]
@@ -82,6 +89,13 @@ class Utilization:
                     gpu_hours=round(found.gpu_hours, 2),
                     cost=found.cost,
                 )
+        kept = {}
+        for row in rows:
+            value = smooth(self.smoothed.get(row.uid), row.utilization, elapsed, _HALF_LIFE)
+            if value is not None:
+                kept[row.uid] = value
+        self.smoothed = kept
+        return True
 
     async def _read(self, namespaces: Sequence[str]) -> Mapping[tuple[str, str], float]:
         turn = self._turn % max(1, len(namespaces))
@@ -91,6 +105,24 @@ class Utilization:
         for namespace, values in (await self._values.pods(chosen, METRIC, _VALUES)).items():
             found.update({(namespace, name): value for name, value in values.items()})
         return found
+
+
+def smooth(
+    past: float | None, value: float | None, elapsed: float, half_life: float
+) -> float | None:
+    """Return the exponential mean of a pod's utilisation.
+
+    Args:
+        past: the previous mean; None for a new pod.
+        value: percent; None if it could not be read, which keeps ``past``.
+        elapsed: seconds since ``past``.
+        half_life: seconds after which a value has half its weight.
+    """
+    if value is None or past is None:
+        return past if value is None else value
+    # After a clock was set back, the elapsed time is unknown.
+    keep: float = 0.5 ** (max(elapsed, 0.0) / half_life)
+    return past * keep + value * (1 - keep)
 
 
 def _counts(pod: PodInfo) -> bool:

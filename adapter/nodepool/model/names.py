@@ -30,6 +30,7 @@ and otherwise at its resync every 30 s."""
 FLOOR: Final = "gpu-metrics-adapter.io/headroom"
 """Annotation of an HPA: minimum headroom pods of its workload."""
 
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 LIFELINE: Final = "gpu-headroom-lifeline"
 """The Job that owns all headroom of its namespace."""

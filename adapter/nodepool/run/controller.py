@@ -11,12 +11,13 @@ node autoscaler provisions the same demand twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
 
 from adapter.hpa import Values
+from adapter.nodepool.act.deletioncosts import DeletionCosts
 from adapter.nodepool.act.events import Events
 from adapter.nodepool.act.ledgerstore import LedgerStore
 from adapter.nodepool.act.lifeline import Lifelines
@@ -46,6 +47,7 @@ from adapter.nodepool.seen.served import ServedApis, discover
 from adapter.nodepool.seen.targets import (
     PodsOf,
     RoundValues,
+    ScaleTarget,
     ScaleTargets,
     by_workload,
     targets,
@@ -115,6 +117,7 @@ class NodepoolController:
         self._events = Events(self.writer)
         self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history, past)
         self.utilization = Utilization(self.values)
+        self.deletion_costs = DeletionCosts(self.writer)
         self.state = ControllerState(clock(), settings.apply)
         self.served = ServedApis()
         self._discovered = 0.0
@@ -208,7 +211,7 @@ class NodepoolController:
             values = read.still(found.targets)
         seen = self._observe(found, values, pods_of, now)
         if read is None:
-            await self._use(now)
+            await self._use(found.targets, values, now)
             self._read = RoundValues.of(found.targets, values)
         there = [*self.cluster.buffers, *self.cluster.placeholders]
         self.ledger.learn(seen.demand, now)
@@ -260,13 +263,20 @@ class NodepoolController:
         self.state.left_out = found.left_out + seen.left_out
         return seen if settings.apply else self._reports.as_if(seen)
 
-    async def _use(self, now: float) -> None:
-        """Read the utilisation of GPUs."""
+    async def _use(
+        self,
+        found: Sequence[ScaleTarget],
+        values: Mapping[WorkloadRef, tuple[Values, ...]],
+        now: float,
+    ) -> None:
+        """Read the utilisation of GPUs. Write deletion costs if configured."""
         settings = self._settings
-        await self.utilization.look(
+        fresh = await self.utilization.look(
             self.cluster, limits_of(settings).price, settings.pool_labels, now
         )
         self.state.idle = self.utilization.idle
+        if fresh and settings.apply and settings.deletion_cost:
+            await self.deletion_costs.write(self.cluster, found, values, self.utilization.smoothed)
 
     async def _act(
         self, decided: Plan, there: list[HeadroomObject], choice: MethodChoice, now: float

@@ -12,7 +12,7 @@ from adapter.cluster.placeholder import is_placeholder
 from adapter.cluster.sharedvalues import SharedValues
 from adapter.cluster.table import Table
 from adapter.cluster.workload import Workload, workloads_of
-from adapter.nodepool.model.names import HEADROOM
+from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import (
     ConditionRow,
@@ -49,11 +49,23 @@ class PodInfo(NamespacedObject):
     """Whether it is a placeholder, which every other pod may preempt. The PriorityClass decides,
     because anyone can set the label."""
     created: float
+    deletion_cost: str | None = None
+    cost_writer: str = ""
+    """Field manager of ``deletion_cost``, from managedFields."""
     placeholder: bool = False
     """Whether it only holds room: nodepool's own, or another overprovisioner's."""
 
 
 PodInfoTable = Table[tuple[str, str], PodInfo]
+
+
+class _Managed(msgspec.Struct, rename="camel"):
+    manager: str = ""
+    fields_v1: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _PodMeta(ObjectMeta, rename="camel"):
+    managed_fields: list[_Managed] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -62,7 +74,7 @@ class _Status(msgspec.Struct):
 
 
 class _Manifest(msgspec.Struct):
-    metadata: ObjectMeta
+    metadata: _PodMeta
     spec: dict[str, Any]
     status: _Status = msgspec.field(default_factory=_Status)
 
@@ -90,6 +102,7 @@ class PodInfoDecoder:
         meta, spec, status = manifest.metadata, manifest.spec, manifest.status
         rows = conditions(status.conditions)
         owner = meta.controller
+        cost = (meta.annotations or {}).get(DELETION_COST)
         labels = meta.labels or {}
         direct = Workload(resource_of(owner.api_version, owner.kind), owner.name) if owner else None
         return PodInfo(
@@ -106,8 +119,15 @@ class PodInfoDecoder:
             headroom=HEADROOM in labels and spec.get("priorityClassName") == self._class,
             placeholder=is_placeholder(labels, _images(spec), spec.get("priority")),
             created=meta.created,
+            deletion_cost=cost,
+            cost_writer="" if cost is None else _writer(meta.managed_fields or []),
         )
 
 
 def _images(spec: dict[str, Any]) -> list[str]:
     return [str(row.get("image") or "") for row in spec.get("containers") or ()]
+
+
+def _writer(managers: list[_Managed]) -> str:
+    field = f'"f:{DELETION_COST}"'.encode()
+    return next((row.manager for row in managers if field in bytes(row.fields_v1)), "")

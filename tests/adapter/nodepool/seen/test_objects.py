@@ -92,6 +92,20 @@ def test_pods_of_daemonsets_and_placeholders_are_recognised() -> None:
     assert not pod("labelled", labels={names.HEADROOM: "0123456789"}).headroom
 
 
+def test_the_writer_of_a_deletion_cost_comes_from_managed_fields() -> None:
+    fields: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{names.DELETION_COST}": {}}}}
+    found = pod(
+        "a",
+        annotations={names.DELETION_COST: "100"},
+        managedFields=[
+            {"manager": "kube-controller-manager", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+            {"manager": "karpenter", "fieldsV1": fields},
+        ],
+    )
+    assert (found.deletion_cost, found.cost_writer) == ("100", "karpenter")
+    assert pod("a").deletion_cost is None
+
+
 def test_pods_of_one_workload_share_equal_objects() -> None:
     decoder = PodInfoDecoder("low")
     spec = {"nodeName": "a", "containers": []}
