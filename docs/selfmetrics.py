@@ -6,9 +6,17 @@ from collections.abc import Iterable, Iterator
 
 from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
 from adapter.nodepool.run.selffamilies import MOST
+from adapter.serve.reasons import ABSENCES, FAILURES, REJECTS
 from adapter.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import OTHER, Family
 from docs.paragraphs import wrapped
+
+EXPLAINED = (
+    (ABSENCES, "reasons.md"),
+    (REJECTS, "troubleshooting.md#why-a-sample-or-value-was-left-out"),
+    (FAILURES, "troubleshooting.md#why-a-scrape-or-query-failed"),
+)
+"""Label values that another page explains, and that page."""
 
 
 def page() -> str:
@@ -58,4 +66,12 @@ def _table(families: Iterable[Family]) -> Iterator[str]:
 def _values(family: Family) -> str:
     if not family.known:
         return ""
-    return f" `{family.labels[-1]}`: " + ", ".join(f"`{value}`" for value in family.known) + "."
+    values = list(family.known)
+    linked = []
+    for known, address in EXPLAINED:
+        if set(known) <= set(values):
+            linked = [f"[these]({address})"]
+            values = [value for value in values if value not in known]
+    return (
+        f" `{family.labels[-1]}`: " + ", ".join((*linked, *(f"`{each}`" for each in values))) + "."
+    )
