@@ -57,6 +57,8 @@ def settings_page() -> str:
             the fix. At the start, the process exits with this error. Later, it logs the error and
             keeps the previous configuration.
 
+            The value in brackets is the default. A key without one is not set, or empty.
+
             Each section lists the common settings first. Advanced settings are for unusual
             environments, for clusters of unusual size, and for bounds. Change them only if you know
             why the default does not fit.
@@ -95,10 +97,9 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
 
 def _keys(model: type[BaseModel], fields: Mapping[str, FieldInfo]) -> Iterator[str]:
     texts = _texts(model)
-    yield "| Key | Default | Meaning |"
-    yield "|---|---|---|"
     for name, field in fields.items():
-        yield f"| `{name}` | {_default(field)} | {texts.get(name, '')} |"
+        default = _default(field)
+        yield f"- `{name}`{f' ({default})' if default else ''}: {texts[name]}"
     yield ""
 
 
@@ -123,13 +124,13 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     if value is None:
-        return "not set"
+        return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
         return f"`{value:g}`"
     shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return f"`{shown}`" if shown and value != {} else "empty"
+    return f"`{shown}`" if shown and value != {} else ""
 
 
 def _prose(model: type[BaseModel]) -> str:
@@ -137,7 +138,7 @@ def _prose(model: type[BaseModel]) -> str:
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring below each field, as a table shows it."""
+    """Return the docstring below each field."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         tree = ast.parse(inspect.getsource(each))
@@ -148,7 +149,7 @@ def _texts(model: type[BaseModel]) -> dict[str, str]:
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    found[name] = " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+                    found[name] = " ".join(text.split()).replace("``", "`")
     return found
 
 
@@ -225,9 +226,8 @@ def metrics_page() -> str:
         "",
         *wrapped(
             """
-            Each table lists the formulas of a metric in order. The adapter uses the first formula
-            whose fields have a value for the device. A formula joined by `+` needs all of its
-            fields.
+            The adapter uses the first formula of a metric whose fields have a value for the device.
+            A formula joined by `+` needs all of its fields.
             """
         ),
         *_sources(named, catalog),
@@ -265,7 +265,7 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
 
 
 def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
-    """One table for all metrics with the same formulas."""
+    """One list for all metrics with the same formulas."""
     alike: dict[tuple[Formula, ...], list[Metric]] = {}
     for metric in metrics:
         alike.setdefault(metric.formulas, []).append(metric)
@@ -276,14 +276,12 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
             yield "Any sample of the device."
             yield ""
             continue
-        yield "| Fields | Condition |"
-        yield "|---|---|"
-        for formula in formulas:
+        for number, formula in enumerate(formulas, 1):
             parts = " + ".join(_shown(formula, catalog))
             of_part = any(formula in metric.of_parts for metric in same)
             some = ("values of pods only",) if of_part else ()
             where = ", ".join((*some, *_conditions(formula, catalog)))
-            yield f"| {parts} | {where} |"
+            yield f"{number}. {parts}{f': {where}' if where else ''}"
         yield ""
 
 

@@ -44,23 +44,22 @@ def page() -> str:
         "",
         "Path `/metrics` of the HTTPS port, for users that may `get` this path.",
         "",
-        *_table(SERVE),
+        *_list(SERVE),
         "",
         "## `nodepool`",
         "",
         "Path `/metrics` of the HTTP port.",
         "",
-        *_table(NODEPOOL),
+        *_list(NODEPOOL),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(families: Iterable[Family]) -> Iterator[str]:
-    yield "| Name | Type | Labels | Meaning |"
-    yield "|---|---|---|---|"
+def _list(families: Iterable[Family]) -> Iterator[str]:
     for family in families:
-        labels = ", ".join(f"`{label}`" for label in family.labels)
-        yield f"| `{family.name}` | {family.kind} | {labels} | {family.text}{_values(family)} |"
+        labels = " by " + ", ".join(f"`{label}`" for label in family.labels)
+        kind = f"{family.kind}{labels if family.labels else ''}"
+        yield f"- `{family.name}` ({kind}): {family.text}{_values(family)}"
 
 
 def _values(family: Family) -> str:
