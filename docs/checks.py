@@ -40,16 +40,11 @@ def page() -> str:
             `doctor --explain exporter_down` that of a reason why a pod has no value.
             """
         ),
-        "| Id | Section | Finding | Checks that |",
-        "|---|---|---|---|",
     ]
-    for each in checks:
-        row = f"[{each.id}](#{each.id.lower()}) | {each.section} | {each.severity} | {each.title}"
-        lines.append(f"| {row} |")
     for section in CheckSection:
         found = [each for each in checks if each.section is section]
         if found:
-            lines += ["", f"## {section[:1].upper()}{section[1:]}", ""]
+            lines += [f"## {section[:1].upper()}{section[1:]}", ""]
             for each in found:
                 lines += _check(each)
     return "\n".join(lines).rstrip() + "\n"
