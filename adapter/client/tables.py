@@ -97,6 +97,5 @@ def _row(row: _Row, columns: int) -> TableRow:
     if not _KNOWN.issuperset(map(type, cells)):
         # A cell of another type is not one of this project's: its text cannot be known.
         cells = tuple([cell if type(cell) in _KNOWN else None for cell in cells])
-    if _MISSING in cells:
-        cells = tuple([None if cell == _MISSING else cell for cell in cells])
-    return TableRow(meta.name, meta.namespace, meta.labels or {}, cells)
+    known = tuple([None if cell == _MISSING else cell for cell in cells])
+    return TableRow(meta.name, meta.namespace, meta.labels or {}, known)
