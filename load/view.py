@@ -24,7 +24,7 @@ from adapter.store.snapshot import Snapshot
 from apiservice.runtime.steps import WaitingSteps
 from apiservice.view.endpoint import page
 from apiservice.view.negotiation import negotiate
-from apiservice.view.options import list_options
+from apiservice.view.options import TableOptions, list_options
 from apiservice.view.presentation import presentation
 from apiservice.view.resource import ServedResource, ViewGroup
 from apiservice.view.selection import KeyLists, select
@@ -145,7 +145,7 @@ def _page(
     options = list_options(served.resource, None, {"limit": str(PAGE), "continue": token})
     keys = yield from lists.keys(served, None, options, now)
     selection = yield from select(served, keys, options)
-    presented = presentation(group, served, negotiate(form.encode()), "Metadata", now)
+    presented = presentation(group, served, negotiate(form.encode()), TableOptions(), now)
     return (yield from page(served, None, options, selection, presented, now))
 
 

@@ -58,7 +58,7 @@ class _Object(msgspec.Struct, gc=False):
 
 
 class _Row(msgspec.Struct, gc=False):
-    cells: list[Any]
+    cells: tuple[Any, ...]
     object: _Object
 
 
@@ -73,6 +73,7 @@ class _Table(msgspec.Struct, rename="camel", tag_field="kind", tag="Table"):
 
 
 _decoder = msgspec.json.Decoder(_Table)
+_KNOWN: Final = frozenset((str, int, float, type(None)))
 
 
 def decode_table(body: bytes) -> TablePage:
@@ -92,11 +93,9 @@ def _row(row: _Row, columns: int) -> TableRow:
     if len(row.cells) != columns:
         raise msgspec.ValidationError(f"a row has {len(row.cells)} cells for {columns} columns")
     meta = row.object.metadata
-    return TableRow(meta.name, meta.namespace, meta.labels or {}, tuple(map(_cell, row.cells)))
-
-
-def _cell(cell: Any) -> Cell:
-    if isinstance(cell, str):
-        return None if cell == _MISSING else cell
-    # A cell of another type is not one of this project's: its text cannot be known.
-    return cell if isinstance(cell, int | float) and not isinstance(cell, bool) else None
+    cells = row.cells
+    if not _KNOWN.issuperset(map(type, cells)):
+        # A cell of another type is not one of this project's: its text cannot be known.
+        cells = tuple([cell if type(cell) in _KNOWN else None for cell in cells])
+    known = tuple([None if cell == _MISSING else cell for cell in cells])
+    return TableRow(meta.name, meta.namespace, meta.labels or {}, known)

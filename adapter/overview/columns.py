@@ -34,6 +34,10 @@ class Columns:
             self._columns = list(zip(*[row.cells for row in self.rows], strict=True))
         return list(self._columns[at])
 
+    def numbers(self, name: str) -> list[float | None]:
+        """Return the numbers of a column."""
+        return [cell if isinstance(cell, int | float) else None for cell in self.cells(name)]
+
     def texts(self, name: str) -> list[str | None]:
         """Return the cells of a column as texts."""
         return [

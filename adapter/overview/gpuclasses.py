@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from adapter.client.tables import Cell
-from adapter.overview.cells import number, seconds
 from adapter.overview.columns import Columns
 
 IDLE: Final = 600.0
@@ -34,32 +33,34 @@ class GpuCounts(NamedTuple):
         return sum(self)
 
 
-def gpu_class(util: Cell, pods: Cell, idle_since: Cell, idle_after: float = IDLE) -> GpuClass:
+def gpu_class(
+    util: float | None, pods: Cell, idle_for: float | None, idle_after: float = IDLE
+) -> GpuClass:
     """Return the class of a device from three cells of its row.
 
-    ``Idle-Since`` is written while no field of the exporter shows work, so it proves that a device
+    ``Idle-Seconds`` is given while no field of the exporter shows work, so it proves that a device
     does nothing also where no utilization is reported. A utilization of 0 that other fields
-    contradict is not written.
+    contradict is not given.
 
     Args:
-        util: ``Util``.
+        util: ``Util-Percent``.
         pods: ``Pods``.
-        idle_since: ``Idle-Since``, an age.
+        idle_for: ``Idle-Seconds``.
         idle_after: seconds for which a held device does nothing until it counts as idle.
     """
-    ago = seconds(idle_since)
     if pods is None:
-        if ago is not None or number(util) == 0:
+        if idle_for is not None or util == 0:
             return "free"
         return "unmeasured" if util is None else "unheld"
-    if ago is not None and ago >= idle_after:
+    if idle_for is not None and idle_for >= idle_after:
         return "idle"
     return "unmeasured" if util is None else "busy"
 
 
 def gpu_classes(gpus: Columns, idle_after: float = IDLE) -> list[GpuClass]:
     """Return the class of each row of ``gpus``; see :func:`gpu_class`."""
-    util, pods, idle = map(gpus.cells, ("Util", "Pods", "Idle-Since"))
+    util, idle = map(gpus.numbers, ("Util-Percent", "Idle-Seconds"))
+    pods = gpus.cells("Pods")
     return [gpu_class(*row, idle_after) for row in zip(util, pods, idle, strict=True)]
 
 

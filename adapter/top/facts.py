@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from adapter.client.access import Api
-from adapter.client.errors import VIEW, ClientError, odd_answers
+from adapter.client.errors import ClientError, odd_answers
 from adapter.client.tables import ObjectTable
 from adapter.cluster.hpas import ShownHpa
 from adapter.overview.columns import Columns
 from adapter.overview.gpuclasses import count_classes, gpu_classes
 from adapter.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
 from adapter.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
+from adapter.overview.viewlists import ViewList, read_view_list
 
 ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
 LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
@@ -113,25 +114,19 @@ async def _judged(
 
 async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
     """Return the rows of a list, or the failure."""
-    reads: Callable[[Api, ListName, ReadScope], Awaitable[Any]] = (
-        _hpas if name == "hpas" else _table
-    )
     try:
         with odd_answers():
-            return await reads(api, name, scope)
+            return await (_hpas(api, scope) if name == "hpas" else _table(api, name, scope))
     except ClientError as error:
         return error
 
 
-async def _table(api: Api, name: ListName, scope: ReadScope) -> ObjectTable:
+async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
     within = "" if name == "gpus" else _within(scope)
-    found = await api.table(f"{VIEW}{within}/{name}", labels=scope.labels)
-    if lost := EXPECTED[name] - set(found.columns):
-        raise LookupError(f"{name} has no column {', '.join(sorted(lost))}")
-    return found
+    return await read_view_list(api, name, within, labels=scope.labels)
 
 
-async def _hpas(api: Api, _: ListName, scope: ReadScope) -> list[ShownHpa]:
+async def _hpas(api: Api, scope: ReadScope) -> list[ShownHpa]:
     path = f"{_HPAS}{_within(scope)}/horizontalpodautoscalers"
     found = []
     for at, row in enumerate(await api.list(path, labels=scope.labels), 1):
@@ -143,11 +138,3 @@ async def _hpas(api: Api, _: ListName, scope: ReadScope) -> list[ShownHpa]:
 
 def _within(scope: ReadScope) -> str:
     return f"/namespaces/{quote(scope.namespace, safe='')}" if scope.namespace else ""
-
-
-EXPECTED: Final[Mapping[ListName, frozenset[str]]] = {
-    "gpus": frozenset(("Name", "Node", "Model", "Util", "Pods", "Idle-Since")),
-    "gpupods": frozenset(("Name", "Util", "Node", "Why-Not")),
-    "gpuworkloads": frozenset(("Name", "Util", "HPA")),
-}
-"""Columns that are read by name."""

@@ -34,7 +34,7 @@ class LineFormat:
             column = table.columns[each.at]
             sign = ""
             if column.name == sort.column:
-                sign = down if (column.measure is not None) != sort.reverse else up
+                sign = down if bool(column.number) != sort.reverse else up
             wide = each.width + (each.bar + 1 if each.bar else 0)
             line += [(fit(f"{column.name}{sign}", wide, ""), "bold"), ("  ", "")]
         return line
@@ -53,12 +53,7 @@ class LineFormat:
             if attention and row.emphasis in ("warning", "bad") and not selected:
                 style = row.emphasis
             if each.bar:
-                line.append(
-                    (
-                        self._bar(column.measure(cell) if column.measure else None, each.bar),
-                        style or "bar",
-                    )
-                )
+                line.append((self._bar(row.numbers[each.at], each.bar), style or "bar"))
                 line.append((" ", base))
             text = self._screen.line(DASH if cell is None else cell)
             line += [(fit(text, each.width, self._cut), style), ("  ", base)]

@@ -7,7 +7,7 @@ from heapq import nlargest, nsmallest
 from typing import Any, NamedTuple
 
 from adapter.overview.columns import natural
-from adapter.top.rows import TopRow, column, names, taken
+from adapter.top.rows import TopRow, column, names, numbers, taken
 from adapter.top.tables import TopTable
 
 
@@ -69,11 +69,10 @@ def first(table: TopTable, sort: Sort, most: int) -> Sequence[TopRow]:
 def _values(table: TopTable, sort: Sort) -> tuple[list[Any], bool]:
     """Return what the rows are sorted by, and whether the largest is first."""
     at = table.index(sort.column)
-    measure = table.columns[at].measure
+    if table.columns[at].number:
+        return list(numbers(table.rows, at)), not sort.reverse
     cells = column(table.rows, at)
-    convert = natural if measure is None else measure
-    values = [None if cell is None else convert(cell) for cell in cells]
-    return values, (measure is not None) != sort.reverse
+    return [None if cell is None else natural(cell) for cell in cells], sort.reverse
 
 
 def matches(row: TopRow, words: Sequence[str]) -> bool:

@@ -30,6 +30,9 @@ class TopRow(NamedTuple):
     about: RowKey
     """What explains it."""
     emphasis: Emphasis = ""
+    numbers: tuple[float | None, ...] = ()
+    """One for each column, by which rows are sorted and bars are drawn; None for a text, and for a
+    missing value."""
 
 
 About = Callable[[TableRow, Mapping[str, int]], tuple[RowKey, RowKey, Emphasis]]
@@ -42,15 +45,23 @@ class PickedRows(Sequence[TopRow]):
     Args:
         table: the list.
         names: the columns in upper case. One that the server lacks is empty.
+        numbers: for each column that of its number, in upper case; empty for a text.
         about: what a row is about.
         spaced: the first column is the namespace.
     """
 
     def __init__(
-        self, table: ObjectTable, names: Sequence[str], about: About, *, spaced: bool
+        self,
+        table: ObjectTable,
+        names: Sequence[str],
+        numbers: Sequence[str],
+        about: About,
+        *,
+        spaced: bool,
     ) -> None:
         self._at = {name.upper(): place for place, name in enumerate(table.columns)}
         self._places = [self._at.get(name, -1) for name in names]
+        self._numbers = [self._at.get(name, -1) for name in numbers]
         self._about = about
         self._spaced = spaced
         self._rows: Sequence[TableRow] = table.rows
@@ -73,7 +84,7 @@ class PickedRows(Sequence[TopRow]):
     def taken(self, places: Sequence[int]) -> PickedRows:
         """Return the rows at these places, in this order."""
         found = object.__new__(PickedRows)
-        found._at, found._places = self._at, self._places
+        found._at, found._places, found._numbers = self._at, self._places, self._numbers
         found._about, found._spaced = self._about, self._spaced
         found._rows, found._columns = [self._rows[place] for place in places], None
         return found
@@ -85,13 +96,22 @@ class PickedRows(Sequence[TopRow]):
             if self._spaced and at == 0:
                 return [row.namespace for row in self._rows]
             return [None] * len(self._rows)
-        if self._columns is None:
-            # One pass over the rows, which lie far apart in memory.
-            self._columns = list(zip(*[row.cells for row in self._rows], strict=True))
-        cells = self._columns[place] if self._rows else ()
+        cells = self._cells(place)
         if set(map(type, cells)) <= _PLAIN:
             return cast("Sequence[str | None]", cells)
         return [None if cell is None else str(cell) for cell in cells]
+
+    def numbers(self, at: int) -> Sequence[float | None]:
+        """Return the numbers of a column."""
+        place = self._numbers[at]
+        cells = self._cells(place) if place >= 0 else [None] * len(self._rows)
+        return [number_of(cell) for cell in cells]
+
+    def _cells(self, place: int) -> Sequence[Cell]:
+        if self._columns is None:
+            # One pass over the rows, which lie far apart in memory.
+            self._columns = list(zip(*[row.cells for row in self._rows], strict=True))
+        return self._columns[place] if self._rows else ()
 
     def names(self) -> tuple[list[str], list[str]]:
         """Return the namespaces and the names."""
@@ -115,7 +135,13 @@ class PickedRows(Sequence[TopRow]):
         if self._spaced:
             texts[0] = row.namespace
         key, target, emphasis = self._about(row, self._at)
-        return TopRow(key, tuple(texts), target, emphasis)
+        numbers = tuple(None if place < 0 else number_of(cells[place]) for place in self._numbers)
+        return TopRow(key, tuple(texts), target, emphasis, numbers)
+
+
+def number_of(cell: Cell) -> float | None:
+    """Return a cell that is a number; None for any other."""
+    return cell if isinstance(cell, int | float) else None
 
 
 def taken(rows: Sequence[TopRow], places: Sequence[int]) -> Sequence[TopRow]:
@@ -126,6 +152,11 @@ def taken(rows: Sequence[TopRow], places: Sequence[int]) -> Sequence[TopRow]:
 def column(rows: Sequence[TopRow], at: int) -> Sequence[str | None]:
     """Return the cells of a column."""
     return rows.column(at) if isinstance(rows, PickedRows) else [row.cells[at] for row in rows]
+
+
+def numbers(rows: Sequence[TopRow], at: int) -> Sequence[float | None]:
+    """Return the numbers of a column."""
+    return rows.numbers(at) if isinstance(rows, PickedRows) else [row.numbers[at] for row in rows]
 
 
 def names(rows: Sequence[TopRow]) -> tuple[list[str], list[str]]:

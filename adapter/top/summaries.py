@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
-from adapter.figures import percent
-from adapter.overview.cells import number, seconds
+from adapter.figures import age, percent
 from adapter.overview.columns import Columns, pool
 from adapter.overview.gpuclasses import GpuClass, count_classes, gpu_classes
 from adapter.top import tables
@@ -23,18 +22,18 @@ _NODES: Final = (
     TopColumn("NAME", 0),
     TopColumn("POOL", 3),
     TopColumn("MODEL", 2),
-    TopColumn("GPUS", 1, number),
-    TopColumn("UTIL", 0, number, bar=True),
-    TopColumn("MAX", 2, number),
-    TopColumn("BUSY", 2, number),
-    TopColumn("IDLE", 1, number),
-    TopColumn("FREE", 1, number),
-    TopColumn("NO-POD", 2, number),
-    TopColumn("NO-VALUE", 1, number),
-    TopColumn("IDLE-FOR", 3, seconds),
+    TopColumn("GPUS", 1, "GPUS"),
+    TopColumn("UTIL", 0, "UTIL", bar=True),
+    TopColumn("MAX", 2, "MAX"),
+    TopColumn("BUSY", 2, "BUSY"),
+    TopColumn("IDLE", 1, "IDLE"),
+    TopColumn("FREE", 1, "FREE"),
+    TopColumn("NO-POD", 2, "NO-POD"),
+    TopColumn("NO-VALUE", 1, "NO-VALUE"),
+    TopColumn("IDLE-FOR", 3, "IDLE-FOR"),
 )
 """The five columns from BUSY on add up to GPUS; see :mod:`adapter.overview.gpuclasses`."""
-_REASONS: Final = (TopColumn("WHY-NOT", 0), TopColumn("PODS", 0, number), TopColumn("FIRST", 1))
+_REASONS: Final = (TopColumn("WHY-NOT", 0), TopColumn("PODS", 0, "PODS"), TopColumn("FIRST", 1))
 
 
 @dataclass(slots=True)
@@ -45,8 +44,8 @@ class _Node:
     models: list[Cell] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)
     classes: list[GpuClass] = field(default_factory=list)
-    longest: tuple[float, str] = (0.0, "")
-    """Of the idle devices: seconds, and the text of them."""
+    longest: float | None = None
+    """Seconds of the device that has been idle longest; None without an idle one."""
 
     def row(self, name: str) -> TopRow:
         """Return the row. A mean is over the devices that have a value."""
@@ -54,18 +53,22 @@ class _Node:
         models = Counter(str(model or "") for model in self.models)
         model = models.most_common(1)[0][0]
         more = f" +{len(models) - 1}" if len(models) > 1 else ""
+        mean = sum(self.loads) / len(self.loads) if self.loads else None
+        most = max(self.loads, default=None)
+        counts = (count.busy, count.idle, count.free, count.unheld, count.unmeasured)
         cells = (
             name,
             next(filter(None, (pool(row.labels) for row in self.rows)), None),
             f"{model}{more}" if model else None,
             str(count.total),
-            percent(sum(self.loads) / len(self.loads)) if self.loads else None,
-            percent(max(self.loads)) if self.loads else None,
-            *map(str, (count.busy, count.idle, count.free, count.unheld, count.unmeasured)),
-            self.longest[1] or None,
+            None if mean is None else percent(mean),
+            None if most is None else percent(most),
+            *map(str, counts),
+            None if self.longest is None else age(self.longest),
         )
-        key = RowKey("node", "", name)
-        return TopRow(key, cells, key, "warning" if count.unmeasured or count.unheld else "")
+        numbers = (None, None, None, count.total, mean, most, *counts, self.longest)
+        key, doubtful = RowKey("node", "", name), count.unmeasured or count.unheld
+        return TopRow(key, cells, key, "warning" if doubtful else "", numbers)
 
 
 def nodes(facts: ClusterLists) -> TopTable:
@@ -78,18 +81,20 @@ def nodes(facts: ClusterLists) -> TopTable:
 def _node_rows(table: ObjectTable) -> list[TopRow]:
     found: dict[str, _Node] = {}
     by = Columns(table)
-    columns = (by.cells(name) for name in ("Node", "Model", "Util", "Idle-Since"))
-    for row, of, name, model, util, idle in zip(table.rows, gpu_classes(by), *columns, strict=True):
+    texts = (by.cells(name) for name in ("Node", "Model"))
+    numbers = (by.numbers(name) for name in ("Util-Percent", "Idle-Seconds"))
+    rows = zip(table.rows, gpu_classes(by), *texts, *numbers, strict=True)
+    for row, of, name, model, load, idle in rows:
         if not name:
             continue
         node = found.get(str(name)) or found.setdefault(str(name), _Node())
         node.rows.append(row)
         node.models.append(model)
         node.classes.append(of)
-        if (load := number(util)) is not None:
+        if load is not None:
             node.loads.append(load)
         if of == "idle":
-            node.longest = max(node.longest, (seconds(idle) or 0.0, str(idle)))
+            node.longest = max(node.longest or 0.0, idle or 0.0)
     return [node.row(name) for name, node in found.items()]
 
 
@@ -123,6 +128,7 @@ def _reasons(table: ObjectTable) -> TopTable:
             (reason, str(len(keys)), f"{keys[0].namespace}/{keys[0].name}"),
             keys[0],
             "warning",
+            (None, len(keys), None),
         )
         for reason, keys in found.items()
     ]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from adapter.client.tables import Cell, ObjectTable, TableRow
+from adapter.client.tables import ObjectTable, TableRow
 from adapter.figures import age
 from adapter.judgement.states import ORDER
-from adapter.overview.cells import memory, number, seconds
 from adapter.overview.gpuclasses import gpu_class
 from adapter.overview.groups import CauseGroup, by_cause
 from adapter.overview.hpas import HpaSummary
 from adapter.top.facts import ClusterLists, ListName
-from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow
+from adapter.top.rows import About, Emphasis, PickedRows, RowKey, TopRow, number_of
 
 ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes"]
-Measure = Callable[[Cell], float | None]
 DASH: Final = "-"
 """Shown for a missing value."""
 
@@ -32,8 +30,9 @@ class TopColumn:
 
     name: str
     rank: int
-    measure: Measure | None = None
-    """The number by which a cell is sorted; None for a text."""
+    number: str = ""
+    """The column of the list that has the number by which rows are sorted, in upper case; the
+    column itself, if this command computes it. Empty for a text."""
     bar: bool = False
     """The cell is a percentage that is drawn as a bar too."""
 
@@ -75,75 +74,67 @@ _GPUS: Final = (
     TopColumn("NODE", 2),
     TopColumn("GPU", 4),
     TopColumn("MODEL", 3),
-    TopColumn("UTIL", 0, number, bar=True),
-    TopColumn("MEM", 1, memory),
+    TopColumn("UTIL", 0, "UTIL-PERCENT", bar=True),
+    TopColumn("MEM", 1, "MEM-BYTES"),
     TopColumn("PODS", 1),
     TopColumn("SHARING", 4),
-    TopColumn("AGE", 4, seconds),
+    TopColumn("AGE", 4, "AGE-SECONDS"),
     TopColumn("UUID", 8),
-    TopColumn("POWER", 6, number),
-    TopColumn("TEMP", 6, number),
-    TopColumn("XID", 6, number),
-    TopColumn("IDLE-SINCE", 5, seconds),
+    TopColumn("POWER", 6, "POWER-WATTS"),
+    TopColumn("TEMP", 6, "TEMP-CELSIUS"),
+    TopColumn("XID", 6, "XID-CODE"),
+    TopColumn("IDLE-SINCE", 5, "IDLE-SECONDS"),
     TopColumn("EXPORTER", 7),
 )
 _PODS: Final = (
     TopColumn("NAME", 0),
-    TopColumn("UTIL", 0, number, bar=True),
-    TopColumn("MEM", 2, memory),
-    TopColumn("WAITING", 2, number),
-    TopColumn("RUNNING", 2, number),
-    TopColumn("DEVICES", 3, number),
+    TopColumn("UTIL", 0, "UTIL-PERCENT", bar=True),
+    TopColumn("MEM", 2, "MEM-BYTES"),
+    TopColumn("WAITING", 2, "WAITING-REQUESTS"),
+    TopColumn("RUNNING", 2, "RUNNING-REQUESTS"),
+    TopColumn("DEVICES", 3, "DEVICES-MEASURED"),
     TopColumn("HOW", 4),
-    TopColumn("AGE", 4, seconds),
+    TopColumn("AGE", 4, "AGE-SECONDS"),
     TopColumn("WHY-NOT", 1),
     TopColumn("NODE", 5),
     TopColumn("DEVICE-IDS", 8),
     TopColumn("SERIES", 7),
-    TopColumn("WINDOW", 6, seconds),
+    TopColumn("WINDOW", 6, "WINDOW-SECONDS"),
 )
 _WORKLOADS: Final = (
     TopColumn("NAME", 0),
-    TopColumn("PODS", 1, number),
-    TopColumn("MEASURED", 1, number),
-    TopColumn("UTIL", 0, number, bar=True),
-    TopColumn("MAX", 2, number),
+    TopColumn("PODS", 1, "PODS"),
+    TopColumn("MEASURED", 1, "MEASURED"),
+    TopColumn("UTIL", 0, "UTIL-PERCENT", bar=True),
+    TopColumn("MAX", 2, "MAX-PERCENT"),
     TopColumn("HPA", 3),
     TopColumn("TARGET", 2),
-    TopColumn("WANTS", 3, number),
+    TopColumn("WANTS", 3, "WANTS-REPLICAS"),
     TopColumn("STATE", 2),
-    TopColumn("IDLE", 4, seconds),
-    TopColumn("GPUS", 6, number),
+    TopColumn("IDLE", 4, "IDLE-SECONDS"),
+    TopColumn("GPUS", 6, "GPUS"),
     TopColumn("REPLICAS", 6),
     TopColumn("WHY-NOT", 5),
-    TopColumn("READY", 6, number),
-    TopColumn("UNREADY", 7, number),
-    TopColumn("EXIST", 7, number),
-    TopColumn("UNSCHEDULED", 7, number),
-    TopColumn("UNREADY-SECONDS", 7, number),
+    TopColumn("READY", 6, "READY"),
+    TopColumn("UNREADY", 7, "UNREADY"),
+    TopColumn("EXIST", 7, "EXIST"),
+    TopColumn("UNSCHEDULED", 7, "UNSCHEDULED"),
+    TopColumn("UNREADY-SECONDS", 7, "UNREADY-SECONDS"),
     TopColumn("TROUBLE", 7),
     TopColumn("FOREIGN", 7),
-    TopColumn("UNMEASURED", 7, number),
+    TopColumn("UNMEASURED", 7, "UNMEASURED"),
 )
-_RANKS: Final[Mapping[Cell, float]] = {
-    state.value: float(rank) for rank, state in enumerate(reversed(ORDER))
-}
-
-
-def _rank(cell: Cell) -> float | None:
-    """Return how much a state needs attention."""
-    return _RANKS.get(cell)
-
-
+_RANKS: Final = {state: float(rank) for rank, state in enumerate(reversed(ORDER))}
+"""How much a state needs attention."""
 _HPAS: Final = (
     TopColumn("NAME", 0),
     TopColumn("REFERENCE", 3),
     TopColumn("TARGETS", 4),
-    TopColumn("MINPODS", 2, number),
-    TopColumn("MAXPODS", 2, number),
-    TopColumn("REPLICAS", 1, number),
-    TopColumn("SINCE", 2, seconds),
-    TopColumn("STATE", 0, _rank),
+    TopColumn("MINPODS", 2, "MINPODS"),
+    TopColumn("MAXPODS", 2, "MAXPODS"),
+    TopColumn("REPLICAS", 1, "REPLICAS"),
+    TopColumn("SINCE", 2, "SINCE"),
+    TopColumn("STATE", 0, "STATE"),
     TopColumn("DECISION", 1),
 )
 
@@ -195,7 +186,10 @@ def _grouped(group: CauseGroup, some: Sequence[HpaSummary], first: TopRow) -> To
     cells[1 + names.index("NAME")] = f"{group.count} HPAs, such as {some[0].name}"
     cells[1 + names.index("STATE")] = some[0].state
     cells[1 + names.index("DECISION")] = group.text
-    return TopRow(RowKey("note", "", group.key), tuple(cells), first.about, first.emphasis)
+    numbers: list[float | None] = [None] * len(cells)
+    numbers[1 + names.index("STATE")] = _RANKS[some[0].state]
+    key = RowKey("note", "", group.key)
+    return TopRow(key, tuple(cells), first.about, first.emphasis, tuple(numbers))
 
 
 def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
@@ -208,12 +202,12 @@ def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) ->
     spaced = columns[0] is _NAMESPACE
     if spaced:
         names[0] = ""
-    return PickedRows(table, names, about, spaced=spaced)
+    return PickedRows(table, names, [column.number for column in columns], about, spaced=spaced)
 
 
 def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
-    util, pods, idle = (row.cells[at[name]] for name in ("UTIL", "PODS", "IDLE-SINCE"))
-    doubtful = gpu_class(util, pods, idle) in ("unheld", "unmeasured")
+    util, idle = (number_of(row.cells[at[name]]) for name in ("UTIL-PERCENT", "IDLE-SECONDS"))
+    doubtful = gpu_class(util, row.cells[at["PODS"]], idle) in ("unheld", "unmeasured")
     emphasis: Emphasis = "warning" if doubtful else ""
     key = RowKey("gpu", "", row.name)
     return key, key, emphasis
@@ -242,7 +236,7 @@ _ATTENTION: Final = frozenset(("warning", "bad"))
 
 def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
     key = RowKey("hpa", state.namespace, state.name)
-    cells = (
+    cells: tuple[str | None, ...] = (
         state.name,
         state.target,
         targets(state),
@@ -253,8 +247,14 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
         state.state.value,
         state.text,
     )
-    named = (state.namespace, *cells) if everywhere else cells
-    return TopRow(key, named, key, _EMPHASES[state.level])
+    since = None if state.since is None else now - state.since
+    numbers: tuple[float | None, ...] = (
+        *(None, None, None, state.low, state.high, state.current),
+        *(since, _RANKS[state.state], None),
+    )
+    if everywhere:
+        cells, numbers = (state.namespace, *cells), (None, *numbers)
+    return TopRow(key, cells, key, _EMPHASES[state.level], numbers)
 
 
 def targets(state: HpaSummary) -> str | None:

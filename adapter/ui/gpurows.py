@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.client.tables import Cell, ObjectTable, TableRow
-from adapter.figures import age
-from adapter.overview.cells import number, seconds
 from adapter.overview.columns import ZONE, Columns, natural, pool
 from adapter.overview.gpuclasses import IDLE, GpuClass, gpu_classes
 
@@ -17,10 +14,10 @@ Json = dict[str, Any]
 COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
 )
-_SHARE: Final = re.compile(r"<?(\d{1,15}(?:\.\d+)?)/<?(\d{1,15}(?:\.\d+)?)(?:[KMGTP]i)?")
 _JITTER: Final = 5.0
-"""Seconds by which an age may differ from the clock: ages are whole seconds, and requests take
-time."""
+"""Seconds by which an age may differ from the clock: requests take time."""
+_PLACES: Final = 2
+"""Decimals of a utilization on the page: for order and colour, and not sent anew for less."""
 
 
 class DeviceParts(NamedTuple):
@@ -92,34 +89,33 @@ def _static(
 
 
 def _load(by: Columns, idle: Mapping[str, float], classes: Sequence[GpuClass]) -> Json:
-    util, memory = by.texts("Util"), by.texts("Mem")
+    util = by.numbers("Util-Percent")
+    memory = zip(by.numbers("Mem-Bytes"), by.numbers("Mem-Total-Bytes"), strict=True)
     return {
         "class": classes,
-        "util": [number(text) for text in util],
-        "utilText": util,
-        "mem": memory,
-        "memShare": [share(text) for text in memory],
+        "util": [None if value is None else round(value, _PLACES) for value in util],
+        "utilText": by.texts("Util"),
+        "mem": by.texts("Mem"),
+        "memShare": [share(*pair) for pair in memory],
         "pods": by.texts("Pods"),
         "xid": by.texts("XID"),
         "idleSince": [idle.get(row.name) for row in by.rows],
     }
 
 
-def share(memory: str | None) -> float | None:
-    """Return the used share of ``31.2/80Gi``; None without a total."""
-    found = _SHARE.fullmatch(memory) if memory else None
-    if found is None or float(found[2]) <= 0:
+def share(used: float | None, total: float | None) -> float | None:
+    """Return the used share of a memory; None without a total."""
+    if used is None or not total or total < 0:
         return None
-    return round(min(1.0, float(found[1]) / float(found[2])), 4)
+    return round(min(1.0, used / total), 4)
 
 
 def _idle(by: Columns, now: float, before: Mapping[str, float]) -> dict[str, float]:
     found = {}
-    for row, text in zip(by.rows, by.texts("Idle-Since"), strict=True):
-        ago = seconds(text)
+    for row, ago in zip(by.rows, by.numbers("Idle-Seconds"), strict=True):
         if ago is None:
             continue
-        known = before.get(row.name)
-        same = known is not None and abs((seconds(age(now - known)) or 0.0) - ago) <= _JITTER
-        found[row.name] = known if known is not None and same else round(now - ago, 3)
+        since, known = now - ago, before.get(row.name)
+        same = known is not None and abs(known - since) <= _JITTER
+        found[row.name] = known if known is not None and same else round(since, 3)
     return found

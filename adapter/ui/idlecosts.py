@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from adapter.client.tables import ObjectTable
 from adapter.idle.prices import PriceList
-from adapter.overview.cells import seconds
 from adapter.overview.columns import Columns
 from adapter.overview.gpuclasses import IDLE
 from adapter.overview.verdict import IdlePrice
@@ -23,9 +22,8 @@ def idle_price(table: ObjectTable, prices: PriceList, idle_after: float = IDLE) 
     by = Columns(table)
     per_hour = so_far = 0.0
     known = without = 0
-    cells = (by.texts(name) for name in ("Pods", "Idle-Since", "Model"))
-    for row, holder, idle, model in zip(by.rows, *cells, strict=True):
-        ago = seconds(idle)
+    idle, holders, models = by.numbers("Idle-Seconds"), by.texts("Pods"), by.texts("Model")
+    for row, holder, ago, model in zip(by.rows, holders, idle, models, strict=True):
         if holder is None or ago is None or ago < idle_after:
             continue
         price = prices.of(model or "", row.labels.get("mig-profile", ""))

@@ -14,7 +14,6 @@ from adapter.client.tables import ObjectTable
 from adapter.idle.find import idle_devices
 from adapter.idle.prices import PriceList
 from adapter.idle.report import IdleReport
-from adapter.overview.cells import number, seconds
 from adapter.overview.columns import Columns
 from adapter.overview.gpuclasses import IDLE
 
@@ -53,10 +52,10 @@ def candidates(
     by = Columns(pods)
     idle, held = _idle(gpus) if gpus is not None else (None, None)
     found = []
-    cells = zip(by.rows, by.texts("Device-IDs"), by.texts("Util"), strict=True)
+    cells = zip(by.rows, by.texts("Device-IDs"), by.numbers("Util-Percent"), strict=True)
     for row, devices, util in cells:
         if idle is None:
-            ago = idle_after if number(util) == 0 else 0.0
+            ago = idle_after if util == 0 else 0.0
         else:
             ago = max((idle.get(each, 0.0) for each in (devices or "").split(",")), default=0.0)
         if ago >= idle_after:
@@ -69,9 +68,9 @@ def candidates(
 def _idle(gpus: ObjectTable) -> tuple[Mapping[str, float], int]:
     """Return for how long devices are idle by UUID, and the number of those that pods hold."""
     by = Columns(gpus)
-    rows = list(zip(by.texts("UUID"), by.texts("Idle-Since"), by.texts("Pods"), strict=True))
-    idle = {uuid: ago for uuid, text, _ in rows if uuid and (ago := seconds(text)) is not None}
-    return idle, sum(holder is not None for _, _, holder in rows)
+    rows = zip(by.texts("UUID"), by.numbers("Idle-Seconds"), strict=True)
+    idle = {uuid: ago for uuid, ago in rows if uuid and ago is not None}
+    return idle, sum(holder is not None for holder in by.cells("Pods"))
 
 
 async def read_idle(

@@ -10,9 +10,10 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 
 from adapter.client.access import Api, Json
-from adapter.client.errors import GRANTED, VIEW, ClientError
+from adapter.client.errors import GRANTED, ClientError
 from adapter.cluster.hpas import ShownHpa
 from adapter.overview.hpas import read_hpa
+from adapter.overview.viewlists import read_view_list
 
 Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 
@@ -105,9 +106,9 @@ def readers(namespace: str) -> dict[str, Reader]:
         return found
 
     return {
-        GPUS: lambda api: api.table(f"{VIEW}/gpus"),
-        PODS: lambda api: api.table(f"{VIEW}{within}/gpupods"),
-        WORKLOADS: lambda api: api.table(f"{VIEW}{within}/gpuworkloads"),
+        GPUS: lambda api: read_view_list(api, "gpus"),
+        PODS: lambda api: read_view_list(api, "gpupods", within),
+        WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", within),
         HPAS: hpas,
         EVENTS: events,
     }

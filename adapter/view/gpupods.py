@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from adapter.attribution.credibility import asked as requested_devices
@@ -21,10 +21,19 @@ from adapter.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.view.snapshots import CurrentValues, check
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, parts
-from apiservice.view.resource import Cell, Column, Key, ViewResource
+from apiservice.view.resource import Cell, Column, Key, NumberColumn, RawCell, ViewResource
 
 _STEP: Final = 256
 """Pods that one step of a list looks at."""
+
+
+def _devices(found: int, requested: int) -> str:
+    return f"{found}/{requested}" if requested > found else str(found)
+
+
+def _window(seconds: float) -> str:
+    return f"{seconds}s"
+
 
 GPUPODS: Final = ViewResource(
     plural="gpupods",
@@ -33,18 +42,57 @@ GPUPODS: Final = ViewResource(
     short_names=("gpod",),
     namespaced=True,
     columns=(
-        Column("Util", "Utilization of the pod's GPUs: gpu_utilization, in percent."),
-        Column("Mem", "Memory that is used on the pod's GPUs: gpu_memory_used_bytes."),
-        Column("Waiting", "Requests that wait in the inference server."),
-        Column("Running", "Requests that the inference server works on."),
-        Column("Devices", "Devices with a value, and how many the pod requests if it is more."),
+        Column(
+            "Util",
+            "Utilization of the pod's GPUs: gpu_utilization, in percent.",
+            numbers=(NumberColumn("Util-Percent", "Utilization of the pod's GPUs."),),
+            write=percent,
+        ),
+        Column(
+            "Mem",
+            "Memory that is used on the pod's GPUs: gpu_memory_used_bytes.",
+            numbers=(NumberColumn("Mem-Bytes", "Memory that is used on the pod's GPUs."),),
+            write=memory,
+        ),
+        Column(
+            "Waiting",
+            "Requests that wait in the inference server.",
+            numbers=(NumberColumn("Waiting-Requests", "Requests that wait."),),
+            write=plain,
+        ),
+        Column(
+            "Running",
+            "Requests that the inference server works on.",
+            numbers=(NumberColumn("Running-Requests", "Requests that the server works on."),),
+            write=plain,
+        ),
+        Column(
+            "Devices",
+            "Devices with a value, and how many the pod requests if it is more.",
+            numbers=(
+                NumberColumn("Devices-Measured", "Devices with a value."),
+                NumberColumn("Devices-Requested", "Devices that the pod requests."),
+            ),
+            write=_devices,
+        ),
         Column("How", "How the value follows from the devices': exact, copied, split or derived."),
-        Column("Age", "Time since the value was measured."),
+        Column(
+            "Age",
+            "Time since the value was measured.",
+            numbers=(NumberColumn("Age-Seconds", "Time since the value was measured."),),
+            write=age,
+        ),
         Column("Why-Not", "Code of the reason why the pod has no value."),
         Column("Node", "Node of the pod.", wide=True),
         Column("Device-IDs", "Devices of the value.", wide=True),
         Column("Series", "The exporter's series of the value.", wide=True),
-        Column("Window", "Window of the value's mean.", wide=True),
+        Column(
+            "Window",
+            "Window of the value's mean.",
+            wide=True,
+            numbers=(NumberColumn("Window-Seconds", "Window of the value's mean."),),
+            write=_window,
+        ),
     ),
     schema=podobject.SCHEMA,
     fields=("node", "phase", "measured"),
@@ -97,7 +145,7 @@ class GpuPods:
         measured = isinstance(principal(self._asked(pod, time.time())), Reading)
         return {"node": pod.node, "phase": pod.phase, "measured": str(measured).lower()}
 
-    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
         pod = self._pods.get(*key)
         if pod is None or pod.finished:
@@ -108,10 +156,10 @@ class GpuPods:
         if busy is None and not serves:
             return None
         return (
-            percent(busy.value) if isinstance(busy, Reading) else None,
-            _text(asked.memory(busy), memory) if busy is not None else None,
-            _text(asked.waiting, plain) if serves else None,
-            _text(asked.running, plain) if serves else None,
+            busy.value if isinstance(busy, Reading) else None,
+            asked.memory(busy) if busy is not None else None,
+            asked.waiting if serves else None,
+            asked.running if serves else None,
             *_about(busy, asked, now),
         )
 
@@ -153,29 +201,21 @@ def is_shown(pod: Pod, *, on_page: bool) -> bool:
     return (pod.holds_gpu or on_page) and not pod.finished
 
 
-def _text(value: float | None, how: Callable[[float], str]) -> Cell:
-    return None if value is None else how(value)
-
-
-def _about(busy: Reading | Absence | None, asked: AskedPod, now: float) -> tuple[Cell, ...]:
+def _about(busy: Reading | Absence | None, asked: AskedPod, now: float) -> tuple[RawCell, ...]:
     """Return the cells from Devices on."""
     pod, main = asked.pod, principal(asked) if busy is None else busy
     if isinstance(main, Absence):
         return None, None, None, str(main.reason), pod.node or None, None, None, None
     devices = main.devices if busy is not None else ()
-    requested = requested_devices(pod)
-    count = str(len(devices)) if devices else None
-    if devices and requested > len(devices):
-        count = f"{count}/{requested}"
     return (
-        count,
+        (len(devices), requested_devices(pod)) if devices else None,
         _joined([part.attribution.value for part in devices], "+"),
-        age(now - main.time),
+        int(now - main.time),
         None,
         pod.node or None,
         ",".join([part.device for part in devices]) or None,
         _joined([part.formula for part in main.devices], ","),
-        f"{main.window}s" if main.window is not None else None,
+        main.window,
     )
 
 

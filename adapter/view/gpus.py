@@ -18,12 +18,21 @@ from adapter.view.holders import holders
 from adapter.view.idle import device_idle
 from adapter.view.snapshots import CurrentValues, PerSnapshot, check
 from apiservice.runtime.steps import Steps
-from apiservice.view.resource import Cell, Column, Key, ViewResource
+from apiservice.view.resource import Cell, Column, Key, NumberColumn, RawCell, ViewResource
 
 _USED: Final = "gpu_memory_used_bytes"
 _TOTAL: Final = "gpu_memory_total_bytes"
 _POWER: Final = "gpu_power_watts"
 _TEMPERATURE: Final = "gpu_temperature_celsius"
+
+
+def _watts(value: float) -> str:
+    return f"{plain(value)}W"
+
+
+def _degrees(value: float) -> str:
+    return f"{plain(value)}C"
+
 
 GPUS: Final = ViewResource(
     plural="gpus",
@@ -35,16 +44,58 @@ GPUS: Final = ViewResource(
         Column("Node", "Node of the GPU."),
         Column("GPU", "Number of the GPU on its node, with the MIG instance."),
         Column("Model", "Model of the GPU."),
-        Column("Util", "Utilization of the device: gpu_utilization, in percent."),
-        Column("Mem", "Used and total memory of the device."),
+        Column(
+            "Util",
+            "Utilization of the device: gpu_utilization, in percent.",
+            numbers=(NumberColumn("Util-Percent", "Utilization of the device."),),
+            write=percent,
+        ),
+        Column(
+            "Mem",
+            "Used and total memory of the device.",
+            numbers=(
+                NumberColumn("Mem-Bytes", "Used memory of the device."),
+                NumberColumn("Mem-Total-Bytes", "Total memory of the device."),
+            ),
+            write=memory,
+        ),
         Column("Pods", "Pods that have the device now."),
         Column("Sharing", "How several pods have the GPU: time-slicing, mps, or a MIG profile."),
-        Column("Age", "Time since the newest sample."),
+        Column(
+            "Age",
+            "Time since the newest sample.",
+            numbers=(NumberColumn("Age-Seconds", "Time since the newest sample."),),
+            write=age,
+        ),
         Column("UUID", "Identity of the device.", wide=True),
-        Column("Power", "Power of the GPU, in watts.", wide=True),
-        Column("Temp", "Temperature of the GPU, in degrees Celsius.", wide=True),
-        Column("XID", "Code of the last XID error; 0 for none.", wide=True),
-        Column("Idle-Since", "Time for which the device has been idle.", wide=True),
+        Column(
+            "Power",
+            "Power of the GPU, in watts.",
+            wide=True,
+            numbers=(NumberColumn("Power-Watts", "Power of the GPU."),),
+            write=_watts,
+        ),
+        Column(
+            "Temp",
+            "Temperature of the GPU, in degrees Celsius.",
+            wide=True,
+            numbers=(NumberColumn("Temp-Celsius", "Temperature of the GPU."),),
+            write=_degrees,
+        ),
+        Column(
+            "XID",
+            "Code of the last XID error; 0 for none.",
+            wide=True,
+            numbers=(NumberColumn("XID-Code", "Code of the last XID error."),),
+            write=plain,
+        ),
+        Column(
+            "Idle-Since",
+            "Time for which the device has been idle.",
+            wide=True,
+            numbers=(NumberColumn("Idle-Seconds", "Time for which the device has been idle."),),
+            write=age,
+        ),
         Column("Exporter", "Page of the exporter that reports the device.", wide=True),
     ),
     schema=gpuobject.SCHEMA,
@@ -94,7 +145,7 @@ class Gpus:
             return {}
         return {"node": gpu.known.node, "model": gpu.model, "sharing": gpu.sharing}
 
-    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
         snapshot = self._values.snapshot
         gpu = self._gpu(key, snapshot)
@@ -110,16 +161,16 @@ class Gpus:
             gpu.known.node or None,
             gpu.known.number or None,
             gpu.model.removeprefix("NVIDIA ") or None,
-            None if busy is None else percent(busy),
-            None if used is None else memory(used, total),
+            busy,
+            None if used is None else (used, total),
             _pods(gpu, snapshot),
             _sharing(gpu),
-            None if sample is None else age(now - sample),
+            None if sample is None else int(now - sample),
             newest.device.id,
-            None if power is None else f"{plain(power)}W",
-            None if temperature is None else f"{plain(temperature)}C",
-            None if xid is None else plain(xid),
-            None if idle is None else age(now - idle),
+            power,
+            temperature,
+            xid,
+            None if idle is None else int(now - idle),
             newest.origin,
         )
 

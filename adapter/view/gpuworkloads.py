@@ -17,7 +17,7 @@ from adapter.view.owner import scaled
 from adapter.view.snapshots import CurrentValues, check
 from adapter.view.workloadobject import Summary, summary
 from apiservice.runtime.steps import Steps, at_once, parts
-from apiservice.view.resource import Cell, Column, Key, ViewResource
+from apiservice.view.resource import Column, Key, NumberColumn, RawCell, ViewResource
 
 _STEP: Final = 256
 """Names that one step of a list processes."""
@@ -35,13 +35,33 @@ GPUWORKLOADS: Final = ViewResource(
     columns=(
         Column("Pods", "Pods that hold a GPU or are inference servers.", "integer"),
         Column("Measured", "Pods that have a value.", "integer"),
-        Column("Util", "Mean utilization of the pods: gpu_utilization, in percent."),
-        Column("Max", "Highest utilization of a pod."),
+        Column(
+            "Util",
+            "Mean utilization of the pods: gpu_utilization, in percent.",
+            numbers=(NumberColumn("Util-Percent", "Mean utilization of the pods."),),
+            write=percent,
+        ),
+        Column(
+            "Max",
+            "Highest utilization of a pod.",
+            numbers=(NumberColumn("Max-Percent", "Highest utilization of a pod."),),
+            write=percent,
+        ),
         Column("HPA", "HorizontalPodAutoscaler that scales the workload."),
         Column("Target", "A metric of the HPA, with its value and target in the HPA's status."),
-        Column("Wants", "Replicas that the HPA last wanted."),
+        Column(
+            "Wants",
+            "Replicas that the HPA last wanted.",
+            numbers=(NumberColumn("Wants-Replicas", "Replicas that the HPA last wanted."),),
+            write=str,
+        ),
         Column("State", "State of the HPA, such as healthy, overloaded or stuck."),
-        Column("Idle", "Time for which all of the pods have been idle."),
+        Column(
+            "Idle",
+            "Time for which all of the pods have been idle.",
+            numbers=(NumberColumn("Idle-Seconds", "Time for which all pods have been idle."),),
+            write=age,
+        ),
         Column("GPUs", "Devices with a value.", "integer", wide=True),
         Column("Replicas", "Current replicas, and the HPA's range.", wide=True),
         Column("Why-Not", "Codes of the reasons why pods have no value.", wide=True),
@@ -111,7 +131,7 @@ class GpuWorkloads:
         group = self._group(key)
         return {"kind": group.above.kind} if group is not None else {}
 
-    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
         group = self._group(key)
         if group is None:
@@ -123,13 +143,13 @@ class GpuWorkloads:
         return (
             found.pods,
             found.measured,
-            None if found.mean is None else percent(found.mean),
-            None if found.most is None else percent(found.most),
+            found.mean,
+            found.most,
             None if hpa is None else f"{hpa.name}{more}",
             None if hpa is None else target(hpa, metrics) or None,
-            None if hpa is None or hpa.wants is None else str(hpa.wants),
+            None if hpa is None else hpa.wants,
             None if hpa is None else judged(hpa, found.target, now).state.value,
-            None if found.idle_since is None else age(now - found.idle_since),
+            None if found.idle_since is None else int(now - found.idle_since),
             len(found.devices),
             None if hpa is None else _replicas(hpa),
             ",".join(sorted(found.reasons)) or None,

@@ -19,7 +19,7 @@ from apiservice.runtime.nearest import compared
 from apiservice.runtime.steps import Steps, WaitingSteps, parts
 from apiservice.runtime.turns import Turns
 from apiservice.view.negotiation import negotiate
-from apiservice.view.options import ListOptions, continue_token, include, list_options
+from apiservice.view.options import ListOptions, continue_token, list_options, table_options
 from apiservice.view.presentation import Presentation, presentation, single
 from apiservice.view.resource import Json, Key, ServedResource, ViewGroup
 from apiservice.view.selection import KeyLists, Selection, select
@@ -153,7 +153,7 @@ class ViewEndpoint:
         if truth(query, "watch"):
             raise ViewNotWatchable(self._group.group, wanted.view.resource.plural)
         options = list_options(wanted.view.resource, wanted.namespace, query)
-        shown = include(query)
+        shown = table_options(query)
         keys = await self._turns.run(
             self._lists.keys(wanted.view, wanted.namespace, options, self._clock())
         )
@@ -198,7 +198,7 @@ class ViewEndpoint:
     ) -> Prepared:
         check_list_options(query)
         now = self._clock()
-        render = single(self._group, wanted.view, form, include(query), now)
+        render = single(self._group, wanted.view, form, table_options(query), now)
         key = Key(wanted.namespace or "", wanted.name)
         body = await self._turns.run(one(wanted.view, key, render, now))
         if body is not None:

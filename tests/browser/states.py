@@ -383,7 +383,7 @@ def _gpu(
 ) -> Json:  # fmt: skip
     text = None if util is None else f"{util:.0f}%"
     return {
-        "class": gpu_class(text, pods, None if idle is None else "2h"),
+        "class": gpu_class(util, pods, None if idle is None else 7200.0),
         "name": f"{node}.{'mig' if profile else 'gpu'}{index}", "node": node, "pool": pool,
         "zone": "eu-1a", "gpu": str(index), "model": model, "profile": profile, "vendor": "nvidia",
         "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,

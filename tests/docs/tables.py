@@ -12,7 +12,7 @@ from adapter.client.output import table
 from adapter.cluster.hpamanifest import decode
 from adapter.cluster.hpas import ShownHpa
 from adapter.cluster.pod import Owner, Pod
-from apiservice.view.presentation import MISSING
+from apiservice.view.cells import MISSING
 from tests.adapter.view.viewer import Shelf, Viewer
 from tests.adapter.world import World, make_pod
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from adapter.figures import percent
 from adapter.judgement.counts import HpaCounts
 from adapter.judgement.states import ScalingState
-from adapter.overview.cells import memory, number, seconds
 from adapter.overview.gpuclasses import GpuCounts
 from adapter.overview.hpas import HpaSummary
 from adapter.overview.verdict import (
@@ -111,50 +109,3 @@ def test_pods_without_a_node_wait_and_are_not_counted_as_unmeasured() -> None:
         {"Why-Not": "not_scheduled", "Node": None},
     ]
     assert count_pods(rows) == PodCounts(3, 1, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("cell", "found"),
-    [
-        ("87%", 87.0),
-        ("0.4%", 0.4),
-        ("<0.1", 0.025),
-        ("350W", 350.0),
-        (3, 3.0),
-        (None, None),
-        ("x", None),
-    ],
-)
-def test_a_cell_begins_with_its_number(cell: Any, found: float | None) -> None:
-    assert number(cell) == found
-
-
-def test_a_mean_of_values_below_what_is_written_is_written_as_they_are() -> None:
-    cell = percent(0.01)
-    assert cell == "<0.1%"
-    assert percent(float(number(cell) or 0)) == cell
-    assert 0 < float(number(cell) or 0) < float(number(percent(0.1)) or 0)
-
-
-@pytest.mark.parametrize(
-    ("cell", "found"),
-    [("12s", 12.0), ("3m20s", 200.0), ("5h", 18000.0), ("2d", 172800.0), (None, None), ("", None)],
-)
-def test_an_age_has_seconds(cell: Any, found: float | None) -> None:
-    assert seconds(cell) == found
-
-
-@pytest.mark.parametrize(
-    ("cell", "found"),
-    [
-        ("32Gi", 32.0 * 2**30),
-        ("31.5/80Gi", 31.5 * 2**30),
-        ("<0.1/80Gi", 0.025 * 2**30),
-        ("512", 512.0),
-        ("0/80Gi", 0.0),
-        (None, None),
-        ("80Xi", None),
-    ],
-)
-def test_memory_has_bytes(cell: Any, found: float | None) -> None:
-    assert memory(cell) == found

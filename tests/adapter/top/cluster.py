@@ -14,6 +14,7 @@ from adapter.view.gpuworkloads import GPUWORKLOADS
 from apiservice.view.resource import ViewResource
 from tests.adapter.clientapi import ApiServer, table_row
 from tests.adapter.overview.hpas import at_maximum, hpa, state_of, stuck
+from tests.adapter.tablenumbers import number_cells, number_names
 
 Json = dict[str, Any]
 AT = 1767323045.0
@@ -27,11 +28,14 @@ def row(
     """A row with these cells, by column in lower case and ``_`` for ``-``; the others are empty."""
     keys = [column.name.lower().replace("-", "_") for column in resource.columns]
     assert set(cells) <= set(keys)
-    return TableRow(name, namespace, labels, [name, *(cells.get(key) for key in keys)])
+    found = [cells.get(key) for key in keys]
+    texts = dict(zip((column.name for column in resource.columns), found, strict=True))
+    return TableRow(name, namespace, labels, [name, *found, *number_cells(resource, texts)])
 
 
 def table(resource: ViewResource, rows: Sequence[TableRow]) -> ObjectTable:
-    return ObjectTable(("Name", *(column.name for column in resource.columns)), rows)
+    names = (*(column.name for column in resource.columns), *number_names(resource))
+    return ObjectTable(("Name", *names), rows)
 
 
 def gpu(name: str, util: str | None = None, pods: str | None = None, **cells: Cell) -> TableRow:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from adapter.client.errors import VIEW
+from adapter.view.gpus import GPUS
 from tests.adapter.clientapi import ApiServer, api_server, forbidden
 from tests.adapter.commandline import Ended, invoke
-from tests.adapter.top.cluster import HPAS, facts, serve
+from tests.adapter.top.cluster import HPAS, serve
 
 OVERVIEW = """\
 1 of 3 HPAs is stuck, 1 HPA is overloaded, 1 pod has no value, 1 pod waits for a node, 1 GPU \
@@ -71,7 +72,7 @@ def test_a_missing_value_is_a_dash_beside_its_reason(lab: tuple[ApiServer, Path]
 
 def test_wide_has_every_column(lab: tuple[ApiServer, Path]) -> None:
     header = top(lab, "gpus", "-o", "wide").output.splitlines()[0].split()
-    assert header == [name.upper() for name in facts().tables["gpus"].columns]
+    assert header == ["NAME", *(column.name.upper() for column in GPUS.columns)]
 
 
 def test_only_what_a_table_needs_is_read(lab: tuple[ApiServer, Path]) -> None:
@@ -154,5 +155,5 @@ def test_an_older_server_without_a_column_is_one_line(lab: tuple[ApiServer, Path
     ended = top(lab, "gpus")
     assert ended.code == 2
     (line,) = ended.output.splitlines()
-    assert "gpus has no column Idle-Since, Model, Pods, Util" in line
-    assert "compare the versions" in line
+    assert "gpus has no column Model, Util, Pods, Idle-Since, Util-Percent" in line
+    assert "install the same release of both" in line

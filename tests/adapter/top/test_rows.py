@@ -7,7 +7,7 @@ import random
 import pytest
 
 from adapter.client.output import Screen
-from adapter.client.tables import ObjectTable, TableRow
+from adapter.client.tables import Cell, ObjectTable, TableRow
 from adapter.top.facts import ClusterLists
 from adapter.top.frame import Painter, Scene
 from adapter.top.order import Sort, first, ordered
@@ -15,28 +15,21 @@ from adapter.top.rows import PickedRows, RowKey, RowKeys
 from adapter.top.state import TopState, press
 from adapter.top.tables import gpus
 
-COLUMNS = ("Name", "Node", "Model", "Util", "Pods", "Idle-Since", "Temp")
+NUMBERS = ("Util-Percent", "Temp-Celsius", "Idle-Seconds")
+COLUMNS = ("Name", "Node", "Model", "Util", "Pods", "Idle-Since", "Temp", *NUMBERS)
+
+TEMPS: list[tuple[Cell, Cell]] = [(None, None), (31, 31), ("40C", 40)]
 
 
 def fleet(count: int, seed: int = 3) -> ClusterLists:
     chance = random.Random(seed)
-    rows = [
-        TableRow(
-            f"n{number // 8}.gpu{number % 8}",
-            "",
-            {},
-            (
-                f"n{number // 8}.gpu{number % 8}",
-                f"n{number // 8}",
-                "H100",
-                chance.choice([None, f"{chance.randrange(101)}%"]),
-                "chat/llm",
-                None,
-                chance.choice([None, 31, "40C"]),
-            ),
-        )
-        for number in range(count)
-    ]
+    rows = []
+    for number in range(count):
+        name, node = f"n{number // 8}.gpu{number % 8}", f"n{number // 8}"
+        util, (temp, degrees) = chance.choice([None, chance.randrange(101)]), chance.choice(TEMPS)
+        text = None if util is None else f"{util}%"
+        cells = (name, node, "H100", text, "chat/llm", None, temp, util, degrees, None)
+        rows.append(TableRow(name, "", {}, cells))
     return ClusterLists({"gpus": ObjectTable(COLUMNS, rows)}, [], at=1_767_603_540.0)
 
 

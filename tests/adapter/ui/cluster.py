@@ -12,6 +12,7 @@ from adapter.view.gpus import GPUS
 from adapter.view.gpuworkloads import GPUWORKLOADS
 from apiservice.view.resource import ViewResource
 from tests.adapter.clientapi import ApiServer, table_row
+from tests.adapter.tablenumbers import number_cells, number_names
 
 Json = dict[str, Any]
 
@@ -22,8 +23,8 @@ POOL: Final = "karpenter.sh/nodepool"
 
 
 def columns(resource: ViewResource) -> tuple[str, ...]:
-    """The columns of a table, with the wide ones."""
-    return ("Name", *(column.name for column in resource.columns))
+    """The columns of a table, with the wide ones and the numbers."""
+    return ("Name", *(column.name for column in resource.columns), *number_names(resource))
 
 
 def gpu(name: str, node: str = "n1", number: str = "0", **cells: Any) -> Json:
@@ -89,7 +90,7 @@ def _ordered(resource: ViewResource, given: Json, cells: Json) -> list[Any]:
     given |= {name.replace("_", "-"): cell for name, cell in cells.items()}
     names = [column.name for column in resource.columns]
     assert set(given) <= set(names), set(given) - set(names)
-    return [given.get(name) for name in names]
+    return [given.get(name) for name in names] + number_cells(resource, given)
 
 
 def table_of(resource: ViewResource, rows: Sequence[Json]) -> ObjectTable:

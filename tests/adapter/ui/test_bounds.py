@@ -22,6 +22,10 @@ from adapter.ui.idlewatch import IdleWatch
 from adapter.ui.model import Model
 from adapter.ui.parts import PageParts
 from adapter.ui.stream import Streams
+from adapter.view.gpupods import GPUPODS
+from adapter.view.gpus import GPUS
+from adapter.view.gpuworkloads import GPUWORKLOADS
+from tests.adapter.ui.cluster import columns
 from tests.adapter.ui.page import eventually, serving
 
 
@@ -47,9 +51,10 @@ class SlowCluster:
         await self._wait()
         return {"metadata": {"name": path.rpartition("/")[2]}}
 
-    async def table(self, _: str) -> ObjectTable:
+    async def table(self, path: str, **_: Any) -> ObjectTable:
         await self._wait()
-        return ObjectTable(("Name",), ())
+        known = {resource.plural: resource for resource in (GPUS, GPUPODS, GPUWORKLOADS)}
+        return ObjectTable(columns(known[path.rpartition("/")[2]]), ())
 
     async def list(self, _: str, *, fields: str = "") -> list[Any]:
         return []

@@ -60,19 +60,26 @@ def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command()
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
-    [("31.2/80Gi", 0.39), ("80/80Gi", 1.0), ("4Gi", None), ("", None), (None, None), ("1/0", None)],
+    ("used", "total", "found"),
+    [
+        (31.2, 80, 0.39),
+        (80, 80, 1.0),
+        (81, 80, 1.0),
+        (4, None, None),
+        (None, 80, None),
+        (1, 0, None),
+    ],
 )
-def test_the_share_of_memory(text: str | None, found: float | None) -> None:
-    assert share(text) == found
+def test_the_share_of_memory(used: float | None, total: float | None, found: float | None) -> None:
+    assert share(used, total) == found
 
 
 def test_the_time_since_which_a_device_is_idle_does_not_jump() -> None:
-    """An age is rounded: the time of the first look stays while the text allows it."""
+    """Requests take time: the time of the first look stays while a look is close to it."""
     before: dict[str, float] = {}
     times = []
-    for at, text in ((0.0, "20m"), (30.0, "20m"), (61.0, "21m"), (4000.0, "86m"), (5000.0, "5m")):
-        table = table_of(GPUS, [gpu("a", Idle_Since=text)])
+    for at, ago in ((0, "1200s"), (30, "1229s"), (61, "1263s"), (4000, "5197s"), (5000, "300s")):
+        table = table_of(GPUS, [gpu("a", Idle_Since=ago)])
         before = dict(fleet(table, NOW + at, before).idle_since)
         times.append(before["a"])
     assert times[:4] == [NOW - 1200.0] * 4

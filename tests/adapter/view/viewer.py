@@ -11,6 +11,7 @@ from adapter.view.gpupods import GPUPODS, GpuPods
 from adapter.view.gpus import GPUS, Gpus
 from adapter.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
 from apiservice.runtime.steps import at_once
+from apiservice.view.cells import RowWriter
 from apiservice.view.resource import Cell, Key, ViewProvider, ViewResource
 from tests.adapter.world import World
 
@@ -37,13 +38,13 @@ class Shelf:
         return [key.name for key in self.listed(namespace)]
 
     def cells(self, name: str, now: float, namespace: str = "ml") -> Sequence[Cell]:
-        """The cells of an object, one for each column."""
+        """The texts of an object, one for each column."""
         key = self._key(name, namespace)
         prepare(self.provider, [key], now)
         cells = self.provider.cells(key, now)
         assert cells is not None, f"no object {name}"
         assert len(cells) == len(self.resource.columns)
-        return cells
+        return RowWriter(self.resource.columns).texts(cells)
 
     def row(self, name: str, now: float, namespace: str = "ml") -> dict[str, Cell]:
         """The cells of an object that are not empty, by column."""
