@@ -13,6 +13,7 @@ from adapter.causes import (
     metricsapis,
     placement,
     scaling,
+    starting,
 )
 from adapter.causes.cause import Cause, CauseCode, grouped
 from adapter.causes.facts import (
@@ -46,6 +47,7 @@ def causes_of_pod(facts: ClusterFacts, pod: SeenPod) -> list[Cause]:
     target = Target(facts, owner_facts(owner), facts.workload(owner), (), [pod])
     return [
         *placement.causes(target),
+        *starting.causes(target),
         *containers.causes(target),
         *gpunodes.unhealthy(target),
     ]
@@ -70,10 +72,12 @@ def causes_of(
     found = [
         *scaling.controller_stopped(facts, hpa, replicas),
         *scaling.wrong_namespace(facts, hpa),
+        *scaling.inner(target),
+        *scaling.zeroed(target),
         *metricsapis.causes(facts, hpa),
-        *scaling.reset(target),
         *creation.causes(target),
         *placement.causes(target),
+        *starting.causes(target),
         *containers.causes(target),
         *gpunodes.unhealthy(target),
     ]

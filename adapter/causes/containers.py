@@ -12,10 +12,10 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from adapter.causes import fixes
+from adapter.causes import fixes, readiness
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import KubeKey, pod_key
-from adapter.causes.target import Target
+from adapter.causes.facts import pod_key
+from adapter.causes.target import Target, short
 from adapter.cluster.changes import ObjectChange
 from adapter.cluster.podobjects import ContainerStatus, Ended, SeenPod
 from adapter.figures import age, count
@@ -24,9 +24,6 @@ from apiservice.wire import instant
 
 _RECENT: Final = 3600.0
 """Seconds for which a restart of a container that is ready again counts."""
-_UNREADY: Final = 900.0
-"""Seconds after which a pod that runs and is not ready is a cause: servers load large models for
-many minutes."""
 _PULL: Final = frozenset(
     (
         *("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"),
@@ -41,7 +38,6 @@ _CONFIG: Final = frozenset(
 )
 _CRASHES: Final = "CrashLoopBackOff"
 _KILLED: Final = "OOMKilled"
-_LONGEST: Final = 300
 _EXITS: Final = {
     1: "an error of the program",
     126: "the command cannot be executed",
@@ -70,6 +66,32 @@ class _Row(NamedTuple):
 
 def causes(target: Target) -> Iterator[Cause]:
     """Yield why pods of the target do not serve."""
+    stale = {pod.pod.ref.name: pod for pod in target.pods if _stale(target, pod)}
+    for cause in _causes(target):
+        old = [stale[name] for name in cause.pods if name in stale]
+        yield _replaced(cause, old) if old and len(old) == len(cause.pods) else cause
+
+
+def _stale(target: Target, pod: SeenPod) -> bool:
+    """Return whether a StatefulSet's template has changed since it created the pod.
+
+    It replaces no pod that never became ready (kubernetes/kubernetes issue 67250).
+    """
+    wanted = target.workload.status.update_revision if target.workload is not None else ""
+    own = pod.pod.labels.get("controller-revision-hash", "")
+    return bool(wanted and own and own != wanted and not pod.pod.ready)
+
+
+def _replaced(cause: Cause, pods: Sequence[SeenPod]) -> Cause:
+    return cause._replace(
+        text=f"{cause.text}; the template of {cause.subject} has changed since, and a StatefulSet "
+        "does not replace a pod that is not ready",
+        fix="delete the pod: it is created again from the present template",
+        command=fixes.on(pod_key(pods[0]), "delete"),
+    )
+
+
+def _causes(target: Target) -> Iterator[Cause]:
     rows = [_Row(pod, status) for pod in target.pods for status in _statuses(pod)]
     yield from _killed(target, [row for row in rows if _out_of_memory(target, row)])
     crashing = [r for r in rows if r.waits == _CRASHES and not _out_of_memory(target, r)]
@@ -77,7 +99,7 @@ def causes(target: Target) -> Iterator[Cause]:
     yield from _unpulled(target, [row for row in rows if row.waits in _PULL])
     yield from _unconfigured(target, [row for row in rows if row.waits in _CONFIG])
     troubled = {row.pod.key for row in rows if row.waits or _out_of_memory(target, row)}
-    yield from _never_ready(target, [pod for pod in target.pods if pod.key not in troubled])
+    yield from readiness.causes(target, [pod for pod in target.pods if pod.key not in troubled])
 
 
 def _statuses(pod: SeenPod) -> Iterable[ContainerStatus]:
@@ -163,7 +185,7 @@ def _crashed(target: Target, rows: Sequence[_Row]) -> Iterator[Cause]:
         meaning = _EXITS.get(ended.exit_code)
         why = f"; it ends with exit code {ended.exit_code}{f' ({meaning})' if meaning else ''}"
         if ended.message:
-            why += f": {_short(ended.message)}"
+            why += f": {short(ended.message)}"
     yield target.cause(
         CauseCode.CRASH_LOOP,
         f"container {name} of {target.some(_pods(rows))} crashes again and again "
@@ -211,7 +233,7 @@ def _unpulled(target: Target, rows: Sequence[_Row]) -> Iterator[Cause]:
     yield target.cause(
         CauseCode.IMAGE_PULL,
         f"image {image} of {target.some(_pods(rows))} cannot be pulled ({row.waits})"
-        f"{target.facts.ago(_since(rows))}{f': {_short(message)}' if message else ''}",
+        f"{target.facts.ago(_since(rows))}{f': {short(message)}' if message else ''}",
         fix,
         fixes.edit(target.changed)
         if fix == _PULL_FIXES[0][1]
@@ -240,7 +262,7 @@ def _unconfigured(target: Target, rows: Sequence[_Row]) -> Iterator[Cause]:
         return
     row = rows[0]
     waiting = row.status.state.waiting
-    message = _short(waiting.message) if waiting is not None else ""
+    message = short(waiting.message) if waiting is not None else ""
     yield target.cause(
         CauseCode.CONTAINER_CONFIG,
         f"container {row.status.name} of {target.some(_pods(rows))} cannot be started "
@@ -250,46 +272,3 @@ def _unconfigured(target: Target, rows: Sequence[_Row]) -> Iterator[Cause]:
         _pods(rows),
         _since(rows),
     )
-
-
-def _never_ready(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
-    late = []
-    for pod in pods:
-        ready = pod.status.of("Ready")
-        if not pod.runs or ready is None or ready.status == "True":
-            continue
-        since = ready.since or instant.read(pod.status.start_time)
-        if since is not None and target.facts.past(since, _UNREADY):
-            late.append((since, pod))
-    if not late:
-        return
-    since, pod = min(late, key=lambda row: row[0])
-    rows = [row[1] for row in late]
-    failed = [
-        event
-        for each in rows
-        for event in target.facts.events_of(pod_key(each), "Unhealthy")
-        if event.message.startswith(("Readiness", "Startup"))
-    ]
-    why = max(failed, key=lambda event: event.last or 0.0, default=None)
-    times = sum(event.times for event in failed)
-    said = f": {_short(why.message)} ({times} times)" if why is not None else ""
-    verb = "runs and is" if len(rows) == 1 else "run and are"
-    yield target.cause(
-        CauseCode.NEVER_READY,
-        f"{target.some(rows)} {verb} not ready{target.facts.ago(since)}{said}",
-        "see why the server does not answer its readiness probe, or correct the probe",
-        _log(pod_key(pod)),
-        rows,
-        since,
-    )
-
-
-def _log(key: KubeKey) -> str:
-    place = f"-n {shlex.quote(key.namespace)} logs {shlex.quote(key.name)}"
-    return f"kubectl {place} --all-containers --tail=30"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -11,6 +11,7 @@ limited: …`` (ministryofjustice/cloud-platform issue 590), ``failed quota: NAM
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -34,6 +35,12 @@ _UNSPECIFIED: Final = re.compile(
     r"failed quota: (?P<name>\S+): must specify (?:for: )?(?P<what>.*)"
 )
 _SECURITY: Final = re.compile(r'violates PodSecurity "(?P<level>[^"]+)": (?P<what>.*)')
+_WEBHOOK: Final = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
+"""The API server could not ask a webhook, whose ``failurePolicy`` is ``Fail``: its certificate has
+expired (istio/istio issue 25181), or nobody answers."""
+_WEBHOOKS: Final = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+_LIMITED: Final = re.compile(r"(?:maximum|minimum) \S+ usage per |limit to request ratio per ")
+"""Of the admission plugin LimitRanger (``plugin/pkg/admission/limitranger`` of Kubernetes)."""
 _NAMED: Final = re.compile(r"^.*?pods? \"[^\"]*\" is forbidden: ")
 _CREATING: Final = re.compile(r"^(?:\(combined from similar events\): )?(?:Error creating: )?")
 _LONGEST: Final = 400
@@ -109,13 +116,35 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
             _secure(target, found["what"]),
             since=refusal.since,
         )
+    fix, command = _of_policy(target, message)
     return target.cause(
         CauseCode.ADMISSION,
         f"{lack} {verb} not created{since}: {_NAMED.sub('', message)[:_LONGEST]}",
-        "change the pod template as the message says, or the policy that forbids it",
-        fixes.describe(refusal.owner),
+        fix,
+        command or fixes.describe(refusal.owner),
         since=refusal.since,
     )
+
+
+def _of_policy(target: Target, message: str) -> tuple[str, str]:
+    """Return what lets the pods pass, and a command that shows what stops them; empty for none."""
+    if found := _WEBHOOK.search(message):
+        name = found["name"]
+        fix = f"see whether the server of webhook {name} runs and answers"
+        if "x509" in message or "certificate" in message:
+            fix = f"renew the certificate of webhook {name}, and caBundle of its configuration"
+        fix += ", or remove the configuration if its program is gone"
+        return fix, _WEBHOOKS
+    if _LIMITED.search(message):
+        where = shlex.quote(target.hpa.namespace)
+        return (
+            (
+                "change the requests and limits of the pod template to what the LimitRange of the "
+                "namespace allows, or change the LimitRange"
+            ),
+            f"kubectl -n {where} describe limitranges",
+        )
+    return "change the pod template as the message says, or the policy that forbids it", ""
 
 
 def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: str) -> Cause:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from adapter.cluster.changes import ChangedObject
 from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.cluster.managers import Manager, manager_of
 from adapter.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode
-from adapter.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.cluster.podobjects import SeenCronJob, SeenPod, SeenWorkload
 from adapter.cluster.workload import workloads
 from adapter.figures import age
 from apiservice.labels.selector import Selector
@@ -63,6 +64,11 @@ class ScalerFacts(NamedTuple):
     def of(self) -> KubeKey:
         """The target."""
         return KubeKey(self.namespace, self.kind, self.target)
+
+    @property
+    def changed(self) -> ChangedObject:
+        """The HPA as an object to change."""
+        return ChangedObject("hpa", self.namespace, self.name, self.manager)
 
     @property
     def subject(self) -> str:
@@ -118,10 +124,11 @@ class ClusterFacts:
     """Of every kind that was read, with ReplicaSets."""
     pods: Sequence[SeenPod] = ()
     events: Sequence[SeenEvent] = ()
-    """Warnings, and the HPAs' ``SuccessfulRescale``."""
+    """Warnings, the HPAs' ``SuccessfulRescale``, and ``NotTriggerScaleUp`` of pods."""
     nodes: Sequence[SeenNode] | None = None
     """None if they were not read."""
-    slices: Sequence[ResourceSlice] = ()
+    slices: Sequence[ResourceSlice] | None = None
+    """None if they were not read."""
     resources: GpuResources = STANDARD
     apiservices: Mapping[str, ApiService] | None = None
     """By name; None if they were not read."""
@@ -129,6 +136,8 @@ class ClusterFacts:
     """API group of metrics -> what came instead of an answer."""
     controller_seen: float | None = None
     """Epoch seconds at which kube-controller-manager renewed its lease; None if not known."""
+    cronjobs: Sequence[SeenCronJob] = ()
+    """Of the HPA's namespace, if the target is at 0 replicas."""
     elsewhere: Sequence[KubeKey] = ()
     """Objects of other namespaces that have the kind and name of a target that does not exist."""
 
@@ -215,6 +224,25 @@ class ClusterFacts:
                     seen.add(next_key)
                     waiting.append(next_key)
         return list(workloads.values()), list(pods.values())
+
+    def failed(self, key: KubeKey, inner: Sequence[SeenWorkload]) -> list[SeenPod]:
+        """Return the failed pods of an object, and of the workloads that it owns."""
+        children = (
+            row for one in (key, *map(key_of, inner)) for row in self._children.get(one, ())
+        )
+        rows = {row.key: row for row in children if isinstance(row, SeenPod)}
+        return [row for row in rows.values() if row.pod.phase == "Failed"]
+
+    def on_node(self, name: str) -> list[SeenPod]:
+        """Return the unfinished pods of a node, as far as they were read."""
+        return [pod for pod in self._placed.get(name, ()) if not pod.pod.finished]
+
+    @cached_property
+    def _placed(self) -> Mapping[str, list[SeenPod]]:
+        found: dict[str, list[SeenPod]] = {}
+        for pod in self.pods:
+            found.setdefault(pod.pod.node, []).append(pod)
+        return found
 
     def top(self, pod: SeenPod) -> KubeKey | None:
         """Return the highest known owner of a pod; None for a pod without one."""

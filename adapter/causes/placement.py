@@ -14,9 +14,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from adapter.causes import fixes, gpunodes
+from adapter.causes import fixes, gpunodes, unfit
 from adapter.causes.cause import Cause, CauseCode
-from adapter.causes.facts import KubeKey, pod_key
+from adapter.causes.facts import pod_key
 from adapter.causes.target import Target
 from adapter.cluster.changes import ObjectChange
 from adapter.cluster.objects import SeenNode
@@ -47,7 +47,10 @@ def causes(target: Target) -> Iterator[Cause]:
         yield deadlock
         return
     found = [*_repelled(target, waiting), *_without_gpus(target, waiting)]
-    yield from found or [_unschedulable(target, waiting)]
+    if not found:
+        nodes, names = _candidates(target, waiting), _gpu_resources(target, waiting)
+        found = [unfit.cause(target, waiting, nodes, names, _message(waiting))]
+    yield from found
 
 
 def _unscheduled(target: Target, pod: SeenPod) -> bool:
@@ -68,7 +71,9 @@ def _since(pods: Sequence[SeenPod]) -> float | None:
 def _message(pods: Sequence[SeenPod]) -> str:
     row = pods[0].status.of("PodScheduled")
     text = " ".join((row.message or row.reason if row is not None else "").split())
-    text = text.partition(" preemption: ")[0].rstrip(".")
+    # After the reasons come words about pre-emption and about claims.
+    start, known, reasons = text.partition("nodes are available: ")
+    text = f"{start}{known}{reasons.partition('. ')[0]}".rstrip(".")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
@@ -226,7 +231,7 @@ def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
 def _tainted_devices(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the DRA devices whose taints keep claims from them (KEP-5055, gate
     ``DRADeviceTaints``)."""
-    for row in target.facts.slices:
+    for row in target.facts.slices or ():
         tainted = [
             (device.name, Taint(taint.key, taint.value, taint.effect))
             for device in row.spec.devices
@@ -249,15 +254,3 @@ def _tainted_devices(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]
             _since(pods),
             f"node {where}" if row.spec.node_name else f"ResourceSlice {row.metadata.name}",
         )
-
-
-def _unschedulable(target: Target, pods: Sequence[SeenPod]) -> Cause:
-    key = KubeKey(target.hpa.namespace, "Pod", pods[0].pod.ref.name)
-    return target.cause(
-        CauseCode.UNSCHEDULABLE,
-        f"{_wait(target, pods)}: {_message(pods)}",
-        "add nodes with what the scheduler names, or see why the node autoscaler does not",
-        fixes.describe(key),
-        pods,
-        _since(pods),
-    )

@@ -18,6 +18,7 @@ from adapter.causes import fixes
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import ClusterFacts, KubeKey, ScalerFacts
 from adapter.causes.target import Target
+from adapter.cluster.fixes import lasting
 from adapter.cluster.podobjects import SeenPod, SpecWriter
 from adapter.figures import age, count
 from apiservice.labels.selector import Selector
@@ -62,6 +63,68 @@ def foreign(target: Target, selector: Selector) -> Iterator[Cause]:
             command,
             rows,
         )
+
+
+def inner(target: Target) -> Iterator[Cause]:
+    """Yield that another object sets the target's size: its owner, or a program that writes it.
+
+    A Deployment sets the size of its ReplicaSets (openshift/origin-web-console issue 675).
+    """
+    workload = target.workload
+    owners = workload.metadata.owner_references if workload is not None else ()
+    owner = next(
+        (row for row in owners if row.controller and target.hpa.kind == "ReplicaSet"), None
+    )
+    if owner is None:
+        yield from reset(target)
+        return
+    hpa = target.hpa
+    spec = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name}
+    change = fixes.merge(hpa.changed, {"spec": {"scaleTargetRef": spec}})
+    words = f"let the HPA scale {owner.kind} {owner.name}: set spec.scaleTargetRef to it"
+    lasts = lasting(hpa.changed, change._replace(words=words))
+    yield Cause(
+        CauseCode.REPLICAS_RESET,
+        hpa.subject,
+        f"{owner.kind} {owner.name} owns {target.subject} and sets its size back each time the HPA "
+        "has changed it",
+        lasts.advice(words),
+        lasts.command,
+    )
+
+
+def zeroed(target: Target) -> Iterator[Cause]:
+    """Yield the CronJobs that scale the target, while it has 0 replicas.
+
+    The HPA controller wakes no target that somebody else scaled to 0, so the job of the evening
+    needs one of the morning (kubernetes/kubernetes issue 95695).
+    """
+    workload, hpa = target.workload, target.hpa
+    if workload is None or workload.spec.replicas:
+        return
+    for job in target.facts.cronjobs:
+        text = " ".join(job.words)
+        if job.spec.suspend or "scale" not in text or not _names(text, hpa.target):
+            continue
+        key = KubeKey(hpa.namespace, "CronJob", job.metadata.name)
+        writer = _other_writer(workload.writers)
+        at = writer.time if writer is not None and writer.replicas else None
+        since = f", for {age(target.facts.now - at)}" if at is not None else ""
+        yield target.cause(
+            CauseCode.REPLICAS_RESET,
+            f"{target.subject} has 0 replicas{since}, and {key} scales it ({job.spec.schedule}): "
+            "the HPA wakes no target that somebody else scaled to 0",
+            "see whether a job that scales it up again exists, and ran; else add one, or let this "
+            "job set minReplicas and maxReplicas of the HPA instead",
+            f"kubectl -n {shlex.quote(hpa.namespace)} get cronjobs",
+            since=at,
+            subject=str(key),
+        )
+
+
+def _names(text: str, name: str) -> bool:
+    """Return whether a command line names an object: not as a part of a longer name."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text) is not None
 
 
 def reset(target: Target) -> Iterator[Cause]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from adapter.causes.cause import Cause, CauseCode
 from adapter.causes.facts import ClusterFacts, ScalerFacts
@@ -12,6 +13,8 @@ from adapter.cluster.fixes import lasting
 from adapter.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.figures import count
 from apiservice.labels.selector import Selector
+
+_LONGEST: Final = 300
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Target:
     """The workloads that it owns: ReplicaSets, StatefulSets of a LeaderWorkerSet."""
     pods: Sequence[SeenPod]
     """Its unfinished pods, through any chain of owners."""
+    failed: Sequence[SeenPod] = ()
+    """Its pods that have failed and still exist."""
 
     @property
     def subject(self) -> str:
@@ -69,6 +74,12 @@ class Target:
         return f"{count(len(names), 'pod')} ({shown})"
 
 
+def short(text: str) -> str:
+    """Return a message of another program as one line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
 def target_of(facts: ClusterFacts, hpa: ScalerFacts, selector: Selector | None = None) -> Target:
     """Return the target of an HPA.
 
@@ -83,4 +94,5 @@ def target_of(facts: ClusterFacts, hpa: ScalerFacts, selector: Selector | None =
             for pod in facts.selected(hpa.namespace, selector)
             if (top := facts.top(pod)) is None or facts.workload(top) is None
         ]
-    return Target(facts, hpa, facts.workload(hpa.of), inner, pods)
+    failed = facts.failed(hpa.of, inner)
+    return Target(facts, hpa, facts.workload(hpa.of), inner, pods, failed)

@@ -45,6 +45,7 @@ class Meta(KubeObject, frozen=True):
     managed_fields: list[_FieldManager] = []
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+    finalizers: list[str] = []
 
     @property
     def manager(self) -> Manager | None:

@@ -70,6 +70,8 @@ class Container(_Object, frozen=True):
     volume_mounts: list[Mount] = []
     readiness_probe: SeenProbe | None = None
     startup_probe: SeenProbe | None = None
+    restart_policy: str = ""
+    """Of an init container: ``Always`` makes it a sidecar."""
 
     def variable(self, name: str) -> str | None:
         """Return the value of a variable, or None without it."""
@@ -133,11 +135,13 @@ class PodSpec(_Object, frozen=True):
 
     node_name: str = ""
     containers: list[Container] = []
+    init_containers: list[Container] = []
     scheduling_gates: list[SeenName] = []
     seen_tolerations: list[_Toleration] = msgspec.field(default_factory=list, name="tolerations")
     volumes: list[ConfigVolume] = []
     resource_claims: list[SeenName] = []
     service_account_name: str = ""
+    priority: int = 0
     node_selector: dict[str, str] = {}
     affinity: dict[str, Any] = {}
 
@@ -177,7 +181,12 @@ class Ended(_Object, frozen=True):
     finished_at: str = ""
 
 
+class _Running(_Object, frozen=True):
+    started_at: str = ""
+
+
 class _State(_Object, frozen=True):
+    running: _Running | None = None
     waiting: _Waiting | None = None
     terminated: Ended | None = None
 
@@ -207,6 +216,8 @@ class ContainerStatus(_Object, frozen=True):
 
 class _PodStatus(_Object, SeenConditions, frozen=True):
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     start_time: str = ""
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
@@ -224,6 +235,9 @@ class SeenPod(msgspec.Struct, frozen=True):
     pod: Pod
     spec: PodSpec
     status: _PodStatus
+    deleted: float | None = None
+    """Epoch seconds since when it is being deleted; None if it is not."""
+    finalizers: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -252,6 +266,33 @@ class _Requirement(_Object, frozen=True):
     key: str = ""
     operator: str = ""
     values: list[str] = []
+
+
+class _JobSpec(_Object, frozen=True):
+    template: Template = Template()
+
+
+class _JobTemplate(_Object, frozen=True):
+    spec: _JobSpec = _JobSpec()
+
+
+class _CronJobSpec(_Object, frozen=True):
+    schedule: str = ""
+    suspend: bool = False
+    job_template: _JobTemplate = _JobTemplate()
+
+
+class SeenCronJob(_Object, frozen=True):
+    """A CronJob."""
+
+    metadata: Meta = Meta()
+    spec: _CronJobSpec = _CronJobSpec()
+
+    @property
+    def words(self) -> list[str]:
+        """The commands and arguments of its containers."""
+        containers = self.spec.job_template.spec.template.spec.containers
+        return [word for row in containers for word in (*row.command, *row.args)]
 
 
 class LabelSelector(_Object, frozen=True):
@@ -291,13 +332,18 @@ class SpecWriter(NamedTuple):
     """It wrote fields of the pod template: it applies the object."""
 
 
+class _WorkloadStatus(_Object, SeenConditions, frozen=True):
+    update_revision: str = ""
+    """Of a StatefulSet: the revision of its template."""
+
+
 class SeenWorkload(_Object, frozen=True):
     """A Deployment, StatefulSet, ReplicaSet or another object with a pod template."""
 
     kind: str = ""
     metadata: Meta = Meta()
     spec: _WorkloadSpec = _WorkloadSpec()
-    status: SeenConditions = SeenConditions()
+    status: _WorkloadStatus = _WorkloadStatus()
     writers: tuple[SpecWriter, ...] = ()
     origin: str = ""
     """The file; empty for one of the cluster."""
@@ -340,7 +386,9 @@ def read_pod(content: Any, decoder: PodDecoder = _pods) -> SeenPod:
     content = without_nulls(content)
     both = msgspec.convert(content, _PodObject, strict=False)
     kept = decoder.reduce(msgspec.convert(content, PodManifest, strict=False))
-    return SeenPod(kept, both.spec, both.status)
+    meta = both.metadata
+    deleted = instant.read(meta.deletion_timestamp)
+    return SeenPod(kept, both.spec, both.status, deleted, tuple(meta.finalizers))
 
 
 def counted(seen: SeenPod, resources: GpuResources) -> SeenPod:

@@ -262,7 +262,7 @@ class Collector:
 
     async def _events(self) -> Fact[Sequence[SeenEvent]]:
         found: list[SeenEvent] = []
-        for which in ("type=Warning", "reason=SuccessfulRescale"):
+        for which in ("type=Warning", "reason=SuccessfulRescale", "reason=NotTriggerScaleUp"):
             path = self._of_users("/api/v1", "events")
             rows = await self.listed(path, partial(read, kind=SeenEvent), which)
             if rows.unread is not None:

@@ -233,7 +233,7 @@ class Facts:
     replicasets: Fact[Sequence[SeenWorkload]] = _OFF
     """Those that should have pods, or have some."""
     events: Fact[Sequence[SeenEvent]] = _OFF
-    """Warnings, and the HPAs' ``SuccessfulRescale``."""
+    """Warnings, the HPAs' ``SuccessfulRescale``, and ``NotTriggerScaleUp`` of pods."""
     slices: Fact[Sequence[ResourceSlice]] = _OFF
     """Of ``resource.k8s.io/v1``; none if the cluster has no such API."""
     controller_seen: Fact[float | None] = _OFF

@@ -65,7 +65,7 @@ def _cluster(facts: Facts) -> ClusterFacts:
         pods=facts.pods.read(),
         events=_known(facts.events),
         nodes=facts.nodes.value if facts.nodes.known else None,
-        slices=_known(facts.slices),
+        slices=facts.slices.value if facts.slices.known else None,
         resources=facts.gpu_resources,
         apiservices={each.metadata.name: each for each in rows} or None,
         controller_seen=facts.controller_seen.value if facts.controller_seen.known else None,

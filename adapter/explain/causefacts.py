@@ -28,7 +28,7 @@ from adapter.causes.metricsapis import OF_TYPES
 from adapter.client.access import Api, Json
 from adapter.client.errors import ClientError
 from adapter.cluster.objects import ApiService, Lease, ResourceSlice, SeenEvent, SeenNode, read
-from adapter.cluster.podobjects import SeenPod, SeenWorkload, read_pod, read_workload
+from adapter.cluster.podobjects import SeenCronJob, SeenPod, SeenWorkload, read_pod, read_workload
 from adapter.cluster.workload import plural
 from apiservice.labels.selector import SelectorError, parse
 from apiservice.wire import instant
@@ -122,21 +122,18 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
     workloads = asyncio.gather(
         _target(reader, hpa), _inner(reader, hpa, around.selector), _pods_of_chain(reader, hpa)
     )
-    events, nodes, slices, apis, lease = await asyncio.gather(
-        reader.some(
-            f"/api/v1/{within}/events",
-            partial(read, kind=SeenEvent),
-            "events",
-            fields="type=Warning",
-        ),
+    events, nodes, others, slices, apis, lease = await asyncio.gather(
+        _events(reader, within, pods),
         _nodes(reader, pods),
+        _holders(reader, pods),
         _slices(reader, pods),
         _apiservices(reader, hpa, around.problems),
         reader.one(_LEASE, partial(read, kind=Lease), "the lease of kube-controller-manager"),
     )
     own, inner, more = await workloads
     elsewhere = await _elsewhere(reader, hpa) if around.replicas is None else []
-    known = {pod.key: pod for pod in (*pods, *more)}
+    cronjobs = await _cronjobs(reader, within) if around.replicas == 0 else []
+    known = {pod.key: pod for pod in (*others, *pods, *more)}
     facts = ClusterFacts(
         around.now,
         workloads=[*([own] if own is not None else ()), *inner],
@@ -144,6 +141,7 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
         events=[*events, *(read(row, SeenEvent) for row in around.events)],
         nodes=nodes,
         slices=slices,
+        cronjobs=cronjobs,
         apiservices=apis,
         unanswered={
             group: error.answer or error.brief
@@ -170,9 +168,12 @@ async def read_pod_causes(api: Api, pod: Json, events: Sequence[Json], now: floa
         now: epoch seconds.
     """
     reader, seen = _Reader(api, {}), read_pod(pod)
-    nodes, slices = await asyncio.gather(_nodes(reader, [seen]), _slices(reader, [seen]))
+    nodes, others, slices = await asyncio.gather(
+        _nodes(reader, [seen]), _holders(reader, [seen]), _slices(reader, [seen])
+    )
     known = [read(row, SeenEvent) for row in events]
-    facts = ClusterFacts(now, pods=[seen], events=known, nodes=nodes, slices=slices)
+    pods = [*(row for row in others if row.key != seen.key), seen]
+    facts = ClusterFacts(now, pods=pods, events=known, nodes=nodes, slices=slices)
     return ReadCauses(causes_of_pod(facts, seen), list(reader.unread))
 
 
@@ -217,18 +218,40 @@ def _waits(pod: SeenPod) -> bool:
     return pod.pod.phase == "Pending" and row is not None and row.status == "False"
 
 
+async def _events(reader: _Reader, within: str, pods: Sequence[SeenPod]) -> list[SeenEvent]:
+    """Return the warnings, and what a node autoscaler says of pods that wait for a node."""
+    kinds = ["type=Warning", *(["reason=NotTriggerScaleUp"] if any(map(_waits, pods)) else ())]
+    rows = [
+        reader.some(
+            f"/api/v1/{within}/events", partial(read, kind=SeenEvent), "events", fields=kind
+        )
+        for kind in kinds
+    ]
+    return [event for found in await asyncio.gather(*rows) for event in found]
+
+
+async def _holders(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenPod]:
+    """Return the pods that hold GPUs, if one of these waits for some."""
+    if not any(_waits(pod) and pod.pod.gpus for pod in pods):
+        return []
+    found = await reader.some("/api/v1/pods", read_pod, "pods of all namespaces")
+    return [pod for pod in found if pod.pod.node and pod.pod.gpus]
+
+
 async def _nodes(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenNode] | None:
-    if not any(map(_waits, pods)):
+    if all(pod.pod.ready for pod in pods):
         return None
     before = len(reader.unread)
     found = await reader.some("/api/v1/nodes", partial(read, kind=SeenNode), "nodes")
     return found if found or len(reader.unread) == before else None
 
 
-async def _slices(reader: _Reader, pods: Sequence[SeenPod]) -> list[ResourceSlice]:
+async def _slices(reader: _Reader, pods: Sequence[SeenPod]) -> list[ResourceSlice] | None:
     if not any(_waits(pod) and pod.spec.resource_claims for pod in pods):
-        return []
-    return await reader.some(_SLICES, partial(read, kind=ResourceSlice), "resourceslices")
+        return None
+    before = len(reader.unread)
+    found = await reader.some(_SLICES, partial(read, kind=ResourceSlice), "resourceslices")
+    return found if found or len(reader.unread) == before else None
 
 
 async def _apiservices(
@@ -244,6 +267,11 @@ async def _apiservices(
         return None
     # An API server lists its own groups: an empty list answers nothing.
     return {row.metadata.name: row for row in rows} or None
+
+
+async def _cronjobs(reader: _Reader, within: str) -> list[SeenCronJob]:
+    path = f"/apis/batch/v1/{within}/cronjobs"
+    return await reader.some(path, partial(read, kind=SeenCronJob), "cronjobs")
 
 
 async def _elsewhere(reader: _Reader, hpa: ScalerFacts) -> list[KubeKey]:

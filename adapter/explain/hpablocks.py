@@ -22,6 +22,7 @@ from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Missing, Sele
 from adapter.judgement.judge import START
 
 CATALOG: Final = Catalog()
+_ENDS = ("Failed", "Succeeded")
 _STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
 
 
@@ -218,9 +219,11 @@ def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
         why = _unscheduled(homeless[0])
         found.append(f"{count(len(homeless), 'pod')} {verb} for a node: {why}")
     pending = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") == "Pending"]
-    if pulled := [pod for pod in pending if _unscheduled(pod) is None]:
+    pulled = [pod for pod in pending if _unscheduled(pod) is None and _name(pod) not in told]
+    if pulled:
         found.append(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")
-    names = {str(pod["metadata"]["name"]) for pod in pending}
+    ended = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") in _ENDS]
+    names = told | {_name(pod) for pod in (*pending, *ended)}
     if loading := [name for name in starting(facts) if name not in names]:
         verb = "starts, and has" if len(loading) == 1 else "start, and have"
         found.append(f"{count(len(loading), 'pod')} {verb} no value before readiness")

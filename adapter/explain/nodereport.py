@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from adapter.attribution.reasons import doctor
 from adapter.causes import Cause, gpunodes
+from adapter.causes.readiness import lost
 from adapter.client.access import Api, Json
 from adapter.client.errors import VIEW, ClientError
 from adapter.client.lastingfixes import put_lasting_fixes
@@ -151,5 +152,7 @@ async def explain_node(api: Api, name: str) -> NodeReport:
         if STANDARD.is_gpu(key) or key in requested
     }
     await put_lasting_fixes(api, rows)
-    causes = list(gpunodes.causes([read(node, SeenNode)], STANDARD))
-    return NodeReport(name, shown, gpus, list(map(PodView, rows)), time.time(), remarks, causes)
+    now, seen = time.time(), read(node, SeenNode)
+    away = lost(seen, now)
+    causes = [*([away] if away is not None else ()), *gpunodes.causes([seen], STANDARD)]
+    return NodeReport(name, shown, gpus, list(map(PodView, rows)), now, remarks, causes)

@@ -106,10 +106,19 @@ class _Judge:
         for row in (self._conditions.get("AbleToScale"), active):
             if row is not None and row.status != "True":
                 at = "" if self._size is None else f" at {self._size}"
-                return HpaJudgement(
-                    ScalingState.STUCK, f"stuck{at}: {_why(row)}", row.reason, row.since
-                )
+                text = f"stuck{at}: {_why(row)}{self._lacking}"
+                return HpaJudgement(ScalingState.STUCK, text, row.reason, row.since)
         return None
+
+    @property
+    def _lacking(self) -> str:
+        """Why no pod can have a value, if none is ready: the controller has one text for all."""
+        pods = self._seen.pods
+        if pods is None or pods.ready or not any(row.type == "Pods" for row in self._readings):
+            return ""
+        unready = f"{count(pods.unready, 'pod')} not ready" if pods.unready else ""
+        why = self._cause or self._unscheduled or self._uncreated or unready
+        return f"; {why}" if why else ""
 
     def _asleep(self, active: ShownCondition) -> HpaJudgement:
         if self._hpa.scaled_object:

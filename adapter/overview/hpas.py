@@ -125,9 +125,19 @@ def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
         hpa.high,
         hpa.current,
         hpa.desired,
-        judge(HpaEvidence(hpa, now, metrics, found)),
+        judge(HpaEvidence(hpa, now, metrics, found, flaws=_flaws(hpa, pods, found))),
         metrics,
     )
+
+
+def _flaws(hpa: ShownHpa, pods: WorkloadPods, own: TargetPods | None) -> list[str]:
+    """Return that a Deployment or Rollout owns the target, a ReplicaSet, and sets its size."""
+    if hpa.kind != "ReplicaSet" or own is not None:
+        return []
+    owner = hpa.scales.name.rpartition("-")[0]
+    owners = ((hpa.namespace, f"{kind}.{owner}") for kind in ("deployment", "rollout"))
+    name = next((name for namespace, name in owners if (namespace, name) in pods), "")
+    return [f"{name} owns its target, and sets the size back"] if name else []
 
 
 _TEXTS: Final = ("Trouble", "Foreign")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import causefaults  # noqa: F401 - registers the faults
+from tests.e2e import causefaults, otherfaults  # noqa: F401 - registers the faults
 from tests.e2e.apiservice import VIEW, ensure_namespace, register_group, wait_available
 from tests.e2e.causestage import FAULTS, CauseStage, Printed, dry
 from tests.e2e.process import FailedError, wait_until

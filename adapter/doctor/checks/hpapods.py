@@ -83,17 +83,21 @@ def image_pull(facts: Facts) -> Iterator[Finding]:
 def container_config(facts: Facts) -> Iterator[Finding]:
     """The kubelet cannot start a container: a Secret or ConfigMap that the pod names does not exist
     (`CreateContainerConfigError`), or the container runtime fails (`RunContainerError`), such as
-    NVIDIA's without a driver.
+    NVIDIA's without a driver; a volume cannot be attached (`FailedAttachVolume`), there is no
+    sandbox (`FailedCreatePodSandBox`), or the kubelet rejects each pod
+    (`UnexpectedAdmissionError`).
 
-    Create what the message names, or correct the pod template.
+    Create what the message names, or correct the pod template; for a rejection, see the device
+    plugin of the node.
     """
     yield from findings(facts, CauseCode.CONTAINER_CONFIG)
 
 
 @check("GMA437", CheckSection.HPAS, "the pods of HPAs become ready")
 def never_ready(facts: Facts) -> Iterator[Finding]:
-    """A pod runs and has not been ready for 15 minutes or more: its readiness or startup probe
-    fails. It gets no requests and holds its GPU.
+    """A pod has not been ready for 15 minutes or more: its readiness or startup probe fails, an
+    init container does not end, no program meets its readiness gate, or its node does not answer.
+    It gets no requests and holds its GPU.
 
     The last message of the probe is shown. See the log of the server, or correct the probe.
     """
@@ -104,7 +108,8 @@ def never_ready(facts: Facts) -> Iterator[Finding]:
 def placement(facts: Facts) -> Iterator[Finding]:
     """A pod has waited for a node for a minute or more: no toleration for the taint of the GPU
     nodes, a cordoned node, a scheduling gate such as that of Kueue, or no node with room. The HPA
-    has scaled, and the size does not serve.
+    has scaled, and the size does not serve. The finding says who holds the GPUs, which label no
+    node has, why a claim of a volume or of devices is not bound, and what a node autoscaler says.
 
     GMA012 has nodes that do not offer their GPUs.
     """

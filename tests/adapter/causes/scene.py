@@ -104,6 +104,7 @@ class Scene:
         row = {"type": "Ready", "status": str(ready), "lastTransitionTime": ago(since)}
         image = "registry.example/llm:1"
         main = {"name": "main", "image": image, "resources": {"limits": limits}}
+        meta |= more.pop("meta", {})
         status = {
             "phase": more.pop("phase", "Running"),
             "startTime": ago(since),
@@ -132,11 +133,10 @@ class Scene:
         """A node with GPUs."""
         offers = capacity if allocatable is None else allocatable
         labels = more.pop("labels", {})
-        row = {
-            "metadata": {"name": name, "labels": labels},
-            "spec": more,
-            "status": {"capacity": {GPU: capacity}, "allocatable": {GPU: offers}},
-        }
+        status = {"capacity": {GPU: capacity}, "allocatable": {GPU: offers}}
+        status |= more.pop("status", {})
+        meta = {"name": name, "labels": labels}
+        row = {"metadata": meta, "spec": more, "status": status}
         self.nodes = [*(self.nodes or ()), row]
         return self
 
@@ -194,8 +194,7 @@ class Scene:
             pods=[read_pod(row) for row in self.pods],
             events=[read(row, SeenEvent) for row in self.events],
             nodes=None if self.nodes is None else [read(row, SeenNode) for row in self.nodes],
-            slices=[read(row, ResourceSlice) for row in self.slices],
-            **self.facts,
+            **{"slices": [read(row, ResourceSlice) for row in self.slices] or None, **self.facts},
         )
 
     def causes(self) -> list[Cause]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from adapter.causes import CauseCode
+from tests.adapter.causes.othersituations import OTHERS, QUIET
 from tests.adapter.causes.scene import GPU, NOW, Scene, ago, ended, owned, waiting
 
 INSUFFICIENT: Final = f"0/3 nodes are available: 3 Insufficient {GPU}. preemption: 0/3 nodes are"
@@ -144,6 +145,7 @@ TAINT: Final = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 XID: Final = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoExecute"}
 
 FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
+    **OTHERS,
     "a-quota-of-gpus": (
         CauseCode.QUOTA,
         Scene(replicas=3).pod("llm-7f9-a").status("llm-7f9", failed(QUOTA)),
@@ -578,6 +580,7 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
 """Name -> the code, the scene, and what text, fix and command contain together."""
 
 NONE: Final[dict[str, Scene]] = {
+    **QUIET,
     "all-is-well": Scene().pod("llm-7f9-a").pod("llm-7f9-b"),
     "a-pod-that-waits-for-a-moment": Scene().pending("llm-a", INSUFFICIENT, 5),
     "a-rollout-under-way": rollout(20),

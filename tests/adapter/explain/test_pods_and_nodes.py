@@ -331,3 +331,16 @@ def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path])
     assert "0s ago" not in ended.output
     found = invoke("explain", "pod", "llm-7f9", "-n", NS, "-o", "json", "--kubeconfig", str(file))
     assert json.loads(found.output)["events"][0]["age"] is None
+
+
+def test_a_node_that_does_not_answer_is_said_to_be_so(lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    ready = {"type": "Ready", "status": "Unknown", "lastTransitionTime": at(600)}
+    ready["message"] = "Kubelet stopped posting node status."
+    explain(lab, World(), "node", "n1")
+    node = {"metadata": {"name": "n1"}, "status": {"conditions": [ready]}}
+    server.answers["/api/v1/nodes"] = [node]
+    ended = invoke("explain", "node", "n1", "--kubeconfig", str(lab[1]))
+    assert ended.code == 1
+    assert "is not Ready for 10m: Kubelet stopped posting node status" in ended.output
+    assert "kubectl describe node n1" in ended.output

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from adapter.judgement.evidence import TargetPods
+from adapter.overview.hpas import read_hpa, summarize
 from tests.adapter.overview.hpas import (
+    AT,
     FINE,
     at_maximum,
     condition,
@@ -182,3 +185,26 @@ def test_a_long_message_is_one_bounded_line() -> None:
 def test_another_object_is_an_error(odd: Json) -> None:
     with pytest.raises(ValueError, match=r"Object|Expected"):
         state_of(odd)
+
+
+def test_a_replicaset_of_a_deployment_is_a_wrong_target() -> None:
+    """Its owner sets the size back, however well the metric answers."""
+    manifest = hpa()
+    manifest["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-7f9"}
+    read = read_hpa(manifest)
+    pods = TargetPods(3, exist=3)
+    (owned,) = summarize([read], {(read.namespace, "deployment.llm"): pods}, AT)
+    assert owned.level == "warning"
+    assert "deployment.llm owns its target" in owned.text
+    of_its_own = {(read.namespace, "replicaset.llm-7f9"): pods}
+    (alone,) = summarize([read], {**of_its_own, (read.namespace, "deployment.llm"): pods}, AT)
+    assert alone.level == "good"
+
+
+def test_a_stuck_hpa_says_why_no_pod_has_a_value() -> None:
+    """The controller has one text for pods without a node, and for those that crash."""
+    homeless = state_of(stuck(), pods=TargetPods(0, 1, unscheduled=1, exist=1))
+    assert homeless.text.endswith("; 1 pod without a node")
+    crashing = state_of(stuck(), pods=TargetPods(0, 1, trouble="CrashLoopBackOff", exist=1))
+    assert crashing.text.endswith("; CrashLoopBackOff")
+    assert state_of(stuck(), pods=TargetPods(1, 1)).text == state_of(stuck()).text
