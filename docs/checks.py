@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.doctor import runner  # noqa: F401 - registers the checks
-from adapter.doctor.model import CheckSection, DoctorCheck, registered
+from adapter.tools.doctor import runner  # noqa: F401 - registers the checks
+from adapter.tools.doctor.model import CheckSection, DoctorCheck, registered
 from docs.paragraphs import wrapped
 
 
@@ -15,7 +15,7 @@ def page() -> str:
     lines = [
         "# Checks of `doctor`",
         "",
-        "<!-- written by `make docs` from adapter/doctor/checks -->",
+        "<!-- written by `make docs` from adapter/tools/doctor/checks -->",
         "",
         *wrapped(
             """

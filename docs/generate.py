@@ -12,13 +12,13 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from adapter.catalog import VENDORS, Catalog
-from adapter.catalog.field import Mig
-from adapter.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
-from adapter.catalog.metric import Formula, LoadDirection, Metric, Scope
-from adapter.settings import Settings
-from adapter.settings.types import ADVANCED
-from adapter.settings.values import ValueSettings
+from adapter.config.settings import Settings
+from adapter.config.settings.types import ADVANCED
+from adapter.config.settings.values import ValueSettings
+from adapter.pipeline.catalog import VENDORS, Catalog
+from adapter.pipeline.catalog.field import Mig
+from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
+from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
 from docs import (
     chart,
     chartdefaults,
@@ -40,7 +40,7 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "<!-- written by `make docs` from adapter/settings -->",
+        "<!-- written by `make docs` from adapter/config/settings -->",
         "",
         *wrapped(
             """
@@ -169,7 +169,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "<!-- written by `make docs` from adapter/catalog -->",
+        "<!-- written by `make docs` from adapter/pipeline/catalog -->",
         "",
         *wrapped(
             f"""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
 from adapter.nodepool.run.selfmetrics import MOST
-from adapter.serve.reasons import ABSENCES, FAILURES, REJECTS
-from adapter.serve.selfmetrics import FAMILIES as SERVE
+from adapter.server.serve.reasons import ABSENCES, FAILURES, REJECTS
+from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import OTHER, Family
 from docs.paragraphs import wrapped
 
@@ -24,7 +24,7 @@ def page() -> str:
     lines = [
         "# Self-metrics",
         "",
-        "<!-- written by `make docs` from adapter/serve/selfmetrics.py and adapter/nodepool -->",
+        "<!-- written by `make docs` from adapter/server/serve and adapter/nodepool -->",
         "",
         *wrapped(
             f"""

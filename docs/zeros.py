@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from adapter.catalog import Catalog
-from adapter.catalog.field import Field
-from adapter.catalog.metric import Unit
-from adapter.catalog.vendors import CONTRADICTIONS, WHOLES
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.field import Field
+from adapter.pipeline.catalog.metric import Unit
+from adapter.pipeline.catalog.vendors import CONTRADICTIONS, WHOLES
 from docs.paragraphs import wrapped
 
 

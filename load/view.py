@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from adapter.cluster.hpas import Hpas
-from adapter.cluster.lookup import ObjectLookup
-from adapter.cluster.nodes import Nodes
-from adapter.cluster.services import Services
-from adapter.serve import garbage
-from adapter.serve.providers import view_group
-from adapter.store.snapshot import Snapshot
+from adapter.pipeline.cluster.hpas import Hpas
+from adapter.pipeline.cluster.lookup import ObjectLookup
+from adapter.pipeline.cluster.nodes import Nodes
+from adapter.pipeline.cluster.services import Services
+from adapter.pipeline.store.snapshot import Snapshot
+from adapter.server.serve import garbage
+from adapter.server.serve.providers import view_group
 from apiservice.runtime.steps import WaitingSteps
 from apiservice.view.endpoint import page
 from apiservice.view.negotiation import negotiate

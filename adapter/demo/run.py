@@ -16,7 +16,6 @@ from typing import Final
 
 from rich.console import Console
 
-from adapter.cluster.metricsapi import pods_path
 from adapter.demo import days, page, serverpage, story, webpage
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
@@ -33,6 +32,7 @@ from adapter.demo.server import HOST, choose_port, configuration, serve
 from adapter.demo.state import DemoCluster, DemoState, curl_options
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
+from adapter.pipeline.cluster.metricsapi import pods_path
 
 NAME: Final = "gpu-metrics-adapter"
 _START_LIMIT = 60.0

@@ -19,11 +19,11 @@ import msgspec
 import structlog
 
 from adapter import __version__
-from adapter.cluster.manifest import MetaManifest, PodDecoder
-from adapter.cluster.pod import Pod
 from adapter.demo.exporters import Exporters
 from adapter.demo.hardware import DemoDevice, DemoPool, make_node
 from adapter.demo.page import DeviceHolder, text
+from adapter.pipeline.cluster.manifest import MetaManifest, PodDecoder
+from adapter.pipeline.cluster.pod import Pod
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import connect
 from apiservice.kube.failures import ClusterError

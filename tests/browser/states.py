@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from adapter.judgement.counts import HpaCounts
-from adapter.judgement.states import ScalingState
-from adapter.overview.gpuclasses import gpu_class
-from adapter.overview.groups import CauseRow, by_cause
+from adapter.answers.judgement.counts import HpaCounts
+from adapter.answers.judgement.states import ScalingState
+from adapter.tools.overview.gpuclasses import gpu_class
+from adapter.tools.overview.groups import CauseRow, by_cause
 
 Json = Any
 State = dict[str, Json]

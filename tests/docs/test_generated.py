@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from adapter.process.environment import PREFIX
-from adapter.settings import Settings
+from adapter.config.process.environment import PREFIX
+from adapter.config.settings import Settings
 from docs.generate import FOLDER, PAGES, settings_page
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adapter.generate.presets import PRESETS
+from adapter.tools.generate.presets import PRESETS
 from tests.docs.recipes import FOLDER, ShownManifest, printed, shown
 
 SHOWN = list(shown())

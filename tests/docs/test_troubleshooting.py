@@ -11,7 +11,7 @@ import yaml
 from adapter.hpa import Observation, PodState
 from adapter.hpa.podreplicas import InvalidMetricError
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
-from adapter.serve import reasons
+from adapter.server.serve import reasons
 from tests.proposals import propose
 
 ROOT = Path(__file__).parents[2]

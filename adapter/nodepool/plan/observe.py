@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from adapter.cluster.workload import JOBS, Workload
 from adapter.hpa import Observation, Values
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.learn.pace import NEW, after_next_sync, ceiling, follow
@@ -30,6 +29,7 @@ from adapter.nodepool.seen.targets import (
     with_claims,
     with_priority,
 )
+from adapter.pipeline.cluster.workload import JOBS, Workload
 
 
 class JobPods(NamedTuple):

@@ -14,10 +14,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from adapter.cluster.nodeaffinity import affine
-from adapter.cluster.taints import Taint, repels
 from adapter.nodepool.model.capacity import Pool, PoolNode
 from adapter.nodepool.model.shape import Amounts, Shape, gpus, key
+from adapter.pipeline.cluster.nodeaffinity import affine
+from adapter.pipeline.cluster.taints import Taint, repels
 
 _HOSTNAME = "kubernetes.io/hostname"
 

@@ -22,8 +22,8 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
+from adapter.config.settings.nodepool import LeaseSettings
 from adapter.nodepool.model.apicall import ApiCall, get
-from adapter.settings.nodepool import LeaseSettings
 from apiservice.kube.client import ClusterAnswerError
 from apiservice.kube.outages import Outages
 

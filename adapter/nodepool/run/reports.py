@@ -9,7 +9,7 @@ from typing import TextIO
 
 import structlog
 
-from adapter.client.output import screen_of
+from adapter.config.process.output import screen_of
 from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.act.methods.choice import GPU_WAIT, MethodChoice
 from adapter.nodepool.learn.idle import IdlePod

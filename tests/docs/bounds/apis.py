@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.cluster import hpamanifest, hpas
-from adapter.keda import desk, failures, scaler, server, trigger, triggers
-from adapter.settings.keda import KedaSettings
-from adapter.view import devices, gpuworkloads, workloadobject
+from adapter.answers.keda import desk, failures, scaler, server, trigger, triggers
+from adapter.answers.view import devices, gpuworkloads, workloadobject
+from adapter.config.settings.keda import KedaSettings
+from adapter.pipeline.cluster import hpamanifest, hpas
 from apiservice.delegate import credential, delegate, listing, transport
 from apiservice.delegate.options import LIST_BYTES, MAX_ROWS, TIMEOUT, DelegateOptions
 from apiservice.labels import fields
@@ -21,14 +21,14 @@ _CREDENTIAL = "apiservice/delegate/test_credential.py::"
 _PAGES = "apiservice/view/test_pages.py::"
 _OBJECTS = "apiservice/view/test_objects.py::"
 _LARGE = "apiservice/wire/test_large_answers.py::"
-_WORKLOADS = "adapter/view/test_gpuworkloads.py::"
-_DEVICES = "adapter/view/test_devices.py::"
-_MANIFEST = "adapter/cluster/test_hpamanifest.py::"
-_SERVER = "adapter/keda/test_server.py::"
-_TRIGGERS = "adapter/keda/test_triggers.py::"
-_TRIGGER = "adapter/keda/test_trigger.py::"
-_DESK = "adapter/keda/test_desk.py::"
-_SCALER = "adapter/keda/test_scaler.py::"
+_WORKLOADS = "adapter/answers/view/test_gpuworkloads.py::"
+_DEVICES = "adapter/answers/view/test_devices.py::"
+_MANIFEST = "adapter/pipeline/cluster/test_hpamanifest.py::"
+_SERVER = "adapter/answers/keda/test_server.py::"
+_TRIGGERS = "adapter/answers/keda/test_triggers.py::"
+_TRIGGER = "adapter/answers/keda/test_trigger.py::"
+_DESK = "adapter/answers/keda/test_desk.py::"
+_SCALER = "adapter/answers/keda/test_scaler.py::"
 _BAD = _DELEGATION + "test_a_bad_answer_names_the_delegate_and_the_cause"
 _BEYOND = _DELEGATION + "test_a_discovery_beyond_its_bounds_is_rejected"
 _HANGING = _DELEGATION + "test_a_hanging_delegate_holds_up_nobody_else"
@@ -186,6 +186,6 @@ KEDA: Final[Rows] = {
     ),
     "Triggers that fail": row(
         failures._REMEMBERED,
-        by="adapter/keda/test_failures.py::test_the_oldest_failing_trigger_is_forgotten",
+        by="adapter/answers/keda/test_failures.py::test_the_oldest_failing_trigger_is_forgotten",
     ),
 }

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.cluster.taints import Taint
 from adapter.nodepool.plan.packing import admits, room, times
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.taints import Taint
 from tests.adapter.nodepool.planning import GPU, node, pod
 
 LABELS = {"pool": "gpu", "zone": "a", "gen": "4", "empty": ""}
