@@ -116,7 +116,7 @@ pictures: $(READY) ## take the picture and the recording of the README again, fr
 	$(BIN)/python -m docs.recording
 
 proto: $(READY) ## compile KEDA's protocol
-	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/keda/externalscaler.proto
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. adapter/answers/keda/externalscaler.proto
 
 lock: ## update the lock files (needs uv)
 	uv pip compile $(LOCK) $(SHIPPED) -o requirements.lock pyproject.toml

@@ -15,7 +15,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from adapter import __version__
-from adapter.client.options import (
+from adapter.config.process.output import say
+from adapter.tools.client.options import (
     ACCESS,
     NAMESPACE,
     NearestChoice,
@@ -24,19 +25,18 @@ from adapter.client.options import (
     ends,
     joined,
 )
-from adapter.client.output import say
-from adapter.doctor.command import doctor
-from adapter.explain.commands import explain
-from adapter.generate.commands import generate
-from adapter.idle.commands import idle
-from adapter.maintain.commands import maintain
-from adapter.migrate.commands import migrate
-from adapter.replay.commands import replay
-from adapter.top.commands import top
-from adapter.ui.commands import ui
+from adapter.tools.doctor.command import doctor
+from adapter.tools.explain.commands import explain
+from adapter.tools.generate.commands import generate
+from adapter.tools.idle.commands import idle
+from adapter.tools.maintain.commands import maintain
+from adapter.tools.migrate.commands import migrate
+from adapter.tools.replay.commands import replay
+from adapter.tools.top.commands import top
+from adapter.tools.ui.commands import ui
 
 if TYPE_CHECKING:  # importing it takes half a second, which most commands do not need
-    from adapter.settings import Settings
+    from adapter.config.settings import Settings
 
 _PROGRAM: Final = "gpu-metrics-adapter"
 
@@ -63,7 +63,7 @@ class _SettingOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the option and its help text."""
-        from adapter.settings import Settings  # noqa: PLC0415 - takes half a second
+        from adapter.config.settings import Settings  # noqa: PLC0415 - takes half a second
 
         names, text = super().get_help_record(ctx) or ("", "")
         return names, text.format(**dict(Settings()))
@@ -149,10 +149,10 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
         _check(settings)
         return
     # Imported late: --help needs none of it.
-    from adapter.process.config import ConfigError  # noqa: PLC0415
-    from adapter.process.logs import configure  # noqa: PLC0415
-    from adapter.serve.run import run  # noqa: PLC0415
-    from adapter.serve.start import StartError  # noqa: PLC0415
+    from adapter.config.process.config import ConfigError  # noqa: PLC0415
+    from adapter.config.process.logs import configure  # noqa: PLC0415
+    from adapter.server.serve.run import run  # noqa: PLC0415
+    from adapter.server.serve.start import StartError  # noqa: PLC0415
 
     configure(settings.log)
     try:
@@ -202,8 +202,8 @@ def nodepool(config: Path | None, once: bool, **given: object) -> None:
         raise click.UsageError("--once writes nothing: remove --apply")
     settings, reload = _load(config, given)
     # Imported late: --help needs none of it.
+    from adapter.config.process.logs import configure  # noqa: PLC0415
     from adapter.nodepool.run.process import NodepoolError, run  # noqa: PLC0415
-    from adapter.process.logs import configure  # noqa: PLC0415
 
     configure(settings.log)
     try:
@@ -288,9 +288,9 @@ def demo(
 
 def _stand_in(node: str, port: int) -> None:
     # Imported late: --help needs none of it.
-    from adapter.demo.standin import StandInError, run  # noqa: PLC0415
-    from adapter.process.logs import configure  # noqa: PLC0415
-    from adapter.settings.log import LogSettings  # noqa: PLC0415
+    from adapter.config.process.logs import configure  # noqa: PLC0415
+    from adapter.config.settings.log import LogSettings  # noqa: PLC0415
+    from adapter.demo.simulatedgpus import StandInError, run  # noqa: PLC0415
 
     configure(LogSettings())
     try:
@@ -305,7 +305,7 @@ def _stand_in(node: str, port: int) -> None:
 def version() -> None:
     """Show the version, its commit if known, and the versions of Python and the libraries."""
     # Imported late: --help needs none of it.
-    from adapter.client import aboutversion  # noqa: PLC0415
+    from adapter.tools.client import aboutversion  # noqa: PLC0415
 
     for line in aboutversion.lines():
         click.echo(line)
@@ -348,9 +348,9 @@ def _check(settings: Settings) -> None:
     """Print what is wrong with the files that the settings name. Exit with 2 if one or a rule of
     prometheus-adapter's file cannot be used."""
     # Imported late: --help needs none of it.
-    from adapter.process.config import ConfigError  # noqa: PLC0415
-    from adapter.serve.check import unusable  # noqa: PLC0415
-    from adapter.serve.rules import rule_problems, rule_queries  # noqa: PLC0415
+    from adapter.config.process.config import ConfigError  # noqa: PLC0415
+    from adapter.server.serve.check import unusable  # noqa: PLC0415
+    from adapter.server.serve.rules import rule_problems, rule_queries  # noqa: PLC0415
 
     problems = list(unusable(settings))
     try:
@@ -373,7 +373,7 @@ def _load(
     config: Path | None, given: Mapping[str, object]
 ) -> tuple[Settings, Callable[[], Settings]]:
     """Return the settings, and the function that loads them again. Exit with 2 if one is wrong."""
-    from adapter.process.config import ConfigError, load, named  # noqa: PLC0415 - takes half a second
+    from adapter.config.process.config import ConfigError, load, named  # noqa: PLC0415 - takes half a second
 
     flags = named(given)
     try:

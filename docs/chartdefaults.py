@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import yaml
 
-from adapter.settings import Settings
+from adapter.config.settings import Settings
 
 _KEYS: Final = (
     *("server.port", "server.drain", "server.grace", "keda.port"),
@@ -28,4 +28,4 @@ def page() -> str:
         for section in sections:
             place, value = place.setdefault(section, {}), value[section]
         place[leaf] = value[leaf]
-    return "# Written by `make docs` from adapter/settings.\n" + yaml.safe_dump(chosen)
+    return "# Written by `make docs` from adapter/config/settings.\n" + yaml.safe_dump(chosen)

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from adapter.settings import Settings
+from adapter.config.settings import Settings
 
 _CHART = Path(__file__).parents[1] / "charts" / "gpu-metrics-adapter"
 FILE = _CHART / "values.schema.json"

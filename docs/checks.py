@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.doctor import runner  # noqa: F401 - registers the checks
-from adapter.doctor.model import CheckSection, DoctorCheck, registered
+from adapter.tools.doctor import runner  # noqa: F401 - registers the checks
+from adapter.tools.doctor.model import CheckSection, DoctorCheck, registered
 from docs.paragraphs import wrapped
 
 
@@ -15,7 +15,7 @@ def page() -> str:
     lines = [
         "# Checks of `doctor`",
         "",
-        "<!-- written by `make docs` from adapter/doctor/checks -->",
+        "<!-- written by `make docs` from adapter/tools/doctor/checks -->",
         "",
         *wrapped(
             """
@@ -40,16 +40,11 @@ def page() -> str:
             `doctor --explain exporter_down` that of a reason why a pod has no value.
             """
         ),
-        "| Id | Section | Finding | Checks that |",
-        "|---|---|---|---|",
     ]
-    for each in checks:
-        row = f"[{each.id}](#{each.id.lower()}) | {each.section} | {each.severity} | {each.title}"
-        lines.append(f"| {row} |")
     for section in CheckSection:
         found = [each for each in checks if each.section is section]
         if found:
-            lines += ["", f"## {section[:1].upper()}{section[1:]}", ""]
+            lines += [f"## {section[:1].upper()}{section[1:]}", ""]
             for each in found:
                 lines += _check(each)
     return "\n".join(lines).rstrip() + "\n"

@@ -36,6 +36,11 @@ FACTS: Final[Mapping[str, str]] = {
     "who may ask for what": "auth/authorization.py",
     "settings and their defaults (one module per section)": "settings/source.py",
     "how many nodes are ordered": "plan/plan.py",
+    "the state of an HPA: healthy, held, overloaded, stuck": "judgement/judge.py",
+    "why wanted pods do not exist or do not serve": "causes/target.py",
+    "whether a target fits its metric, and which way a metric moves": "catalog/targetfit.py",
+    "what manages an object, and where a change of it lasts": "cluster/managers.py",
+    "whose turn it is where requests wait": "runtime/shares.py",
 }
 """What a reader looks for -> the end of the path of the module that alone decides it."""
 

@@ -12,14 +12,13 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from adapter.catalog import VENDORS, Catalog
-from adapter.catalog.field import Mig
-from adapter.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
-from adapter.catalog.metric import Formula, LoadDirection, Metric, Scope
-from adapter.process.environment import PREFIX
-from adapter.settings import Settings
-from adapter.settings.types import ADVANCED
-from adapter.settings.values import ValueSettings
+from adapter.config.settings import Settings
+from adapter.config.settings.types import ADVANCED
+from adapter.config.settings.values import ValueSettings
+from adapter.pipeline.catalog import VENDORS, Catalog
+from adapter.pipeline.catalog.field import Mig
+from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
+from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
 from docs import (
     chart,
     chartdefaults,
@@ -41,18 +40,24 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "<!-- written by `make docs` from adapter/settings -->",
+        "<!-- written by `make docs` from adapter/config/settings -->",
         "",
         *wrapped(
             """
             The adapter and the controller `nodepool` read their settings from these sources, in
             this order of precedence: command-line flags, environment variables, the YAML file given
             with `--config`, the defaults below. Durations are seconds or Go-style text (`5s`,
-            `1m30s`). In environment variables, write lists and mappings as JSON.
+            `1m30s`).
+
+            The variable of a key is `GMA_`, the section and the key in capital letters, joined by
+            `__`: `source.scrape.timeout` is `GMA_SOURCE__SCRAPE__TIMEOUT`. Write lists and mappings
+            as JSON.
 
             An unknown key, an unknown variable or a bad value is an error that names the key and
             the fix. At the start, the process exits with this error. Later, it logs the error and
             keeps the previous configuration.
+
+            The value in brackets is the default. A key without one is not set, or empty.
 
             Each section lists the common settings first. Advanced settings are for unusual
             environments, for clusters of unusual size, and for bounds. Change them only if you know
@@ -74,36 +79,27 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
         yield _prose(model)
         yield ""
     if common:
-        yield from _keys(model, common, path)
+        yield from _keys(model, common)
     for rows in (_rows(field) for field in common.values()):
         if rows is not None:
             yield f"Keys of an entry in `{'.'.join((*path, _name(model, rows)))}`: {_prose(rows)}"
             yield ""
-            yield "| Key | Default | Meaning |"
-            yield "|---|---|---|"
-            texts = _texts(rows)
-            for name, field in rows.model_fields.items():
-                yield f"| `{name}` | {_default(field)} | {texts.get(name, '')} |"
-            yield ""
+            yield from _keys(rows, rows.model_fields)
     if advanced:
         yield f"### Advanced settings of `{'.'.join(path)}`"
         yield ""
-        yield from _keys(model, advanced, path)
+        yield from _keys(model, advanced)
     for name, field in model.model_fields.items():
         section = _model(field)
         if section:
             yield from _section(section, (*path, name))
 
 
-def _keys(
-    model: type[BaseModel], fields: Mapping[str, FieldInfo], path: tuple[str, ...]
-) -> Iterator[str]:
+def _keys(model: type[BaseModel], fields: Mapping[str, FieldInfo]) -> Iterator[str]:
     texts = _texts(model)
-    yield "| Key | Default | Variable | Meaning |"
-    yield "|---|---|---|---|"
     for name, field in fields.items():
-        variable = PREFIX + "__".join((*path, name)).upper()
-        yield f"| `{name}` | {_default(field)} | `{variable}` | {texts.get(name, '')} |"
+        default = _default(field)
+        yield f"- `{name}`{f' ({default})' if default else ''}: {texts[name]}"
     yield ""
 
 
@@ -128,13 +124,13 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     if value is None:
-        return "not set"
+        return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
         return f"`{value:g}`"
     shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return f"`{shown}`" if shown and value != {} else "empty"
+    return f"`{shown}`" if shown and value != {} else ""
 
 
 def _prose(model: type[BaseModel]) -> str:
@@ -142,7 +138,7 @@ def _prose(model: type[BaseModel]) -> str:
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring below each field, as a table shows it."""
+    """Return the docstring below each field."""
     found: dict[str, str] = {}
     for each in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         tree = ast.parse(inspect.getsource(each))
@@ -153,7 +149,7 @@ def _texts(model: type[BaseModel]) -> dict[str, str]:
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    found[name] = " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+                    found[name] = " ".join(text.split()).replace("``", "`")
     return found
 
 
@@ -173,7 +169,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "<!-- written by `make docs` from adapter/catalog -->",
+        "<!-- written by `make docs` from adapter/pipeline/catalog -->",
         "",
         *wrapped(
             f"""
@@ -230,9 +226,8 @@ def metrics_page() -> str:
         "",
         *wrapped(
             """
-            Each table lists the formulas of a metric in order. The adapter uses the first formula
-            whose fields have a value for the device. A formula joined by `+` needs all of its
-            fields.
+            The adapter uses the first formula of a metric whose fields have a value for the device.
+            A formula joined by `+` needs all of its fields.
             """
         ),
         *_sources(named, catalog),
@@ -249,7 +244,8 @@ def metrics_page() -> str:
         *_vendor_rows(catalog),
         "### Other names of the same fields",
         "",
-        "The adapter reads these names from pages, and the API serves them too.",
+        "The adapter reads these names from pages, and the API serves them too. A unit in brackets",
+        "differs from that of the name.",
         "",
         *_spelling_rows(catalog),
     ]
@@ -257,21 +253,22 @@ def metrics_page() -> str:
 
 
 def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
-    yield "| Name | Unit | Value | Over a pod's devices | Over an object's pods |"
-    yield "|---|---|---|---|---|"
+    """One row for all metrics with the same unit and the same ways of combining."""
+    alike: dict[tuple[str, ...], list[str]] = {}
     for metric in metrics:
-        yield (
-            f"| `{metric.name}` | {metric.unit} | {metric.kind} | {metric.over_devices} "
-            f"| {metric.over_pods} |"
-        )
+        ways = (metric.unit, metric.kind, metric.over_devices, metric.over_pods)
+        alike.setdefault(ways, []).append(f"`{metric.name}`")
+    yield "| Names | Unit | Value | Over a pod's devices | Over an object's pods |"
+    yield "|---|---|---|---|---|"
+    for ways, names in alike.items():
+        yield f"| {', '.join(names)} | {' | '.join(ways)} |"
 
 
 def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
-    """One table for all metrics with the same formulas."""
+    """One list for all metrics with the same formulas."""
     alike: dict[tuple[Formula, ...], list[Metric]] = {}
     for metric in metrics:
         alike.setdefault(metric.formulas, []).append(metric)
-    vendors = {field.name: vendor for vendor, fields in VENDORS.items() for field in fields}
     for formulas, same in alike.items():
         yield f"### {', '.join(f'`{metric.name}`' for metric in same)}"
         yield ""
@@ -279,14 +276,12 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
             yield "Any sample of the device."
             yield ""
             continue
-        yield "| Fields | Vendor | Condition |"
-        yield "|---|---|---|"
-        for formula in formulas:
+        for number, formula in enumerate(formulas, 1):
             parts = " + ".join(_shown(formula, catalog))
             of_part = any(formula in metric.of_parts for metric in same)
             some = ("values of pods only",) if of_part else ()
             where = ", ".join((*some, *_conditions(formula, catalog)))
-            yield f"| {parts} | {vendors[formula.fields[0]]} | {where} |"
+            yield f"{number}. {parts}{f': {where}' if where else ''}"
         yield ""
 
 
@@ -339,13 +334,17 @@ def _vendor_rows(catalog: Catalog) -> Iterator[str]:
 
 
 def _spelling_rows(catalog: Catalog) -> Iterator[str]:
-    yield "| Name | Unit | Same as |"
-    yield "|---|---|---|"
+    yield "| Name | Other names |"
+    yield "|---|---|"
     for field in catalog.fields.values():
         if not field.series:
-            for name, _, unit in field.names:
-                if name != field.name:
-                    yield f"| `{name}` | {unit} | `{field.name}` |"
+            others = [
+                f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
+                for name, _, unit in field.names
+                if name != field.name
+            ]
+            if others:
+                yield f"| `{field.name}` | {', '.join(others)} |"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.attribution.reasons import REASONS, AbsenceCause
+from adapter.pipeline.attribution.reasons import REASONS, AbsenceCause
 from docs.paragraphs import wrapped
 
 _INTRODUCTION = """

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
-from adapter.nodepool.run.selffamilies import MOST
-from adapter.serve.selfmetrics import FAMILIES as SERVE
+from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
+from adapter.nodepool.run.selfmetrics import MOST
+from adapter.server.serve.reasons import ABSENCES, FAILURES, REJECTS
+from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import OTHER, Family
 from docs.paragraphs import wrapped
+
+EXPLAINED = (
+    (ABSENCES, "reasons.md"),
+    (REJECTS, "troubleshooting.md#why-a-sample-or-value-was-left-out"),
+    (FAILURES, "troubleshooting.md#why-a-scrape-or-query-failed"),
+)
+"""Label values that another page explains, and that page."""
 
 
 def page() -> str:
@@ -16,7 +24,7 @@ def page() -> str:
     lines = [
         "# Self-metrics",
         "",
-        "<!-- written by `make docs` from adapter/serve/selfmetrics.py and adapter/nodepool -->",
+        "<!-- written by `make docs` from adapter/server/serve and adapter/nodepool -->",
         "",
         *wrapped(
             f"""
@@ -36,26 +44,33 @@ def page() -> str:
         "",
         "Path `/metrics` of the HTTPS port, for users that may `get` this path.",
         "",
-        *_table(SERVE),
+        *_list(SERVE),
         "",
         "## `nodepool`",
         "",
         "Path `/metrics` of the HTTP port.",
         "",
-        *_table(NODEPOOL),
+        *_list(NODEPOOL),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(families: Iterable[Family]) -> Iterator[str]:
-    yield "| Name | Type | Labels | Meaning |"
-    yield "|---|---|---|---|"
+def _list(families: Iterable[Family]) -> Iterator[str]:
     for family in families:
-        labels = ", ".join(f"`{label}`" for label in family.labels)
-        yield f"| `{family.name}` | {family.kind} | {labels} | {family.text}{_values(family)} |"
+        labels = " by " + ", ".join(f"`{label}`" for label in family.labels)
+        kind = f"{family.kind}{labels if family.labels else ''}"
+        yield f"- `{family.name}` ({kind}): {family.text}{_values(family)}"
 
 
 def _values(family: Family) -> str:
     if not family.known:
         return ""
-    return f" `{family.labels[-1]}`: " + ", ".join(f"`{value}`" for value in family.known) + "."
+    values = list(family.known)
+    linked = []
+    for known, address in EXPLAINED:
+        if set(known) <= set(values):
+            linked = [f"[these]({address})"]
+            values = [value for value in values if value not in known]
+    return (
+        f" `{family.labels[-1]}`: " + ", ".join((*linked, *(f"`{each}`" for each in values))) + "."
+    )

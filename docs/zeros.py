@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from adapter.catalog import Catalog
-from adapter.catalog.field import Field
-from adapter.catalog.metric import Unit
-from adapter.catalog.vendors import CONTRADICTIONS, WHOLES
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.field import Field
+from adapter.pipeline.catalog.metric import Unit
+from adapter.pipeline.catalog.vendors import CONTRADICTIONS, WHOLES
 from docs.paragraphs import wrapped
 
 
@@ -39,8 +39,8 @@ def section(catalog: Catalog) -> Iterator[str]:
         ([zero_of_unsupported_field](reasons.md#zero_of_unsupported_field)).
         """
     )
-    yield from (f"- `{_shown(field)}`" for field in catalog.fields.values() if field.positive)
-    yield ""
+    fields = (f"`{_shown(field)}`" for field in catalog.fields.values() if field.positive)
+    yield from wrapped(", ".join(fields) + ".")
 
 
 def _shown(field: Field) -> str:
@@ -49,15 +49,19 @@ def _shown(field: Field) -> str:
 
 
 def _contradictions(catalog: Catalog) -> Iterator[str]:
-    yield "| A 0 of | is absent beside | from |"
-    yield "|---|---|---|"
+    """One row for all comparisons of a field with the same limit."""
+    beside: dict[tuple[str, str], list[str]] = {}
     for entry in CONTRADICTIONS:
         zero, by = catalog.fields[entry.zero], catalog.fields[entry.by]
         limit = min(entry.mean, entry.least)
         ratio = by.unit is Unit.RATIO
         amount = f"{100 * limit:g} percent" if ratio else f"{limit:g} {by.unit}"
         how = "in the mean" if entry.mean < inf else "in every sample"
-        yield f"| `{_shown(zero)}` | `{_shown(by)}` | {amount} {how} |"
+        beside.setdefault((_shown(zero), f"{amount} {how}"), []).append(f"`{_shown(by)}`")
+    yield "| A 0 of | is absent beside | from |"
+    yield "|---|---|---|"
+    for (shown, limit), others in beside.items():
+        yield f"| `{shown}` | {', '.join(others)} | {limit} |"
 
 
 def _wholes(catalog: Catalog) -> Iterator[str]:

@@ -26,7 +26,7 @@ ON_DEMAND = (
     "botocore.session",
     "google.auth.transport.requests",
 )
-"""What is loaded only where a cloud's own login is used (adapter/sources)."""
+"""What is loaded only where a cloud's own login is used (adapter/pipeline/sources)."""
 
 LEFT_OUT = ("rich",)
 """Libraries of the extras ``demo`` and ``top``, which an image does not have."""

@@ -10,10 +10,10 @@ import grpc
 import uvloop
 from grpc_health.v1 import health
 
-from adapter.keda import externalscaler_pb2 as messages
-from adapter.keda.server import build
-from adapter.keda.service import NAME
-from adapter.settings.keda import KedaSettings
+from adapter.answers.keda import externalscaler_pb2 as messages
+from adapter.answers.keda.server import build
+from adapter.answers.keda.service import NAME
+from adapter.config.settings.keda import KedaSettings
 
 _VALUE = messages.MetricValue(metricName="gpu_utilization", metricValue=70, metricValueFloat=70.5)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from adapter.replay.nodeworld import NodePhysics
+from adapter.tools.replay.nodeworld import NodePhysics
 from load.nodepoolsweep import (
     CALIBRATED,
     OURS,

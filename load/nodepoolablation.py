@@ -19,8 +19,8 @@ import numpy as np
 from adapter.nodepool.learn.forecast import PROMPT, keep_quantile, prompt_quantile
 from adapter.nodepool.learn.quantiles import FittedTables, fitted
 from adapter.nodepool.learn.record import pods_of
-from adapter.replay.headroompolicies import NoHeadroom, ShareOfPods
-from adapter.replay.nodeworld import HeadroomPolicy, NodeMoment
+from adapter.tools.replay.headroompolicies import NoHeadroom, ShareOfPods
+from adapter.tools.replay.nodeworld import HeadroomPolicy, NodeMoment
 from load import nodepoolfit
 from load.nodepool import BUDGETS
 from load.nodepoolbound import KNOWN, loads, not_exceeded

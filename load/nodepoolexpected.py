@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from adapter.hpa import ControllerOptions, Observation, from_manifest
-from adapter.replay.demand import RecordedDemand
-from adapter.replay.headroomoption import FORECAST, NONE, SHARE, TriedHeadroom
-from adapter.replay.nodestudy import NodeOptions, study_nodes
-from adapter.replay.nodeworld import NodePhysics
-from adapter.replay.simulation import SimulatedWorld
-from adapter.replay.syncs import RecordedSync
+from adapter.tools.replay.demand import RecordedDemand
+from adapter.tools.replay.nodestudy import NodeOptions, study_nodes
+from adapter.tools.replay.nodeworld import NodePhysics
+from adapter.tools.replay.options import FORECAST, NONE, SHARE, TriedHeadroom
+from adapter.tools.replay.simulation import SimulatedWorld
+from adapter.tools.replay.syncs import RecordedSync
 from load.nodepoolplays import MOST, PERCENT, LabPlay, wanted
 from tests.e2e.lab.stage import autoscaler
 

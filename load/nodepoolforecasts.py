@@ -18,7 +18,7 @@ from adapter.nodepool.learn.quantiles import MOST, FittedTables, QuantileTable
 from adapter.nodepool.learn.record import FULL, MIXTURES, WEIGHED_AT, weights_of
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandPoint
-from adapter.replay.nodeworld import NodePhysics
+from adapter.tools.replay.nodeworld import NodePhysics
 from load.nodepooltraces import STEP, TARGET, Part, Trace
 
 LEAD: Final = NodePhysics().boot

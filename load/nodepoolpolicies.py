@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adapter.replay.nodeworld import NodeMoment
+from adapter.tools.replay.nodeworld import NodeMoment
 from load.nodepoolworld import TICK
 
 

@@ -10,8 +10,13 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from adapter.nodepool.plan.limits import Limits
-from adapter.replay.headroompolicies import FixedHeadroom, NoHeadroom, PlannedHeadroom, ShareOfPods
-from adapter.replay.nodeworld import HeadroomPolicy, NodePhysics
+from adapter.tools.replay.headroompolicies import (
+    FixedHeadroom,
+    NoHeadroom,
+    PlannedHeadroom,
+    ShareOfPods,
+)
+from adapter.tools.replay.nodeworld import HeadroomPolicy, NodePhysics
 from load.nodepoolhpa import TOLERANCES
 from load.nodepoolpolicies import Oracle
 from load.nodepooltraces import STEP, Part, Trace

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adapter.replay.nodeworld import HeadroomPolicy, NodePhysics, NodeWorld, ServiceHpa
+from adapter.tools.replay.nodeworld import HeadroomPolicy, NodePhysics, NodeWorld, ServiceHpa
 from load.nodepoolhpa import FastHpa
 from load.nodepooltraces import STEP, TARGET
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapter.exposition.page import LabelMemo, parse
+from adapter.pipeline.exposition.page import LabelMemo, parse
 from load.fleet import pages
 from load.page import FIELDS, GPUS_PER_NODE
 from load.report import figure
@@ -62,12 +62,12 @@ def measure(body: bytes) -> list[Figure]:
             PEER_ROUNDS,
         ),
         (
-            "adapter.exposition.page, an exporter's first page",
+            "adapter.pipeline.exposition.page, an exporter's first page",
             lambda: parse(body, time=1.0),
             ROUNDS,
         ),
         (
-            "adapter.exposition.page, every later page",
+            "adapter.pipeline.exposition.page, every later page",
             lambda: parse(body, time=1.0, memo=memo),
             ROUNDS,
         ),

@@ -20,16 +20,16 @@ from typing import NamedTuple
 import msgspec
 import psutil
 
-from adapter.attribution.reading import Reading
-from adapter.catalog import Catalog
-from adapter.cluster.index import PodIndex
-from adapter.cluster.manifest import PodDecoder
-from adapter.cluster.nodes import Nodes
-from adapter.cluster.pod import Pod
-from adapter.devices.options import TelemetryOptions
-from adapter.exposition.page import LabelMemo, parse
-from adapter.exposition.samples import ScrapeResult
-from adapter.store.store import Store
+from adapter.pipeline.attribution.reading import Reading
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.cluster.manifest import PodDecoder
+from adapter.pipeline.cluster.nodes import Nodes
+from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.exposition.page import LabelMemo, parse
+from adapter.pipeline.exposition.samples import ScrapeResult
+from adapter.pipeline.store.store import Store
 from apiservice.labels.selector import EVERYTHING
 from load.drive import split_cores
 from load.fleet import pages, pod_list

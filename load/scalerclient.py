@@ -15,7 +15,7 @@ import grpc
 import msgspec
 import uvloop
 
-from adapter.keda import externalscaler_pb2 as messages
+from adapter.answers.keda import externalscaler_pb2 as messages
 from load.fleet import NAMESPACE, workload_name
 from load.plan import Calls, Outcome
 

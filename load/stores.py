@@ -11,8 +11,8 @@ from typing import NamedTuple
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapter.catalog import Catalog
-from adapter.serve.build import query_groups
+from adapter.pipeline.catalog import Catalog
+from adapter.server.serve.build import query_groups
 from load.drive import idle
 from load.fleet import NAMESPACE, nodes
 from load.page import FIELDS, UTIL

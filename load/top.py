@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from adapter.client.errors import VIEW
-from adapter.client.output import Screen
-from adapter.client.tables import ObjectTable, TableRow, decode_table
-from adapter.overview.hpas import read_hpa, summarize
-from adapter.top.facts import ClusterLists, ListName
-from adapter.top.frame import Painter, Picture, Scene
-from adapter.top.state import TopState, press
-from adapter.top.tables import ViewName
+from adapter.config.process.output import Screen
+from adapter.tools.client.errors import VIEW
+from adapter.tools.client.tables import ObjectTable, TableRow, decode_table
+from adapter.tools.overview.hpas import read_hpa, summarize
+from adapter.tools.top.facts import ClusterLists, ListName
+from adapter.tools.top.frame import Painter, Picture, Scene
+from adapter.tools.top.state import TopState, press
+from adapter.tools.top.tables import ViewName
 from load.table import Goal, Run, Table
 from load.uicluster import VERSIONS, SimulatedCluster
-from tests.adapter.ui.cluster import HPAS
+from tests.adapter.tools.ui.cluster import HPAS
 
 GPUS: Final = 10_000
 _VIEWS: Final[tuple[ViewName, ...]] = ("overview", "gpus", "pods", "workloads", "hpas", "nodes")

@@ -21,13 +21,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
 
-from adapter.client.errors import VIEW
-from adapter.view.gpupods import GPUPODS
-from adapter.view.gpus import GPUS
-from adapter.view.gpuworkloads import GPUWORKLOADS
+from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpus import GPUS
+from adapter.answers.view.gpuworkloads import GPUWORKLOADS
+from adapter.tools.client.errors import VIEW
 from load.page import GPUS_PER_NODE
 from load.pki import issue
-from tests.adapter.ui.cluster import HPAS, columns, gpu, hpa, pod, stuck, workload
+from tests.adapter.tools.ui.cluster import HPAS, columns, gpu, hpa, pod, stuck, workload
 
 Json = dict[str, Any]
 Pages = Sequence[bytes]

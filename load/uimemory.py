@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 
-from adapter.ui.history import POINTS
+from adapter.tools.ui.history import POINTS
 from load import uipage
 from load.process import Child
 from load.table import Goal, Run, Table

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
-from adapter.idle.prices import load
-from adapter.ui.options import UiOptions
-from adapter.ui.run import SWITCH, serve_page
+from adapter.tools.idle.prices import load
+from adapter.tools.ui.options import UiOptions
+from adapter.tools.ui.run import SWITCH, serve_page
 
 KEPT: Final = 2_000
 _TICK: Final = 0.005

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from adapter.cluster.hpas import Hpas
-from adapter.cluster.lookup import ObjectLookup
-from adapter.cluster.nodes import Nodes
-from adapter.cluster.services import Services
-from adapter.serve import garbage
-from adapter.serve.views import view_group
-from adapter.store.snapshot import Snapshot
+from adapter.pipeline.cluster.hpas import Hpas
+from adapter.pipeline.cluster.lookup import ObjectLookup
+from adapter.pipeline.cluster.nodes import Nodes
+from adapter.pipeline.cluster.services import Services
+from adapter.pipeline.store.snapshot import Snapshot
+from adapter.server.serve import garbage
+from adapter.server.serve.providers import view_group
 from apiservice.runtime.steps import WaitingSteps
+from apiservice.view.endpoint import page
 from apiservice.view.negotiation import negotiate
-from apiservice.view.options import list_options
-from apiservice.view.pages import page
+from apiservice.view.options import TableOptions, list_options
 from apiservice.view.presentation import presentation
 from apiservice.view.resource import ServedResource, ViewGroup
 from apiservice.view.selection import KeyLists, select
@@ -145,7 +145,7 @@ def _page(
     options = list_options(served.resource, None, {"limit": str(PAGE), "continue": token})
     keys = yield from lists.keys(served, None, options, now)
     selection = yield from select(served, keys, options)
-    presented = presentation(group, served, negotiate(form.encode()), "Metadata", now)
+    presented = presentation(group, served, negotiate(form.encode()), TableOptions(), now)
     return (yield from page(served, None, options, selection, presented, now))
 
 

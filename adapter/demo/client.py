@@ -16,9 +16,9 @@ from typing import Protocol
 
 import msgspec
 
-from adapter.cluster.metricsapi import GarbledAnswerError, pods_path, read_values
 from adapter.demo.certificates import FrontProxy
 from adapter.hpa import Missing
+from adapter.pipeline.cluster.metricsapi import GarbledAnswerError, pods_path, read_values
 from apiservice.runtime.httpclient import HttpClient
 from apiservice.runtime.requesterror import RequestError
 from apiservice.runtime.servertrust import client_context

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from adapter.cluster.optin import PREFIX
 from adapter.demo.fleet import DemoPod, Stage
 from adapter.demo.hardware import DemoNode
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import COLLECT, World
 from adapter.hpa import PodState
+from adapter.pipeline.cluster.optin import PREFIX
 
 EXPORTER_NAMESPACE = "gpu-metrics"
 EXPORTER = "dcgm-exporter"

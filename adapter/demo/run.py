@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
-from adapter.cluster.metricsapi import pods_path
 from adapter.demo import days, page, serverpage, story, webpage
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.child import Child, DemoError
 from adapter.demo.client import USER, MetricsClient
 from adapter.demo.cluster import upstream
-from adapter.demo.cluster.start import start_cluster
-from adapter.demo.commandline import adapter_command
+from adapter.demo.cluster.listener import start_cluster
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.options import DemoOptions
@@ -31,11 +32,27 @@ from adapter.demo.server import HOST, choose_port, configuration, serve
 from adapter.demo.state import DemoCluster, DemoState, curl_options
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
+from adapter.pipeline.cluster.metricsapi import pods_path
 
+NAME: Final = "gpu-metrics-adapter"
 _START_LIMIT = 60.0
 """Real seconds that ``serve`` may take to become ready."""
 _FAIR_TRIES = 6
 """Requests without a value after which the demo has failed."""
+
+
+def adapter_command() -> str:
+    """Return the command's name, or its path if the shell does not find the name.
+
+    A virtual environment that is not activated has the command beside its interpreter. A checkout
+    that is not installed has only the module.
+    """
+    if shutil.which(NAME):
+        return NAME
+    beside = Path(sys.executable).with_name(NAME)
+    if shutil.which(str(beside)):
+        return shlex.quote(str(beside))
+    return f"{shlex.quote(sys.executable)} -m adapter"
 
 
 def run(options: DemoOptions, console: Console | None = None) -> int:

@@ -8,15 +8,52 @@ FastAPI's own schema is 3.1 and does not contain these routes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from apiservice.documents.document import Document
 from apiservice.documents.openapi_operation import Operation
-from apiservice.documents.openapi_schemas import Json, definitions, list_type
-from apiservice.documents.openapi_views import view_definitions, view_operations
-from apiservice.view.resource import ViewGroup
+from apiservice.documents.openapi_schemas import (
+    LIST_META,
+    META,
+    TYPE_META,
+    Json,
+    definitions,
+    described,
+    list_type,
+    object_schema,
+)
+from apiservice.view.resource import ViewGroup, ViewResource
 from apiservice.wire.metricvalues import EXTERNAL_GROUP
 
+_OBJECT_META: Final = object_schema(
+    {
+        "name": {"type": "string", "description": "The object's name."},
+        "namespace": {"type": "string", "description": "The object's namespace."},
+        "uid": {"type": "string", "description": "The UID of the object that is described."},
+        "creationTimestamp": {
+            "type": "string",
+            "format": "date-time",
+            "description": "When the object that is described was created.",
+        },
+        "labels": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Labels, by which a list selects objects.",
+        },
+    },
+    [],
+    "Metadata of an object.",
+)
+_LIST_QUERY: Final = (
+    ("labelSelector", "string", "Restricts the list by the objects' labels."),
+    ("fieldSelector", "string", "Restricts the list by the objects' fields."),
+    ("limit", "integer", "The most objects of one answer; continue names the rest."),
+    ("continue", "string", "Position in the list, from the metadata of the page before."),
+    ("resourceVersion", "string", "Accepted and ignored."),
+    ("timeoutSeconds", "integer", "Accepted and ignored."),
+    ("watch", "boolean", "Not supported: answered with 405."),
+)
+_PRETTY: Final = ("pretty", "string", "Accepted and ignored.")
 _TITLE = "Kubernetes metrics API"
 _QUERY = (
     ("labelSelector", "string", "Restricts the list by the objects' (or series') labels."),
@@ -25,6 +62,88 @@ _QUERY = (
     ("timeoutSeconds", "integer", "Accepted and ignored."),
 )
 _METRIC_QUERY = ("metricLabelSelector", "string", "Restricts the values by the metric's labels.")
+
+
+def package(group: ViewGroup) -> str:
+    """Return what the names of the group's definitions begin with."""
+    own, _, domain = group.group.partition(".")
+    return ".".join([*reversed(domain.split(".")), own, group.version])
+
+
+def view_definitions(group: ViewGroup, prefix: str) -> Json:
+    """Return all definitions of a group; ``prefix`` starts a ``$ref``."""
+    found: Json = {f"{META}.ObjectMeta": _OBJECT_META, f"{META}.ListMeta": LIST_META}
+    for resource, _ in group.views:
+        name = f"{package(group)}.{resource.kind}"
+        found[name] = _object(group, resource, prefix)
+        found[f"{name}List"] = _list(group, resource, prefix + name, prefix)
+    return found
+
+
+def _object(group: ViewGroup, resource: ViewResource, prefix: str) -> Json:
+    own = resource.schema.get("properties", {})
+    metadata = described(prefix, f"{META}.ObjectMeta", "Standard metadata of the object.")
+    return resource.schema | {
+        "type": "object",
+        "properties": {**TYPE_META, "metadata": metadata, **own},
+        "x-kubernetes-group-version-kind": [_kind(group, resource.kind)],
+    }
+
+
+def _list(group: ViewGroup, resource: ViewResource, item: str, prefix: str) -> Json:
+    properties = {
+        **TYPE_META,
+        "metadata": described(prefix, f"{META}.ListMeta", "Standard metadata of the list."),
+        "items": {"type": "array", "items": {"$ref": item}, "description": "The objects."},
+    }
+    kind = f"{resource.kind}List"
+    schema = object_schema(properties, ["items"], f"A list of {resource.plural}.")
+    return schema | {"x-kubernetes-group-version-kind": [_kind(group, kind)]}
+
+
+def _kind(group: ViewGroup, kind: str) -> Json:
+    return {"group": group.group, "kind": kind, "version": group.version}
+
+
+def view_operations(group: ViewGroup) -> list[Operation]:
+    """Return all paths of a group."""
+    found: list[Operation] = []
+    for resource, _ in group.views:
+        everywhere = "ForAllNamespaces" if resource.namespaced else ""
+        found.append(_listing(group, resource, "", everywhere))
+        below = ""
+        if resource.namespaced:
+            below = "namespaces/{namespace}/"
+            found.append(_listing(group, resource, below, "InNamespace"))
+        found.append(
+            Operation(
+                f"/apis/{group.api_version}/{below}{resource.plural}/{{name}}",
+                f"{package(group)}.{resource.kind}",
+                _entry(group, resource, "get", f"read{resource.kind}"),
+                (_PRETTY,),
+            )
+        )
+    return found
+
+
+def _listing(group: ViewGroup, resource: ViewResource, below: str, scope: str) -> Operation:
+    return Operation(
+        f"/apis/{group.api_version}/{below}{resource.plural}",
+        f"{package(group)}.{resource.kind}List",
+        _entry(group, resource, "list", f"list{resource.kind}{scope}"),
+        (*_LIST_QUERY, _PRETTY),
+    )
+
+
+def _entry(group: ViewGroup, resource: ViewResource, action: str, name: str) -> Json:
+    stem = group.group.split(".", 1)[0] + group.version.capitalize()
+    return {
+        "description": f"{action} {resource.plural}",
+        "operationId": f"{name}{stem.capitalize()}",
+        "tags": [stem],
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": _kind(group, resource.kind),
+    }
 
 
 class _Described(NamedTuple):
@@ -83,26 +202,26 @@ def _views(group: ViewGroup) -> _Described:
 
 def _swagger(served: list[_Described], release: str) -> Json:
     schemas: Json = {}
-    for described in served:
-        schemas |= described.definitions("#/definitions/")
+    for group in served:
+        schemas |= group.definitions("#/definitions/")
     return {
         "swagger": "2.0",
         "info": {"title": _TITLE, "version": release},
         "paths": {
             operation.path: operation.swagger()
-            for described in served
-            for operation in described.operations
+            for group in served
+            for operation in group.operations
         },
         "definitions": schemas,
     }
 
 
-def _openapi3(described: _Described, release: str) -> Json:
+def _openapi3(group: _Described, release: str) -> Json:
     return {
         "openapi": "3.0.0",
         "info": {"title": _TITLE, "version": release},
-        "paths": {operation.path: operation.openapi3() for operation in described.operations},
-        "components": {"schemas": described.definitions("#/components/schemas/")},
+        "paths": {operation.path: operation.openapi3() for operation in group.operations},
+        "components": {"schemas": group.definitions("#/components/schemas/")},
     }
 
 

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from apiservice.http.address import peer_address
 from apiservice.http.handshakes import Handshakes
 from apiservice.http.options import ServingOptions, ServingStats
+from apiservice.http.peer import peer_address
 
 _AT_ONCE: Final = 32
 """Connections accepted before other tasks run."""

@@ -1,4 +1,4 @@
-"""The client's certificate, put into the ASGI scope once per connection.
+"""The client of a connection: its address, and its certificate, put into the ASGI scope once.
 
 uvicorn does not expose the client's certificate. So this project's protocol class reads it after
 the TLS handshake and puts it where the authenticator finds it. The same object serves every request
@@ -15,6 +15,13 @@ from typing import Any
 
 SCOPE_KEY = "apiservice.http.peer"
 """The key of a :class:`Peer` in an ASGI scope; absent or None without a certificate."""
+_MAPPED = "::ffff:"
+
+
+def peer_address(name: Any) -> str:
+    """Return the host of a socket's peer name; an IPv4 address in IPv6 is written as IPv4."""
+    host = str(name[0]) if isinstance(name, tuple) and name else ""
+    return host.removeprefix(_MAPPED).partition("%")[0]
 
 
 @dataclass(slots=True, eq=False)

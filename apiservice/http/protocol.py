@@ -30,10 +30,9 @@ from apiservice.errors import (
     MethodNotAllowed,
     PayloadTooLarge,
 )
-from apiservice.http.address import peer_address
 from apiservice.http.exchange import Exchange, refusal
 from apiservice.http.options import ServingOptions, ServingStats
-from apiservice.http.peer import SCOPE_KEY, Peer, of_tls
+from apiservice.http.peer import SCOPE_KEY, Peer, of_tls, peer_address
 from apiservice.http.requesthead import complete, host_fault, oversize, too_many_lines
 from apiservice.http.slots import Slots
 

@@ -5,7 +5,8 @@ request waits for the requests of others at most once round, however many of the
 namespace neither holds nor waits for more than its part. Work for everybody (``shared``), such as
 the refresh of a value that many requests read, comes first and has places of its own.
 
-The time for a place is apart from the time of the work: whoever has a place has all of its time.
+The time for a place is apart from the time of the work: a request that has a place has all of its
+time.
 """
 
 from __future__ import annotations

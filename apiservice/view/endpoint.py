@@ -9,20 +9,20 @@ from typing import Final, NamedTuple
 from starlette.types import Receive, Scope, Send
 
 from apiservice.errors import (
+    BadQuery,
     MethodNotAllowed,
     ObjectNotFound,
     RouteNotFound,
     ViewNotWatchable,
 )
 from apiservice.runtime.nearest import compared
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import Steps, WaitingSteps, parts
 from apiservice.runtime.turns import Turns
 from apiservice.view.negotiation import negotiate
-from apiservice.view.options import include, list_options
-from apiservice.view.pages import one, page
-from apiservice.view.presentation import presentation, single
-from apiservice.view.resource import Key, ServedResource, ViewGroup
-from apiservice.view.selection import KeyLists, select
+from apiservice.view.options import ListOptions, continue_token, list_options, table_options
+from apiservice.view.presentation import Presentation, presentation, single
+from apiservice.view.resource import Json, Key, ServedResource, ViewGroup
+from apiservice.view.selection import KeyLists, Selection, select
 from apiservice.wire.accept import Form, accept_header
 from apiservice.wire.answers import Prepared, json_messages
 from apiservice.wire.largeanswers import LargeAnswers
@@ -33,6 +33,12 @@ from apiservice.wire.routes import (
     truth,
 )
 
+MOST_BYTES: Final = 16 << 20
+"""Bytes that the objects of a list without a limit may take."""
+PAGE_BYTES: Final = 4 << 20
+"""Bytes after which a page ends, although its limit allows more objects."""
+_STEP: Final = 64
+"""Objects that a provider prepares at once."""
 _FEW: Final = 64
 """Objects of a list that is answered at once. A longer list waits for its turn."""
 _AROUND: Final = 250
@@ -40,6 +46,63 @@ _AROUND: Final = 250
 
 MayList = Callable[[], Awaitable[bool]]
 """Says whether the user of the request may list the objects among which it names one."""
+
+
+def page(
+    view: ServedResource,
+    namespace: str | None,
+    options: ListOptions,
+    selection: Selection,
+    presented: Presentation,
+    now: float,
+) -> WaitingSteps[bytes]:
+    """Render the objects of a selection.
+
+    Raises:
+        BadQuery: the list would be too large.
+    """
+    items: list[bytes] = []
+    done = size = 0
+    most = PAGE_BYTES if options.limit else MOST_BYTES
+    for keys in parts(selection.keys, _STEP):
+        if size >= most:
+            break
+        yield from view.provider.prepare(keys, now)
+        for key in keys:
+            if size >= most:
+                break
+            item = presented.render(key)
+            done += 1
+            if item is not None:
+                items.append(item)
+                size += len(item)
+            yield None
+    left = selection.left + len(selection.keys) - done
+    if done < len(selection.keys) and not options.limit:
+        raise BadQuery(
+            f"the answer would be larger than {MOST_BYTES >> 20} MiB: set limit to receive it in "
+            f"pages, select fewer objects with labelSelector or fieldSelector, or request each "
+            f"namespace separately"
+        )
+    metadata: Json = {"resourceVersion": _resource_version(now)}
+    if left and done:
+        metadata["continue"] = continue_token(view.resource, namespace, selection.keys[done - 1])
+        if not options.selects:
+            metadata["remainingItemCount"] = left
+    return presented.body(metadata, items)
+
+
+def one(
+    view: ServedResource, key: Key, render: Callable[[Key], bytes | None], now: float
+) -> WaitingSteps[bytes | None]:
+    """Render an object; None if it does not exist."""
+    yield from view.provider.prepare([key], now)
+    return render(key)
+
+
+def _resource_version(now: float) -> str:
+    """Return the version of what is computed as of ``now``: its milliseconds."""
+    return str(int(now * 1000))
 
 
 class _Wanted(NamedTuple):
@@ -90,7 +153,7 @@ class ViewEndpoint:
         if truth(query, "watch"):
             raise ViewNotWatchable(self._group.group, wanted.view.resource.plural)
         options = list_options(wanted.view.resource, wanted.namespace, query)
-        shown = include(query)
+        shown = table_options(query)
         keys = await self._turns.run(
             self._lists.keys(wanted.view, wanted.namespace, options, self._clock())
         )
@@ -135,7 +198,7 @@ class ViewEndpoint:
     ) -> Prepared:
         check_list_options(query)
         now = self._clock()
-        render = single(self._group, wanted.view, form, include(query), now)
+        render = single(self._group, wanted.view, form, table_options(query), now)
         key = Key(wanted.namespace or "", wanted.name)
         body = await self._turns.run(one(wanted.view, key, render, now))
         if body is not None:

@@ -11,7 +11,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ from apiservice.labels.fields import FieldSelector, parse_fields
 from apiservice.labels.requirement import integer
 from apiservice.labels.selector import Selector, SelectorError
 from apiservice.view.resource import Key, ViewResource
-from apiservice.wire.routes import NAME_FIELD, check_list_options, label_selector
+from apiservice.wire.routes import NAME_FIELD, check_list_options, label_selector, truth
 
 NAMESPACE_FIELD: Final = "metadata.namespace"
 Include = Literal["None", "Metadata", "Object"]
@@ -30,6 +30,15 @@ _INCLUDES: Final[dict[str, Include]] = {
     "Metadata": "Metadata",
     "Object": "Object",
 }
+
+
+class TableOptions(NamedTuple):
+    """What each row of a table contains."""
+
+    include: Include = "Metadata"
+    """Of the object, beside the cells."""
+    numbers: bool = False
+    """Whether the numbers follow the texts that are written from them (parameter ``numbers``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +89,8 @@ def list_options(
     )
 
 
-def include(query: Mapping[str, str]) -> Include:
-    """Return what each row of a table contains beside its cells.
+def table_options(query: Mapping[str, str]) -> TableOptions:
+    """Return what each row of a table contains.
 
     Raises:
         BadRequest: ``includeObject`` has an unknown value.
@@ -91,7 +100,7 @@ def include(query: Mapping[str, str]) -> Include:
     if found is None:
         message = f'unable to parse includeObject "{text}": it must be None, Metadata or Object'
         raise BadRequest(message)
-    return found
+    return TableOptions(found, truth(query, "numbers"))
 
 
 def continue_token(resource: ViewResource, namespace: str | None, last: Key) -> str:

@@ -8,13 +8,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from apiservice.errors import NotAcceptable
+from apiservice.view.cells import RowWriter
 from apiservice.view.negotiation import TABLE
-from apiservice.view.options import Include
+from apiservice.view.options import TableOptions
 from apiservice.view.resource import Json, Key, ServedResource, ViewGroup
 from apiservice.wire.accept import Form
 
-MISSING: Final = "<none>"
-"""The cell of a missing value, as kubectl writes it in its own tables."""
 _NAME: Final[Json] = {
     "name": "Name",
     "type": "string",
@@ -46,11 +45,11 @@ class Presentation(NamedTuple):
 
 
 def presentation(
-    group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
+    group: ViewGroup, view: ServedResource, form: Form, options: TableOptions, now: float
 ) -> Presentation:
     """Return how a list presents objects in the negotiated form."""
     if form.kind == TABLE:
-        return _table(group, view, form, include, now)
+        return _table(group, view, form, options, now)
     if form.kind:
         if not form.kind.endswith("List"):
             raise NotAcceptable(f"{form.kind}List, because a list is requested")
@@ -60,11 +59,11 @@ def presentation(
 
 
 def single(
-    group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
+    group: ViewGroup, view: ServedResource, form: Form, options: TableOptions, now: float
 ) -> Callable[[Key], bytes | None]:
     """Return what renders one object in the negotiated form."""
     if form.kind == TABLE:
-        table = _table(group, view, form, include, now)
+        table = _table(group, view, form, options, now)
 
         def render(key: Key) -> bytes | None:
             row = table.render(key)
@@ -99,10 +98,11 @@ def _metadata(view: ServedResource, form: Form, now: float) -> Callable[[Key], b
 
 
 def _table(
-    group: ViewGroup, view: ServedResource, form: Form, include: Include, now: float
+    group: ViewGroup, view: ServedResource, form: Form, options: TableOptions, now: float
 ) -> Presentation:
     provider, partial = view.provider, _partial(form)
     head = {"kind": view.resource.kind, "apiVersion": group.api_version}
+    include, writer = options.include, RowWriter(view.resource.columns, numbers=options.numbers)
 
     def shown(key: Key) -> Json | None:
         if include == "Metadata":
@@ -115,10 +115,11 @@ def _table(
         cells = provider.cells(key, now)
         if cells is None:
             return None
-        row = [key.name, *[MISSING if cell is None else cell for cell in cells]]
-        return _json({"cells": row, "object": shown(key)})
+        return _json({"cells": writer.row(key.name, cells), "object": shown(key)})
 
-    return Presentation(TABLE, form.api_version, "rows", render, _columns(view))
+    return Presentation(
+        TABLE, form.api_version, "rows", render, _columns(view, numbers=options.numbers)
+    )
 
 
 def _identity(key: Key) -> dict[str, Any]:
@@ -131,17 +132,22 @@ def _partial(form: Form) -> Json:
     return {"kind": "PartialObjectMetadata", "apiVersion": form.api_version}
 
 
-def _columns(view: ServedResource) -> list[Json]:
+def _columns(view: ServedResource, *, numbers: bool) -> list[Json]:
+    columns = view.resource.columns
+    texts = [_column(*column[:3], wide=column.wide) for column in columns]
+    more = [number for column in columns for number in column.numbers] if numbers else []
     return [
         _NAME,
-        *(
-            {
-                "name": column.name,
-                "type": column.type,
-                "format": "",
-                "description": column.description,
-                "priority": int(column.wide),
-            }
-            for column in view.resource.columns
-        ),
+        *texts,
+        *(_column(number.name, number.description, "number", wide=True) for number in more),
     ]
+
+
+def _column(name: str, description: str, kind: str, *, wide: bool) -> Json:
+    return {
+        "name": name,
+        "type": kind,
+        "format": "",
+        "description": description,
+        "priority": int(wide),
+    }

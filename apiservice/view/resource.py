@@ -16,6 +16,16 @@ from apiservice.runtime.steps import Steps, WaitingSteps
 Json = dict[str, Any]
 Cell = str | int | float | bool | None
 """A table cell; None becomes ``<none>``, because kubectl prints null as nothing."""
+RawCell = Cell | tuple[float | None, ...]
+"""A cell of a provider; a tuple has the numbers of a column with several."""
+
+
+class NumberColumn(NamedTuple):
+    """A number that the text of a column is written from; sent on request only."""
+
+    name: str
+    """With its unit: ``Mem-Bytes``."""
+    description: str
 
 
 class Column(NamedTuple):
@@ -27,6 +37,10 @@ class Column(NamedTuple):
     type: Literal["string", "integer", "number", "boolean", "date"] = "string"
     wide: bool = False
     """Shown with ``-o wide`` only (priority 1)."""
+    numbers: tuple[NumberColumn, ...] = ()
+    """What the text is written from: the provider returns these numbers, and no text."""
+    write: Callable[..., str] | None = None
+    """Writes the text; takes one argument for each of the numbers. None without numbers."""
 
 
 class Key(NamedTuple):
@@ -94,8 +108,12 @@ class ViewProvider(Protocol):
     def fields(self, key: Key) -> Mapping[str, str]:
         """Return an object's selectable fields (``ViewResource.fields``). Fast."""
 
-    def cells(self, key: Key, now: float) -> Sequence[Cell] | None:
-        """Return an object's cells, one for each column; None if it no longer exists."""
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
+        """Return an object's cells, one for each column; None if it no longer exists.
+
+        The cell of a column with one number is that number, and of one with several a tuple of
+        them. None stands for a missing value in either case.
+        """
 
     def object(self, key: Key, now: float) -> Json | None:
         """Return the object without apiVersion and kind; None if it no longer exists.

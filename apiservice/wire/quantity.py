@@ -6,9 +6,6 @@ precision that the HPA would compare.
 
 from __future__ import annotations
 
-LIMIT = 9_200_000_000_000_000_000
-"""Thousandths. ``MilliValue()`` is an int64; a value of 9.2e15 or more would overflow it."""
-
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _SUFFIXES = ("m", "", "k", "M", "G", "T", "P", "E")
 
@@ -20,7 +17,7 @@ def to_milli(value: float) -> int:
         ValueError: NaN, infinite, or too large for an int64 of thousandths. Such a value must be
             left out: clients could not parse it, and would reject the whole list.
     """
-    # The comparison is also false for NaN.
+    # ``MilliValue()`` is an int64. The comparison is also false for NaN.
     if not -9.2e15 < value < 9.2e15:
         message = f"{value} is not a quantity: it must be finite and below 9.2e15"
         raise ValueError(message)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import Catalog
-from adapter.catalog.field import Field
-from adapter.catalog.formulas import hides
-from adapter.catalog.metric import Kind
-from adapter.catalog.serverkind import CACHE, RUNNING, WAITING
-from adapter.catalog.serverkinds import formulas
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.field import Field
+from adapter.pipeline.catalog.formulas import hides
+from adapter.pipeline.catalog.metric import Kind
+from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
+from adapter.pipeline.catalog.serverkinds import formulas
 from docs.dashboard.panel import Panel, Query, Row
 
 _CHOSEN: Final = '{namespace=~"$namespace", pod=~"($workload)(-.*)?"}'

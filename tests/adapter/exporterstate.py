@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from adapter.devices.history import history
-from adapter.devices.series import DeviceSeries
+from adapter.pipeline.devices.history import history
+from adapter.pipeline.devices.series import DeviceSeries
 from tests.adapter.world import World
 
 HISTORY: Final = history({}, 30.0, 300.0)

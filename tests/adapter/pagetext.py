@@ -1,11 +1,12 @@
-"""Exposition text written from rows: the other direction of :mod:`adapter.exposition.page`."""
+"""Exposition text written from rows: the other direction of
+:mod:`adapter.pipeline.exposition.page`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 
-from adapter.exposition.samples import Sample
+from adapter.pipeline.exposition.samples import Sample
 
 
 def render(rows: Iterable[Sample], scraped: float) -> bytes:

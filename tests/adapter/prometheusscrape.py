@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from adapter.catalog import Catalog
-from adapter.exposition.page import parse
-from adapter.exposition.samples import ScrapeResult
-from adapter.sources.prometheus.labelsets import SeriesMemo
-from adapter.sources.prometheus.querygroup import QueryGroup
-from adapter.sources.prometheus.reader import decode
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.exposition.page import parse
+from adapter.pipeline.exposition.samples import ScrapeResult
+from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
+from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
+from adapter.pipeline.sources.prometheus.reader import decode
 from apiservice.runtime.steps import at_once
 from tests.adapter.world import World
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from adapter.attribution.reading import Absence, Reading
-from adapter.catalog import Catalog
-from adapter.catalog.metric import Metric, Unit
-from adapter.cluster.pod import Pod
-from adapter.devices.assignment import assignment
-from adapter.exposition.samples import Sample
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.metric import Metric, Unit
+from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.devices.assignment import assignment
+from adapter.pipeline.exposition.samples import Sample
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.world import World, make_pod
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from adapter.cluster.pod import Pod
+from adapter.pipeline.cluster.pod import Pod
 from tests.adapter.world import World, make_pod, reading, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"

@@ -10,25 +10,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapter.causes.gpunodes import gpus_of
-from adapter.client.errors import VIEW
-from adapter.cluster.gpuresources import GPU_RESOURCES, GpuResources, whole_devices
-from adapter.cluster.manifest import PodDecoder
-from adapter.cluster.nodes import decode as node_of_serve
-from adapter.cluster.objects import SeenNode, read
-from adapter.cluster.podobjects import counted, read_pod, read_workload
-from adapter.doctor.checks.nodepool import _gpus
+from adapter.answers.causes.gpunodes import gpus_of
 from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.headroom import read_shape, shape_text
 from adapter.nodepool.seen.podspec import shape_of
-from adapter.ui.clusterevents import entry_of
+from adapter.pipeline.cluster.gpuresources import GPU_RESOURCES, GpuResources, whole_devices
+from adapter.pipeline.cluster.manifest import PodDecoder
+from adapter.pipeline.cluster.nodes import decode as node_of_serve
+from adapter.pipeline.cluster.objects import SeenNode, read
+from adapter.pipeline.cluster.podobjects import counted, read_pod, read_workload
+from adapter.tools.client.errors import VIEW
+from adapter.tools.doctor.checks.nodepool import _gpus
+from adapter.tools.ui.clusterevents import entry_of
 from tests.adapter.clientapi import api_server
-from tests.adapter.cluster.test_gpuresources import KNOWN, OTHERS
 from tests.adapter.commandline import invoke
-from tests.adapter.explain.cluster import World
 from tests.adapter.nodepool.manifests import HOME
+from tests.adapter.pipeline.cluster.test_gpuresources import KNOWN, OTHERS
+from tests.adapter.tools.explain.cluster import World
 
 OWN = "acme.com/accelerator"
 """A resource that only the settings name."""

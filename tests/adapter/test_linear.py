@@ -11,18 +11,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapter.catalog.labelvalue import label_value
-from adapter.cluster.manifest import PodDecoder
-from adapter.cluster.podsfile import PodsFileError
-from adapter.cluster.podsfile import parse as parse_pods
-from adapter.exposition.line import LineError, label_set, sample_line, sample_name
-from adapter.exposition.page import parse
+from adapter.config.settings.types import Interval
 from adapter.hpa.quantity import parse as parse_quantity
-from adapter.settings.types import Interval
-from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.labelsets import SeriesMemo
-from adapter.sources.prometheus.querygroup import QueryGroup
-from adapter.sources.prometheus.reader import decode
+from adapter.pipeline.catalog.labelvalue import label_value
+from adapter.pipeline.cluster.manifest import PodDecoder
+from adapter.pipeline.cluster.podsfile import PodsFileError
+from adapter.pipeline.cluster.podsfile import parse as parse_pods
+from adapter.pipeline.exposition.line import LineError, label_set, sample_line, sample_name
+from adapter.pipeline.exposition.page import parse
+from adapter.pipeline.sources.errors import SourceError
+from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
+from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
+from adapter.pipeline.sources.prometheus.reader import decode
 from apiservice.labels.selector import SelectorError
 from apiservice.labels.selector import parse as parse_selector
 from tests.adapter.growth import grows_linearly

@@ -15,8 +15,8 @@ import pytest
 
 from adapter import __version__
 from adapter.__main__ import serve
-from adapter.client.aboutversion import commit
-from adapter.settings.source import SourceSettings
+from adapter.config.settings.source import SourceSettings
+from adapter.tools.client.aboutversion import commit
 from tests.adapter.commandline import clean_environ, invoke
 from tests.needs import BASH, needs
 
@@ -124,7 +124,7 @@ def test_commands_that_need_no_settings_do_not_import_them() -> None:
     """The import takes half a second, in each command and for each completion in a shell."""
     script = (
         "import sys, adapter.__main__; "
-        "print(sorted({'adapter.settings', 'pydantic'} & set(sys.modules)))"
+        "print(sorted({'adapter.config.settings', 'pydantic'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True

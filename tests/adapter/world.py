@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from adapter.api.external import GpuExternalMetrics
-from adapter.api.provider import GpuMetricsProvider
-from adapter.attribution.policy import SharingOptions
-from adapter.attribution.reading import Absence, Reading
-from adapter.catalog import Catalog
-from adapter.cluster.gpugroups import groups
-from adapter.cluster.index import PodIndex
-from adapter.cluster.lookup import ObjectLookup
-from adapter.cluster.nodes import Node, Nodes
-from adapter.cluster.pod import ContainerPort, Owner, Pod, PodRef
-from adapter.cluster.services import Service, Services
-from adapter.devices.options import TelemetryOptions
-from adapter.exposition.page import parse
-from adapter.exposition.samples import ScrapeResult
-from adapter.store.store import Store
+from adapter.answers.api.external import GpuExternalMetrics
+from adapter.answers.api.provider import GpuMetricsProvider
+from adapter.pipeline.attribution.policy import SharingOptions
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.cluster.gpugroups import groups
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.cluster.lookup import ObjectLookup
+from adapter.pipeline.cluster.nodes import Node, Nodes
+from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodRef
+from adapter.pipeline.cluster.services import Service, Services
+from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.exposition.page import parse
+from adapter.pipeline.exposition.samples import ScrapeResult
+from adapter.pipeline.store.store import Store
 from apiservice.kube.reflector import EventType
 from apiservice.labels import selector
 from tests.needs import folder

@@ -12,8 +12,8 @@ from typing import Any
 
 import grpc
 
-from adapter.keda import externalscaler_pb2 as messages
-from adapter.keda.service import NAME
+from adapter.answers.keda import externalscaler_pb2 as messages
+from adapter.answers.keda.service import NAME
 
 CHANNELS = 4
 STREAMS = 6000

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 import grpc
 import pytest
 
-from adapter.keda import externalscaler_pb2 as messages
-from adapter.keda.service import NAME
-from tests.adapter.keda.client import serialize
+from adapter.answers.keda import externalscaler_pb2 as messages
+from adapter.answers.keda.service import NAME
+from tests.adapter.answers.keda.client import serialize
 from tests.attack.siege import Siege
 
 SECONDS = "6"

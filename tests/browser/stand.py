@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adapter.ui.app import application
-from adapter.ui.explanations import Explained, Explanations
-from adapter.ui.files import page_files
-from adapter.ui.parts import PageParts
-from adapter.ui.security import Access, Guard
-from adapter.ui.server import PageServer, listen
-from adapter.ui.stream import Streams
+from adapter.tools.ui.app import application
+from adapter.tools.ui.explanations import Explained, Explanations
+from adapter.tools.ui.files import page_files
+from adapter.tools.ui.parts import PageParts
+from adapter.tools.ui.security import Access, Guard
+from adapter.tools.ui.server import PageServer, listen
+from adapter.tools.ui.stream import Streams
 from tests.browser import states
 
 NUMBERED: Final = "gpus"

@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from adapter.judgement.counts import HpaCounts
-from adapter.judgement.states import ScalingState
-from adapter.overview.gpuclasses import gpu_class
-from adapter.overview.groups import CauseRow, by_cause
+from adapter.answers.judgement.counts import HpaCounts
+from adapter.answers.judgement.states import ScalingState
+from adapter.tools.overview.gpuclasses import gpu_class
+from adapter.tools.overview.groups import CauseRow, by_cause
 
 Json = Any
 State = dict[str, Json]
@@ -383,7 +383,7 @@ def _gpu(
 ) -> Json:  # fmt: skip
     text = None if util is None else f"{util:.0f}%"
     return {
-        "class": gpu_class(text, pods, None if idle is None else "2h"),
+        "class": gpu_class(util, pods, None if idle is None else 7200.0),
         "name": f"{node}.{'mig' if profile else 'gpu'}{index}", "node": node, "pool": pool,
         "zone": "eu-1a", "gpu": str(index), "model": model, "profile": profile, "vendor": "nvidia",
         "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,

@@ -14,7 +14,7 @@ import pytest
 from tests.browser.axe import ROOT
 from tests.needs import NODE, needs
 
-STATIC = ROOT / "adapter" / "ui" / "static"
+STATIC = ROOT / "adapter" / "tools" / "ui" / "static"
 MODULES = sorted(STATIC.glob("*.js"))
 VENDORED = {
     "uplot-1.6.32.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",

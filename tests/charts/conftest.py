@@ -19,10 +19,10 @@ import yaml
 from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 
-from adapter.serve.accessmetrics import review_families
+from adapter.server.serve.accessmetrics import review_families
 from apiservice.auth.reviews import KubernetesReviews
+from tests.adapter.pipeline.sources.prometheus.engines import Pages, engine, serving
 from tests.adapter.serving import POD, Exporter, Lab
-from tests.adapter.sources.prometheus.engines import Pages, engine, serving
 from tests.charts import clusterpages, controllerpage
 from tests.needs import PROMETHEUS, needed_by_fixture
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
+from adapter.config.settings.nodepool import NodepoolSettings
 from adapter.nodepool.learn.idle import GpuPod, IdlePod
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.selfmetrics import NodepoolMetrics
 from adapter.nodepool.run.watches import Watches
-from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (
     HOME,

@@ -17,8 +17,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapter.nodepool.run.selffamilies import FAMILIES as NODEPOOL
-from adapter.serve.selfmetrics import FAMILIES as SERVE
+from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
+from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import Family
 from docs.dashboard import BOARDS, dashboard
 from docs.dashboard.panel import shown

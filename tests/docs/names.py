@@ -11,9 +11,9 @@ from typing import Any, Final, get_args
 import yaml
 from pydantic import BaseModel
 
-from adapter.catalog import Catalog
-from adapter.process.environment import PREFIX
-from adapter.settings import Settings
+from adapter.config.process.environment import PREFIX
+from adapter.config.settings import Settings
+from adapter.pipeline.catalog import Catalog
 from tests.docs.pages import ROOT, Page
 
 VALUES = ROOT / "charts" / "gpu-metrics-adapter" / "values.yaml"

@@ -6,8 +6,8 @@ tests/docs/test_outputs.py compares them. The names are:
 
 ==================  ============================================================================
 ``doctor ID``       the lines that ``doctor`` prints about a check, with the check's first fault of
-                    tests/adapter/doctor/faults; ``doctor ID/FAULT`` names another fault
-others              a text of tests/adapter/explain/texts, or one of :data:`OTHERS`
+                    tests/adapter/tools/doctor/faults; ``doctor ID/FAULT`` names another fault
+others              a text of tests/adapter/tools/explain/texts, or one of :data:`OTHERS`
 ==================  ============================================================================
 """
 
@@ -23,26 +23,26 @@ from unittest import mock
 
 import yaml
 
-from adapter.client.errors import VIEW
-from adapter.client.output import Screen
-from adapter.doctor.runner import DoctorReport, run
-from adapter.explain import hpafacts, nodereport, podreport
-from adapter.replay.queuereport import QUEUE_TITLE
-from adapter.top.frame import Painter, Scene
-from adapter.top.state import TopState
+from adapter.config.process.output import Screen
+from adapter.tools.client.errors import VIEW
+from adapter.tools.doctor.runner import DoctorReport, run
+from adapter.tools.explain import hpafacts, nodereport, podreport
+from adapter.tools.replay.queuereport import QUEUE_TITLE
+from adapter.tools.top.frame import Painter, Scene
+from adapter.tools.top.state import TopState
 from tests.adapter.clientapi import api_server
 from tests.adapter.commandline import invoke
-from tests.adapter.doctor.clean import clean
-from tests.adapter.doctor.faults.every import FAULTS
-from tests.adapter.explain.cluster import NO_PODS_NAMED, NOW, World
-from tests.adapter.explain.test_pods_and_nodes import GPU
-from tests.adapter.idle.test_idle_command import TABLE
-from tests.adapter.replay.day import Day, ServerDay, manifest, waves, write
-from tests.adapter.top import cluster as topcluster
+from tests.adapter.tools.doctor.clean import clean
+from tests.adapter.tools.doctor.faults.every import FAULTS
+from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, World
+from tests.adapter.tools.explain.test_pods_and_nodes import GPU
+from tests.adapter.tools.idle.test_idle_command import TABLE
+from tests.adapter.tools.replay.day import Day, ServerDay, manifest, waves, write
+from tests.adapter.tools.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
 from tests.docs.tables import gpupods, gpus, gpuworkloads
 
-TEXTS: Final = ROOT / "tests" / "adapter" / "explain" / "texts"
+TEXTS: Final = ROOT / "tests" / "adapter" / "tools" / "explain" / "texts"
 _BLOCK: Final = re.compile(
     r"<!-- output: (?P<name>[^\n]+) -->\n\n?```(?P<language>text|console)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from adapter.attribution.policy import SharingOptions, SharingPolicy
-from adapter.attribution.reading import Reading
-from adapter.cluster.pod import Pod
+from adapter.pipeline.attribution.policy import SharingOptions, SharingPolicy
+from adapter.pipeline.attribution.reading import Reading
+from adapter.pipeline.cluster.pod import Pod
 from tests.adapter.world import World, make_pod, row
 
 UTIL = "DCGM_FI_DEV_GPU_UTIL"

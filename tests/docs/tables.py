@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
-from adapter.client.output import table
-from adapter.cluster.hpamanifest import decode
-from adapter.cluster.hpas import ShownHpa
-from adapter.cluster.pod import Owner, Pod
-from apiservice.view.presentation import MISSING
-from tests.adapter.view.viewer import Shelf, Viewer
+from adapter.config.process.output import table
+from adapter.pipeline.cluster.hpamanifest import decode
+from adapter.pipeline.cluster.hpas import ShownHpa
+from adapter.pipeline.cluster.pod import Owner, Pod
+from apiservice.view.cells import MISSING
+from tests.adapter.answers.view.viewer import Shelf, Viewer
 from tests.adapter.world import World, make_pod
 
 NOW = 100.0

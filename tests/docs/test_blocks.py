@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from adapter.process.config import load
+from adapter.config.process.config import load
 from tests.docs.blocks import LANGUAGES, Kind, documents, kind
 from tests.docs.manifests import manifests, whole
 from tests.docs.pages import Block, Page, blocks, pages

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from adapter import __version__
-from adapter.settings import Settings
+from adapter.config.settings import Settings
 from docs import chart, chartvalues
 from docs.chartvalues import Value
 

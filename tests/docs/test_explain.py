@@ -6,8 +6,8 @@ import tomllib
 
 import click
 
-from adapter.doctor.model import CheckSection
-from adapter.explain.commands import explain
+from adapter.tools.doctor.model import CheckSection
+from adapter.tools.explain.commands import explain
 from tests.docs.pages import ROOT
 
 RIGHTS = (ROOT / "docs" / "rights.md").read_text(encoding="utf-8")

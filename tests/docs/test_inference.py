@@ -10,16 +10,16 @@ import msgspec
 import pytest
 import yaml
 
-from adapter.catalog import Catalog
-from adapter.catalog.serverkind import ServerKind
-from adapter.catalog.serverkinds import KINDS
-from adapter.cluster.gpuresources import GpuResources
-from adapter.cluster.manifest import PodDecoder, PodManifest
-from adapter.cluster.optin import PREFIX
+from adapter.config.settings.cluster import ClusterSettings
 from adapter.hpa import Observation, PodState, from_manifest
-from adapter.settings.cluster import ClusterSettings
-from adapter.sources.scrape.serverpages import ServerPages
-from adapter.sources.scrape.target import ScrapeTarget
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.serverkind import ServerKind
+from adapter.pipeline.catalog.serverkinds import KINDS
+from adapter.pipeline.cluster.gpuresources import GpuResources
+from adapter.pipeline.cluster.manifest import PodDecoder, PodManifest
+from adapter.pipeline.cluster.optin import PREFIX
+from adapter.pipeline.sources.scrape.serverpages import ServerPages
+from adapter.pipeline.sources.scrape.target import ScrapeTarget
 from tests.proposals import propose
 
 PAGES = Path(__file__).parents[2] / "docs"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from adapter.catalog import Catalog
-from adapter.keda.trigger import AGGREGATES, OWN, compile_trigger
+from adapter.answers.keda.trigger import AGGREGATES, OWN, compile_trigger
+from adapter.pipeline.catalog import Catalog
 
 FOLDER = Path(__file__).parents[2] / "docs"
 PAGE = (FOLDER / "keda.md").read_text(encoding="utf-8")

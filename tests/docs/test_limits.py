@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from adapter.settings import Settings
+from adapter.config.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text(encoding="utf-8")
 SECTIONS = (

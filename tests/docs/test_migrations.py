@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from adapter.catalog import Catalog
+from adapter.answers.keda.trigger import OWN, compile_trigger
+from adapter.config.process.config import load
 from adapter.hpa.observation import Observation, PodState
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
-from adapter.keda.trigger import OWN, compile_trigger
-from adapter.process.config import load
+from adapter.pipeline.catalog import Catalog
 from tests.proposals import propose
 
 DOCS = Path(__file__).parents[2] / "docs"

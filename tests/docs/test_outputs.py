@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.view.gpupods import GPUPODS
-from adapter.view.gpus import GPUS
-from adapter.view.gpuworkloads import GPUWORKLOADS
+from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpus import GPUS
+from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from tests.docs import outputs
 from tests.docs.outputs import Shown
 from tests.docs.pages import ROOT, Page, pages

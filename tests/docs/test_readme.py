@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-from adapter.catalog import Catalog
 from adapter.hpa import from_manifest
+from adapter.pipeline.catalog import Catalog
 from tests.docs.commands import commands
 from tests.docs.pages import ROOT, Page
 

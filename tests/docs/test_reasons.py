@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from adapter.api.provider import TOO_LARGE
-from adapter.attribution import credibility, split, unnamed, values
-from adapter.attribution.reading import Absence
-from adapter.attribution.reasons import (
+from adapter.answers.api.provider import TOO_LARGE
+from adapter.pipeline.attribution import credibility, split, unnamed, values
+from adapter.pipeline.attribution.reading import Absence
+from adapter.pipeline.attribution.reasons import (
     REASONS,
     Explanation,
     changed_object,
     explanation,
     lasting_fix,
 )
-from adapter.cluster.pod import Owner, Pod, PodRef
-from adapter.devices.assignment import Mismatch
-from adapter.devices.series import UNSUPPORTED, Doubt
-from adapter.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
+from adapter.pipeline.cluster.pod import Owner, Pod, PodRef
+from adapter.pipeline.devices.assignment import Mismatch
+from adapter.pipeline.devices.series import UNSUPPORTED, Doubt
+from adapter.server.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
 from apiservice.runtime import shares
 from tests.adapter.world import make_pod
 from tests.docs.pages import ROOT
@@ -46,9 +46,9 @@ def literals(module: Path, called: str, subscripted: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("folder", "called", "subscripted", "known"),
     [
-        ("adapter/sources", "SourceError", ".failures", FAILURES),
+        ("adapter/pipeline/sources", "SourceError", ".failures", FAILURES),
         ("adapter", "Absence", ".absent", ABSENCES),
-        ("adapter/sources", "Unscrapable", ".unscrapable", UNSCRAPABLE),
+        ("adapter/pipeline/sources", "Unscrapable", ".unscrapable", UNSCRAPABLE),
         ("adapter", "rejects.count", ".rejects", REJECTS),
         (
             "apiservice",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from adapter.attribution.census import LEFT_OUT
-from adapter.attribution.policy import SharingPolicy
-from adapter.attribution.reading import Attribution, Reading
-from adapter.attribution.sharing import Evidence
+from adapter.pipeline.attribution.census import LEFT_OUT
+from adapter.pipeline.attribution.policy import SharingPolicy
+from adapter.pipeline.attribution.reading import Attribution, Reading
+from adapter.pipeline.attribution.sharing import Evidence
 from tests.adapter.world import World, own_page
 from tests.docs.sharingcases import CASES
 

@@ -11,7 +11,7 @@ import yaml
 from adapter.hpa import Observation, PodState
 from adapter.hpa.podreplicas import InvalidMetricError
 from adapter.hpa.spec import MetricKind, MetricSpec, MetricTarget, TargetKind
-from adapter.serve import reasons
+from adapter.server.serve import reasons
 from tests.proposals import propose
 
 ROOT = Path(__file__).parents[2]
@@ -33,9 +33,9 @@ def section(heading: str) -> str:
 
 
 def explained(heading: str) -> list[str]:
-    """The words in the first column of a section's tables."""
-    lines = [line for line in section(heading).splitlines() if line.startswith("| `")]
-    return [word for line in lines for word in re.findall(r"`([\w-]+)`", line.split("|")[1])]
+    """The words before the colon of a section's items."""
+    items = re.findall(r"^- (`[^:]+):", section(heading), re.MULTILINE)
+    return [word for item in items for word in re.findall(r"`([\w-]+)`", item)]
 
 
 @pytest.mark.parametrize("heading", TABLES)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import httpx
 
-from adapter.cluster.optin import PREFIX
+from adapter.pipeline.cluster.optin import PREFIX
 from tests.e2e.cluster import PODS, Cluster, Object, RefusedError, Watch
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from adapter.catalog import Catalog
+from adapter.pipeline.catalog import Catalog
 from tests.e2e.rulestage import OBJECTS, SPACES, Both
 
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta1"

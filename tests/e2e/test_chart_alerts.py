@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.serve.selfmetrics import FAMILIES
+from adapter.server.serve.selfmetrics import FAMILIES
 from tests.charts.alertrules import rendered
 from tests.charts.test_pages import IN_A_CLUSTER, OTHERS, names, used
 from tests.e2e import programs

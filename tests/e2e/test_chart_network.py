@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.sources.scrape.discovery import DISCOVERY_RULES
+from adapter.pipeline.sources.scrape.discovery import DISCOVERY_RULES
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import FOLDER, pods, render
 from tests.e2e.chartvalues import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapter.process.config import load
+from adapter.config.process.config import load
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.auditlog import Right, granted
 from tests.e2e.chart import FOLDER, helm, one, pod_of, render

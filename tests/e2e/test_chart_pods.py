@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.process.reload import RESTART
-from adapter.settings import Settings
+from adapter.config.process.reload import RESTART
+from adapter.config.settings import Settings
 from tests.e2e.apiservice import SERVICE
 from tests.e2e.chart import FOLDER, helm, pod_of, pods, render
 from tests.e2e.chartvalues import every_value_set

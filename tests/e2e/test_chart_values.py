@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.process.config import load
+from adapter.config.process.config import load
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import FOLDER, helm, one, pod_of, render
 from tests.e2e.chartvalues import (

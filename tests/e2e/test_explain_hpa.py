@@ -20,12 +20,12 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from adapter.client.access import cluster
-from adapter.client.errors import MissingRight, grant
-from adapter.explain.hpafacts import gather
-from adapter.explain.hpajudge import judge
-from adapter.explain.hpareport import HpaReport
 from adapter.hpa import ControllerOptions
+from adapter.tools.client.access import cluster
+from adapter.tools.client.errors import MissingRight, grant
+from adapter.tools.explain.hpafacts import gather
+from adapter.tools.explain.hpajudge import judge
+from adapter.tools.explain.hpareport import HpaReport
 from tests.adapter.hpa.cases.case import Case, each, pods, run
 from tests.adapter.hpa.cases.table import CASES
 from tests.e2e import programs

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from adapter.settings.server import ServerSettings
+from adapter.config.settings.server import ServerSettings
 from apiservice.tls.selfsigned import SelfSigned
 from tests.attack.strangers import idle_strangers
 from tests.e2e.adapterprocess import QUICK

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adapter.maintain.objects import ISSUED, PUBLISHED
+from adapter.tools.maintain.objects import ISSUED, PUBLISHED
 from tests.e2e import chart
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace
 from tests.e2e.cluster import DEPLOYMENTS, PODS, RefusedError

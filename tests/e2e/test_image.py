@@ -151,8 +151,9 @@ def test_loaded_modules_have_bytecode_that_does_not_depend_on_file_times(
         "python",
         "-c",
         "import sys; from importlib.util import cache_from_source\n"
-        "import adapter.serve.run, adapter.keda.server, adapter.nodepool.run.process\n"
-        "import adapter.maintain.commands, adapter.__main__\n"
+        "import adapter.server.serve.run, adapter.answers.keda.server\n"
+        "import adapter.nodepool.run.process\n"
+        "import adapter.tools.maintain.commands, adapter.__main__\n"
         "files = [getattr(module, '__file__', None) for module in list(sys.modules.values())]\n"
         "for file in sorted(file for file in files if file and file.endswith('.py')):\n"
         "    print(cache_from_source(file))\n",

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from adapter.maintain.objects import ISSUED, PUBLISHED, RENEW
+from adapter.tools.maintain.objects import ISSUED, PUBLISHED, RENEW
 from tests.e2e.apiservice import CHARTED, NAMESPACE, SERVICE, ensure_namespace, wait_available
 from tests.e2e.auditlog import asked, granted
 from tests.e2e.chart import FOLDER, one, render

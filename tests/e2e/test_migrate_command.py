@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from apiservice.tls.authority import new_authority
-from tests.adapter.migrate import peercluster
+from tests.adapter.tools.migrate import peercluster
 from tests.e2e import programs
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace
 from tests.e2e.cluster import Object

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.catalog.serverkinds import KINDS
-from adapter.cluster.optin import PREFIX
-from adapter.generate.presets import PRESETS
+from adapter.pipeline.catalog.serverkinds import KINDS
+from adapter.pipeline.cluster.optin import PREFIX
+from adapter.tools.generate.presets import PRESETS
 from tests.adapter.commandline import invoke
 from tests.e2e.adapterprocess import Adapter
 from tests.e2e.apiservice import ensure_namespace

@@ -10,15 +10,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from adapter.client.errors import VIEW
+from adapter.tools.client.errors import VIEW
 from tests.adapter.clientapi import ApiServer, api_server, forbidden
-from tests.adapter.explain.cluster import NO_PODS_NAMED, World, gpu_metric
-from tests.adapter.top.cluster import GPU_ROWS, HPAS, gpu, serve
-from tests.adapter.top.terminal import Terminal, terminal
+from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, World, gpu_metric
+from tests.adapter.tools.top.cluster import GPU_ROWS, HPAS, gpu, serve
+from tests.adapter.tools.top.terminal import Terminal, terminal
 
 TOP = "from adapter.__main__ import main; main()"
 BREAKS = """
-from adapter.top.frame import Painter
+from adapter.tools.top.frame import Painter
 paint, times = Painter.paint, []
 def breaks(self, *given):
     times.append(1)

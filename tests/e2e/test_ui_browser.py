@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 from selenium import webdriver
 
-from adapter.client.tables import TABLE_TYPE
-from tests.adapter.ui import page as ui
+from adapter.tools.client.tables import TABLE_TYPE
+from tests.adapter.tools.ui import page as ui
 from tests.browser.page import Page, console, start
 from tests.browser.stand import Stand
 from tests.browser.test_axe import violations

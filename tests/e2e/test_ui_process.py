@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from adapter.client.errors import VIEW
-from adapter.client.output import Screen
+from adapter.config.process.output import Screen
+from adapter.tools.client.errors import VIEW
 from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of
 from tests.adapter.commandline import invoke
-from tests.adapter.explain.cluster import NO_PODS_NAMED, World, gpu_metric
-from tests.adapter.ui.cluster import HPAS, gpu, hpa, pod, serve, stuck, workload
-from tests.adapter.ui.page import Page, running
+from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, World, gpu_metric
+from tests.adapter.tools.ui.cluster import HPAS, gpu, hpa, pod, serve, stuck, workload
+from tests.adapter.tools.ui.page import Page, running
 
 GPUS, PODS = f"{VIEW}/gpus", f"{VIEW}/gpupods"
 ODD = "<img src=x onerror=alert(1)>\x1b[2J\u202e\u2028"

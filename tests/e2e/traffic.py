@@ -12,7 +12,7 @@ from typing import Protocol
 import grpc
 import httpx
 
-from adapter.keda import externalscaler_pb2 as messages
+from adapter.answers.keda import externalscaler_pb2 as messages
 from tests.e2e.cluster import Cluster, RefusedError
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.process import wait_until

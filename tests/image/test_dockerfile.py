@@ -7,7 +7,7 @@ import re
 import pytest
 
 from adapter import __version__
-from adapter.settings import Settings
+from adapter.config.settings import Settings
 from tests.image.dockerfile import ROOT, TEXT, Instruction, allowed, instructions
 
 ALL = instructions()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.replay.headroompolicies import FixedHeadroom, NoHeadroom, ShareOfPods
-from adapter.replay.nodeworld import HeadroomPolicy
+from adapter.tools.replay.headroompolicies import FixedHeadroom, NoHeadroom, ShareOfPods
+from adapter.tools.replay.nodeworld import HeadroomPolicy
 from load.nodepoolhpa import FastHpa, RealHpa
 from load.nodepoolworld import simulate
 from tests.examples import bounded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adapter.replay.nodeworld import NodeMoment
+from adapter.tools.replay.nodeworld import NodeMoment
 from load.nodepoolablation import Targets
 from load.nodepoolrates import MOST, Prior, posterior
 

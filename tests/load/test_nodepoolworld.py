@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.nodepool.plan.limits import Limits
-from adapter.replay.headroompolicies import FixedHeadroom, NoHeadroom, PlannedHeadroom, ShareOfPods
-from adapter.replay.nodeworld import HeadroomPolicy, NodeMoment, NodePhysics
+from adapter.tools.replay.headroompolicies import (
+    FixedHeadroom,
+    NoHeadroom,
+    PlannedHeadroom,
+    ShareOfPods,
+)
+from adapter.tools.replay.nodeworld import HeadroomPolicy, NodeMoment, NodePhysics
 from load.nodepoolhpa import TOLERANCES
 from load.nodepoolpolicies import Oracle
 from load.nodepoolworld import Outcome, ceiling, simulate

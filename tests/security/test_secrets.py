@@ -141,8 +141,8 @@ def test_an_engine_that_repeats_credentials_does_not_leak_them(
 
 FAILURE = """
 import sys, structlog
-from adapter.process.logs import configure
-from adapter.settings.log import LogSettings
+from adapter.config.process.logs import configure
+from adapter.config.settings.log import LogSettings
 
 def fail(token):
     raise ValueError("it failed")

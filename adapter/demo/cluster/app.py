@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections.abc import Sequence
@@ -11,13 +12,24 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.demo.certificates import FrontProxy
-from adapter.demo.cluster import podproxy
 from adapter.demo.cluster.documents import Documents, create_documents
 from adapter.demo.cluster.resources import groups
 from adapter.demo.cluster.upstream import Upstream
 from adapter.demo.cluster.workloads import deployments, scale
+from adapter.demo.manifests import EXPORTER, EXPORTER_NAMESPACE
+from adapter.demo.server import HOST
 from adapter.demo.state import DemoState
-from apiservice.errors import ApiError, MethodNotAllowed, ObjectNotFound, Unauthorized
+from apiservice.errors import (
+    ApiError,
+    MethodNotAllowed,
+    ObjectNotFound,
+    RouteNotFound,
+    Unauthorized,
+    Unavailable,
+)
+from apiservice.runtime.httpclient import HttpClient
+from apiservice.runtime.requesterror import RequestError
+from apiservice.runtime.servertrust import client_context
 from apiservice.view.endpoint import ViewEndpoint
 from apiservice.view.resource import ViewGroup
 from apiservice.wire.answers import json_messages
@@ -27,6 +39,51 @@ FORWARDED: Final = ("view.gpu-metrics-adapter.io", "custom.metrics.k8s.io")
 """Groups that ``serve`` answers."""
 _SCALE: Final = 5
 """Parts of ``namespaces/NAMESPACE/deployments/NAME/scale``."""
+MOST_BYTES: Final = 4 << 20
+"""Bytes of a page."""
+_SECONDS: Final = 5.0
+_PARTS: Final = 6
+"""Parts of ``namespaces/NAMESPACE/pods/NAME:PORT/proxy/metrics``."""
+
+
+def _proxied(parts: tuple[str, ...]) -> bool:
+    """Return whether a path is below the proxy of a pod."""
+    return len(parts) >= _PARTS - 1 and parts[2::2][:2] == ("pods", "proxy")
+
+
+async def _forward_page(state: DemoState, parts: tuple[str, ...], send: Send) -> None:
+    """Answer with the page of an exporter.
+
+    Raises:
+        RouteNotFound: the path is not one of an exporter's page.
+        Unavailable: the exporter does not answer.
+    """
+    name, _, port = parts[3].removeprefix("http:").partition(":")
+    node = name.removeprefix(f"{EXPORTER}-")
+    listens = state.exporters.ports.get(node)
+    page = parts[1] == EXPORTER_NAMESPACE and parts[5:] == ("metrics",)
+    if not page or listens is None or port not in ("", str(listens), "metrics"):
+        raise RouteNotFound
+    client = HttpClient(client_context, {"Accept-Encoding": "identity"})
+    try:
+        async with (
+            asyncio.timeout(_SECONDS),
+            client.send("GET", f"http://{HOST}:{listens}/metrics") as answer,
+        ):
+            kind, status = answer.headers.get("Content-Type", "text/plain"), answer.status_code
+            body = b""
+            async for chunk in answer.aiter_raw():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise RequestError("protocol", f"more than {MOST_BYTES} bytes")
+    except (RequestError, OSError) as error:  # also a time-out
+        text = f"error trying to reach service: {error or type(error).__name__}"
+        raise Unavailable(text) from None
+    finally:
+        await client.close()
+    headers = [(b"content-type", kind.encode("latin-1"))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 class ClusterApi:
@@ -73,8 +130,8 @@ class ClusterApi:
                 raise MethodNotAllowed
             for message in json_messages(200, self._scale(*where.parts[1:4:2])):
                 await send(message)
-        elif where.group == "" and podproxy.proxied(where.parts) and scope["method"] == "GET":
-            await podproxy.forward(self._state, where.parts, send)
+        elif where.group == "" and _proxied(where.parts) and scope["method"] == "GET":
+            await _forward_page(self._state, where.parts, send)
         else:
             await view.answer(scope, where, receive, send, _may_list)
 

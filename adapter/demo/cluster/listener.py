@@ -7,6 +7,7 @@ import contextlib
 import json
 import secrets
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,11 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from adapter.demo.certificates import FrontProxy
+from adapter.demo.cluster.app import ClusterApi
+from adapter.demo.cluster.upstream import Upstream
 from adapter.demo.server import HOST
+from adapter.demo.state import DemoState
 from apiservice.tls.authority import new_authority
 
 CONTEXT: Final = "gpu-metrics-adapter-demo"
@@ -108,3 +113,26 @@ class Listener:
 def _write_private(path: Path, content: bytes) -> None:
     path.touch(mode=0o600)
     path.write_bytes(content)
+
+
+async def start_cluster(
+    state: DemoState,
+    base: str,
+    proxy: FrontProxy,
+    ca: Path,
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    """Listen, and write the kubeconfig that ``state`` names.
+
+    Args:
+        state: the simulation.
+        base: address of ``serve``.
+        proxy: proves to ``serve`` who forwards.
+        ca: of the certificate of ``serve``; it may appear later.
+        stack: ends what is started.
+    """
+    upstream = Upstream(base, proxy, ca)
+    stack.push_async_callback(upstream.close)
+    listener = Listener(state.kubeconfig, state.shown.namespace, time.time())
+    await listener.start(ClusterApi(state, upstream, proxy, listener.token))
+    stack.push_async_callback(listener.stop)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from adapter.config.settings.nodepool import HistorySettings
 from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
 from adapter.nodepool.learn.boots import KEPT, BootTimes
 from adapter.nodepool.learn.historyqueries import read_back
@@ -20,8 +21,7 @@ from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.demand import JOB_QUEUE, WorkloadRef
 from adapter.nodepool.model.names import MANAGER
 from adapter.nodepool.seen.headroom import read_shape, shape_text
-from adapter.settings.nodepool import HistorySettings
-from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 
 log = structlog.get_logger(__name__)
 

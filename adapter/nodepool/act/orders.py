@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from adapter.config.settings.nodepool import NodepoolSettings
 from adapter.nodepool.act.lifeline import Lifeline, LifelineError, Lifelines
 from adapter.nodepool.act.methods import (
     capacitybuffer,
@@ -30,7 +31,6 @@ from adapter.nodepool.plan.order import Order
 from adapter.nodepool.seen.headroom import BUFFER_GROUP, BUFFER_VERSIONS, HeadroomObject
 from adapter.nodepool.seen.priorityclasses import PriorityClass
 from adapter.nodepool.seen.served import ServedApis
-from adapter.settings.nodepool import NodepoolSettings
 
 log = structlog.get_logger(__name__)
 

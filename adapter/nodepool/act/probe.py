@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from adapter.config.settings.nodepool import NodepoolSettings
 from adapter.nodepool.act.lifeline import LifelineError, Lifelines
 from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.act.methods.choice import MethodChoice, choose
@@ -12,7 +13,6 @@ from adapter.nodepool.act.serverside import WriteError, WriteFailure, Writer
 from adapter.nodepool.model import names
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.served import ServedApis
-from adapter.settings.nodepool import NodepoolSettings
 
 _AGAIN: Final = 300.0
 """Seconds after which a refused or deleted probe is written again."""

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from adapter.config.process.storelogin import store_options
+from adapter.config.settings import Settings
 from adapter.hpa.podreplicas import MAX_INT32
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandHistory, DemandPoint
-from adapter.process.storelogin import store_options
-from adapter.settings import Settings
-from adapter.sources.errors import SourceError
-from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.pipeline.sources.errors import SourceError
+from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 
 if TYPE_CHECKING:
-    from adapter.sources.prometheus.seriesreader import QueriedSeries
+    from adapter.pipeline.sources.prometheus.seriesreader import QueriedSeries
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ async def read_back(
         past: returns how it is reached; may raise CredentialError.
     """
     # Here, because prometheus-api-client and httpx take 10 MB, for one query of a process's life.
-    from adapter.sources.prometheus.seriesreader import reader_of  # noqa: PLC0415
+    from adapter.pipeline.sources.prometheus.seriesreader import reader_of  # noqa: PLC0415
 
     url = ""
     try:

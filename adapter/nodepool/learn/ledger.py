@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.pace import NEW, Pace, follow
@@ -17,6 +16,7 @@ from adapter.nodepool.model.capacity import Headroom
 from adapter.nodepool.model.demand import JOB_QUEUE, Demand, WorkloadRef
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import Shape, gpus, key
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 
 _DAY = 86400
 _MOST = 2000

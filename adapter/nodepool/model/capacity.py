@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from adapter.cluster.taints import Taint
 from adapter.nodepool.model.shape import Amounts, Shape
+from adapter.pipeline.cluster.taints import Taint
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from adapter.cluster import placeholder
+from adapter.pipeline.cluster import placeholder
 
 HEADROOM: Final = placeholder.HEADROOM
 """Label of every headroom object and placeholder pod: :func:`headroom_key`."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
-from adapter.cluster.taints import Toleration
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.taints import Toleration
 
 Amounts = Mapping[str, int]
 """Resource name to thousandths of its unit (``cpu: 100`` is 0.1 core, memory in milli-bytes)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from adapter.settings.nodepool import LimitSettings, NodepoolSettings
-from adapter.settings.types import Interval
+from adapter.config.settings.nodepool import LimitSettings, NodepoolSettings
+from adapter.config.settings.types import Interval
 
 OTHER_POOLS: Final = "*"
 """Key of ``gpu_hour_prices`` for all other pools."""

@@ -6,17 +6,51 @@ pool's example, up to the pool's limits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import lru_cache
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from adapter.nodepool.model.capacity import Pool, PoolNode
-from adapter.nodepool.model.shape import Shape, gpus, key
-from adapter.nodepool.plan.admission import admits, room, times
+from adapter.nodepool.model.shape import Amounts, Shape, gpus, key
+from adapter.pipeline.cluster.nodeaffinity import affine
+from adapter.pipeline.cluster.taints import Taint, repels
 
 _HOSTNAME = "kubernetes.io/hostname"
+
+
+def admits(
+    shape: Shape, labels: Mapping[str, str], taints: Sequence[Taint], name: str = ""
+) -> bool:
+    """Return whether labels and taints of a node admit the shape, regardless of free resources.
+
+    Args:
+        name: name of the node, for ``matchFields``; empty for a node that does not exist yet.
+    """
+    if any(labels.get(key) != value for key, value in shape.node_selector):
+        return False
+    if shape.node_affinity and not affine(_terms(shape.node_affinity), labels, name):
+        return False
+    return not any(repels(taint, shape.tolerations) for taint in taints)
+
+
+def room(node: PoolNode) -> dict[str, int]:
+    """Return the free resources of a node in thousandths; negative if it is overcommitted."""
+    used = node.used
+    return {name: milli - used.get(name, 0) for name, milli in node.allocatable.items()}
+
+
+def times(shape: Shape, free: Amounts) -> int:
+    """Return how many pods of a shape fit into free resources; a missing resource fits none."""
+    return max(0, min(free.get(name, 0) // milli for name, milli in shape.requests))
+
+
+@lru_cache(maxsize=1024)
+def _terms(affinity: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple(json.loads(affinity)["nodeSelectorTerms"])
 
 
 class Lot(NamedTuple):

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from adapter.cluster.gpuresources import MIG_PREFIX, NVIDIA_GPU, RENAMED_SUFFIX
 from adapter.nodepool.learn.boots import BootTimes
 from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
 from adapter.nodepool.seen.karpenter import NodePool
 from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, NodeInfo
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.status import NodeGroup, groups_of, pool_name
+from adapter.pipeline.cluster.gpuresources import MIG_PREFIX, NVIDIA_GPU, RENAMED_SUFFIX
 
 _LONGEST_BOOT: Final = 1800.0
 """Seconds after which a node without devices counts as broken instead of booting."""

@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
-from adapter.cluster.table import Keyed, Table
 from adapter.nodepool.model.shape import gpus
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.workloads import ScalableWorkload
+from adapter.pipeline.cluster.table import Keyed, Table
 from apiservice.kube.reflector import EventType
 
 TOGETHER: Final = 0.2

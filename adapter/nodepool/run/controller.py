@@ -16,6 +16,7 @@ from typing import Final
 
 import structlog
 
+from adapter.config.settings.nodepool import NodepoolSettings
 from adapter.hpa import Values
 from adapter.nodepool.act.deletioncosts import DeletionCosts
 from adapter.nodepool.act.events import Events
@@ -52,8 +53,7 @@ from adapter.nodepool.seen.targets import (
     by_workload,
     targets,
 )
-from adapter.settings.nodepool import NodepoolSettings
-from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from apiservice.kube.outages import Outages
 
 log = structlog.get_logger(__name__)

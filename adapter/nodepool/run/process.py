@@ -17,7 +17,8 @@ from typing import Any
 import structlog
 
 from adapter import __version__
-from adapter.cluster.gpuresources import GpuResources
+from adapter.config.process.reload import ConfigWatch
+from adapter.config.settings import Settings
 from adapter.nodepool.learn.historyqueries import store_of
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.home import Home
@@ -29,8 +30,7 @@ from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.served import ServedApis
-from adapter.process.reload import ConfigWatch
-from adapter.settings import Settings
+from adapter.pipeline.cluster.gpuresources import GpuResources
 from apiservice.http.server import ListenError
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import SERVICE_ACCOUNT, connect

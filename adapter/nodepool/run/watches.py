@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living, sized
@@ -25,6 +24,7 @@ from adapter.nodepool.seen import (
 )
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.served import ServedApis
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from apiservice.kube.reflector import Reflector
 
 _STALE = 90.0

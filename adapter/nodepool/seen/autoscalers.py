@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from adapter.cluster.table import Table
-from adapter.cluster.workload import Workload
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, from_manifest
 from adapter.nodepool.model.names import FLOOR
 from adapter.nodepool.seen.meta import NamespacedObject, resource_of
+from adapter.pipeline.cluster.table import Table
+from adapter.pipeline.cluster.workload import Workload
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from adapter.cluster.gpuresources import known_other
-from adapter.cluster.table import Table
 from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
+from adapter.pipeline.cluster.gpuresources import known_other
+from adapter.pipeline.cluster.table import Table
 
 GROUP = "resource.k8s.io"
 VERSIONS = ("v1", "v1beta2", "v1beta1")

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
-from adapter.cluster.table import Table
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.model.names import (
@@ -35,6 +33,8 @@ from adapter.nodepool.seen.meta import (
     conditions,
 )
 from adapter.nodepool.seen.podspec import pod_spec, shape_of
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.table import Table
 from apiservice.wire import instant
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"

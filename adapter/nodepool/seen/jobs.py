@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
-from adapter.cluster.table import Table
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import NamespacedObject, ObjectMeta
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.table import Table
 
 PATH = "/apis/batch/v1/jobs"
 _ENDED = frozenset({"Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"})

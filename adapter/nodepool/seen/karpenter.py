@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from adapter.cluster.table import Table
 from adapter.hpa import quantity
 from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
+from adapter.pipeline.cluster.table import Table
 
 GROUP = "karpenter.sh"
 POOLS = "/apis/karpenter.sh/v1/nodepools"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from adapter.cluster.workload import plural
+from adapter.pipeline.cluster.workload import plural
 from apiservice.provider import GroupResource
 from apiservice.wire import instant
 

@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from adapter.cluster.metricsapi import (
+from adapter.hpa import MetricKind, MetricSpec, Missing, Values
+from adapter.nodepool.model.apicall import ApiCall
+from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.seen.targets import ScaleTarget
+from adapter.pipeline.cluster.metricsapi import (
     NEWEST,
     GarbledAnswerError,
     pods_path,
     read_values,
     value_path,
 )
-from adapter.hpa import MetricKind, MetricSpec, Missing, Values
-from adapter.nodepool.model.apicall import ApiCall
-from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.seen.targets import ScaleTarget
 from apiservice.kube.client import ClusterAnswerError
 
 _AT_ONCE: Final = 8

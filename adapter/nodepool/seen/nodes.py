@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
-from adapter.cluster.nodelabels import POOL_LABELS
-from adapter.cluster.table import Table
-from adapter.cluster.taints import Taint
 from adapter.hpa import quantity
 from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.nodelabels import POOL_LABELS
+from adapter.pipeline.cluster.table import Table
+from adapter.pipeline.cluster.taints import Taint
 
 PATH = "/api/v1/nodes"
 

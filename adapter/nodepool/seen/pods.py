@@ -7,11 +7,6 @@ from typing import Any
 
 import msgspec
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
-from adapter.cluster.placeholder import is_placeholder
-from adapter.cluster.sharedvalues import SharedValues
-from adapter.cluster.table import Table
-from adapter.cluster.workload import Workload, workloads_of
 from adapter.nodepool.model.names import DELETION_COST, HEADROOM
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import (
@@ -22,6 +17,11 @@ from adapter.nodepool.seen.meta import (
     resource_of,
 )
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.placeholder import is_placeholder
+from adapter.pipeline.cluster.sharedvalues import SharedValues
+from adapter.pipeline.cluster.table import Table
+from adapter.pipeline.cluster.workload import Workload, workloads_of
 
 PATH = "/api/v1/pods"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"

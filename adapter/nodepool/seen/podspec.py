@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
-from adapter.cluster.taints import Toleration
+from adapter.config.settings.nodepool import PlaceholderSettings
 from adapter.hpa.quantity import parse, to_milli
 from adapter.nodepool.model.shape import Shape
-from adapter.settings.nodepool import PlaceholderSettings
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.taints import Toleration
 
 _IMAGE: Final = PlaceholderSettings().image
 _EVERY_POD = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

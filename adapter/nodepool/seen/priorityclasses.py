@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from adapter.cluster.table import Table
 from adapter.nodepool.seen.meta import NamedObject, ObjectMeta
+from adapter.pipeline.cluster.table import Table
 
 PATH = "/apis/scheduling.k8s.io/v1/priorityclasses"
 

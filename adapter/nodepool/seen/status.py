@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from adapter.cluster.table import Table
 from adapter.nodepool.seen.meta import ObjectMeta
+from adapter.pipeline.cluster.table import Table
 from apiservice.runtime.yamltext import YamlError, document
 from apiservice.wire import instant
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from adapter.hpa import PodState, Values
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.shape import Shape, gpus
@@ -15,6 +14,7 @@ from adapter.nodepool.seen.autoscalers import HpaInfo, ReadableHpa
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.workloads import ScalableWorkload
+from adapter.pipeline.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from apiservice.provider import GroupResource
 
 STATEFULSETS = GroupResource("statefulsets", "apps")

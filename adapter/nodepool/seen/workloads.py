@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from adapter.cluster.gpuresources import STANDARD, GpuResources
-from adapter.cluster.table import Table
-from adapter.cluster.workload import Workload
 from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.seen.meta import ObjectMeta, resource_of
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.table import Table
+from adapter.pipeline.cluster.workload import Workload
 from apiservice.labels.manifest import selector_text
 
 PATHS = {

@@ -14,12 +14,12 @@ from adapter.demo.server import SCRAPE
 from adapter.demo.state import DemoCluster, DemoState
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
-from adapter.explain.events import RecentEvents
-from adapter.explain.hpafacts import HpaFacts
-from adapter.explain.hpajudge import judge
-from adapter.explain.metricvalues import ReadValues
-from adapter.explain.scaletarget import Scale
 from adapter.hpa import Observation
+from adapter.tools.explain.events import RecentEvents
+from adapter.tools.explain.hpafacts import HpaFacts
+from adapter.tools.explain.hpajudge import judge
+from adapter.tools.explain.metricvalues import ReadValues
+from adapter.tools.explain.scaletarget import Scale
 
 
 def facts(state: DemoState, scaler: DemoAutoscaler, seen: Observation) -> HpaFacts:

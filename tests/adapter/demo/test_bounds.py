@@ -169,7 +169,7 @@ async def test_an_answer_beyond_the_bound_is_cut_and_not_ended(
 async def test_a_page_that_does_not_come_in_time_is_a_503(
     state: DemoState, proxy: FrontProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.demo.cluster.podproxy._SECONDS", 0.2)
+    monkeypatch.setattr("adapter.demo.cluster.app._SECONDS", 0.2)
     over = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -183,7 +183,7 @@ async def test_a_page_that_does_not_come_in_time_is_a_503(
 async def test_a_page_beyond_the_bound_is_a_503(
     state: DemoState, proxy: FrontProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.demo.cluster.podproxy.MOST_BYTES", 1000)
+    monkeypatch.setattr("adapter.demo.cluster.app.MOST_BYTES", 1000)
 
     async def large(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

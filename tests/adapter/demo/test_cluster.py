@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from adapter.demo.certificates import FrontProxy, make_front_proxy
-from adapter.demo.cluster import podproxy
+from adapter.demo.cluster import app
 from adapter.demo.cluster.app import ClusterApi
 from adapter.demo.cluster.listener import Listener
 from adapter.demo.cluster.upstream import Upstream
@@ -303,7 +303,7 @@ async def test_an_exporters_page_is_read_through_its_pod(
         assert (page.status_code, page.text) == (200, "page of h100-1\n")
         dead = await api.get(path.format("mig-1"))
         assert (dead.status_code, dead.json()["reason"]) == (503, "ServiceUnavailable")
-        monkeypatch.setattr(podproxy, "MOST_BYTES", 8)
+        monkeypatch.setattr(app, "MOST_BYTES", 8)
         large = await api.get(path.format("h100-1"))
         assert (large.status_code, "more than 8 bytes" in large.text) == (503, True)
     finally:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from adapter.demo.captions import CAPTIONS
-from adapter.demo.commandline import NAME, adapter_command
+from adapter.demo.run import NAME, adapter_command
 from adapter.demo.screen import write_opening
 from adapter.demo.state import DemoState
 

@@ -57,9 +57,9 @@ def test_every_other_command_and_the_stand_in_exporter_need_no_rich() -> None:
     missing = dict(line.split() for line in done.stdout.splitlines())
     assert missing
     assert set(missing.values()) == set(LEFT_OUT)
-    assert all(name.startswith(("adapter.demo.", "adapter.top.")) for name in missing)
-    assert "adapter.top.plain" not in missing
-    assert "adapter.demo.standin" not in missing
+    assert all(name.startswith(("adapter.demo.", "adapter.tools.top.")) for name in missing)
+    assert "adapter.tools.top.plain" not in missing
+    assert "adapter.demo.simulatedgpus" not in missing
 
 
 def test_the_images_lock_has_nothing_of_the_extra() -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from adapter.cluster.manifest import PodDecoder
-from adapter.cluster.pod import Pod, PodRef
-from adapter.cluster.podsfile import parse
 from adapter.demo import story
 from adapter.demo.manifests import pods, write
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
-from adapter.sources.scrape.discovery import DISCOVERY_RULES, selected
-from adapter.sources.scrape.target import ScrapeTarget
+from adapter.pipeline.cluster.manifest import PodDecoder
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.cluster.podsfile import parse
+from adapter.pipeline.sources.scrape.discovery import DISCOVERY_RULES, selected
+from adapter.pipeline.sources.scrape.target import ScrapeTarget
 
 
 def read(world: World, ports: dict[str, int]) -> dict[str, Pod]:

@@ -9,7 +9,7 @@ from adapter.demo import story
 from adapter.demo.hardware import DemoNode
 from adapter.demo.page import render
 from adapter.demo.world import World
-from adapter.exposition.page import parse
+from adapter.pipeline.exposition.page import parse
 
 
 def page_of(world: World, name: str) -> bytes:

@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from adapter.cluster.manifest import PodDecoder
-from adapter.cluster.podsfile import parse
 from adapter.demo import days, serverpage, story
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.captions import CAPTIONS
@@ -19,8 +17,10 @@ from adapter.demo.state import DemoState
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import World
 from adapter.hpa import Missing
-from adapter.sources.scrape.serverpages import ServerPages
-from adapter.sources.scrape.target import ScrapeTarget
+from adapter.pipeline.cluster.manifest import PodDecoder
+from adapter.pipeline.cluster.podsfile import parse
+from adapter.pipeline.sources.scrape.serverpages import ServerPages
+from adapter.pipeline.sources.scrape.target import ScrapeTarget
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from adapter.cluster.pod import Pod, PodRef
 from adapter.demo.simulatedgpus import Load, SimulatedGpus
-from adapter.exposition.page import parse
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.exposition.page import parse
 
 SEVEN = [*((str(gpu), "a", 10) for gpu in range(7)), ("7", "b", 10)]
 INFERENCE = Load("default", {"app": "inference"}, 140.0)

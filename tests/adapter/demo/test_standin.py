@@ -17,7 +17,7 @@ import yaml
 from click.testing import CliRunner
 
 from adapter.__main__ import main
-from adapter.exposition.page import parse
+from adapter.pipeline.exposition.page import parse
 from apiservice.http.server import Server
 from tests.adapter.commandline import invoke
 from tests.adapter.failingapi import WELL, failing

@@ -9,11 +9,10 @@ import pytest
 from rich.console import Console
 
 from adapter.demo.captions import PINNED
-from adapter.demo.outcomes import outcomes
 from adapter.demo.panels import ASCII, UNICODE
 from adapter.demo.screen import event_line, nodepool_line, queue_line, status_line
 from adapter.demo.state import DemoState, clock
-from adapter.demo.summary import summary
+from adapter.demo.summary import outcomes, summary
 from adapter.demo.view import View
 from adapter.demo.world import DemoEvent
 

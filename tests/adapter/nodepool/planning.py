@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adapter.cluster.taints import Taint
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.capacity import Capacity, Headroom, Pool, PoolNode
 from adapter.nodepool.model.demand import Demand, WorkloadRef
@@ -16,6 +15,7 @@ from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order, Plan
 from adapter.nodepool.plan.plan import plan
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.taints import Taint
 
 NOW = 1_700_000_000.0
 GIB = 1000 << 30

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.exposition.samples import ScrapeResult
-from adapter.sources.prometheus.labelsets import SeriesMemo
-from adapter.sources.prometheus.querygroup import QueryGroup
-from adapter.sources.prometheus.reader import decode
+from adapter.pipeline.exposition.samples import ScrapeResult
+from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
+from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
+from adapter.pipeline.sources.prometheus.reader import decode
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import World, captured_page, make_pod
 

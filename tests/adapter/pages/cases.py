@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.cluster.pod import Pod
+from adapter.pipeline.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import World, captured_page, make_pod
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from adapter.cluster.pod import Pod
+from adapter.pipeline.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import World, captured_page, make_pod
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from adapter.attribution.reading import Reading
+from adapter.pipeline.attribution.reading import Reading
 from apiservice.labels.selector import EVERYTHING
 from tests.adapter.world import CATALOG, World
 from tests.needs import CAPTURED_PAGES, needs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adapter.attribution.policy import SharingOptions, SharingPolicy
-from adapter.cluster.pod import Pod
+from adapter.pipeline.attribution.policy import SharingOptions, SharingPolicy
+from adapter.pipeline.cluster.pod import Pod
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import World, captured_page, make_pod
 

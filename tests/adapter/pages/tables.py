@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from adapter.cluster.uids import PodUids
-from adapter.exposition.samples import ScrapeResult
-from adapter.serve.build import sharing_options, telemetry_options
-from adapter.settings import Settings
-from adapter.sources.azure import insights
-from adapter.sources.prometheus.labelsets import SeriesMemo
-from adapter.sources.prometheus.querygroup import QueryGroup
-from adapter.sources.prometheus.reader import decode
+from adapter.config.settings import Settings
+from adapter.pipeline.cluster.uids import PodUids
+from adapter.pipeline.exposition.samples import ScrapeResult
+from adapter.pipeline.sources.azure import insights
+from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
+from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
+from adapter.pipeline.sources.prometheus.reader import decode
+from adapter.server.serve.build import sharing_options, telemetry_options
 from tests.adapter.pages.scene import Line, Scene
 from tests.adapter.world import OWN_PAGES, World, make_pod, own_page
 

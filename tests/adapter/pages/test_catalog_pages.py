@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapter.catalog.field import Field
-from adapter.catalog.serverkinds import KINDS
-from adapter.catalog.vendors import VENDORS
+from adapter.pipeline.catalog.field import Field
+from adapter.pipeline.catalog.serverkinds import KINDS
+from adapter.pipeline.catalog.vendors import VENDORS
 from tests.adapter.pages.scene import Scene, listed
 from tests.adapter.pages.tables import own_scenes
 from tests.adapter.world import CATALOG, OWN_PAGES

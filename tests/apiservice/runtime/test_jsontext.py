@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adapter.rules import series, vector
-from adapter.sources.errors import SourceError
+from adapter.answers.rules import series, vector
+from adapter.pipeline.sources.errors import SourceError
 from apiservice.delegate.conversion import metric_list, status_message
 from apiservice.delegate.failure import DelegateFailure
 from apiservice.delegate.listing import listing

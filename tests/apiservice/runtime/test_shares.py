@@ -14,7 +14,7 @@ from apiservice.runtime.shares import ASKER, Asker, NoPlaceError, Shares
 
 
 class Crowd:
-    """Requests that hold their place until they are told to end."""
+    """Requests that hold their place until the test ends them."""
 
     def __init__(self, shares: Shares) -> None:
         self.shares = shares

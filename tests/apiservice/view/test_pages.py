@@ -12,7 +12,7 @@ import pytest
 from apiservice.labels.fields import FieldSelector
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import at_once
-from apiservice.view import pages
+from apiservice.view import endpoint
 from apiservice.view.options import ListOptions
 from apiservice.view.resource import Key, ServedResource
 from apiservice.view.selection import select
@@ -215,7 +215,7 @@ async def test_a_selector_that_does_not_parse_is_refused(served: Served, query: 
 async def test_a_page_of_large_objects_ends_early(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "PAGE_BYTES", 10_000)
+    monkeypatch.setattr(endpoint, "PAGE_BYTES", 10_000)
     listed = many(served, 100, "x" * 1000)
     found = await follow(served, "limit=80")
     assert {len(page) for page in found[:-1]} < {9, 10}
@@ -225,7 +225,7 @@ async def test_a_page_of_large_objects_ends_early(
 async def test_a_list_beyond_the_bound_is_refused_with_what_to_do(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(endpoint, "MOST_BYTES", 1 << 20)
     many(served, 2000, "x" * 1000)
     answer = await served.get("boards")
     assert answer.status_code == 400

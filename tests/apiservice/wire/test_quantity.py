@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 
-from apiservice.wire.quantity import LIMIT, format_binary, format_milli, to_milli
+from apiservice.wire.quantity import format_binary, format_milli, to_milli
+
+LIMIT = 9_200_000_000_000_000_000
+"""Thousandths that an int64 holds."""
 
 
 def official(text: str) -> Decimal:

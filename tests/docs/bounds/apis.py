@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.cluster import hpamanifest, hpas
-from adapter.keda import desk, failures, scaler, server, trigger, triggers
-from adapter.settings.keda import KedaSettings
-from adapter.view import devices, gpuworkloads, workloadobject
+from adapter.answers.keda import desk, failures, scaler, server, trigger, triggers
+from adapter.answers.view import devices, gpuworkloads, workloadobject
+from adapter.config.settings.keda import KedaSettings
+from adapter.pipeline.cluster import hpamanifest, hpas
 from apiservice.delegate import credential, delegate, listing, transport
 from apiservice.delegate.options import LIST_BYTES, MAX_ROWS, TIMEOUT, DelegateOptions
 from apiservice.labels import fields
 from apiservice.runtime import steps
-from apiservice.view import endpoint, pages
+from apiservice.view import endpoint
 from apiservice.wire import largeanswers
 from tests.docs.bounds.row import Rows, default, row, untested
 
@@ -21,14 +21,14 @@ _CREDENTIAL = "apiservice/delegate/test_credential.py::"
 _PAGES = "apiservice/view/test_pages.py::"
 _OBJECTS = "apiservice/view/test_objects.py::"
 _LARGE = "apiservice/wire/test_large_answers.py::"
-_WORKLOADS = "adapter/view/test_gpuworkloads.py::"
-_DEVICES = "adapter/view/test_devices.py::"
-_MANIFEST = "adapter/cluster/test_hpamanifest.py::"
-_SERVER = "adapter/keda/test_server.py::"
-_TRIGGERS = "adapter/keda/test_triggers.py::"
-_TRIGGER = "adapter/keda/test_trigger.py::"
-_DESK = "adapter/keda/test_desk.py::"
-_SCALER = "adapter/keda/test_scaler.py::"
+_WORKLOADS = "adapter/answers/view/test_gpuworkloads.py::"
+_DEVICES = "adapter/answers/view/test_devices.py::"
+_MANIFEST = "adapter/pipeline/cluster/test_hpamanifest.py::"
+_SERVER = "adapter/answers/keda/test_server.py::"
+_TRIGGERS = "adapter/answers/keda/test_triggers.py::"
+_TRIGGER = "adapter/answers/keda/test_trigger.py::"
+_DESK = "adapter/answers/keda/test_desk.py::"
+_SCALER = "adapter/answers/keda/test_scaler.py::"
 _BAD = _DELEGATION + "test_a_bad_answer_names_the_delegate_and_the_cause"
 _BEYOND = _DELEGATION + "test_a_discovery_beyond_its_bounds_is_rejected"
 _HANGING = _DELEGATION + "test_a_hanging_delegate_holds_up_nobody_else"
@@ -74,10 +74,10 @@ DELEGATES: Final[Rows] = {
 
 VIEW: Final[Rows] = {
     "Objects of a list without": row(
-        pages.MOST_BYTES, by=_PAGES + "test_a_list_beyond_the_bound_is_refused_with_what_to_do"
+        endpoint.MOST_BYTES, by=_PAGES + "test_a_list_beyond_the_bound_is_refused_with_what_to_do"
     ),
     "Objects of one page": row(
-        pages.PAGE_BYTES, by=_PAGES + "test_a_page_of_large_objects_ends_early"
+        endpoint.PAGE_BYTES, by=_PAGES + "test_a_page_of_large_objects_ends_early"
     ),
     "Large lists": row(
         *(largeanswers.AT_ONCE, largeanswers.AT_ONCE // 2, endpoint._FEW),
@@ -87,7 +87,7 @@ VIEW: Final[Rows] = {
         ),
     ),
     "Work on lists and objects": row(
-        *(steps.SLICE, pages._STEP),
+        *(steps.SLICE, endpoint._STEP),
         by=_PAGES + "test_others_have_turns_while_a_long_list_is_made",
     ),
     "Requirements and characters": row(
@@ -186,6 +186,6 @@ KEDA: Final[Rows] = {
     ),
     "Triggers that fail": row(
         failures._REMEMBERED,
-        by="adapter/keda/test_failures.py::test_the_oldest_failing_trigger_is_forgotten",
+        by="adapter/answers/keda/test_failures.py::test_the_oldest_failing_trigger_is_forgotten",
     ),
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.config.settings.nodepool import LeaseSettings, NodepoolSettings
 from adapter.nodepool.act import lifeline
 from adapter.nodepool.learn import ledger, pace, quantiles
 from adapter.nodepool.learn import record as records
 from adapter.nodepool.model import history
 from adapter.nodepool.plan import limits
 from adapter.nodepool.run import listener, loop
-from adapter.settings.nodepool import LeaseSettings, NodepoolSettings
 from apiservice.documents import probes
 from tests.docs.bounds.row import Rows, row
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.catalog import labelvalue
-from adapter.devices import (
+from adapter.pipeline.catalog import labelvalue
+from adapter.pipeline.devices import (
     accounting,
     idlepower,
     options,
@@ -15,33 +15,40 @@ from adapter.devices import (
     rejects,
     steadypages,
 )
-from adapter.exposition import line, page, pagelayout, podlabels
-from adapter.exposition.limits import EXPORTER, SERVER
-from adapter.serve import build, garbage
-from adapter.sources.scrape import client, connection, largepages, refusal, selection, source
-from adapter.sources.scrape.options import ScrapeOptions
-from adapter.store import serverbudget, store
+from adapter.pipeline.exposition import line, page, pagelayout, podlabels
+from adapter.pipeline.exposition.limits import EXPORTER, SERVER
+from adapter.pipeline.sources.scrape import (
+    client,
+    connection,
+    largepages,
+    refusal,
+    selection,
+    source,
+)
+from adapter.pipeline.sources.scrape.options import ScrapeOptions
+from adapter.pipeline.store import serverbudget, store
+from adapter.server.serve import build, garbage
 from apiservice.runtime import steps
 from tests.docs.bounds.row import Rows, most, row
 
-_PAGE = "adapter/exposition/test_page.py::"
-_LIMITS = "adapter/exposition/test_limits.py::"
-_HOSTILE = "adapter/sources/scrape/test_hostile_pages.py::"
-_LARGE = "adapter/sources/scrape/test_largepages.py::"
-_ACCESS = "adapter/sources/scrape/test_access.py::"
-_SOURCE = "adapter/sources/scrape/test_source.py::"
-_SCRAPE_LIMITS = "adapter/sources/scrape/test_scrapelimits.py::"
-_SELECTION = "adapter/sources/scrape/test_selection.py::"
-_GARBAGE = "adapter/serve/test_garbage.py::"
-_CUT = "adapter/devices/test_cutlabels.py::"
-_LAYOUTS = "adapter/exposition/test_pagelayout.py::"
-_STEADY = "adapter/devices/test_steadypages.py::"
-_STEPS = "adapter/store/test_intake_steps.py::"
+_PAGE = "adapter/pipeline/exposition/test_page.py::"
+_LIMITS = "adapter/pipeline/exposition/test_limits.py::"
+_HOSTILE = "adapter/pipeline/sources/scrape/test_hostile_pages.py::"
+_LARGE = "adapter/pipeline/sources/scrape/test_largepages.py::"
+_ACCESS = "adapter/pipeline/sources/scrape/test_access.py::"
+_SOURCE = "adapter/pipeline/sources/scrape/test_source.py::"
+_SCRAPE_LIMITS = "adapter/pipeline/sources/scrape/test_scrapelimits.py::"
+_SELECTION = "adapter/pipeline/sources/scrape/test_selection.py::"
+_GARBAGE = "adapter/server/serve/test_garbage.py::"
+_CUT = "adapter/pipeline/devices/test_cutlabels.py::"
+_LAYOUTS = "adapter/pipeline/exposition/test_pagelayout.py::"
+_STEADY = "adapter/pipeline/devices/test_steadypages.py::"
+_STEPS = "adapter/pipeline/store/test_intake_steps.py::"
 _TURNS = "apiservice/runtime/test_turns.py::"
-_TIMES = "adapter/devices/test_many_times.py::"
-_IDLE = "adapter/devices/test_idlepower.py::"
-_STORE = "adapter/store/test_store.py::"
-_BUDGET = "adapter/store/test_serverbudget.py::"
+_TIMES = "adapter/pipeline/devices/test_many_times.py::"
+_IDLE = "adapter/pipeline/devices/test_idlepower.py::"
+_STORE = "adapter/pipeline/store/test_store.py::"
+_BUDGET = "adapter/pipeline/store/test_serverbudget.py::"
 _SCRAPE: Final = ScrapeOptions()
 _SERIES: Final = options.TelemetryOptions()
 _ENDLESS = _HOSTILE + "test_an_endless_response_is_abandoned_with_little_memory"
@@ -163,8 +170,8 @@ PAGES: Final[Rows] = {
             most(pageplan._row),
         ),
         by=(
-            "adapter/sources/scrape/test_target.py::test_the_oldest_address_is_parsed_again",
-            "adapter/devices/test_pageplan.py::test_few_fields_and_rows_of_plans_are_kept",
+            "adapter/pipeline/sources/scrape/test_target.py::test_the_oldest_address_is_parsed_again",
+            "adapter/pipeline/devices/test_pageplan.py::test_few_fields_and_rows_of_plans_are_kept",
         ),
     ),
     "Places of a device's numbers": row(
@@ -248,7 +255,7 @@ STORED: Final[Rows] = {
     ),
     "`exported_` prefixes": row(
         podlabels._DEPTH - 1,
-        by="adapter/exposition/test_podlabels.py::test_label_names_are_decoded_to_a_bounded_depth",
+        by="adapter/pipeline/exposition/test_podlabels.py::test_label_names_are_decoded_to_a_bounded_depth",
     ),
     "Memory for the samples of server pages": row(
         *(_SERIES.server_bytes, _SERIES.server_bytes // serverbudget._SHARE),
@@ -263,6 +270,6 @@ STORED: Final[Rows] = {
     ),
     "Cached label values": row(
         *(most(labelvalue._remembered), labelvalue._REMEMBERED),
-        by="adapter/catalog/test_labelvalue.py::test_only_short_texts_are_cached",
+        by="adapter/pipeline/catalog/test_labelvalue.py::test_only_short_texts_are_cached",
     ),
 }

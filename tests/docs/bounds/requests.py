@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.cluster import lookup, namespacepods, sharedvalues
-from adapter.serve import run
-from adapter.store import answercache
+from adapter.pipeline.cluster import lookup, namespacepods, sharedvalues
+from adapter.pipeline.store import answercache
+from adapter.server.serve import run
 from apiservice.auth import allowance, authentication, authorization, tokens
 from apiservice.http import exchange
 from apiservice.http.options import ServingOptions
@@ -22,11 +22,11 @@ _REVIEWS = "apiservice/auth/test_reviews.py::"
 _SELECTOR = "apiservice/labels/test_selector.py::"
 _LARGE = "apiservice/wire/test_large_answers.py::"
 _ROUTES = "apiservice/wire/test_routecache.py::"
-_STORE = "adapter/store/test_store.py::"
-_PROVIDER = "adapter/api/test_provider.py::"
-_INDEX = "adapter/cluster/test_index.py::"
+_STORE = "adapter/pipeline/store/test_store.py::"
+_PROVIDER = "adapter/answers/api/test_provider.py::"
+_INDEX = "adapter/pipeline/cluster/test_index.py::"
 _TURNS = "apiservice/runtime/test_turns.py::"
-_COVERAGE = "adapter/serve/test_coverage.py::"
+_COVERAGE = "adapter/server/serve/test_coverage.py::"
 _STEPS = "apiservice/runtime/test_steps.py::"
 _API: Final = ServingOptions()
 _REFUSED = _LIMITS + "test_refused_with_a_status_and_the_connection_ends"
@@ -150,7 +150,7 @@ REQUESTS: Final[Rows] = {
     ),
     "Label sets and texts": row(
         sharedvalues._LIMIT,
-        by="adapter/cluster/test_sharedvalues.py::test_a_full_table_is_emptied",
+        by="adapter/pipeline/cluster/test_sharedvalues.py::test_a_full_table_is_emptied",
     ),
     "Objects and pods of a list": row(
         *(lookup._MOST_OBJECTS, lookup._MOST_PODS),

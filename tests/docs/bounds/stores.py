@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.process import configfile, logs
-from adapter.rules import (
+from adapter.answers.rules import (
     apidiscovery,
     filenodes,
     objects,
@@ -18,30 +17,31 @@ from adapter.rules import (
     vector,
     wideanswers,
 )
-from adapter.rules.gotemplate import parser, template
-from adapter.rules.options import RuleOptions
-from adapter.serve import rules as serving
-from adapter.sources import body
-from adapter.sources.prometheus import reader, seriesreader, storedpages
-from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.answers.rules.gotemplate import parser, template
+from adapter.config.process import configfile, logs
+from adapter.pipeline.sources import body
+from adapter.pipeline.sources.prometheus import reader, seriesreader, storedpages
+from adapter.pipeline.sources.prometheus.options import PrometheusOptions
+from adapter.pipeline.sources.prometheus.ruleoptions import RuleOptions
+from adapter.server.serve import rules as serving
 from apiservice.kube import reflector
 from apiservice.kube.listwatch import ListWatchOptions
 from apiservice.kube.reflector import ReflectorOptions
 from apiservice.runtime import shares
 from tests.docs.bounds.row import Rows, default, row
 
-_SOURCE = "adapter/sources/prometheus/test_source.py::"
-_ANSWER = "adapter/sources/prometheus/test_answer.py::"
-_GUARD = "adapter/rules/test_guard.py::"
-_FILE = "adapter/rules/test_rulefile.py::"
-_RULE = "adapter/rules/test_rule.py::"
-_TEMPLATE = "adapter/rules/test_gotemplate.py::"
-_REGISTRY = "adapter/rules/test_registry.py::"
-_STORE = "adapter/rules/test_store.py::"
-_WIDE = "adapter/rules/test_wideanswers.py::"
-_WIDENED = "adapter/rules/test_wide_real.py::"
-_SERIES_READER = "adapter/sources/prometheus/test_seriesreader.py::"
-_SERVICE = "adapter/rules/test_service.py::"
+_SOURCE = "adapter/pipeline/sources/prometheus/test_source.py::"
+_ANSWER = "adapter/pipeline/sources/prometheus/test_answer.py::"
+_GUARD = "adapter/answers/rules/test_guard.py::"
+_FILE = "adapter/answers/rules/test_rulefile.py::"
+_RULE = "adapter/answers/rules/test_rule.py::"
+_TEMPLATE = "adapter/answers/rules/test_gotemplate.py::"
+_REGISTRY = "adapter/answers/rules/test_registry.py::"
+_STORE = "adapter/answers/rules/test_store.py::"
+_WIDE = "adapter/answers/rules/test_wideanswers.py::"
+_WIDENED = "adapter/answers/rules/test_wide_real.py::"
+_SERIES_READER = "adapter/pipeline/sources/prometheus/test_seriesreader.py::"
+_SERVICE = "adapter/answers/rules/test_service.py::"
 _REFLECTOR = "apiservice/kube/test_reflector.py::"
 _FAILURES = "apiservice/kube/test_reflector_failures.py::"
 _SHARED = _STORE + "test_answers_in_progress_share_a_bound_of_bytes"
@@ -60,12 +60,12 @@ STORES: Final[Rows] = {
     ),
     "Series of the answer before": row(
         reader._AHEAD,
-        by="adapter/sources/prometheus/test_knownanswers.py::"
+        by="adapter/pipeline/sources/prometheus/test_knownanswers.py::"
         "test_the_places_of_series_after_many_missing_ones_are_looked_up",
     ),
     "Samples of an exporter": row(
         storedpages.MOST_SAMPLES,
-        by="adapter/sources/prometheus/test_storedpages.py::"
+        by="adapter/pipeline/sources/prometheus/test_storedpages.py::"
         "test_the_samples_of_a_page_with_a_layout_are_bounded",
     ),
     "Duration of a query": row(_TIMEOUT, by=_SOURCE + "test_a_hanging_server_times_out"),
@@ -176,7 +176,7 @@ RULES: Final[Rows] = {
     ),
     "Pods of one namespace": row(
         objects.MAX_OBJECTS,
-        by="adapter/rules/test_resourcemetrics.py::test_many_pods_are_several_queries",
+        by="adapter/answers/rules/test_resourcemetrics.py::test_many_pods_are_several_queries",
     ),
     "Metrics of the rules": row(registry.MAX_METRICS, by=_REGISTRY + "test_metrics_are_bounded"),
     "Resources of the API server": row(
@@ -192,7 +192,7 @@ RULES: Final[Rows] = {
     ),
     "Memory for lists of objects": row(
         *(objects.CACHE_BYTES, objects.FRESH),
-        by="adapter/rules/test_objects.py::test_lists_are_kept_within_their_memory",
+        by="adapter/answers/rules/test_objects.py::test_lists_are_kept_within_their_memory",
     ),
     "Log lines about queries": row(
         store._LOG_EVERY, by=_STORE + "test_a_failure_is_logged_once_in_30_seconds"
@@ -223,14 +223,14 @@ OBJECTS: Final[Rows] = {
     ),
     "Log lines that wait": row(
         logs._WAITING,
-        by="adapter/process/test_loglines.py"
+        by="adapter/config/process/test_loglines.py"
         "::test_a_reader_that_stopped_is_not_waited_for_and_gets_the_count_of_missed_lines",
     ),
     "Settings file": row(
         configfile._MAX_BYTES,
         by=(
-            "adapter/process/test_config.py::test_an_error_names_the_origin_the_key_and_the_fix",
-            "adapter/process/test_reload.py::test_a_bad_file_is_a_problem_until_it_is_fixed",
+            "adapter/config/process/test_config.py::test_an_error_names_the_origin_the_key_and_the_fix",
+            "adapter/config/process/test_reload.py::test_a_bad_file_is_a_problem_until_it_is_fixed",
         ),
     ),
 }

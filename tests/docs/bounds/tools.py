@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.client import access
-from adapter.client.options import ClientOptions
-from adapter.doctor import collect, fetch, manifests, scrapes
-from adapter.doctor import store as prometheus
-from adapter.explain import hpafacts, hpametric
-from adapter.migrate import compare, configfile, servers
-from adapter.recording import blocks, layout, recorder, writer
-from adapter.replay import defects, headroomoption, simulation, storerecording, variants
-from adapter.rules import rulefile
-from adapter.settings.recording import RecordingSettings
-from adapter.sources.scrape.options import ScrapeOptions
-from adapter.top import state, summaries
+from adapter.answers.rules import rulefile
+from adapter.config.settings.recording import RecordingSettings
+from adapter.pipeline.sources.scrape.options import ScrapeOptions
+from adapter.server.recording import blocks, layout, recorder, writer
+from adapter.tools.client import access
+from adapter.tools.client.options import ClientOptions
+from adapter.tools.doctor import collect, fetch, manifests, scrapes
+from adapter.tools.doctor import store as prometheus
+from adapter.tools.explain import hpafacts, hpametric
+from adapter.tools.migrate import compare, configfile, servers
+from adapter.tools.replay import defects, options, simulation, storerecording, variants
+from adapter.tools.top import state, summaries
 from tests.docs.bounds.row import Rows, default, row
 
-_ACCESS = "adapter/client/test_access.py::"
-_EXPLAIN = "adapter/explain/test_texts.py::"
-_COMPARE = "adapter/migrate/test_compare.py::"
-_FILES = "adapter/migrate/test_files.py::"
-_TABLES = "adapter/top/test_tables.py::"
-_FILTER = "adapter/top/test_state.py::"
-_LIVE = "adapter/top/test_live.py::"
-_RECORDER = "adapter/recording/test_recorder.py::"
-_FILE = "adapter/recording/test_file.py::"
-_NODES: Final = "adapter/replay/test_nodes.py::test_a_wrong_option_is_named"
-_STUDY = "adapter/replay/test_study.py::"
-_COLLECT = "adapter/doctor/test_collect.py::"
-_MANIFESTS = "adapter/doctor/test_manifests.py::"
-_FETCH = "adapter/doctor/test_fetch.py::"
+_ACCESS = "adapter/tools/client/test_access.py::"
+_EXPLAIN = "adapter/tools/explain/test_texts.py::"
+_COMPARE = "adapter/tools/migrate/test_compare.py::"
+_FILES = "adapter/tools/migrate/test_files.py::"
+_TABLES = "adapter/tools/top/test_tables.py::"
+_FILTER = "adapter/tools/top/test_state.py::"
+_LIVE = "adapter/tools/top/test_live.py::"
+_RECORDER = "adapter/server/recording/test_recorder.py::"
+_FILE = "adapter/server/recording/test_file.py::"
+_NODES: Final = "adapter/tools/replay/test_nodes.py::test_a_wrong_option_is_named"
+_STUDY = "adapter/tools/replay/test_study.py::"
+_COLLECT = "adapter/tools/doctor/test_collect.py::"
+_MANIFESTS = "adapter/tools/doctor/test_manifests.py::"
+_FETCH = "adapter/tools/doctor/test_fetch.py::"
 _ENDED = _RECORDER + "test_a_failure_ends_the_recording_and_nothing_else"
 _SCRAPE: Final = ScrapeOptions()
 
@@ -100,23 +100,23 @@ RECORDING: Final[Rows] = {
         by=_FILE + "test_a_block_beyond_the_bounds_counts_as_damaged",
     ),
     "Combinations": row(variants.MOST, by=_STUDY + "test_too_many_combinations_are_refused"),
-    "Values of `--headroom`": row(headroomoption.MOST, by=_NODES),
-    "Pods of a value": row(headroomoption.MOST_PODS, by=_NODES),
+    "Values of `--headroom`": row(options.MOST, by=_NODES),
+    "Pods of a value": row(options.MOST_PODS, by=_NODES),
     "Replicas of an HPA": row(
         simulation.MOST_REPLICAS,
-        by="adapter/replay/test_options.py::test_a_wrong_value_is_named",
+        by="adapter/tools/replay/test_options.py::test_a_wrong_value_is_named",
     ),
-    "Boot time of a node": row(headroomoption.LONGEST, by=_NODES),
+    "Boot time of a node": row(options.LONGEST, by=_NODES),
     "Defects": row(
         defects.MOST,
         by=(
-            "adapter/replay/test_defects.py"
+            "adapter/tools/replay/test_defects.py"
             "::test_stretches_that_touch_become_one_and_others_are_bounded"
         ),
     ),
     "Time that a replay reads": row(
         storerecording.LONGEST / 86_400,
-        by="adapter/replay/test_store.py::test_wrong_options_are_named",
+        by="adapter/tools/replay/test_store.py::test_wrong_options_are_named",
     ),
 }
 

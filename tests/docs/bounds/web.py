@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from adapter.demo import world
-from adapter.demo.cluster import documents, listener, podproxy, upstream
-from adapter.ui import (
+from adapter.demo.cluster import app, documents, listener, upstream
+from adapter.tools.ui import (
     collector,
     data,
     devicechanges,
@@ -21,11 +21,11 @@ from adapter.ui import (
 from tests.docs.bounds.row import Rows, row
 
 _DEMO = "adapter/demo/test_bounds.py::"
-_BOUNDS = "adapter/ui/test_bounds.py::"
-_STREAM = "adapter/ui/test_stream.py::"
-_TIMELINE = "adapter/ui/test_timeline.py::"
-_ROWS = "adapter/ui/test_rows.py::"
-_RANGE = "adapter/ui/test_prometheusrange.py::"
+_BOUNDS = "adapter/tools/ui/test_bounds.py::"
+_STREAM = "adapter/tools/ui/test_stream.py::"
+_TIMELINE = "adapter/tools/ui/test_timeline.py::"
+_ROWS = "adapter/tools/ui/test_rows.py::"
+_RANGE = "adapter/tools/ui/test_prometheusrange.py::"
 
 DEMO: Final[Rows] = {
     "Connections to the demo": row(
@@ -43,7 +43,7 @@ DEMO: Final[Rows] = {
         ),
     ),
     "Page of an exporter": row(
-        *(podproxy.MOST_BYTES, podproxy._SECONDS),
+        *(app.MOST_BYTES, app._SECONDS),
         by=(
             _DEMO + "test_a_page_beyond_the_bound_is_a_503",
             _DEMO + "test_a_page_that_does_not_come_in_time_is_a_503",

@@ -82,7 +82,7 @@ def an_hpa_at_its_maximum(site: Site) -> Iterator[None]:
     )
 
 
-@fault("GMA412")
+@fault("GMA412", also=("GMA444",))
 def an_averagevalue_of_a_mean(site: Site) -> Iterator[None]:
     metric = {"name": "gpu_utilization", "selector": {"matchLabels": {"aggregate": "mean"}}}
     target = {"type": "AverageValue", "averageValue": "70"}
@@ -105,7 +105,7 @@ def a_selector_with_a_label_of_the_exporter(site: Site) -> Iterator[None]:
         yield
 
 
-@fault("GMA454")
+@fault("GMA454", also=("GMA444",))
 def a_gpu_as_a_resource(site: Site) -> Iterator[None]:
     target = {"type": "Utilization", "averageUtilization": 80}
     row = {"type": "Resource", "resource": {"name": "nvidia.com/gpu", "target": target}}
@@ -122,7 +122,7 @@ def a_target_that_does_not_exist(site: Site) -> Iterator[None]:
         yield
 
 
-@fault("GMA422")
+@fault("GMA422", also=("GMA444",))
 def a_selector_that_matches_nothing(site: Site) -> Iterator[None]:
     metric = {"name": "gpu_utilization", "selector": {"matchLabels": {"app": "nobody"}}}
     target = {"type": "AverageValue", "averageValue": "70"}

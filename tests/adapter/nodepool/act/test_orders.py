@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from adapter.config.settings.nodepool import NodepoolSettings
 from adapter.nodepool.act.events import Events, event
 from adapter.nodepool.act.lifeline import Lifeline, Lifelines
 from adapter.nodepool.act.methods import capacitybuffer, placeholder
@@ -20,7 +21,6 @@ from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.order import Order
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.served import ServedApis
-from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import HOME, T0, found, priority_class
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order

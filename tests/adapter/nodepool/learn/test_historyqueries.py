@@ -11,10 +11,10 @@ import pytest
 import structlog.testing
 from aiohttp import web
 
+from adapter.config.settings import Settings
 from adapter.nodepool.learn.historyqueries import QUERY, read_back, store_of
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.settings import Settings
-from adapter.sources.prometheus.options import PrometheusOptions
+from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from tests.adapter.nodepool.manifests import T0
 
 ROW: dict[str, Any] = {

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import structlog.testing
 
+from adapter.config.settings.nodepool import HistorySettings
 from adapter.nodepool.act.ledgerstore import LedgerStore, dump, restore
 from adapter.nodepool.act.serverside import Writer
 from adapter.nodepool.learn.boots import BootTimes
@@ -17,8 +18,7 @@ from adapter.nodepool.model.capacity import Headroom
 from adapter.nodepool.model.demand import Demand, WorkloadRef
 from adapter.nodepool.model.history import DemandPoint
 from adapter.nodepool.model.shape import key
-from adapter.settings.nodepool import HistorySettings
-from adapter.sources.prometheus.seriesreader import Points, QueriedSeries
+from adapter.pipeline.sources.prometheus.seriesreader import Points, QueriedSeries
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import T0
 from tests.adapter.nodepool.orders import SHAPE

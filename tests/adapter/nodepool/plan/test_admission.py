@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from adapter.cluster.taints import Taint
-from adapter.nodepool.plan.admission import admits, fits, times
+from adapter.nodepool.plan.packing import admits, room, times
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.taints import Taint
 from tests.adapter.nodepool.planning import GPU, node, pod
 
 LABELS = {"pool": "gpu", "zone": "a", "gen": "4", "empty": ""}
@@ -115,13 +115,13 @@ def test_taints_and_tolerations(tolerations: str, taint: Taint, taken: bool) -> 
 
 
 def test_a_node_with_room_fits_and_a_full_one_does_not() -> None:
-    assert fits(GPU, node())
-    assert not fits(GPU, node(used=GPU))
-    assert not fits(pod(gpus=2), node())
+    assert times(GPU, room(node())) > 0
+    assert times(GPU, room(node(used=GPU))) == 0
+    assert times(pod(gpus=2), room(node())) == 0
 
 
 def test_a_node_without_a_resource_fits_no_pod_that_requests_it() -> None:
-    assert not fits(GPU, node(allocatable={"cpu": 4000, "memory": 10**15, "pods": 110_000}))
+    assert times(GPU, room(node(allocatable={"cpu": 4000, "memory": 10**15, "pods": 110_000}))) == 0
 
 
 def test_the_maximum_pods_of_a_node_count() -> None:

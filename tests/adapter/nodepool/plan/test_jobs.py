@@ -9,7 +9,7 @@ from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.history import DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import key
-from adapter.nodepool.plan.jobs import JobPods, queues
+from adapter.nodepool.plan.observe import JobPods, queues
 from adapter.nodepool.seen.jobs import pods_left
 from tests.adapter.nodepool.planning import GPU, NOW, capacity, codes, headroom, order, pod
 

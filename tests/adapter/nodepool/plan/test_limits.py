@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from adapter.config.settings.nodepool import LimitSettings
 from adapter.nodepool.plan.limits import Limits
-from adapter.settings.nodepool import LimitSettings
 
 WRONG = {
     "a lifeline of 0": {"lifeline_seconds": 0},

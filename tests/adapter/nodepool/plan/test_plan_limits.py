@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.cluster.taints import Taint
 from adapter.nodepool.model.capacity import Pool, PoolNode, Trap
 from adapter.nodepool.model.demand import Demand
 from adapter.nodepool.model.reason import Reason
@@ -14,6 +13,7 @@ from adapter.nodepool.model.shape import Shape
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.plan import plan
 from adapter.nodepool.plan.poolchoice import TRAPS
+from adapter.pipeline.cluster.taints import Taint
 from tests.adapter.nodepool.planning import (
     GPU,
     NOW,

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from adapter.config.settings.nodepool import NodepoolSettings
 from adapter.nodepool.act.methods import capacitybuffer, placeholder
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.model.capacity import ProvisioningMethod
@@ -32,7 +33,6 @@ from adapter.nodepool.seen import (
 )
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfoDecoder
-from adapter.settings.nodepool import NodepoolSettings
 from tests.adapter.nodepool import manifests, orders
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import STATUS, T0

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from adapter.cluster.workload import Workload
 from adapter.nodepool.run import changes as module
 from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living, sized
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.workloads import ScalableWorkload
+from adapter.pipeline.cluster.workload import Workload
 from apiservice.kube.reflector import EventType
 from tests.adapter.nodepool.manifests import SPEC, deployment, pod
 

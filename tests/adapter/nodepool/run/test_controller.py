@@ -14,6 +14,7 @@ import structlog.testing
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
+from adapter.config.settings.nodepool import LimitSettings, NodepoolSettings
 from adapter.nodepool.act.methods import placeholder
 from adapter.nodepool.learn.idle import GpuPod, IdlePod
 from adapter.nodepool.learn.ledger import Ledger
@@ -25,13 +26,11 @@ from adapter.nodepool.plan.order import Plan
 from adapter.nodepool.plan.poolchoice import PoolNote
 from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living
 from adapter.nodepool.run.controller import NodepoolController
-from adapter.nodepool.run.plantable import render
-from adapter.nodepool.run.reports import Reports
+from adapter.nodepool.run.reports import Reports, render
 from adapter.nodepool.run.selfmetrics import NodepoolMetrics
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen import headroom
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.settings.nodepool import LimitSettings, NodepoolSettings
 from apiservice.kube.reflector import EventType
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import (

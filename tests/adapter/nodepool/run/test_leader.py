@@ -12,9 +12,8 @@ from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
 
-from adapter.nodepool.run.leader import Election
-from adapter.nodepool.run.leaselock import LeaseLock
-from adapter.settings.nodepool import LeaseSettings
+from adapter.config.settings.nodepool import LeaseSettings
+from adapter.nodepool.run.leader import Election, LeaseLock
 from apiservice.kube.client import ClusterAnswerError
 
 SETTINGS = LeaseSettings(duration=4, renew=3, retry=1)

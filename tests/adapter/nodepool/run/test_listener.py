@@ -10,13 +10,13 @@ from contextlib import AsyncExitStack
 import aiohttp
 import pytest
 
+from adapter.config.settings.nodepool import NodepoolSettings
 from adapter.nodepool.learn.ledger import Ledger
 from adapter.nodepool.run.controller import NodepoolController
 from adapter.nodepool.run.listener import listen
 from adapter.nodepool.run.reports import Reports
 from adapter.nodepool.run.watches import Watches
 from adapter.nodepool.seen.cluster import ClusterTables
-from adapter.settings.nodepool import NodepoolSettings
 from apiservice.documents.probes import LIMITS
 from apiservice.http.server import ListenError
 from apiservice.runtime.background import Background

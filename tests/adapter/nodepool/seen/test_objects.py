@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from adapter.cluster.taints import Taint
-from adapter.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from adapter.nodepool.model import names
 from adapter.nodepool.seen import autoscalers, claimtemplates, jobs, workloads
 from adapter.nodepool.seen.nodes import ACCELERATOR_LABELS, UNLABELLED
 from adapter.nodepool.seen.pods import PodInfoDecoder
+from adapter.pipeline.cluster.taints import Taint
+from adapter.pipeline.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from tests.adapter.nodepool.manifests import (
     GPU,
     SPEC,

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.cluster.taints import Toleration
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.seen.podspec import pod_spec, shape_of
+from adapter.pipeline.cluster.taints import Toleration
 
 GIB = 1000 << 30
 

@@ -1,0 +1,1 @@
+"""What clients are told: metrics APIs, view API, KEDA scaler, rules, causes and judgements."""

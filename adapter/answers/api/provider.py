@@ -1,0 +1,222 @@
+"""Answer custom metrics queries from the snapshot: objects, values, and how long they are valid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from adapter.answers.api.aggregate import PodValue, describe_missing, enough, missing
+from adapter.answers.api.expected import expected_pods
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.attribution.reasons import explanation
+from adapter.pipeline.catalog.metric import Combine, Metric, Scope
+from adapter.pipeline.catalog.names import Names
+from adapter.pipeline.cluster.lookup import LISTED, NAMESPACES, NODES, PODS, ObjectLookup
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.store.snapshot import Snapshot
+from apiservice.errors import MetricNotFound, MetricUnknown, Unavailable
+from apiservice.provider import (
+    Answer,
+    MetricResource,
+    MetricValue,
+    ObjectQuery,
+    ObjectReference,
+)
+from apiservice.runtime.steps import Steps, parts
+from apiservice.wire.quantity import to_milli
+
+STEP: Final = 16
+"""Pods that one step processes: 0.1 ms each if the answer is not cached."""
+TOO_LARGE: Final = "too_large"
+"""The API's quantity cannot express the value. It would invalidate the whole list."""
+
+
+class _Found:
+    """The values of an answer, and the time at which the first of them expires."""
+
+    def __init__(self) -> None:
+        self.items: list[MetricValue] = []
+        self.expires = float("inf")
+        self.why = ""
+        """Why the last object without a value has none."""
+
+    def add(self, value: MetricValue, expires: float) -> None:
+        """Add a value."""
+        self.items.append(value)
+        self.expires = min(self.expires, expires)
+
+
+class _Asked(NamedTuple):
+    """A query, with the snapshot and the time for the answer."""
+
+    query: ObjectQuery
+    metric: Metric
+    snapshot: Snapshot
+    now: float
+
+    def about(self, pod: Pod) -> Reading | Absence:
+        return self.snapshot.pod(pod, self.metric.name, self.query.metric_selector, self.now)
+
+
+class Values(Protocol):
+    """The current values."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the values at one time."""
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change of the values."""
+
+
+class GpuMetricsProvider:
+    """Implements :class:`apiservice.provider.CustomMetricsProvider`."""
+
+    def __init__(self, names: Names, known: Values, objects: ObjectLookup) -> None:
+        self._names = names
+        self._known = known
+        self._objects = objects
+        self._listed: tuple[Mapping[str, Metric], Sequence[MetricResource]] = ({}, ())
+        """The metrics of the last discovery, and its list."""
+        self.absent: Counter[str] = Counter()
+        """Pods that a query selected and that have no value, by reason.
+
+        They are counted when an answer is prepared, not each time it is repeated.
+        """
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change of a value or of the cluster."""
+        return self._known.version + self._objects.version
+
+    def resources(self) -> Sequence[MetricResource]:
+        """The catalogue's metrics under every resource of the discovery document."""
+        metrics = self._names.metrics
+        if self._listed[0] is not metrics:
+            self._listed = (metrics, tuple(_resources(metrics, self._names.principal)))
+        return self._listed[1]
+
+    def values(self, query: ObjectQuery, now: float) -> Steps[Answer[MetricValue]]:
+        """See :meth:`apiservice.provider.CustomMetricsProvider.values`."""
+        metric = self._names.metrics.get(query.metric)
+        if metric is None:
+            raise MetricUnknown(query.metric, query.resource)
+        if not self._objects.pod_index.synced:
+            raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
+        asked = _Asked(query, metric, self._known.snapshot, now)
+        if query.resource == PODS:
+            found = yield from self._pods(asked)
+        elif query.resource == NODES:
+            found = yield from self._nodes(asked)
+        else:
+            found = yield from self._groups(asked)
+        if query.name is not None and not found.items:
+            raise MetricNotFound(query.metric, query.resource, query.name, found.why)
+        return Answer(found.items, found.expires)
+
+    def _pods(self, asked: _Asked) -> Steps[_Found]:
+        found = _Found()
+        for some in parts((yield from self._objects.pods(asked.query)), STEP):
+            for pod in some:
+                reading = asked.about(pod)
+                if isinstance(reading, Reading):
+                    self._serve(found, pod.ref, asked.metric.name, reading)
+                else:
+                    self.absent[reading.reason] += 1
+                    found.why = "" if asked.query.name is None else self._why(reading, pod)
+            yield
+        return found
+
+    def _why(self, absence: Absence, pod: Pod | None) -> str:
+        """Return the message about an absence: the cause, the reason and the fix."""
+        why = explanation(absence, pod, self._find)
+        return f"{why.message} ({why.reason}); fix: {why.hint}"
+
+    def _find(self, ref: PodRef) -> Pod | None:
+        return self._objects.pod_index.get(*ref)
+
+    def _nodes(self, asked: _Asked) -> Steps[_Found]:
+        query, metric, snapshot, now = asked
+        yield from snapshot.survey()
+        found = _Found()
+        for name in self._objects.node_names(query, tuple(snapshot.nodes())):
+            if query.namespace is not None:
+                self._objects.check_node(query, name, snapshot.namespaces_on(name))
+            reading = snapshot.node(name, metric.name, query.metric_selector, now)
+            if isinstance(reading, Reading):
+                self._serve(found, ObjectReference("Node", name), metric.name, reading)
+            elif query.name is not None:
+                found.why = self._why(reading, None)
+            yield
+        return found
+
+    def _groups(self, asked: _Asked) -> Steps[_Found]:
+        metric = asked.metric
+        summed = metric.over_pods is Combine.SUM
+        served = _Found()
+        for reference, pods in (yield from self._objects.groups(asked.query)):
+            expected = yield from expected_pods(pods, metric, asked.snapshot)
+            found: list[PodValue] = []
+            for some in parts(expected, STEP):
+                found += [PodValue(pod, asked.about(pod)) for pod in some]
+                yield
+            self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
+            yield
+            readings = [value for _, value in found if isinstance(value, Reading)]
+            lacking = yield from missing(found, expected)
+            whole = len(readings) + len(lacking)
+            if lacking:
+                served.why = describe_missing(lacking, whole)
+            if readings and enough(len(readings), whole, summed=summed):
+                combined = combine(metric.over_pods, readings, partial=len(readings) < whole)
+                yield
+                self._serve(served, reference, metric.name, combined)
+        return served
+
+    def _serve(
+        self, into: _Found, thing: PodRef | ObjectReference, metric: str, reading: Reading
+    ) -> None:
+        # The object is cached with its reading, so that it is rendered once, and nothing is kept
+        # of a pod that no longer exists.
+        known = reading.served
+        if known is not None and known[0] == thing and known[1] == metric:
+            into.add(known[2], reading.expires)
+            return
+        reference = (
+            ObjectReference("Pod", thing.name, thing.namespace)
+            if isinstance(thing, PodRef)
+            else thing
+        )
+        try:
+            milli = to_milli(reading.value)
+        except ValueError:
+            self.absent[TOO_LARGE] += 1
+            return
+        value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
+        reading.serve((thing, metric, value))
+        into.add(value, reading.expires)
+
+
+def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:
+    """Combine the readings of an object's pods, at least one, into one reading."""
+    return Reading(
+        value=how.of([reading.value for reading in readings]),
+        time=min(reading.time for reading in readings),
+        window=readings[0].window,
+        expires=min(reading.expires for reading in readings),
+        devices=tuple(device for reading in readings for device in reading.devices),
+        partial=partial or any(reading.partial for reading in readings),
+    )
+
+
+def _resources(metrics: Mapping[str, Metric], principal: Sequence[str]) -> Iterator[MetricResource]:
+    """Yield the metrics of each resource: pods list every alias, other resources one name each."""
+    for name in metrics:
+        yield MetricResource(PODS, name, namespaced=True)
+    for resource in (*LISTED, NAMESPACES, NODES):
+        for name in principal:
+            if resource == NODES and metrics[name].scope is Scope.SERVER:
+                continue  # a server metric is about a workload, not about a node
+            yield MetricResource(resource, name, namespaced=resource in LISTED)

@@ -1,0 +1,84 @@
+"""The labels by which a query selects devices and pods, and what is wrong with a selector.
+
+A selector with a key that nothing has, or a value that it never has, selects nothing, and says
+nothing. The keys of exporters are such: ``modelName`` and ``UUID`` of dcgm-exporter, which rules of
+prometheus-adapter offer, are ``model`` and ``device`` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from adapter.pipeline.attribution.reading import Attribution
+from apiservice.labels.manifest import selector_text
+from apiservice.labels.requirement import Requirement
+from apiservice.labels.selector import Selector, parse
+
+AGGREGATE: Final = "aggregate"
+DEVICE_LABELS: Final = frozenset(
+    {"device", "model", "mig_profile", "sharing", "attribution", "container"}
+)
+"""Labels of a device's part in a reading
+(:meth:`adapter.pipeline.attribution.candidate.Candidate.labels`). They select devices within a
+pod."""
+POD_LABELS: Final = frozenset({"pod", "node", "workload", "workload_kind"})
+"""Labels that identify the pod of a series. Every other label is the pod's own."""
+OWN_LABELS: Final = DEVICE_LABELS | POD_LABELS | {AGGREGATE}
+"""Reserved labels: a pod's own label with such a name cannot be selected and is not shown."""
+_VALUES: Final[Mapping[str, Collection[str]]] = {
+    "sharing": ("exclusive", "shared"),
+    "attribution": tuple(Attribution),
+}
+_RENAMED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("UUID", "uuid", "gpu_uuid", "GPU_UUID", "deviceuuid"), "device"),
+    **dict.fromkeys(("modelName", "model_name", "gpu_model", "card_model"), "model"),
+    **dict.fromkeys(("GPU_I_PROFILE", "mig", "profile"), "mig_profile"),
+    **dict.fromkeys(("Hostname", "hostname", "host", "instance", "exported_node"), "node"),
+    **dict.fromkeys(("exported_pod", "pod_name", "podname"), "pod"),
+    **dict.fromkeys(("exported_container", "container_name", "ctrname"), "container"),
+    **dict.fromkeys(("exported_namespace", "namespace", "podnamespace"), ""),
+    **dict.fromkeys(("gpu", "GPU_I_ID", "gpu_id", "minor_number", "pci_bus_id"), ""),
+    **dict.fromkeys(("job", "service", "endpoint", "DCGM_FI_DRIVER_VERSION", "err_code"), ""),
+}
+"""Label of an exporter or a scrape -> the label here; empty if there is none."""
+
+
+def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
+    """Return a LabelSelector of a manifest; None if it is not valid."""
+    try:
+        return parse(selector_text(selector))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def selector_fault(requirement: Requirement, *, of_pods: bool) -> str:
+    """Return why a requirement never selects a series; empty if it may.
+
+    Args:
+        requirement: of the selector.
+        of_pods: the selector also selects pods, by their own labels and by :data:`POD_LABELS`, as
+            that of an external metric does; otherwise it selects devices only.
+    """
+    key, op, values = requirement
+    if op not in ("=", "==", "in", "exists"):
+        return ""
+    if key not in (OWN_LABELS if of_pods else DEVICE_LABELS):
+        return _no_such_key(key, of_pods=of_pods)
+    known = _VALUES.get(key)
+    if known is None or op == "exists" or any(value in known for value in values):
+        return ""
+    return f"{key} is never {' or '.join(values)}; it is {' or '.join(known)}"
+
+
+def _no_such_key(key: str, *, of_pods: bool) -> str:
+    here = _RENAMED.get(key)
+    if of_pods and here is None:
+        return ""  # a label of pods
+    keys = ", ".join(sorted(DEVICE_LABELS | POD_LABELS if of_pods else DEVICE_LABELS))
+    guess = (
+        f"; {key} of exporters is {here} here"
+        if here and (of_pods or here in DEVICE_LABELS)
+        else ""
+    )
+    return f"no series has the label {key}{guess}; the labels are {keys}"

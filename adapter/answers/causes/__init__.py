@@ -1,0 +1,86 @@
+"""Why pods that an HPA wants do not exist or do not serve: causes, each with its fix.
+
+``causes_of`` is pure. `explain` reads the facts around one HPA
+(:mod:`adapter.tools.explain.causefacts`), `doctor` those of the whole cluster.
+"""
+
+from __future__ import annotations
+
+from adapter.answers.causes import (
+    containers,
+    creation,
+    gpunodes,
+    metricsapis,
+    placement,
+    scaling,
+    starting,
+)
+from adapter.answers.causes.cause import Cause, CauseCode, grouped
+from adapter.answers.causes.facts import (
+    ClusterFacts,
+    KubeKey,
+    ScalerFacts,
+    owner_facts,
+    pod_key,
+    scaler_of,
+)
+from adapter.answers.causes.target import Target, target_of
+from adapter.pipeline.cluster.podobjects import SeenPod
+from apiservice.labels.selector import Selector
+
+__all__ = [
+    "Cause",
+    "CauseCode",
+    "ClusterFacts",
+    "KubeKey",
+    "ScalerFacts",
+    "causes_of",
+    "causes_of_pod",
+    "grouped",
+    "scaler_of",
+]
+
+
+def causes_of_pod(facts: ClusterFacts, pod: SeenPod) -> list[Cause]:
+    """Return why a pod has no node, does not run, or does not serve."""
+    owner = facts.top(pod) or pod_key(pod)
+    target = Target(facts, owner_facts(owner), facts.workload(owner), (), [pod])
+    return [
+        *placement.causes(target),
+        *starting.causes(target),
+        *containers.causes(target),
+        *gpunodes.unhealthy(target),
+    ]
+
+
+def causes_of(
+    facts: ClusterFacts,
+    hpa: ScalerFacts,
+    *,
+    replicas: int | None = None,
+    selector: Selector | None = None,
+) -> list[Cause]:
+    """Return the causes of one HPA, the nearest to its start first.
+
+    Args:
+        facts: of the cluster, or of the part around the HPA.
+        hpa: the HPA.
+        replicas: size of its target; None if it is not known.
+        selector: of the target's pods, from its scale; None if it is not known.
+    """
+    target = target_of(facts, hpa, selector)
+    found = [
+        *scaling.controller_stopped(facts, hpa, replicas),
+        *scaling.wrong_namespace(facts, hpa),
+        *scaling.inner(target),
+        *scaling.zeroed(target),
+        *metricsapis.causes(facts, hpa),
+        *creation.causes(target),
+        *placement.causes(target),
+        *starting.causes(target),
+        *containers.causes(target),
+        *gpunodes.unhealthy(target),
+    ]
+    if selector is not None:
+        found += scaling.foreign(target, selector)
+    return found

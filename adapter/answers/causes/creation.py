@@ -1,0 +1,221 @@
+"""Pods that are never created: a quota, Pod Security or another admission forbids them.
+
+The ReplicaSet controller writes the event ``FailedCreate`` and the condition ``ReplicaFailure``
+with the API server's message; the Deployment controller copies the condition. The StatefulSet
+controller writes the event only. Messages: ``exceeded quota: NAME, requested: …, used: …,
+limited: …`` (ministryofjustice/cloud-platform issue 590), ``failed quota: NAME: must specify …``
+(kubernetes/website pull request 641), ``violates PodSecurity "restricted:latest": …``
+(tektoncd/triggers pull request 1477), ``admission webhook "…" denied the request: …``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from adapter.answers.causes import fixes
+from adapter.answers.causes.cause import Cause, CauseCode
+from adapter.answers.causes.facts import KubeKey, key_of
+from adapter.answers.causes.target import Target
+from adapter.figures import count
+from adapter.hpa import quantity
+from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
+
+_WINDOW: Final = 1200.0
+"""Seconds for which an event without a condition counts: the controllers try again after at most
+1000 s (client-go's ``DefaultControllerRateLimiter``)."""
+_EXCEEDED: Final = re.compile(
+    r"exceeded quota: (?P<name>\S+), requested: (?P<requested>.*?), used: (?P<used>.*?), "
+    r"limited: (?P<limited>.*)"
+)
+_UNSPECIFIED: Final = re.compile(
+    r"failed quota: (?P<name>\S+): must specify (?:for: )?(?P<what>.*)"
+)
+_SECURITY: Final = re.compile(r'violates PodSecurity "(?P<level>[^"]+)": (?P<what>.*)')
+_WEBHOOK: Final = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
+"""The API server could not ask a webhook, whose ``failurePolicy`` is ``Fail``: its certificate has
+expired (istio/istio issue 25181), or nobody answers."""
+_WEBHOOKS: Final = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+_LIMITED: Final = re.compile(r"(?:maximum|minimum) \S+ usage per |limit to request ratio per ")
+"""Of the admission plugin LimitRanger (``plugin/pkg/admission/limitranger`` of Kubernetes)."""
+_NAMED: Final = re.compile(r"^.*?pods? \"[^\"]*\" is forbidden: ")
+_CREATING: Final = re.compile(r"^(?:\(combined from similar events\): )?(?:Error creating: )?")
+_LONGEST: Final = 400
+
+
+class PodRefusal(NamedTuple):
+    """The API server's refusal of pods."""
+
+    message: str
+    owner: KubeKey
+    """The ReplicaSet or StatefulSet that cannot create its pods."""
+    missing: int
+    """Pods that do not exist."""
+    times: int
+    since: float | None
+
+
+def causes(target: Target) -> Iterator[Cause]:
+    """Yield why pods of the target are not created."""
+    seen: set[CauseCode] = set()
+    for refusal in _refusals(target):
+        cause = _cause(target, refusal)
+        if cause.code not in seen:
+            seen.add(cause.code)
+            yield cause
+
+
+def _refusals(target: Target) -> Iterator[PodRefusal]:
+    rows = [*target.inner, *([target.workload] if target.workload is not None else ())]
+    for workload in rows:
+        key = key_of(workload)
+        _, pods = target.facts.below(key)
+        missing = workload.spec.replicas - len(pods)
+        if missing <= 0:
+            continue
+        condition = workload.status.of("ReplicaFailure")
+        events = sorted(
+            target.facts.events_of(key, "FailedCreate"), key=lambda event: event.last or 0.0
+        )
+        times = sum(event.times for event in events)
+        if condition is not None and condition.status == "True":
+            yield PodRefusal(condition.message, key, missing, times, condition.since)
+        elif events and not target.facts.past(events[-1].last, _WINDOW):
+            first = min((event.first for event in events if event.first), default=None)
+            yield PodRefusal(events[-1].message, key, missing, times, first)
+
+
+def _cause(target: Target, refusal: PodRefusal) -> Cause:
+    lack = count(refusal.missing, "pod")
+    verb = "is" if refusal.missing == 1 else "are"
+    often = f", tried {refusal.times} times" if refusal.times > 1 else ""
+    since = target.facts.ago(refusal.since) + often
+    message = _CREATING.sub("", " ".join(refusal.message.split()))
+    if found := _EXCEEDED.search(message):
+        return _exceeded(target, refusal, found, f"{lack} {verb} not created{since}")
+    if found := _UNSPECIFIED.search(message):
+        name, what = found["name"], found["what"]
+        return target.cause(
+            CauseCode.QUOTA,
+            f"{lack} {verb} not created{since}: ResourceQuota {name} needs every container to "
+            f"state {what[:_LONGEST]}",
+            f"set {what[:_LONGEST]} of every container in the pod template",
+            fixes.edit(target.changed),
+            since=refusal.since,
+        )
+    if found := _SECURITY.search(message):
+        text = f"{lack} {verb} not created{since}: Pod Security {found['level']} forbids them: "
+        return target.cause(
+            CauseCode.POD_SECURITY,
+            text + found["what"][:_LONGEST],
+            "set these fields in the pod template, or move the workload to a namespace of another "
+            "level",
+            _secure(target, found["what"]),
+            since=refusal.since,
+        )
+    fix, command = _of_policy(target, message)
+    return target.cause(
+        CauseCode.ADMISSION,
+        f"{lack} {verb} not created{since}: {_NAMED.sub('', message)[:_LONGEST]}",
+        fix,
+        command or fixes.describe(refusal.owner),
+        since=refusal.since,
+    )
+
+
+def _of_policy(target: Target, message: str) -> tuple[str, str]:
+    """Return what lets the pods pass, and a command that shows what stops them; empty for none."""
+    if found := _WEBHOOK.search(message):
+        name = found["name"]
+        fix = f"see whether the server of webhook {name} runs and answers"
+        if "x509" in message or "certificate" in message:
+            fix = f"renew the certificate of webhook {name}, and caBundle of its configuration"
+        fix += ", or remove the configuration if its program is gone"
+        return fix, _WEBHOOKS
+    if _LIMITED.search(message):
+        where = shlex.quote(target.hpa.namespace)
+        return (
+            (
+                "change the requests and limits of the pod template to what the LimitRange of the "
+                "namespace allows, or change the LimitRange"
+            ),
+            f"kubectl -n {where} describe limitranges",
+        )
+    return "change the pod template as the message says, or the policy that forbids it", ""
+
+
+def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: str) -> Cause:
+    name = found["name"]
+    requested, used, limited = map(_amounts, (found["requested"], found["used"], found["limited"]))
+    short = {
+        resource: (each, used[resource], limited[resource])
+        for resource, each in requested.items()
+        if resource in used and resource in limited
+        if used[resource] + each > limited[resource]
+    }
+    parts = [f"{r}: {u} of {most} used, {each} more each" for r, (each, u, most) in short.items()]
+    quota = KubeKey(target.hpa.namespace, "ResourceQuota", name)
+    wanted = {r: str(u + each * refusal.missing) for r, (each, u, _) in short.items()}
+    named = " and ".join(f"{resource} to {most}" for resource, most in wanted.items())
+    return target.cause(
+        CauseCode.QUOTA,
+        f"{text}: ResourceQuota {name} is used up ({'; '.join(parts) or found['limited']})",
+        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower maxReplicas; pods "
+        "are tried again within 17 minutes",
+        _raise(quota, wanted) if wanted else fixes.describe(quota),
+        since=refusal.since,
+        subject=str(quota),
+    )
+
+
+def _raise(quota: KubeKey, wanted: Mapping[str, str]) -> str:
+    """Return a command that raises a quota. What manages it is not known: no fact is about it."""
+    of = ChangedObject(quota.kind, quota.namespace, quota.name)
+    return fixes.merge(of, {"spec": {"hard": wanted}}).command
+
+
+def _amounts(text: str) -> dict[str, Decimal]:
+    """Return resource -> amount of ``requests.nvidia.com/gpu=1,pods=3``."""
+    found = {}
+    for part in text.split(","):
+        name, equals, amount = part.strip().rpartition("=")
+        if equals:
+            try:
+                found[name] = quantity.parse(amount)
+            except ValueError:
+                continue
+    return found
+
+
+_FIELDS: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
+    ("allowPrivilegeEscalation", {}, {"allowPrivilegeEscalation": False}),
+    ("unrestricted capabilities", {}, {"capabilities": {"drop": ["ALL"]}}),
+    ("runAsNonRoot", {"runAsNonRoot": True}, {}),
+    ("seccompProfile", {"seccompProfile": {"type": "RuntimeDefault"}}, {}),
+)
+"""What a violation names, and what corrects it for the pod and for each container."""
+_CONTROL: Final = re.compile(r"(?:^|, )([a-zA-Z ]+?)(?: != [a-z]+)? \(")
+"""Names of the controls in a message of Pod Security."""
+
+
+def _secure(target: Target, what: str) -> ObjectChange:
+    """Return the change that corrects the template, if all violations can be corrected so."""
+    of, workload = target.changed, target.workload
+    known = {name for name, _, _ in _FIELDS}
+    if workload is None or not set(_CONTROL.findall(what)) <= known:
+        return fixes.edit(of)
+    pod: dict[str, Any] = {}
+    container: dict[str, Any] = {}
+    for name, of_pod, of_container in _FIELDS:
+        if name in what:
+            pod |= of_pod
+            container |= of_container
+    containers = [
+        {"name": each.name, "securityContext": container}
+        for each in workload.spec.template.spec.containers
+    ]
+    spec: dict[str, Any] = {"securityContext": pod} if pod else {}
+    return fixes.merge_template(of, spec | ({"containers": containers} if container else {}))

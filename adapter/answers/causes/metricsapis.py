@@ -1,0 +1,128 @@
+"""The metrics APIs that an HPA asks: not registered, or registered and without an answer.
+
+The API server answers 404 for an API that nobody registered, and 503 for one whose server it does
+not reach. Conditions of an APIService: ``MissingEndpoints``, ``ServiceNotFound``,
+``FailedDiscoveryCheck`` (``kube-aggregator/pkg/controllers/status``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from adapter.answers.causes.cause import Cause, CauseCode
+from adapter.answers.causes.facts import ClusterFacts, ScalerFacts
+from adapter.pipeline.cluster.objects import ApiService
+
+_SHORT: Final = 200
+
+
+class MetricsGroup(NamedTuple):
+    """One API group of metrics."""
+
+    group: str
+    apiservice: str
+    what: str
+    """What it serves."""
+    install: str
+    """What registers it."""
+    command: str
+
+
+RESOURCE: Final = MetricsGroup(
+    "metrics.k8s.io",
+    "v1beta1.metrics.k8s.io",
+    "cpu and memory",
+    "install metrics-server",
+    "kubectl apply -f "
+    "https://github.com/kubernetes-sigs/metrics-server/releases/latest/download/components.yaml",
+)
+EXTERNAL: Final = MetricsGroup(
+    "external.metrics.k8s.io",
+    "v1beta1.external.metrics.k8s.io",
+    "External metrics",
+    "turn on externalMetrics.enabled of the chart of gpu-metrics-adapter, or install KEDA",
+    "helm -n gpu-metrics upgrade gpu-metrics-adapter "
+    "oci://ghcr.io/gpu-metrics-adapter/charts/gpu-metrics-adapter --reuse-values "
+    "--set externalMetrics.enabled=true",
+)
+CUSTOM: Final = MetricsGroup(
+    "custom.metrics.k8s.io",
+    "v1beta2.custom.metrics.k8s.io",
+    "Pods and Object metrics",
+    "install gpu-metrics-adapter with apiServices.create=true",
+    "gpu-metrics-adapter doctor",
+)
+OF_TYPES: Final = {
+    "Resource": RESOURCE,
+    "ContainerResource": RESOURCE,
+    "External": EXTERNAL,
+    "Pods": CUSTOM,
+    "Object": CUSTOM,
+}
+"""Type of a metric -> the group that the HPA controller asks."""
+
+
+def causes(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
+    """Yield the metrics APIs of an HPA that do not answer."""
+    groups = dict.fromkeys(OF_TYPES[kind] for kind, _ in hpa.metrics if kind in OF_TYPES)
+    for group in groups:
+        names = [name for kind, name in hpa.metrics if OF_TYPES.get(kind) == group]
+        if (cause := of_group(facts, group, names)) is not None:
+            yield cause
+
+
+def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Cause | None:
+    """Return why a group does not answer; None if nothing says so.
+
+    Args:
+        names: the metrics that are asked.
+    """
+    said = (facts.unanswered or {}).get(group.group)
+    known = facts.apiservices
+    found = known.get(group.apiservice) if known is not None else None
+    asked = ", ".join(names[:3])
+    if known is not None and found is None and _missing(group, known):
+        return Cause(
+            CauseCode.METRICS_API_MISSING,
+            group.group,
+            f"nothing serves {group.group}, which has {group.what}, so {asked} has no value",
+            group.install,
+            group.command,
+        )
+    condition = found.status.of("Available") if found is not None else None
+    if condition is not None and condition.status == "False":
+        words = f"{condition.reason}: {condition.message}"
+    elif said is not None:
+        words = said
+    else:
+        return None
+    since = condition.since if condition is not None else None
+    return Cause(
+        CauseCode.METRICS_API_DOWN,
+        f"apiservice {group.apiservice}",
+        f"{_server(found, group)} does not answer{facts.ago(since)}, so {asked} has no value: "
+        f"{' '.join(words.split())[:_SHORT]}",
+        "see its pods: it is registered and does not answer, so it need not be installed again",
+        _look(found, group),
+        since=since,
+    )
+
+
+def _missing(group: MetricsGroup, known: Iterable[str]) -> bool:
+    """Any version will do for the HPA controller."""
+    return not any(name.partition(".")[2] == group.group for name in known)
+
+
+def _server(found: ApiService | None, group: MetricsGroup) -> str:
+    service = found.spec.service if found is not None else None
+    if service is None:
+        return f"the server of {group.group}"
+    return f"Service {service.namespace}/{service.name}, which serves {group.group},"
+
+
+def _look(found: ApiService | None, group: MetricsGroup) -> str:
+    service = found.spec.service if found is not None else None
+    if service is None:
+        return f"kubectl get apiservice {group.apiservice} -o yaml"
+    return f"kubectl -n {service.namespace} get pods,endpointslices -o wide"

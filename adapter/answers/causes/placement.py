@@ -1,0 +1,256 @@
+"""Pods without a node: taints, GPUs that a node does not offer, rollouts that wait for themselves.
+
+The scheduler writes the condition ``PodScheduled`` with the reason ``Unschedulable`` and a message
+such as ``0/3 nodes are available: 2 node(s) had untolerated taint {dedicated: ml}, 1 Insufficient
+nvidia.com/gpu`` (hystax/optscale issue 568); later versions write ``untolerated taint(s)`` without
+the key, so the taints are read from the nodes. A rollout that waits for its own old pod's GPU:
+defilantech/LLMKube issue 192, ai-runway/airunway issue 400.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from adapter.answers.causes import fixes, gpunodes, unfit
+from adapter.answers.causes.cause import Cause, CauseCode
+from adapter.answers.causes.facts import pod_key
+from adapter.answers.causes.target import Target
+from adapter.figures import count
+from adapter.pipeline.cluster.changes import ObjectChange
+from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.taints import Taint, repels
+
+_PATIENCE: Final = 60.0
+"""Seconds for which a pod may wait for a node: schedulers and node autoscalers need a moment."""
+_STUCK: Final = 120.0
+"""Seconds after which a rollout whose new pod has no node waits for itself."""
+_LONGEST: Final = 240
+_CORDONED: Final = "node.kubernetes.io/unschedulable"
+_OF_NODES: Final = "node.kubernetes.io/"
+"""Taints for the state of a node. Nobody tolerates them for a workload."""
+
+
+def causes(target: Target) -> Iterator[Cause]:
+    """Yield why pods of the target have no node."""
+    waiting = [pod for pod in target.pods if _unscheduled(target, pod)]
+    gated = [pod for pod in waiting if pod.spec.scheduling_gates]
+    waiting = [pod for pod in waiting if not pod.spec.scheduling_gates]
+    if gated:
+        yield _gated(target, gated)
+    if not waiting:
+        return
+    if (deadlock := _deadlock(target, waiting)) is not None:
+        yield deadlock
+        return
+    found = [*_repelled(target, waiting), *_without_gpus(target, waiting)]
+    if not found:
+        nodes, names = _candidates(target, waiting), _gpu_resources(target, waiting)
+        found = [unfit.cause(target, waiting, nodes, names, _message(waiting))]
+    yield from found
+
+
+def _unscheduled(target: Target, pod: SeenPod) -> bool:
+    condition = pod.status.of("PodScheduled")
+    return (
+        pod.pod.phase == "Pending"
+        and condition is not None
+        and condition.status == "False"
+        and target.facts.past(condition.since, _PATIENCE)
+    )
+
+
+def _since(pods: Sequence[SeenPod]) -> float | None:
+    rows = (pod.status.of("PodScheduled") for pod in pods)
+    return min((row.since for row in rows if row is not None and row.since), default=None)
+
+
+def _message(pods: Sequence[SeenPod]) -> str:
+    row = pods[0].status.of("PodScheduled")
+    text = " ".join((row.message or row.reason if row is not None else "").split())
+    # After the reasons come words about pre-emption and about claims.
+    start, known, reasons = text.partition("nodes are available: ")
+    text = f"{start}{known}{reasons.partition('. ')[0]}".rstrip(".")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _wait(target: Target, pods: Sequence[SeenPod]) -> str:
+    verb = "waits" if len(pods) == 1 else "wait"
+    return f"{target.some(pods)} {verb} for a node{target.facts.ago(_since(pods))}"
+
+
+def _gated(target: Target, pods: Sequence[SeenPod]) -> Cause:
+    gates = sorted({gate.name for pod in pods for gate in pod.spec.scheduling_gates})
+    return target.cause(
+        CauseCode.SCHEDULING_GATE,
+        f"{target.some(pods)} {'is' if len(pods) == 1 else 'are'} held back"
+        f"{target.facts.ago(_since(pods))} by the scheduling gate {', '.join(gates)}",
+        "see why the program that set the gate does not remove it, such as a queue of Kueue",
+        fixes.describe(pod_key(pods[0])),
+        pods,
+        _since(pods),
+    )
+
+
+def _candidates(target: Target, pods: Sequence[SeenPod]) -> list[SeenNode]:
+    """Return the nodes that the pods select; none if nodes were not read."""
+    spec = pods[0].spec
+    return [
+        node for node in target.facts.nodes or () if spec.selects(node.metadata.labels, node.name)
+    ]
+
+
+def _gpu_resources(target: Target, pods: Sequence[SeenPod]) -> list[str]:
+    return sorted({name for pod in pods for name in pod.pod.gpus if _device(target, name)})
+
+
+def _device(target: Target, resource: str) -> bool:
+    return target.facts.resources.is_device(resource)
+
+
+def _deadlock(target: Target, pods: Sequence[SeenPod]) -> Cause | None:
+    """A rollout whose new pod needs the GPU that an old pod holds until the new one is ready."""
+    workload = target.workload
+    names = _gpu_resources(target, pods)
+    if workload is None or workload.kind != "Deployment" or not names:
+        return None
+    if workload.spec.strategy.type != "RollingUpdate" or _may_go(workload) > 0:
+        return None
+    new = {pod.pod.labels.get("pod-template-hash") for pod in pods}
+    old = [
+        pod
+        for pod in target.pods
+        if pod.pod.node and pod.pod.gpus and pod.pod.labels.get("pod-template-hash") not in new
+    ]
+    since = _since(pods)
+    progress = workload.status.of("Progressing")
+    failed = progress is not None and progress.reason == "ProgressDeadlineExceeded"
+    if not old or not (failed or target.facts.past(since, _STUCK)):
+        return None
+    late = " (ProgressDeadlineExceeded)" if failed else ""
+    body = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    return target.cause(
+        CauseCode.ROLLOUT_DEADLOCK,
+        f"the rollout of {target.subject} waits for itself{target.facts.ago(since)}{late}: "
+        f"{target.some(pods)} needs a free {' or '.join(names)}, and {target.some(old)} keeps its "
+        "GPU until the new pod is ready (maxUnavailable is 0)",
+        "let the rollout end an old pod first: maxSurge 0, maxUnavailable 1",
+        fixes.merge(target.changed, {"spec": {"strategy": body}}),
+        pods,
+        since,
+    )
+
+
+def _may_go(workload: SeenWorkload) -> int:
+    """Return ``maxUnavailable`` as a number of pods, rounded down as the controller does.
+
+    If both limits are 0, it takes 1 (``ResolveFenceposts``).
+    """
+    rule, size = workload.spec.strategy.rolling_update, workload.spec.replicas
+    surge = _resolve(rule.max_surge, size, up=True)
+    gone = _resolve(rule.max_unavailable, size, up=False)
+    return 1 if surge == gone == 0 else gone
+
+
+def _resolve(amount: int | str, size: int, *, up: bool) -> int:
+    text = str(amount)
+    if not text.endswith("%"):
+        return int(text) if text.isdigit() else 0
+    share = size * int(text[:-1]) / 100 if text[:-1].isdigit() else 0.0
+    return math.ceil(share) if up else math.floor(share)
+
+
+def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
+    """Yield the taints of GPU nodes that the pods do not tolerate."""
+    names = _gpu_resources(target, pods)
+    kept: dict[Taint, list[SeenNode]] = {}
+    for node in _candidates(target, pods):
+        if names and not any(gpunodes.amount(node.status.allocatable, name) for name in names):
+            continue
+        for taint in node.taints:
+            if repels(taint, pods[0].spec.tolerations):
+                kept.setdefault(taint, []).append(node)
+    if not names and "untolerated taint" not in _message(pods):
+        return
+    for taint, nodes in kept.items():
+        yield _of_taint(target, pods, taint, nodes)
+
+
+def _of_taint(
+    target: Target, pods: Sequence[SeenPod], taint: Taint, nodes: Sequence[SeenNode]
+) -> Cause:
+    shown = sorted(node.name for node in nodes)
+    where = f"{count(len(shown), 'GPU node')} ({', '.join(shown[:3])}{', …' * (len(shown) > 3)})"
+    first = shlex.quote(shown[0])
+    subject = ""
+    command: str | ObjectChange
+    if taint.key == _CORDONED:
+        fix = "let pods on the node again, if its maintenance is over"
+        command, subject = f"kubectl uncordon {first}", f"node {shown[0]}"
+        text = f"{where} {'is' if len(shown) == 1 else 'are'} cordoned"
+    elif taint.key.startswith(_OF_NODES):
+        fix, command = "see the conditions of the node", f"kubectl describe node {first}"
+        text, subject = f"{where} has the taint {taint}", f"node {shown[0]}"
+    else:
+        has_some = bool(
+            target.workload is not None and target.workload.spec.template.spec.seen_tolerations
+        )
+        fix = f"add a toleration of {taint.key} to the pod template, if the pods may run there"
+        command = fixes.tolerate(target.changed, [taint], has_some=has_some)
+        text = f"no toleration for the taint {taint} of {where}"
+    return target.cause(
+        CauseCode.TAINT,
+        f"{_wait(target, pods)}: {text}",
+        fix,
+        command,
+        pods,
+        _since(pods),
+        subject,
+    )
+
+
+def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
+    """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
+    names = _gpu_resources(target, pods)
+    if names:
+        for cause in gpunodes.causes(_candidates(target, pods), target.facts.resources):
+            # A node that offers nothing may have had the resource.
+            if any(name in cause.text for name in names) or "/" not in cause.text:
+                yield cause._replace(
+                    text=f"{_wait(target, pods)}: {cause.subject} {cause.text}",
+                    pods=tuple(sorted(pod.pod.ref.name for pod in pods)),
+                    since=_since(pods),
+                )
+    if any(pod.spec.resource_claims for pod in pods):
+        yield from _tainted_devices(target, [pod for pod in pods if pod.spec.resource_claims])
+
+
+def _tainted_devices(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
+    """Yield the DRA devices whose taints keep claims from them (KEP-5055, gate
+    ``DRADeviceTaints``)."""
+    for row in target.facts.slices or ():
+        tainted = [
+            (device.name, Taint(taint.key, taint.value, taint.effect))
+            for device in row.spec.devices
+            for taint in device.taints
+            if taint.effect in ("NoSchedule", "NoExecute")
+        ]
+        if not tainted:
+            continue
+        devices = sorted({name for name, _ in tainted})
+        taints = sorted({str(taint) for _, taint in tainted})
+        where = row.spec.node_name or row.metadata.name
+        yield target.cause(
+            CauseCode.DEVICE_TAINT,
+            f"{_wait(target, pods)}: {len(devices)} of {len(row.spec.devices)} devices of "
+            f"{row.spec.driver} on {where} have the taint {', '.join(taints)} "
+            f"({', '.join(devices[:3])}{', …' * (len(devices) > 3)})",
+            "see why the driver, or a DeviceTaintRule, taints the devices",
+            f"kubectl get resourceslice {shlex.quote(row.metadata.name)} -o yaml",
+            pods,
+            _since(pods),
+            f"node {where}" if row.spec.node_name else f"ResourceSlice {row.metadata.name}",
+        )

@@ -1,0 +1,158 @@
+"""Pods that run and are not ready: probes, readiness gates, and nodes that do not answer.
+
+``ReadinessGatesNotReady`` is the kubelet's reason while the containers are ready and another
+program has not set the pod's condition (kubernetes-sigs/aws-load-balancer-controller issue 1205).
+The pods of a node that does not answer keep their last status, and get ``Ready: False``
+(kubernetes/kubernetes issues 55713 and 102026).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from adapter.answers.causes import fixes
+from adapter.answers.causes.cause import Cause, CauseCode
+from adapter.answers.causes.facts import KubeKey, pod_key
+from adapter.answers.causes.target import Target, short
+from adapter.figures import age
+from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.podobjects import SeenPod
+from apiservice.wire import instant
+
+_UNREADY: Final = 900.0
+"""Seconds after which a pod that runs and is not ready is a cause: servers load large models for
+many minutes."""
+_LOST: Final = 60.0
+"""Seconds after which a node that is not Ready is a cause: the kubelet reports every 10 s."""
+_GATED: Final = "ReadinessGatesNotReady"
+_GATE: Final = re.compile(r'readiness gate "([^"]+)"')
+
+
+def causes(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
+    """Yield why pods are not ready.
+
+    Args:
+        target: whose pods they are.
+        pods: those whose containers have no other trouble.
+    """
+    unready = [pod for pod in pods if _unready(pod)]
+    away: set[str] = set()
+    for node in target.facts.nodes or ():
+        rows = [pod for pod in unready if pod.pod.node == node.name]
+        if rows and (cause := lost(node, target.facts.now)) is not None:
+            away.add(node.name)
+            yield _of_node(target, cause, rows)
+    late = [pod for pod in unready if pod.pod.node not in away and _late(target, pod)]
+    gated = [pod for pod in late if _gates(pod)]
+    if gated:
+        yield _of_gates(target, gated)
+    if rows := [pod for pod in late if not _gates(pod)]:
+        yield _of_probe(target, rows)
+
+
+def _unready(pod: SeenPod) -> bool:
+    ready = pod.status.of("Ready")
+    return pod.runs and ready is not None and ready.status != "True"
+
+
+def _since(pod: SeenPod) -> float | None:
+    ready = pod.status.of("Ready")
+    return (ready.since if ready is not None else None) or instant.read(pod.status.start_time)
+
+
+def _late(target: Target, pod: SeenPod) -> bool:
+    since = _since(pod)
+    return since is not None and target.facts.past(since, _UNREADY)
+
+
+def _gates(pod: SeenPod) -> list[str]:
+    """Return the readiness gates that nobody has met; empty if the containers are not ready."""
+    ready = pod.status.of("Ready")
+    if ready is None or ready.reason != _GATED:
+        return []
+    return _GATE.findall(ready.message) or [ready.message]
+
+
+def _oldest(pods: Sequence[SeenPod]) -> float | None:
+    return min((at for at in map(_since, pods) if at is not None), default=None)
+
+
+def lost(node: SeenNode, now: float) -> Cause | None:
+    """Return that a node does not answer; None if it does. The text follows the node's name.
+
+    Args:
+        node: the node.
+        now: epoch seconds.
+    """
+    condition = node.status.of("Ready")
+    if node.ready or condition is None:
+        return None
+    since = condition.since
+    if since is not None and now - since < _LOST:
+        return None
+    said = short(condition.message).rstrip(".")
+    lasts = "" if since is None else f" for {age(now - since)}"
+    return Cause(
+        CauseCode.NEVER_READY,
+        f"node {node.name}",
+        f"is not Ready{lasts}{f': {said}' if said else ''}",
+        "repair the node; if its machine is gone for good, delete the Node object, and its pods "
+        "are created elsewhere",
+        f"kubectl describe node {shlex.quote(node.name)}",
+        since=since,
+    )
+
+
+def _of_node(target: Target, cause: Cause, pods: Sequence[SeenPod]) -> Cause:
+    verb = "is" if len(pods) == 1 else "are"
+    text = f"{target.some(pods)} {verb} on {cause.subject}, which {cause.text}"
+    return cause._replace(text=text, pods=tuple(sorted(pod.pod.ref.name for pod in pods)))
+
+
+def _of_gates(target: Target, pods: Sequence[SeenPod]) -> Cause:
+    gates = sorted({gate for pod in pods for gate in _gates(pod)})
+    since = _oldest(pods)
+    verb = "is" if len(pods) == 1 else "are"
+    return target.cause(
+        CauseCode.NEVER_READY,
+        f"the containers of {target.some(pods)} are ready, and the pod{'s' * (len(pods) > 1)} "
+        f"{verb} not{target.facts.ago(since)}: no program has met the readiness gate "
+        f"{', '.join(gates)}",
+        "see the log of the program that sets this condition, such as the controller of a load "
+        "balancer: whether it runs, and whether its target exists and is healthy; without such a "
+        "program, remove the readiness gate",
+        fixes.describe(pod_key(pods[0])),
+        pods,
+        since,
+    )
+
+
+def _of_probe(target: Target, rows: Sequence[SeenPod]) -> Cause:
+    since = _oldest(rows)
+    first = min(rows, key=lambda pod: _since(pod) or 0.0)
+    failed = [
+        event
+        for each in rows
+        for event in target.facts.events_of(pod_key(each), "Unhealthy")
+        if event.message.startswith(("Readiness", "Startup"))
+    ]
+    why = max(failed, key=lambda event: event.last or 0.0, default=None)
+    times = sum(event.times for event in failed)
+    said = f": {short(why.message)} ({times} times)" if why is not None else ""
+    verb = "runs and is" if len(rows) == 1 else "run and are"
+    return target.cause(
+        CauseCode.NEVER_READY,
+        f"{target.some(rows)} {verb} not ready{target.facts.ago(since)}{said}",
+        "see why the server does not answer its readiness probe, or correct the probe",
+        _log(pod_key(first)),
+        rows,
+        since,
+    )
+
+
+def _log(key: KubeKey) -> str:
+    place = f"-n {shlex.quote(key.namespace)} logs {shlex.quote(key.name)}"
+    return f"kubectl {place} --all-containers --tail=30"

@@ -1,0 +1,193 @@
+"""Pods that have a node and do not start there: volumes, sandboxes, init containers, rejections.
+
+The kubelet shows such a pod as ``Pending`` with ``ContainerCreating`` or ``PodInitializing``, and
+writes its reason as an event alone: ``FailedCreatePodSandBox`` (NVIDIA/gpu-operator issue 549),
+``FailedAttachVolume`` (helm/charts issue 5595). An init container that loads a model may hang
+(kserve/kserve issue 5611). A pod that the kubelet rejects fails at once, and its workload creates
+the next one (NVIDIA/k8s-device-plugin issue 231).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from adapter.answers.causes import fixes
+from adapter.answers.causes.cause import Cause, CauseCode
+from adapter.answers.causes.facts import pod_key
+from adapter.answers.causes.target import Target, short
+from adapter.figures import count
+from adapter.pipeline.cluster.objects import SeenEvent
+from adapter.pipeline.cluster.podobjects import SeenPod
+from apiservice.wire import instant
+
+_WINDOW: Final = 1200.0
+"""Seconds for which the last event counts: the kubelet writes repeated ones more and more seldom.
+"""
+_SOME: Final = 60.0
+"""Seconds for which an event may be the trouble of a moment: volumes move between nodes."""
+_LONG: Final = 900.0
+"""Seconds after which an init container, or a start without any event, is a cause."""
+_FAILURES: Final = (
+    "FailedCreatePodSandBox",
+    "FailedAttachVolume",
+    "FailedMount",
+    "FailedPrepareDynamicResources",
+)
+_FIXES: Final = (
+    (
+        ("multi-attach",),
+        (
+            "use a claim that many nodes can mount (ReadWriteMany), or a volume for each pod; one "
+            "node at a time has this volume"
+        ),
+    ),
+    (
+        ("no runtime for",),
+        (
+            "let the GPU operator, or the container toolkit, configure this runtime on the node, "
+            "and restart the node's container runtime; or remove runtimeClassName from the pod "
+            "template"
+        ),
+    ),
+    (("nvidia-container-cli", "driver/library version", "nvml"), "repair the driver of the node"),
+    (("cni", "network"), "see the pods of the network plugin on the node"),
+    (("not found", "references non-existent"), "create what the message names"),
+)
+"""What a message contains, and what to do."""
+_REJECTED: Final = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf")
+"""The kubelet's reasons for pods that it does not admit; ``OutOfnvidia.com/gpu`` and others."""
+
+
+def causes(target: Target) -> Iterator[Cause]:
+    """Yield why pods of the target do not start on their nodes."""
+    yield from _rejected(target)
+    starting = [
+        pod
+        for pod in target.pods
+        if pod.pod.node and pod.pod.phase == "Pending" and not pod.pod.deleting
+    ]
+    told: set[str] = set()
+    for reason in _FAILURES:
+        failed = [(pod, row) for pod in starting if (row := _event(target, pod, reason))]
+        if failed:
+            told |= {pod.key for pod, _ in failed}
+            yield _of_event(target, failed)
+    rest = [pod for pod in starting if pod.key not in told]
+    loading: dict[str, list[SeenPod]] = {}
+    for pod in rest:
+        if name := _initializes(target, pod):
+            loading.setdefault(name, []).append(pod)
+    for name, pods in loading.items():
+        yield _of_init(target, name, pods)
+
+
+def _event(target: Target, pod: SeenPod, reason: str) -> SeenEvent | None:
+    """Return the last event of a reason, if it is of now and not new."""
+    rows = target.facts.events_of(pod_key(pod), reason)
+    last = max(rows, key=lambda row: row.last or 0.0, default=None)
+    if last is None or target.facts.past(last.last, _WINDOW):
+        return None
+    first = min((row.first for row in rows if row.first is not None), default=None)
+    return last if target.facts.past(first, _SOME) else None
+
+
+def _of_event(target: Target, failed: Sequence[tuple[SeenPod, SeenEvent]]) -> Cause:
+    pods = [pod for pod, _ in failed]
+    event = failed[0][1]
+    signs = (
+        (words, fix) for words, fix in _FIXES if any(w in event.message.lower() for w in words)
+    )
+    fix = next(signs, ((), "see the events of the pod, and correct what the message names"))[1]
+    since = _start(pods)
+    verb = "does" if len(pods) == 1 else "do"
+    return target.cause(
+        CauseCode.CONTAINER_CONFIG,
+        f"{target.some(pods)} {verb} not start on {_nodes(pods)}{target.facts.ago(since)} "
+        f"({event.reason}, {count(event.times, 'time')}): {short(event.message)}",
+        fix,
+        fixes.describe(pod_key(pods[0])),
+        pods,
+        since,
+    )
+
+
+def _initializes(target: Target, pod: SeenPod) -> str:
+    """Return the init container that has run for long; empty without one. Sidecars run on."""
+    sidecars = {row.name for row in pod.spec.init_containers if row.restart_policy == "Always"}
+    for row in pod.status.init_container_statuses:
+        running = row.state.running
+        if running is None or row.name in sidecars:
+            continue
+        started = instant.read(running.started_at)
+        if started is not None and target.facts.past(started, _LONG):
+            return row.name
+    return ""
+
+
+def _of_init(target: Target, name: str, pods: Sequence[SeenPod]) -> Cause:
+    since = min(
+        (
+            at
+            for pod in pods
+            for row in pod.status.init_container_statuses
+            if row.name == name and row.state.running is not None
+            if (at := instant.read(row.state.running.started_at)) is not None
+        ),
+        default=None,
+    )
+    ref = pods[0].pod.ref
+    place = f"-n {shlex.quote(ref.namespace)} logs {shlex.quote(ref.name)}"
+    return target.cause(
+        CauseCode.NEVER_READY,
+        f"init container {name} of {target.some(pods)} runs{target.facts.ago(since)}, and the "
+        "server does not start before it ends",
+        "see in its log what it waits for, such as the download of a model that hangs; then repair "
+        f"that, and delete the pod{'s' * (len(pods) > 1)}",
+        f"kubectl {place} -c {shlex.quote(name)} --tail=30",
+        pods,
+        since,
+    )
+
+
+def _rejected(target: Target) -> Iterator[Cause]:
+    """Yield the nodes whose kubelet does not admit the pods, while some are missing."""
+    failed: dict[tuple[str, str], list[SeenPod]] = {}
+    for pod in target.failed:
+        reason = pod.status.reason
+        recent = not target.facts.past(instant.read(pod.status.start_time), _WINDOW)
+        if recent and reason.startswith(_REJECTED):
+            failed.setdefault((pod.pod.node, reason), []).append(pod)
+    if all(pod.pod.ready for pod in target.pods) and target.pods:
+        return
+    for (node, reason), pods in failed.items():
+        since = _start(pods)
+        device = "allocate" in pods[0].status.message.lower()
+        fix = (
+            "see the log of the device plugin on the node, and restart it; until the GPUs are "
+            "repaired, cordon the node, so that the pods go elsewhere"
+            if device
+            else "see the message, and the state of the node"
+        )
+        yield target.cause(
+            CauseCode.CONTAINER_CONFIG,
+            f"the kubelet of node {node} has rejected {target.some(pods)}{target.facts.ago(since)} "
+            f"({reason}): {short(pods[0].status.message)}",
+            fix,
+            f"kubectl {'cordon' if device else 'describe node'} {shlex.quote(node)}",
+            pods,
+            since,
+            f"node {node}",
+        )
+
+
+def _start(pods: Sequence[SeenPod]) -> float | None:
+    return min((at for pod in pods if (at := instant.read(pod.status.start_time))), default=None)
+
+
+def _nodes(pods: Sequence[SeenPod]) -> str:
+    names = sorted({pod.pod.node for pod in pods})
+    return (
+        f"{'node' if len(names) == 1 else 'nodes'} {', '.join(names[:3])}{', …' * (len(names) > 3)}"
+    )

@@ -1,0 +1,272 @@
+"""One GPU, MIG instance or partition as an object of the view API, and the schema of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from adapter.answers.view.devices import Known
+from adapter.answers.view.fragments import (
+    IDLE,
+    MISSING,
+    VALUE,
+    Json,
+    Reasons,
+    expressible,
+    measured,
+)
+from adapter.answers.view.holders import EVIDENCES, holders
+from adapter.answers.view.idle import device_idle
+from adapter.answers.view.schema import integer, listed, struct, text, time
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.attribution.sharing import Share
+from adapter.pipeline.attribution.values import NO_VALUE, NOT_EXPORTED
+from adapter.pipeline.catalog import amd, ascend, gaudi, intel, nvidia
+from adapter.pipeline.catalog.labelvalue import label_value
+from adapter.pipeline.catalog.metric import Metric, Scope
+from adapter.pipeline.cluster.nodelabels import AMD, INTEL, NVIDIA, POOL_LABELS, NodeFacts
+from adapter.pipeline.devices.device import Device
+from adapter.pipeline.devices.series import DeviceSeries
+from adapter.pipeline.store.snapshot import Snapshot
+from apiservice.wire import instant
+
+UTILIZATION: Final = "gpu_utilization"
+XID: Final = "DCGM_FI_DEV_XID_ERRORS"
+_ABOUT_PODS: Final = frozenset(
+    (
+        "gpu_count",
+        "gpu_utilization_imbalance",
+        "gpu_utilization_max",
+        "gpu_utilization_of_request",
+    )
+)
+"""Metrics that state nothing about one device: its utilisation, 1 or nothing."""
+_BY_FIELD: Final[Mapping[str, str]] = {
+    field.name: vendor
+    for vendor, module in (
+        *((NVIDIA, nvidia), (AMD, amd), (INTEL, intel)),
+        *(("habana", gaudi), ("huawei", ascend)),
+    )
+    for field in module.FIELDS
+}
+_NODE_LABELS: Final = (
+    "topology.kubernetes.io/zone",
+    "node.kubernetes.io/instance-type",
+    *POOL_LABELS,
+)
+"""Labels of a node that are repeated on its GPUs, so that a selector can use them."""
+
+
+class Gpu(NamedTuple):
+    """A device with all that its fields are computed from."""
+
+    known: Known
+    all_series: Sequence[DeviceSeries]
+    """At least one."""
+    share: Share | None
+    facts: NodeFacts
+    """Of its node."""
+
+    @property
+    def device(self) -> Device:
+        """The device as its newest samples describe it."""
+        return self.newest.device
+
+    @property
+    def newest(self) -> DeviceSeries:
+        """The device series with the newest scrape result."""
+        if len(self.all_series) == 1:
+            return self.all_series[0]
+        return max(self.all_series, key=lambda series: series.received)
+
+    @property
+    def model(self) -> str:
+        """The model as the page names it, or else as the node's labels do."""
+        for series in self.all_series:
+            if series.device.model:
+                return series.device.model
+        return self.facts.model
+
+    @property
+    def vendor(self) -> str:
+        """The vendor; empty if neither fields nor labels nor the model show it."""
+        for series in self.all_series:
+            for field in series.history.layout.of_field:
+                if field in _BY_FIELD:
+                    return _BY_FIELD[field]
+        if self.facts.vendor:
+            return self.facts.vendor
+        model = self.model.lower()
+        return next((vendor for vendor in (NVIDIA, AMD, INTEL) if vendor in model), "")
+
+    @property
+    def strategy(self) -> str:
+        """How several pods have the device: ``time-slicing``, ``mps``; empty if they do not."""
+        if self.share is None and not any(series.shared for series in self.all_series):
+            return ""
+        return self.facts.strategy or "shared"
+
+    @property
+    def sharing(self) -> str:
+        """``exclusive``, ``mig``, or how several pods have the device."""
+        return self.strategy or ("mig" if self.device.mig else "exclusive")
+
+    @property
+    def newest_sample(self) -> float | None:
+        """Epoch seconds of the newest sample; None if there is none."""
+        times = [series.history.times[-1] for series in self.all_series if series.history.times]
+        return max(times, default=None)
+
+
+def labels(gpu: Gpu, node: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels of the object.
+
+    Args:
+        gpu: the device.
+        node: the labels of its node.
+    """
+    own = (
+        ("node", label_value(gpu.known.node)),
+        ("vendor", gpu.vendor),
+        ("model", label_value(gpu.model)),
+        ("mig-profile", label_value(gpu.device.mig_profile)),
+        ("sharing", label_value(gpu.sharing)),
+    )
+    found = {key: value for key, value in own if value}
+    if node:
+        found.update((key, node[key]) for key in _NODE_LABELS if node.get(key))
+    return found
+
+
+def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
+    """Return the fields of the object, without its metadata."""
+    device, known = gpu.device, gpu.known
+    sample = gpu.newest_sample
+    values, left_out = _values(gpu, snapshot, now)
+    idle = None if _only_placeholders(gpu, snapshot) else device_idle(gpu.all_series, snapshot, now)
+    found: Json = {
+        "node": known.node,
+        "index": known.number,
+        "uuid": device.id,
+        "board": device.board if device.mig else "",
+        "model": gpu.model,
+        "vendor": gpu.vendor,
+        "migProfile": device.mig_profile,
+        "exporters": list(known.origins),
+        "sampleTime": instant.write(sample) if sample is not None else "",
+        "sharing": _sharing(gpu, snapshot),
+        "pods": list(_pods(gpu, snapshot)),
+        "values": values,
+        "leftOut": left_out,
+        "idleSince": instant.write(idle) if idle is not None else "",
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def metrics(snapshot: Snapshot) -> Iterator[Metric]:
+    """Yield the metrics that describe a device itself."""
+    for metric in snapshot.catalog.neutral:
+        if metric.scope is Scope.DEVICE and metric.name not in _ABOUT_PODS:
+            yield metric
+    if XID in snapshot.catalog.metrics:
+        yield snapshot.catalog.metrics[XID]
+
+
+def _values(gpu: Gpu, snapshot: Snapshot, now: float) -> tuple[list[Json], list[Json]]:
+    values, left_out = [], Reasons(snapshot)
+    for metric in metrics(snapshot):
+        found = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
+        if isinstance(found, Reading):
+            if expressible(found.value):
+                of = {"of": "board"} if metric.per_board and gpu.device.mig else {}
+                values.append(measured(metric, found) | of)
+        elif metric.name == UTILIZATION or not _unreported(found, gpu):
+            left_out.add(found, metric)
+    return values, left_out.listed(gpu.newest)
+
+
+def _unreported(absence: Absence, gpu: Gpu) -> bool:
+    """Return whether the exporter has no such value. About instances, this is not known."""
+    return absence.reason == NOT_EXPORTED or (absence.reason == NO_VALUE and gpu.device.mig)
+
+
+def _sharing(gpu: Gpu, snapshot: Snapshot) -> Json:
+    if not gpu.strategy:
+        return {}
+    found: Json = {"strategy": gpu.strategy}
+    if gpu.share is not None:
+        found["evidence"] = gpu.share.evidence.value
+        found["pods"] = len(gpu.share.pods)
+    policies = {
+        snapshot.cluster.options.of(pod.ref.namespace, snapshot.cluster.labels(pod.node)).value
+        for pod in (gpu.share.pods if gpu.share is not None else ())
+    }
+    if policies:
+        found["policies"] = sorted(policies)
+    return found
+
+
+def _only_placeholders(gpu: Gpu, snapshot: Snapshot) -> bool:
+    """Return whether pods have the device, all of which only hold room for others."""
+    having = holders(gpu.all_series, gpu.share, snapshot)
+    return bool(having) and all(each.pod.placeholder for each in having)
+
+
+def _pods(gpu: Gpu, snapshot: Snapshot) -> Iterator[Json]:
+    for pod, container, evidence in holders(gpu.all_series, gpu.share, snapshot):
+        found = {"namespace": pod.ref.namespace, "name": pod.ref.name}
+        if container:
+            found["container"] = container
+        yield found | {"evidence": evidence.value}
+
+
+SCHEMA: Final = struct(
+    "A GPU, a MIG instance or a partition, as its exporter reports it. Values are of the device "
+    "itself; they are not divided among its pods. A board with MIG instances is shown by its "
+    "instances. Absent fields are not known; a missing value is never 0.",
+    node=text("Name of the node. Absent if no sample and no pod shows it."),
+    index=text("Number of the GPU on its node, with the MIG instance: 0, 0.mig3."),
+    uuid=text("Identity of the device as its exporter names it, such as a UUID."),
+    board=text("Identity of the whole GPU, for a MIG instance or a partition."),
+    model=text("Model, such as NVIDIA A100-SXM4-40GB."),
+    vendor=text("nvidia, amd or intel."),
+    migProfile=text("Profile of the MIG instance, such as 1g.5gb, or of the partition (cpx)."),
+    exporters=listed(
+        "The exporters that report the device.",
+        text("URL of the exporter's page, or its instance label in the store."),
+    ),
+    sampleTime=time("When the newest sample of the device was taken."),
+    sharing=struct(
+        "How several pods share the device. Absent if nothing shows that it is shared.",
+        strategy=text("time-slicing, time-sharing or mps; shared if the node does not say which."),
+        evidence=text("What shows that it is shared, such as node_replicas or pod_spec."),
+        pods=integer("Running pods that are known to share it."),
+        policies=listed(
+            "How its values are divided among these pods; see sharing.policy of the settings.",
+            text("copy, equal, memory or exact."),
+        ),
+    ),
+    pods=listed(
+        "Pods that have the device now.",
+        struct(
+            "A pod that has the device.",
+            namespace=text("Namespace of the pod."),
+            name=text("Name of the pod."),
+            container=text("Container that has the device, if the samples name one."),
+            evidence=text(EVIDENCES),
+        ),
+    ),
+    values=listed(
+        "Values of the device itself.",
+        struct(
+            "A value of the device.",
+            **{name: part for name, part in VALUE.items() if name != "partial"},
+            of=text("board if the value describes the whole GPU of a MIG instance."),
+        ),
+    ),
+    leftOut=listed(
+        "Metrics that the exporter reports and whose values are not trusted, and the reasons.",
+        MISSING,
+    ),
+    idleSince=IDLE,
+)

@@ -1,0 +1,226 @@
+"""The resource ``gpupods``: pods that hold a GPU, and inference servers that are scraped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapter.answers.view import podobject
+from adapter.answers.view.devices import Devices
+from adapter.answers.view.fragments import Json
+from adapter.answers.view.owner import scaled
+from adapter.answers.view.pernamespace import PerNamespace
+from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal
+from adapter.answers.view.snapshots import CurrentValues, check
+from adapter.figures import age, memory, percent, plain
+from adapter.pipeline.attribution.credibility import asked as requested_devices
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.cluster.hpas import Hpas
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from apiservice.labels.selector import EVERYTHING
+from apiservice.runtime.steps import Steps, parts
+from apiservice.view.resource import Cell, Column, Key, NumberColumn, RawCell, ViewResource
+
+_STEP: Final = 256
+"""Pods that one step of a list looks at."""
+
+
+def _devices(found: int, requested: int) -> str:
+    return f"{found}/{requested}" if requested > found else str(found)
+
+
+def _window(seconds: float) -> str:
+    return f"{seconds}s"
+
+
+GPUPODS: Final = ViewResource(
+    plural="gpupods",
+    singular="gpupod",
+    kind="GpuPod",
+    short_names=("gpod",),
+    namespaced=True,
+    columns=(
+        Column(
+            "Util",
+            "Utilization of the pod's GPUs: gpu_utilization, in percent.",
+            numbers=(NumberColumn("Util-Percent", "Utilization of the pod's GPUs."),),
+            write=percent,
+        ),
+        Column(
+            "Mem",
+            "Memory that is used on the pod's GPUs: gpu_memory_used_bytes.",
+            numbers=(NumberColumn("Mem-Bytes", "Memory that is used on the pod's GPUs."),),
+            write=memory,
+        ),
+        Column(
+            "Waiting",
+            "Requests that wait in the inference server.",
+            numbers=(NumberColumn("Waiting-Requests", "Requests that wait."),),
+            write=plain,
+        ),
+        Column(
+            "Running",
+            "Requests that the inference server works on.",
+            numbers=(NumberColumn("Running-Requests", "Requests that the server works on."),),
+            write=plain,
+        ),
+        Column(
+            "Devices",
+            "Devices with a value, and how many the pod requests if it is more.",
+            numbers=(
+                NumberColumn("Devices-Measured", "Devices with a value."),
+                NumberColumn("Devices-Requested", "Devices that the pod requests."),
+            ),
+            write=_devices,
+        ),
+        Column("How", "How the value follows from the devices': exact, copied, split or derived."),
+        Column(
+            "Age",
+            "Time since the value was measured.",
+            numbers=(NumberColumn("Age-Seconds", "Time since the value was measured."),),
+            write=age,
+        ),
+        Column("Why-Not", "Code of the reason why the pod has no value."),
+        Column("Node", "Node of the pod.", wide=True),
+        Column("Device-IDs", "Devices of the value.", wide=True),
+        Column("Series", "The exporter's series of the value.", wide=True),
+        Column(
+            "Window",
+            "Window of the value's mean.",
+            wide=True,
+            numbers=(NumberColumn("Window-Seconds", "Window of the value's mean."),),
+            write=_window,
+        ),
+    ),
+    schema=podobject.SCHEMA,
+    fields=("node", "phase", "measured"),
+    categories=("gpu-metrics",),
+)
+
+
+class GpuPods:
+    """Implements :class:`apiservice.view.resource.ViewProvider`.
+
+    Args:
+        values: the current values.
+        pods: the known pods.
+        devices: the names of the devices.
+        hpas: the known HPAs.
+    """
+
+    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices, hpas: Hpas) -> None:
+        self._values = values
+        self._pods = pods
+        self._devices = devices
+        self._hpas = hpas
+        self._keys = PerNamespace(pods, self._listed)
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """See the port."""
+        check(self._pods)
+        namespaces = self._pods.namespaces() if namespace is None else (namespace,)
+        yield from self._keys.refresh(namespaces, (yield from self._values.snapshot.on_pages()))
+        found: list[Key] = []
+        for name in namespaces:
+            found += self._keys.of(name) or ()
+        return found
+
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """See the port."""
+        check(self._pods)
+        yield from self._devices.refresh(self._values.snapshot)
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        pod = self._pods.get(*key)
+        return pod.labels if pod is not None else {}
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        pod = self._pods.get(*key)
+        if pod is None:
+            return {}
+        measured = isinstance(principal(self._asked(pod, time.time())), Reading)
+        return {"node": pod.node, "phase": pod.phase, "measured": str(measured).lower()}
+
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
+        """See the port."""
+        pod = self._pods.get(*key)
+        if pod is None or pod.finished:
+            return None
+        asked = self._asked(pod, now)
+        busy = asked.reading(UTILIZATION) if asked.holds_gpu else None
+        serves = asked.serves
+        if busy is None and not serves:
+            return None
+        return (
+            busy.value if isinstance(busy, Reading) else None,
+            asked.memory(busy) if busy is not None else None,
+            asked.waiting if serves else None,
+            asked.running if serves else None,
+            *_about(busy, asked, now),
+        )
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """See the port."""
+        pod = self._pod(key)
+        if pod is None:
+            return None
+        hpas = self._hpas.of(key.namespace, scaled(pod))
+        return podobject.made(self._asked(pod, now), self._devices, hpas)
+
+    def _listed(self, namespace: str, on_pages: frozenset[PodRef]) -> Steps[Sequence[Key]]:
+        found: list[Key] = []
+        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
+            found += [Key(*pod.ref) for pod in some if is_shown(pod, on_page=pod.ref in on_pages)]
+            yield
+        return found
+
+    def _pod(self, key: Key) -> Pod | None:
+        """Return the pod if the resource has it."""
+        pod = self._pods.get(*key)
+        if pod is None:
+            return None
+        snapshot = self._values.snapshot
+        on_page = snapshot.serves(pod.ref) or snapshot.holds(pod)
+        return pod if is_shown(pod, on_page=on_page) else None
+
+    def _asked(self, pod: Pod, now: float) -> AskedPod:
+        return AskedPod(self._values.snapshot, pod, now)
+
+
+def is_shown(pod: Pod, *, on_page: bool) -> bool:
+    """Return whether a pod is listed. A finished pod no longer holds a GPU.
+
+    Args:
+        pod: the pod.
+        on_page: a page shows that the pod holds a GPU or is a server.
+    """
+    return (pod.holds_gpu or on_page) and not pod.finished
+
+
+def _about(busy: Reading | Absence | None, asked: AskedPod, now: float) -> tuple[RawCell, ...]:
+    """Return the cells from Devices on."""
+    pod, main = asked.pod, principal(asked) if busy is None else busy
+    if isinstance(main, Absence):
+        return None, None, None, str(main.reason), pod.node or None, None, None, None
+    devices = main.devices if busy is not None else ()
+    return (
+        (len(devices), requested_devices(pod)) if devices else None,
+        _joined([part.attribution.value for part in devices], "+"),
+        int(now - main.time),
+        None,
+        pod.node or None,
+        ",".join([part.device for part in devices]) or None,
+        _joined([part.formula for part in main.devices], ","),
+        main.window,
+    )
+
+
+def _joined(texts: Sequence[str], joint: str) -> Cell:
+    """Return different texts, sorted."""
+    if len(texts) == 1:
+        return texts[0]
+    return joint.join(sorted(set(texts))) or None

@@ -1,0 +1,229 @@
+"""The resource ``gpus``: every device of the snapshot, as ``kubectl get gpus`` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapter.answers.view import gpuobject
+from adapter.answers.view.devices import Devices, device_series, place_of
+from adapter.answers.view.fragments import Json
+from adapter.answers.view.gpuobject import UTILIZATION, XID, Gpu
+from adapter.answers.view.holders import holders
+from adapter.answers.view.idle import device_idle
+from adapter.answers.view.snapshots import CurrentValues, PerSnapshot, check
+from adapter.figures import age, memory, percent, plain
+from adapter.pipeline.attribution.reading import Reading
+from adapter.pipeline.attribution.sharing import NodeSharing
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.store.snapshot import Snapshot
+from apiservice.runtime.steps import Steps
+from apiservice.view.resource import Cell, Column, Key, NumberColumn, RawCell, ViewResource
+
+_USED: Final = "gpu_memory_used_bytes"
+_TOTAL: Final = "gpu_memory_total_bytes"
+_POWER: Final = "gpu_power_watts"
+_TEMPERATURE: Final = "gpu_temperature_celsius"
+
+
+def _watts(value: float) -> str:
+    return f"{plain(value)}W"
+
+
+def _degrees(value: float) -> str:
+    return f"{plain(value)}C"
+
+
+GPUS: Final = ViewResource(
+    plural="gpus",
+    singular="gpu",
+    kind="Gpu",
+    short_names=(),
+    namespaced=False,
+    columns=(
+        Column("Node", "Node of the GPU."),
+        Column("GPU", "Number of the GPU on its node, with the MIG instance."),
+        Column("Model", "Model of the GPU."),
+        Column(
+            "Util",
+            "Utilization of the device: gpu_utilization, in percent.",
+            numbers=(NumberColumn("Util-Percent", "Utilization of the device."),),
+            write=percent,
+        ),
+        Column(
+            "Mem",
+            "Used and total memory of the device.",
+            numbers=(
+                NumberColumn("Mem-Bytes", "Used memory of the device."),
+                NumberColumn("Mem-Total-Bytes", "Total memory of the device."),
+            ),
+            write=memory,
+        ),
+        Column("Pods", "Pods that have the device now."),
+        Column("Sharing", "How several pods have the GPU: time-slicing, mps, or a MIG profile."),
+        Column(
+            "Age",
+            "Time since the newest sample.",
+            numbers=(NumberColumn("Age-Seconds", "Time since the newest sample."),),
+            write=age,
+        ),
+        Column("UUID", "Identity of the device.", wide=True),
+        Column(
+            "Power",
+            "Power of the GPU, in watts.",
+            wide=True,
+            numbers=(NumberColumn("Power-Watts", "Power of the GPU."),),
+            write=_watts,
+        ),
+        Column(
+            "Temp",
+            "Temperature of the GPU, in degrees Celsius.",
+            wide=True,
+            numbers=(NumberColumn("Temp-Celsius", "Temperature of the GPU."),),
+            write=_degrees,
+        ),
+        Column(
+            "XID",
+            "Code of the last XID error; 0 for none.",
+            wide=True,
+            numbers=(NumberColumn("XID-Code", "Code of the last XID error."),),
+            write=plain,
+        ),
+        Column(
+            "Idle-Since",
+            "Time for which the device has been idle.",
+            wide=True,
+            numbers=(NumberColumn("Idle-Seconds", "Time for which the device has been idle."),),
+            write=age,
+        ),
+        Column("Exporter", "Page of the exporter that reports the device.", wide=True),
+    ),
+    schema=gpuobject.SCHEMA,
+    fields=("node", "model", "sharing"),
+    categories=("gpu-metrics",),
+    order=place_of,
+)
+
+
+class Gpus:
+    """Implements :class:`apiservice.view.resource.ViewProvider`.
+
+    Args:
+        values: the current values.
+        pods: the known pods.
+        devices: the names of the devices.
+    """
+
+    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices) -> None:
+        self._values = values
+        self._pods = pods
+        self._devices = devices
+        self._sharing = PerSnapshot[str, NodeSharing]()
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """See the port."""
+        check(self._pods)
+        yield from self._devices.refresh(self._values.snapshot)
+        return self._devices.keys
+
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """See the port."""
+        check(self._pods)
+        yield from self._devices.refresh(self._values.snapshot)
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        gpu = self._gpu(key, self._values.snapshot)
+        if gpu is None:
+            return {}
+        return gpuobject.labels(gpu, self._values.snapshot.cluster.labels(gpu.known.node))
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        gpu = self._gpu(key, self._values.snapshot)
+        if gpu is None:
+            return {}
+        return {"node": gpu.known.node, "model": gpu.model, "sharing": gpu.sharing}
+
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
+        """See the port."""
+        snapshot = self._values.snapshot
+        gpu = self._gpu(key, snapshot)
+        if gpu is None:
+            return None
+        used, total, busy, power, temperature, xid = (
+            self._number(gpu, snapshot, name, now)
+            for name in (_USED, _TOTAL, UTILIZATION, _POWER, _TEMPERATURE, XID)
+        )
+        sample, newest = gpu.newest_sample, gpu.newest
+        idle = device_idle(gpu.all_series, snapshot, now)
+        return (
+            gpu.known.node or None,
+            gpu.known.number or None,
+            gpu.model.removeprefix("NVIDIA ") or None,
+            busy,
+            None if used is None else (used, total),
+            _pods(gpu, snapshot),
+            _sharing(gpu),
+            None if sample is None else int(now - sample),
+            newest.device.id,
+            power,
+            temperature,
+            xid,
+            None if idle is None else int(now - idle),
+            newest.origin,
+        )
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """See the port."""
+        snapshot = self._values.snapshot
+        gpu = self._gpu(key, snapshot)
+        if gpu is None:
+            return None
+        return {
+            "metadata": {"name": key.name, "labels": dict(self.labels(key))},
+            **gpuobject.fields(gpu, snapshot, now),
+        }
+
+    def _gpu(self, key: Key, snapshot: Snapshot) -> Gpu | None:
+        known = self._devices.get(key.name)
+        if known is None:
+            return None
+        all_series = device_series(known, snapshot)
+        if not all_series:
+            return None
+        share = self._shared(known.node, snapshot).devices.get(known.id)
+        return Gpu(known, all_series, share, snapshot.cluster.facts(known.node))
+
+    def _shared(self, node: str, snapshot: Snapshot) -> NodeSharing:
+        """Return who shares the devices of a node; computed once for a node's devices."""
+        known = self._sharing.of(snapshot)
+        found = known.get(node)
+        if found is None:
+            found = known[node] = snapshot.sharing(node)
+        return found
+
+    def _number(self, gpu: Gpu, snapshot: Snapshot, name: str, now: float) -> float | None:
+        metric = snapshot.catalog.metrics.get(name)
+        if metric is None:
+            return None
+        if len(gpu.all_series) == 1:
+            measured = snapshot.current(gpu.all_series[0], metric, now)
+            return None if measured is None else measured.value
+        found = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
+        return found.value if isinstance(found, Reading) else None
+
+
+def _pods(gpu: Gpu, snapshot: Snapshot) -> Cell:
+    found = holders(gpu.all_series, gpu.share, snapshot)
+    if not found:
+        return None
+    first = "/".join(found[0].pod.ref)
+    return first if len(found) == 1 else f"{first} +{len(found) - 1}"
+
+
+def _sharing(gpu: Gpu) -> Cell:
+    if not gpu.device.mig:
+        return gpu.strategy or None
+    mig = f"mig {gpu.device.mig_profile}".strip()
+    return f"{mig} {gpu.strategy}".strip()

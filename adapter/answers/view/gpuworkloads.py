@@ -1,0 +1,218 @@
+"""The resource ``gpuworkloads``: what owns the pods with GPUs, and what scales it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapter.answers.view import workloadobject
+from adapter.answers.view.fragments import Json
+from adapter.answers.view.groups import WorkloadGroup, WorkloadGroups
+from adapter.answers.view.hpaparts import judged, leading, target
+from adapter.answers.view.owner import scaled
+from adapter.answers.view.snapshots import CurrentValues, check
+from adapter.answers.view.workloadobject import Summary, summary
+from adapter.figures import age, percent
+from adapter.pipeline.cluster.hpas import Hpas, ScalingHpas, ShownHpa
+from adapter.pipeline.cluster.index import PodIndex
+from apiservice.runtime.steps import Steps, at_once, parts
+from apiservice.view.resource import Column, Key, NumberColumn, RawCell, ViewResource
+
+_STEP: Final = 256
+"""Names that one step of a list processes."""
+_MOST: Final = 512
+"""Summaries that are kept between ``prepare`` and the objects: several pages of several requests.
+"""
+
+Groups = Mapping[str, WorkloadGroup]
+GPUWORKLOADS: Final = ViewResource(
+    plural="gpuworkloads",
+    singular="gpuworkload",
+    kind="GpuWorkload",
+    short_names=("gwl",),
+    namespaced=True,
+    columns=(
+        Column("Pods", "Pods that hold a GPU or are inference servers.", "integer"),
+        Column("Measured", "Pods that have a value.", "integer"),
+        Column(
+            "Util",
+            "Mean utilization of the pods: gpu_utilization, in percent.",
+            numbers=(NumberColumn("Util-Percent", "Mean utilization of the pods."),),
+            write=percent,
+        ),
+        Column(
+            "Max",
+            "Highest utilization of a pod.",
+            numbers=(NumberColumn("Max-Percent", "Highest utilization of a pod."),),
+            write=percent,
+        ),
+        Column("HPA", "HorizontalPodAutoscaler that scales the workload."),
+        Column("Target", "A metric of the HPA, with its value and target in the HPA's status."),
+        Column(
+            "Wants",
+            "Replicas that the HPA last wanted.",
+            numbers=(NumberColumn("Wants-Replicas", "Replicas that the HPA last wanted."),),
+            write=str,
+        ),
+        Column("State", "State of the HPA, such as healthy, overloaded or stuck."),
+        Column(
+            "Idle",
+            "Time for which all of the pods have been idle.",
+            numbers=(NumberColumn("Idle-Seconds", "Time for which all pods have been idle."),),
+            write=age,
+        ),
+        Column("GPUs", "Devices with a value.", "integer", wide=True),
+        Column("Replicas", "Current replicas, and the HPA's range.", wide=True),
+        Column("Why-Not", "Codes of the reasons why pods have no value.", wide=True),
+        Column("Ready", "Pods that are ready.", "integer", wide=True),
+        Column("Unready", "Pods that are not ready.", "integer", wide=True),
+        Column("Exist", "Pods, if all of them are known and none ends.", "integer", wide=True),
+        Column("Unscheduled", "Pods without a node.", "integer", wide=True),
+        Column("Unready-Seconds", "Time for which a pod has not been ready.", "integer", wide=True),
+        Column("Trouble", "Why a container of a pod does not run: CrashLoopBackOff.", wide=True),
+        Column("Foreign", "Another workload whose pods have the same labels.", wide=True),
+        Column("Unmeasured", "Ready pods without a value that an HPA reads.", "integer", wide=True),
+    ),
+    schema=workloadobject.SCHEMA,
+    fields=("kind",),
+    categories=("gpu-metrics",),
+)
+
+
+class GpuWorkloads:
+    """Implements :class:`apiservice.view.resource.ViewProvider`.
+
+    Args:
+        values: the current values.
+        pods: the known pods.
+        hpas: the known HPAs.
+    """
+
+    def __init__(self, values: CurrentValues, pods: PodIndex, hpas: Hpas) -> None:
+        self._values = values
+        self._pods = pods
+        self._hpas = hpas
+        self._groups = WorkloadGroups(pods)
+        self._twins: dict[str, tuple[Groups, Mapping[frozenset[tuple[str, str]], list[str]]]] = {}
+        self._summaries: OrderedDict[tuple[Key, float], Summary] = OrderedDict()
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """See the port."""
+        check(self._pods)
+        namespaces = self._pods.namespaces() if namespace is None else (namespace,)
+        yield from self._refresh(namespaces)
+        found: list[Key] = []
+        for name in namespaces:
+            for some in parts(tuple(self._groups.of(name)), _STEP):
+                found += [Key(name, each) for each in some]
+                yield
+        return found
+
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """See the port."""
+        check(self._pods)
+        yield from self._refresh(sorted({key.namespace for key in keys}))
+        for key in keys:
+            group = self._group(key)
+            if group is not None:
+                found = yield from self._summed(key, group, now)
+                self._summaries[key, now] = found
+                while len(self._summaries) > _MOST:
+                    self._summaries.popitem(last=False)
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        group = self._group(key)
+        return group.labels if group is not None else {}
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        group = self._group(key)
+        return {"kind": group.above.kind} if group is not None else {}
+
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
+        """See the port."""
+        group = self._group(key)
+        if group is None:
+            return None
+        found = self._summary(key, group, now)
+        hpas, metrics = found.hpas, self._values.snapshot.catalog.metrics
+        more = f" +{hpas.total - 1}" if hpas.total > 1 else ""
+        hpa, pods = leading(hpas, metrics), found.target
+        return (
+            found.pods,
+            found.measured,
+            found.mean,
+            found.most,
+            None if hpa is None else f"{hpa.name}{more}",
+            None if hpa is None else target(hpa, metrics) or None,
+            None if hpa is None else hpa.wants,
+            None if hpa is None else judged(hpa, found.target, now).state.value,
+            None if found.idle_since is None else int(now - found.idle_since),
+            len(found.devices),
+            None if hpa is None else _replicas(hpa),
+            ",".join(sorted(found.reasons)) or None,
+            pods.ready,
+            pods.unready,
+            pods.exist,
+            pods.unscheduled,
+            None if pods.waiting_since is None else round(now - pods.waiting_since),
+            pods.trouble or None,
+            pods.foreign or None,
+            pods.without_value,
+        )
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """See the port."""
+        group = self._group(key)
+        if group is None:
+            return None
+        found = self._summary(key, group, now)
+        metadata = {"namespace": key.namespace, "name": key.name, "labels": dict(group.labels)}
+        body = workloadobject.made(group, found, self._values.snapshot, now)
+        return {"metadata": metadata, **body}
+
+    def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:
+        serving = yield from self._values.snapshot.on_pages()
+        yield from self._groups.refresh(namespaces, serving)
+
+    def _group(self, key: Key) -> WorkloadGroup | None:
+        return self._groups.of(key.namespace).get(key.name)
+
+    def _summary(self, key: Key, group: WorkloadGroup, now: float) -> Summary:
+        found = self._summaries.get((key, now))
+        return at_once(self._summed(key, group, now)) if found is None else found
+
+    def _summed(self, key: Key, group: WorkloadGroup, now: float) -> Steps[Summary]:
+        hpas = self._scaling(group)
+        found = yield from summary(group, self._values.snapshot, hpas, now)
+        if hpas.total:
+            found.target = found.target._replace(foreign=self._foreign(key, group))
+        return found
+
+    def _foreign(self, key: Key, group: WorkloadGroup) -> str:
+        """Return another workload whose pods have the same labels; empty without one.
+
+        What a Deployment adds to the labels of its pods is not in a selector of the Deployment, so
+        each selector that matches these pods matches the others too.
+        """
+        groups = self._groups.of(key.namespace)
+        known = self._twins.get(key.namespace)
+        if known is None or known[0] is not groups:
+            names: dict[frozenset[tuple[str, str]], list[str]] = {}
+            for name, each in groups.items():
+                names.setdefault(frozenset(each.labels.items()), []).append(name)
+            known = self._twins[key.namespace] = (groups, names)
+        same = known[1].get(frozenset(group.labels.items()), ()) if group.labels else ()
+        return next((name for name in same if name != key.name), "")
+
+    def _scaling(self, group: WorkloadGroup) -> ScalingHpas:
+        """Return the HPAs that scale the workload, or one between it and its pods."""
+        first = group.pods[0]
+        return self._hpas.of(first.ref.namespace, {group.above.workload, *scaled(first)})
+
+
+def _replicas(hpa: ShownHpa) -> str:
+    current = "?" if hpa.current is None else str(hpa.current)
+    return f"{current} ({hpa.low}..{hpa.high})"

@@ -1,0 +1,107 @@
+"""The workloads whose pods are shown: each with its pods, by the name of its object.
+
+The pods of a namespace are grouped once, and again only when one of its pods has changed or another
+pod has become a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from adapter.answers.view.gpupods import is_shown
+from adapter.answers.view.owner import Above, topmost
+from adapter.answers.view.pernamespace import PerNamespace
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from apiservice.labels.selector import EVERYTHING
+from apiservice.runtime.steps import Steps, parts
+
+_STEP: Final = 64
+"""Pods that one step groups."""
+_OF_ONE_VERSION: Final = ("pod-template-hash", "controller-revision-hash")
+"""Labels that distinguish versions of a workload."""
+
+
+@dataclass(slots=True)
+class WorkloadGroup:
+    """A workload and its pods that are shown."""
+
+    above: Above
+    pods: list[Pod] = field(default_factory=list)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Those that all of the pods have."""
+
+    def add(self, pod: Pod) -> None:
+        """Add a pod."""
+        if not self.pods:
+            own = pod.labels.items()
+            self.labels = {key: text for key, text in own if key not in _OF_ONE_VERSION}
+        elif pod.labels is not self.pods[-1].labels:
+            self.labels = {k: text for k, text in self.labels.items() if pod.labels.get(k) == text}
+        self.pods.append(pod)
+
+
+class WorkloadGroups:
+    """The workloads by namespace and name of their objects.
+
+    Args:
+        pods: the known pods.
+    """
+
+    def __init__(self, pods: PodIndex) -> None:
+        self._pods = pods
+        self._known = PerNamespace(pods, self._group)
+
+    def of(self, namespace: str) -> Mapping[str, WorkloadGroup]:
+        """Return name -> group in order, as of the last :meth:`refresh` of the namespace."""
+        return self._known.of(namespace) or {}
+
+    def refresh(self, namespaces: Sequence[str], serving: frozenset[PodRef]) -> Steps[None]:
+        """Group the pods of namespaces, in steps; see :meth:`.PerNamespace.refresh`."""
+        return self._known.refresh(namespaces, serving)
+
+    def _group(
+        self, namespace: str, serving: frozenset[PodRef]
+    ) -> Steps[Mapping[str, WorkloadGroup]]:
+        groups: dict[Above, WorkloadGroup] = {}
+        for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
+            for pod in some:
+                if is_shown(pod, on_page=pod.ref in serving):
+                    above = topmost(pod) or Above("v1", "Pod", pod.ref.name)
+                    group = groups.get(above)
+                    if group is None:
+                        group = groups[above] = WorkloadGroup(above)
+                    group.add(pod)
+            yield
+        return (yield from _named(tuple(groups.values())))
+
+
+def _named(groups: Sequence[WorkloadGroup]) -> Steps[Mapping[str, WorkloadGroup]]:
+    """Return name -> group, in order of the names."""
+    named: dict[str, list[WorkloadGroup]] = {}
+    for some in parts(groups, _STEP):
+        for group in some:
+            named.setdefault(f"{group.above.kind.lower()}.{group.above.name}", []).append(group)
+        yield
+    found: dict[str, WorkloadGroup] = {}
+    for names in parts(tuple(named), _STEP):
+        for name in names:
+            same = named[name]
+            for one in same:
+                found[name if len(same) == 1 else _with_group(one.above)] = one
+        yield
+    order = sorted(found)
+    yield
+    ordered: dict[str, WorkloadGroup] = {}
+    for names in parts(order, _STEP):
+        ordered.update((name, found[name]) for name in names)
+        yield
+    return ordered
+
+
+def _with_group(above: Above) -> str:
+    """Return a name with the API group, for kinds that several groups have."""
+    group, _, _ = above.api_version.rpartition("/")
+    return ".".join(filter(None, (above.kind.lower(), group, above.name)))

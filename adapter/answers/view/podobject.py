@@ -1,0 +1,156 @@
+"""One pod as an object of the view API, which explains each of its values, and the schema of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from adapter.answers.view.devices import Devices
+from adapter.answers.view.fragments import (
+    ABSENT,
+    IDLE,
+    VALUE,
+    WHOLE_REASON,
+    Json,
+    Reasons,
+    expressible,
+    measured,
+    why,
+)
+from adapter.answers.view.hpaparts import ASKING, MORE, asking, ours
+from adapter.answers.view.idle import pod_idle
+from adapter.answers.view.owner import Above, topmost
+from adapter.answers.view.podparts import DEVICES, SERVER, MetricResult, device_parts, server_parts
+from adapter.answers.view.podvalues import AskedPod, principal
+from adapter.answers.view.schema import boolean, integer, listed, mapping, struct, text
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.catalog.metric import Scope
+from adapter.pipeline.cluster.hpas import ScalingHpas
+from adapter.pipeline.cluster.pod import Pod
+from apiservice.wire import instant
+
+TOO_LARGE: Final = "too_large"
+
+
+def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
+    """Return the object of a pod.
+
+    Args:
+        asked: the pod, at one time.
+        devices: the names of the devices.
+        hpas: those that scale a workload of the pod.
+    """
+    pod = asked.pod
+    found: list[MetricResult] = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
+    found += _asked_for(asked, found, hpas)
+    main = principal(asked)
+    of_devices = [each for each in found if each[0].scope is Scope.DEVICE]
+    of_server = [each for each in found if each[0].scope is Scope.SERVER]
+    body: Json = {
+        "metadata": _metadata(pod),
+        "node": pod.node,
+        "phase": pod.phase,
+        "ready": pod.ready,
+        "placeholder": pod.placeholder,
+        "workload": workload(above) if (above := topmost(pod)) is not None else {},
+        "requests": dict(pod.gpus),
+        "resourceClaims": pod.claims,
+        "measured": isinstance(main, Reading),
+        "reason": why(main, asked.snapshot, pod) if isinstance(main, Absence) else {},
+        "metrics": list(_metrics(found)),
+        "absent": _absent(asked, found),
+        "devices": list(device_parts(asked, of_devices, devices)),
+        "server": list(server_parts(asked, of_server)),
+        "idleSince": instant.write(idle) if (idle := pod_idle(asked)) is not None else "",
+        "hpas": asking(hpas.first, asked.snapshot.catalog.metrics),
+        "hpasNotShown": hpas.more,
+    }
+    always = ("ready", "measured")
+    return {key: value for key, value in body.items() if value or key in always}
+
+
+def _asked_for(
+    asked: AskedPod, found: Sequence[MetricResult], hpas: ScalingHpas
+) -> Iterator[MetricResult]:
+    """Yield why the pod lacks further metrics that HPAs read, such as those of its server."""
+    catalog, seen = asked.snapshot.catalog.metrics, {metric.name for metric, _ in found}
+    for hpa in hpas.first:
+        for shown in ours(hpa, catalog):
+            metric = catalog[shown.name]
+            if shown.type != "Pods" or metric.name in seen:
+                continue
+            seen.add(metric.name)
+            reading = asked.reading(metric.name)
+            if isinstance(reading, Absence):
+                yield metric, reading
+
+
+def _metadata(pod: Pod) -> Json:
+    found: Json = {
+        "namespace": pod.ref.namespace,
+        "name": pod.ref.name,
+        "uid": pod.uid,
+        "labels": dict(pod.labels),
+    }
+    if pod.born:
+        found["creationTimestamp"] = instant.write(pod.born)
+    return found
+
+
+def workload(above: Above) -> Json:
+    """Return a reference to a workload."""
+    return {"apiVersion": above.api_version, "kind": above.kind, "name": above.name}
+
+
+def _metrics(found: Sequence[MetricResult]) -> Iterator[Json]:
+    for metric, reading in found:
+        if isinstance(reading, Reading) and expressible(reading.value):
+            yield measured(metric, reading)
+
+
+def _absent(asked: AskedPod, found: Sequence[MetricResult]) -> list[Json]:
+    """Return the reasons for which metrics have no value, each with its metrics."""
+    reasons = Reasons(asked.snapshot, asked.pod)
+    for metric, reading in found:
+        if isinstance(reading, Absence):
+            reasons.add(reading, metric)
+        elif not expressible(reading.value):
+            reasons.add(Absence(TOO_LARGE), metric)
+    return reasons.listed()
+
+
+WORKLOAD: Final = {
+    "apiVersion": text("API version of the workload."),
+    "kind": text("Kind of the workload, such as Deployment."),
+    "name": text("Name of the workload."),
+}
+SCHEMA: Final = struct(
+    "A pod that holds a GPU, or an inference server that is scraped, with the explanation of each "
+    "of its values. Absent fields are not known; a missing value is never 0.",
+    node=text("Node of the pod."),
+    phase=text("Phase of the pod. Only a running pod has values."),
+    ready=boolean("Whether the pod is ready."),
+    placeholder=boolean(
+        "True if the pod has no work and holds room for others. Its GPUs are free: never idle."
+    ),
+    workload=struct(
+        "The topmost workload that the pod is known to belong to. Absent for a bare pod.",
+        **WORKLOAD,
+    ),
+    requests=mapping(
+        "GPU resources that the pod requests, such as nvidia.com/gpu.",
+        integer("Number of devices, or another amount of the resource."),
+    ),
+    resourceClaims=boolean("True if the pod has DRA resource claims, which may hold a GPU."),
+    measured=boolean(
+        "Whether gpu_utilization has a value or, for a server without a GPU, a metric of it."
+    ),
+    reason=struct("Why the pod is not measured.", **WHOLE_REASON),
+    metrics=listed("Every metric that has a value.", struct("A metric of the pod.", **VALUE)),
+    absent=listed("Every other metric that applies to the pod, by reason.", ABSENT),
+    devices=DEVICES,
+    server=SERVER,
+    idleSince=IDLE,
+    hpas=ASKING,
+    hpasNotShown=MORE,
+)

@@ -1,0 +1,171 @@
+"""One workload as an object of the view API: the sum of its pods, its HPAs, and the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from adapter.answers.judgement.evidence import NO_PODS, TargetPods, pods_of
+from adapter.answers.view.fragments import IDLE, WHOLE_REASON, Json, rounded, why
+from adapter.answers.view.groups import WorkloadGroup
+from adapter.answers.view.hpaparts import HPAS, MORE, ours, shown
+from adapter.answers.view.idle import pod_idle
+from adapter.answers.view.podobject import WORKLOAD, workload
+from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal
+from adapter.answers.view.schema import integer, listed, number, struct
+from adapter.pipeline.attribution.reading import Absence
+from adapter.pipeline.cluster.hpas import ScalingHpas
+from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.store.snapshot import Snapshot
+from apiservice.runtime.steps import Steps, parts
+from apiservice.wire import instant
+
+_STEP: Final = 16
+"""Pods whose values one step reads."""
+
+
+_NO_HPAS: Final = ScalingHpas((), 0)
+
+
+@dataclass(slots=True)
+class Summary:
+    """The values of a workload's pods."""
+
+    pods: int = 0
+    measured: int = 0
+    devices: set[str] = field(default_factory=set)
+    """Devices with a value."""
+    busy: list[float] = field(default_factory=list)
+    """Utilisation, once per pod that has it."""
+    idle: list[float] = field(default_factory=list)
+    """Since when, once per pod that is idle."""
+    reasons: dict[str, tuple[Absence, Pod, int]] = field(default_factory=dict)
+    """Reason -> an absence, its pod, and the number of pods without a value for this reason."""
+    lacking: int = 0
+    """Ready pods without a value of a metric that an HPA of the workload reads of them."""
+    holders: int = 0
+    """Pods that hold a GPU. Others of the workload are listed only while they are scraped."""
+    target: TargetPods = NO_PODS
+    """The pods as an HPA is judged by them."""
+    hpas: ScalingHpas = _NO_HPAS
+    """Those that scale the workload."""
+
+    def add(self, asked: AskedPod, wanted: Collection[str]) -> None:
+        """Add a pod.
+
+        Args:
+            asked: the pod.
+            wanted: metrics that HPAs read of it.
+        """
+        self.pods += 1
+        self.holders += asked.pod.holds_gpu
+        main = principal(asked)
+        if wanted and asked.pod.ready and not asked.pod.deleting:
+            self.lacking += any(
+                isinstance(main if name == UTILIZATION else asked.reading(name), Absence)
+                for name in wanted
+            )
+        if isinstance(main, Absence):
+            first, pod, count = self.reasons.get(main.reason, (main, asked.pod, 0))
+            self.reasons[main.reason] = (first, pod, count + 1)
+            return
+        self.measured += 1
+        if asked.holds_gpu:
+            self.busy.append(main.value)
+            self.devices.update(part.device for part in main.devices)
+            idle = pod_idle(asked)
+            if idle is not None:
+                self.idle.append(idle)
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when all pods are idle; None if one is not, or has no value."""
+        return max(self.idle) if self.idle and len(self.idle) == self.pods else None
+
+    @property
+    def mean(self) -> float | None:
+        """Mean utilisation; None without a value."""
+        return sum(self.busy) / len(self.busy) if self.busy else None
+
+    @property
+    def most(self) -> float | None:
+        """Highest utilisation; None without a value."""
+        return max(self.busy, default=None)
+
+
+def summary(
+    group: WorkloadGroup, snapshot: Snapshot, hpas: ScalingHpas, now: float
+) -> Steps[Summary]:
+    """Return the values of a workload's pods, in steps."""
+    found = Summary(hpas=hpas)
+    known = snapshot.catalog.metrics
+    wanted = {
+        metric.name for hpa in hpas.first for metric in ours(hpa, known) if metric.type == "Pods"
+    }
+    for some in parts(group.pods, _STEP):
+        for pod in some:
+            found.add(AskedPod(snapshot, pod, now), wanted)
+        yield
+    found.target = pods_of(group.pods, found.lacking, complete=found.holders == found.pods)
+    return found
+
+
+def made(group: WorkloadGroup, found: Summary, snapshot: Snapshot, now: float) -> Json:
+    """Return the fields of the object, without its metadata.
+
+    Args:
+        group: the workload.
+        found: the values of its pods, and its HPAs.
+        snapshot: where the values are from.
+        now: epoch seconds.
+    """
+    mean, most, hpas = found.mean, found.most, found.hpas
+    body: Json = {
+        "workload": workload(group.above),
+        "pods": found.pods,
+        "ready": found.target.ready,
+        "measured": found.measured,
+        "gpus": len(found.devices),
+        "utilization": {}
+        if mean is None or most is None
+        else {"mean": rounded(mean), "max": rounded(most)},
+        "hpas": shown(hpas.first, found.target, now),
+        "hpasNotShown": hpas.more,
+        "reasons": [
+            {**why(absence, snapshot, pod), "pods": count}
+            for absence, pod, count in found.reasons.values()
+        ],
+    }
+    if found.idle_since is not None:
+        body["idleSince"] = instant.write(found.idle_since)
+    always = ("pods", "ready", "measured", "gpus")
+    return {key: value for key, value in body.items() if value or key in always}
+
+
+SCHEMA: Final = struct(
+    "A workload with pods that hold a GPU, or that are inference servers, as far as the pods name "
+    "it. Pods of it without both are not counted. Absent fields are not known; a missing value is "
+    "never 0.",
+    workload=struct("The workload. A bare pod is its own workload.", **WORKLOAD),
+    pods=integer("Pods of the workload that are listed as gpupods."),
+    ready=integer("Pods that are ready."),
+    measured=integer("Pods that have a value."),
+    gpus=integer("Devices with a value. A device that pods share counts once."),
+    utilization=struct(
+        "Utilization over the pods that have it, in percent.",
+        mean=number("Mean over the pods, as an HPA sees it."),
+        max=number("Highest value of a pod."),
+    ),
+    hpas=HPAS,
+    hpasNotShown=MORE,
+    reasons=listed(
+        "Why pods have no value.",
+        struct(
+            "A reason, for the first of its pods.",
+            **WHOLE_REASON,
+            pods=integer("Pods without a value for this reason."),
+        ),
+    ),
+    idleSince=IDLE,
+)

@@ -1,0 +1,1 @@
+"""The settings, and how a process reads them, reloads them and logs."""

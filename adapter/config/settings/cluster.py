@@ -1,0 +1,34 @@
+"""Settings: access to the Kubernetes API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from adapter.config.settings.types import ADVANCED, Interval, Section
+from adapter.pipeline.cluster.gpuresources import GPU_RESOURCES
+
+
+class ClusterSettings(Section):
+    """The Kubernetes API from which the adapter watches pods, Services and nodes."""
+
+    kubeconfig: Annotated[Path | None, ADVANCED] = None
+    """Kubeconfig file. If not set, the adapter uses the in-cluster credentials, then
+    ``KUBECONFIG``, then ``~/.kube/config``."""
+    context: Annotated[str | None, ADVANCED] = None
+    """Context of the kubeconfig. If not set, its current context."""
+    pods_file: Annotated[Path | None, ADVANCED] = None
+    """File of pod manifests (YAML or JSON) to use instead of a cluster. The adapter reloads it
+    when it changes."""
+    services: Annotated[bool, ADVANCED] = True
+    """Watch Services. An Object metric can name a Service only if this is true."""
+    nodes: Annotated[bool, ADVANCED] = True
+    """Watch nodes. Their labels show which nodes share GPUs, which GPU model a node has if the
+    samples do not say it, and which nodes a selector matches."""
+    gpu_resources: tuple[str, ...] = GPU_RESOURCES
+    """Extended resources that stand for a GPU, as shell patterns. Network cards and other known
+    devices of the same vendors count only if they are listed literally. A pod without such a
+    resource counts as a GPU pod once an exporter's sample names it, if it has a DRA claim or a
+    resource of an unknown name. Other samples that name such pods are left out."""
+    stale_after: Annotated[Interval, ADVANCED] = 300
+    """Seconds without any message from the API server after which readiness fails."""

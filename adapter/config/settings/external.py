@@ -1,0 +1,32 @@
+"""Settings: the external metrics API (external.metrics.k8s.io)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from adapter.config.settings.types import ADVANCED, Section
+
+_SERVICE = re.compile(r"([^/\s]+/[^/\s]+)?")
+
+
+def _service(text: str) -> str:
+    if not _SERVICE.fullmatch(text):
+        raise ValueError("must be NAMESPACE/NAME of a Service, or empty")
+    return text
+
+
+class ExternalSettings(Section):
+    """The external metrics API, in addition to the custom metrics API: see
+    docs/external-metrics.md."""
+
+    enabled: bool = False
+    """Serve ``external.metrics.k8s.io``. A cluster can have one server of this API: leave it off
+    if KEDA or another server provides it."""
+    service: Annotated[str, AfterValidator(_service), ADVANCED] = ""
+    """``NAMESPACE/NAME`` of the Service that the APIService should point to. If the APIService
+    points to another Service, the adapter logs it and sets ``gma_external_other_adapter`` to 1. If
+    empty, the adapter does not check. The chart sets this key and grants the right to read the
+    APIService."""

@@ -1,0 +1,195 @@
+"""Settings: direct scraping of exporters and server pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, model_validator
+
+from adapter.config.settings.pageaccess import PageAccessSettings, TlsConfig
+from adapter.config.settings.types import ADVANCED, Interval, LabelSelector, PageUrl, Section
+from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.sources.scrape.discovery import DiscoveryRule
+from adapter.pipeline.sources.scrape.options import ScrapeOptions
+from adapter.pipeline.sources.scrape.serverpages import ServerPages
+from adapter.pipeline.sources.scrape.target import Scheme
+
+_DEFAULTS: Final = ScrapeOptions()
+_RULE: Final = DiscoveryRule("")
+_SERVERS: Final = ServerPages()
+
+_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
+"""Name of a container port in Kubernetes: at least one letter, at most 15 characters."""
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _pod_name(text: str) -> str:
+    namespace, slash, name = text.partition("/")
+    if not (slash and namespace and name) or "/" in name:
+        raise ValueError("must be namespace/name")
+    return text
+
+
+def _page_path(text: str) -> str:
+    if not text.startswith("/") or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("must begin with / and have no blanks")
+    return text
+
+
+def _port_name(text: str) -> str:
+    if not _PORT_NAME.fullmatch(text):
+        raise ValueError("must be a container port's name, such as metrics; a number goes unquoted")
+    return text
+
+
+def _port(given: int | str) -> int | str:
+    if isinstance(given, str):
+        return _port_name(given)
+    if not 1 <= given <= 65535:
+        raise ValueError("must be 1-65535, or the name of a container port")
+    return given
+
+
+def _namespace(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise ValueError("must be the name of a namespace; patterns are not supported")
+    return text
+
+
+PodName = Annotated[str, AfterValidator(_pod_name)]
+PagePath = Annotated[str, AfterValidator(_page_path)]
+PortName = Annotated[str, AfterValidator(_port_name)]
+PortNumber = Annotated[int, Field(ge=1, le=65535)]
+ExporterPort = Annotated[int | str, AfterValidator(_port)]
+Namespace = Annotated[str, AfterValidator(_namespace)]
+
+
+class ExporterRule(PageAccessSettings):
+    """A rule that finds the pods of an exporter and their pages.
+
+    A pod of the rule can set its page's ``…/port``, ``…/path``, ``…/scheme``, ``…/server-name``
+    and ``…/insecure-skip-verify`` with annotations ``gpu-metrics-adapter.io/…``. If the rule has no
+    ``namespace``, the adapter sends no credentials to a pod that does.
+    """
+
+    name: str
+    """Name of the rule in logs and metrics."""
+    selector: LabelSelector
+    """Label selector for the pods."""
+    port: ExporterPort
+    """Container port, by number or name."""
+    path: PagePath = _RULE.path
+    """Path of the page."""
+    scheme: Scheme = _RULE.scheme
+    """Protocol of the page."""
+    namespace: Namespace | None = None
+    """Namespace of the pods, all of which are scraped. If not set, every namespace, and one pod of
+    the rule is scraped on each node. The adapter believes such a pod about every GPU of its node,
+    so choose a namespace in which tenants cannot create pods."""
+
+    @model_validator(mode="after")
+    def _credentials(self) -> ExporterRule:
+        if self.credentials and self.namespace is None:
+            raise ValueError(
+                f"{self.credentials} needs namespace: without it, anyone who may create a pod with "
+                "the labels of selector receives the credentials"
+            )
+        return self
+
+
+class StaticTarget(PageAccessSettings):
+    """An exporter at a fixed address."""
+
+    url: PageUrl
+    """URL of the page."""
+    node: str | None = None
+    """Node whose GPUs the page describes, if known."""
+    pod: PodName | None = None
+    """``namespace/name`` of a pod, if the page is an inference server's. Its samples then describe
+    this pod only."""
+
+    @model_validator(mode="after")
+    def _credentials(self) -> StaticTarget:
+        if self.credentials and self.pod is not None:
+            raise ValueError(
+                f"{self.credentials} is for exporters: no credentials are sent to the page of a pod"
+            )
+        return self
+
+
+class InferenceSettings(Section):
+    """Server pages: pages of inference servers such as vLLM, and of gateways in front of them.
+
+    A pod opts in with the annotation (or label) ``gpu-metrics-adapter.io/scrape: "true"``. It can
+    set ``…/port`` (number or name), ``…/path``, ``…/scheme``, ``…/server-name`` (of its
+    certificate) and ``…/insecure-skip-verify`` in the same way. ``"false"`` excludes a pod that
+    ``selector`` or ``port_names`` would select.
+    """
+
+    enabled: bool = True
+    """Scrape the pods that opt in and the pods that the keys below select."""
+    prometheus_annotations: bool = False
+    """Also follow ``prometheus.io/scrape``, ``…/port``, ``…/path`` and ``…/scheme``."""
+    selector: LabelSelector | None = None
+    """Label selector for pods to scrape without opting in. If not set, it selects none."""
+    port_names: tuple[PortName, ...] = ()
+    """Names of container ports. Without ``selector``, every pod with such a port is scraped at
+    that port. With ``selector``, the selected pods are scraped at that port."""
+    port: PortNumber | None = None
+    """Port of pods that do not set one. If not set, the pod's only container port."""
+    path: PagePath = _SERVERS.path
+    """Path of the page of pods that do not set one."""
+    scheme: Scheme = _SERVERS.scheme
+    """Protocol for pods that do not set one."""
+    tls_config: TlsConfig = TlsConfig()
+    namespaces: tuple[Namespace, ...] = ()
+    """Namespaces whose pods may be scraped. If empty, every namespace."""
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.server_max_bytes
+    """Largest server page that is accepted, after decompression."""
+    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = _DEFAULTS.server_label_bytes
+    """Memory for the label sets of all server pages. Samples with further label sets are left out
+    and counted as ``over_budget``."""
+    sample_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = TelemetryOptions().server_bytes
+    """Memory for the samples of all server pages. One pod may use a sixteenth of it. A longer
+    ``values.window`` needs more. Pages that do not fit are left out and counted as
+    ``over_budget``."""
+
+
+class ScrapeSettings(Section):
+    """Direct scraping of exporters."""
+
+    interval: Interval = _DEFAULTS.interval
+    """Seconds between two scrapes of one exporter."""
+    timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
+    """Seconds that one scrape may take."""
+    discover: bool = True
+    """Find exporters among the watched pods by the labels of the usual charts, in every namespace.
+    If an exporter in the cluster mounts a directory of its node, pods that mount none are not
+    scraped. Of the exporters of one vendor on a node, one is scraped. If tenants can mount
+    directories of nodes, or your exporters mount none, turn it off and list your exporters in
+    ``exporters``."""
+    exporters: tuple[ExporterRule, ...] = ()
+    """Discovery rules of your own. They apply before the rules of ``discover``, and also if
+    ``discover`` is off."""
+    inference: InferenceSettings = InferenceSettings()
+    targets: tuple[StaticTarget, ...] = ()
+    """Exporters at fixed addresses."""
+    concurrency: Annotated[int, Field(ge=1, le=10000), ADVANCED] = _DEFAULTS.concurrency
+    """Exporters scraped at the same time. As many server pages are scraped at the same time; the
+    pods of one namespace may use an eighth of those."""
+    max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
+    """Largest page that is accepted from an exporter, after decompression."""
+    label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = _DEFAULTS.label_bytes
+    """Memory for the label sets of the pages of all exporters. 128 MiB hold about 20,000 GPUs with
+    pods. Samples with further label sets are left out and counted as ``over_budget``."""
+    max_backoff: Annotated[Interval, ADVANCED] = _DEFAULTS.max_backoff
+    """Longest pause, in seconds, between two scrapes of an exporter that keeps failing."""
+    ca_file: Path | None = None
+    """CA of pages that use HTTPS. If not set, the system's CAs are trusted."""
+    bearer_token_file: Path | None = None
+    """File with a bearer token. The adapter sends the token to ``targets`` and to every pod that it
+    scrapes as an exporter, never to server pages. It reads the file before each scrape. If you
+    set it and tenants can create pods, turn ``discover`` off: while the cluster has no exporter
+    that mounts a directory of its node, labels alone make a pod an exporter."""

@@ -1,0 +1,35 @@
+"""Settings: averaging, age and checks of values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from adapter.config.settings.types import ADVANCED, Interval, Section
+from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.devices.validity import RatioScale
+
+_DEFAULTS: Final = TelemetryOptions()
+
+
+class ValueSettings(Section):
+    """How the adapter computes values, and which it leaves out."""
+
+    window: Annotated[Interval, Field(le=3600)] = _DEFAULTS.window
+    """Seconds over which utilization is averaged: at most an hour and at most 720 scrapes. The
+    adapter keeps every scrape of the window in memory, 8 bytes per field and device."""
+    collect_interval: Interval = _DEFAULTS.collect_interval
+    """Seconds between two readings that an exporter takes of its devices (dcgm-exporter's
+    ``--collect-interval``)."""
+    age_limit: Interval | None = _DEFAULTS.age_limit
+    """Seconds after which a value is left out. If not set, twice ``collect_interval`` plus the
+    scrape interval."""
+    cross_checks: Annotated[bool, ADVANCED] = _DEFAULTS.cross_checks
+    """Leave out values that other fields of the device, or of other exporters, contradict: zeros
+    on a busy device, and high utilization at idle power."""
+    include_unready: bool = _DEFAULTS.unready
+    """Also serve pods that are not Ready, such as a pod that is loading its model."""
+    ratio_scale: Annotated[RatioScale, ADVANCED] = _DEFAULTS.ratio_scale
+    """Scale of ``DCGM_FI_DEV_*_UTIL_RATIO``: ``ratio`` is 0-1 (DCGM 4.7), ``percent`` is 0-100
+    (DCGM 4.6). ``auto`` derives the scale from the numbers of each exporter."""

@@ -1,0 +1,84 @@
+"""Remember which pods samples have named for which device, for the lifetime of the pods.
+
+A device plugin never moves a pod to another device. So an assignment remains valid even if the
+next page of a time-sliced device names another pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from adapter.pipeline.cluster.pod import Pod, PodRef
+
+
+class Holding(NamedTuple):
+    """A pod that a sample named for a device."""
+
+    pod: PodRef
+    uid: str
+    origin: str
+    """The exporter of the sample."""
+
+
+Holders = Mapping[str, tuple[Holding, ...]]
+"""Device -> the pods that samples named for it."""
+
+
+class Holdings:
+    """The remembered pods per device. A mapping that :meth:`view` returned never changes."""
+
+    __slots__ = ("_devices", "_shared")
+
+    def __init__(self) -> None:
+        self._devices: dict[str, tuple[Holding, ...]] = {}
+        self._shared = False
+
+    def view(self) -> Holders:
+        """Return the pods of all devices at this time."""
+        self._shared = True
+        return self._devices
+
+    def of(self, device: str) -> tuple[Holding, ...]:
+        """Return the pods that samples named for a device."""
+        return self._devices.get(device, ())
+
+    def named(self, device: str, pod: Pod, origin: str, *, certain: bool) -> None:
+        """Record that a sample names the pod for the device.
+
+        Args:
+            device: its identity.
+            pod: the current pod.
+            origin: the exporter of the sample.
+            certain: the sample carries the pod's UID. Without it, a sample on the device of a
+                predecessor with the same name may be an old one and is not recorded.
+        """
+        known = self._devices.get(device, ())
+        holding = Holding(pod.ref, pod.uid, origin)
+        if holding in known:
+            return
+        namesakes = [held for held in known if held.pod == pod.ref]
+        if not certain and any(held.uid != pod.uid for held in namesakes):
+            return
+        # If exporters come and go, only the last other one is kept besides this one.
+        others = [held for held in namesakes if held.uid == pod.uid][-1:]
+        kept = [held for held in known if held.pod != pod.ref]
+        self._set(device, (*kept, *others, holding))
+
+    def drop(self, device: str, gone: tuple[Holding, ...]) -> None:
+        """Remove these pods from the device."""
+        kept = tuple(held for held in self._devices.get(device, ()) if held not in gone)
+        self._set(device, kept)
+
+    def forget(self, device: str) -> None:
+        """Remove the device: no exporter reports it any more."""
+        self._set(device, ())
+
+    def _set(self, device: str, holdings: tuple[Holding, ...]) -> None:
+        if self._shared:
+            self._devices = dict(self._devices)
+            self._shared = False
+        if holdings:
+            self._devices[device] = holdings
+        else:
+            self._devices.pop(device, None)

@@ -1,0 +1,81 @@
+"""Readings and absences: the value of a metric for a pod or a node, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from adapter.pipeline.cluster.pod import PodRef
+
+
+class Attribution(StrEnum):
+    """How a pod's value follows from a device's value."""
+
+    EXACT = "exact"
+    COPIED = "copied"
+    SPLIT = "split"
+    DERIVED = "derived"
+    """No sample names a pod: the pod is the only one that holds a GPU of a node with one GPU."""
+
+
+class DeviceReading(NamedTuple):
+    """One device's part in a reading; also what ``metric.selector`` selects by."""
+
+    device: str
+    """The device's identity: UUID, UUID/GPU_I_ID, or node/index."""
+    value: float
+    """In the metric's unit."""
+    time: float
+    """Epoch seconds of the newest valid sample behind ``value``."""
+    labels: Mapping[str, str]
+    """``model``, ``mig_profile``, ``sharing``, ``attribution``, ``container``, ``device``."""
+    formula: str
+    """The exporter's series of the value."""
+    attribution: Attribution = Attribution.EXACT
+    policy: str = ""
+    """The sharing policy that was applied; empty if only this pod has the device."""
+    evidence: str = ""
+    """The evidence that the device is shared; empty if it is not."""
+    sharers: int = 1
+    """Running pods known to share the device, including this one."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """A metric's value for one pod or node. Treated as immutable."""
+
+    value: float
+    """Finite, in the metric's unit and inside its range."""
+    time: float
+    """Epoch seconds: the *oldest* of the devices' times, so that age is never understated."""
+    window: int | None
+    """Whole seconds of the window of the mean; None for a newest value."""
+    expires: float
+    """Epoch seconds at which the age limit is reached."""
+    devices: tuple[DeviceReading, ...]
+    partial: bool
+    """Some devices had no valid value; at least half had one."""
+    left_out: tuple[Absence, ...] = ()
+    """The devices without a part in the value."""
+    served: Any = field(default=None, init=False, repr=False, compare=False)
+    """Cache of the API object made from the reading, after the object that it describes."""
+
+    def serve(self, made: object) -> None:
+        """Keep the API object made from the reading, so that it is rendered once."""
+        self.served = made
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """No value, and the reason, which is also counted in the self-metrics."""
+
+    reason: str
+    detail: str = ""
+    device: str = ""
+    """The device that has no part in a value; empty if the value itself is missing."""
+    left_out: tuple[Absence, ...] = ()
+    """The devices without a part in the value, if there are any."""
+    exporter: PodRef | None = None
+    """The exporter's own pod, if the reason is about an exporter and its pod is known."""

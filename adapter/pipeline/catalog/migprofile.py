@@ -1,0 +1,76 @@
+"""Read the names of MIG profiles: which are one profile, and how much engine activity each allows.
+
+A name states compute slices, memory slices, gigabytes and attributes, such as ``1g.10gb+me`` or
+``1c.3g.20gb``. The gigabytes are rounded, and DCGM rounds them in another way than the device
+plugin: the same instance is ``1g.11gb`` on a page and ``nvidia.com/mig-1g.12gb`` in a spec
+(dcgm-exporter#544), or ``7g.79gb`` and ``7g.80gb`` (dcgm-exporter#713).
+
+DCGM counts the active graphics engines of an instance. A process runs in one compute instance
+and keeps one engine busy. So the maximum is 0.5 for a ``2g`` profile and 0.33 for ``3g``, while
+``1g`` and a whole GPU reach 1.0 (DCGM#138, measured on A100). ``sharing.mig_normalization`` scales
+by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from adapter.pipeline.catalog import ENGINE
+from adapter.pipeline.catalog.metric import DeviceValue, Metric, Unit
+
+_TOPS: Final = {"1g": 1.0, "2g": 1 / 2, "3g": 1 / 3}
+_ROUNDING: Final = 1.02
+"""0.34 instead of a third is rounding. More shows a second compute instance."""
+_FULL: Final = 100.0
+_PROFILE: Final = re.compile(r"((?:\d{1,2}c\.)?\d{1,2}g)\.(\d{1,4})gb(.*)", re.ASCII)
+_ROUNDED: Final = 1.5
+"""Profiles of one GPU with the same slices differ in memory by a factor of two or more, such as
+``1g.10gb`` and ``1g.20gb`` of an H100. A smaller difference is rounding."""
+
+
+class _Parts(NamedTuple):
+    slices: str
+    gigabytes: int
+    attributes: str
+
+    def is_same(self, other: _Parts) -> bool:
+        """Return whether only the rounding of the memory differs."""
+        low, high = sorted((self.gigabytes, other.gigabytes))
+        rounded = high < _ROUNDED * low
+        return rounded and (self.slices, self.attributes) == (other.slices, other.attributes)
+
+
+def spelt_as(profile: str, known: Iterable[str]) -> str:
+    """Return which of the known names means a profile; the profile's own name if none or several.
+
+    Args:
+        profile: as in a resource's name: with ``.`` for ``+``.
+        known: the profiles that pods of the node request or that the node offers.
+    """
+    parts, names = _parts(profile), set(known)
+    if parts is None or profile in names:
+        return profile
+    same = [name for name in names if (other := _parts(name)) and parts.is_same(other)]
+    return same[0] if len(same) == 1 else profile
+
+
+def _parts(profile: str) -> _Parts | None:
+    found = _PROFILE.fullmatch(profile)
+    return found and _Parts(found[1], int(found[2]), found[3])
+
+
+def normalized(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:
+    """Return engine activity in percent of what the profile allows.
+
+    The value is returned unchanged if the profile's maximum is not known, if the value exceeds
+    it, or if the metric has an exporter's own name: such metrics are verbatim.
+    """
+    top = _TOPS.get(profile.partition(".")[0])
+    if top is None or top == 1.0 or measured.field != ENGINE or metric.unit is not Unit.PERCENT:
+        return measured
+    value = measured.value / top
+    if value > _FULL * _ROUNDING:
+        return measured
+    return measured._replace(value=min(value, _FULL), series=f"{measured.series}/{profile}")

@@ -1,0 +1,51 @@
+"""The metric that an unknown name probably means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from adapter.pipeline.catalog.table import Catalog
+from apiservice.runtime.nearest import nearest
+
+_CATALOG: Final = Catalog()
+_NEUTRAL: Final = frozenset(metric.name for metric in _CATALOG.neutral)
+_PRINCIPAL: Final = frozenset(_CATALOG.principal)
+_CUTOFF: Final = 0.7
+"""The least likeness. Below it, doctor would take metrics of other programs for ours."""
+_SHORTEST: Final = 6
+"""Characters of a name that counts as the beginning of another one: ``gpu_util``."""
+
+
+_ON_GKE: Final = re.compile(r"[a-z0-9.-]+\|([^|]+)\|[a-z]+")
+"""A series of managed Prometheus, as GKE's metrics adapter names it:
+``prometheus.googleapis.com|tgi_queue_size|gauge``."""
+
+
+def nearest_metric(name: str, served: Iterable[str]) -> str:
+    """Return the served metric whose name resembles a name most; empty if none does.
+
+    Neutral metrics and a user's own ones go before the fields of exporters, whose other spellings
+    are never returned.
+
+    Args:
+        name: the unknown name.
+        served: the metrics that exist.
+    """
+    if (found := _ON_GKE.fullmatch(name)) is not None:
+        name = found[1]
+    names = sorted(served)
+    own = [each for each in names if each in _NEUTRAL or each not in _CATALOG.metrics]
+    wanted = _folded(name)
+    if len(wanted) >= _SHORTEST and (longer := [each for each in own if each.startswith(wanted)]):
+        return min(longer, key=len)
+    for some in (own, [each for each in names if each in _PRINCIPAL]):
+        folded = {_folded(each): each for each in some}
+        if close := nearest(wanted, folded, 1, cutoff=_CUTOFF):
+            return folded[close[0]]
+    return ""
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_").replace("utilisation", "utilization")

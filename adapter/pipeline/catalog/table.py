@@ -1,0 +1,157 @@
+"""The catalogue: fields and metrics, indexed by series name and by API name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+
+from adapter.pipeline.catalog.field import Field, Mig, Spelling
+from adapter.pipeline.catalog.formulas import Rated, Scaled, Unless
+from adapter.pipeline.catalog.layout import Layout
+from adapter.pipeline.catalog.metric import Kind, Metric, Unit
+from adapter.pipeline.catalog.neutral import METRICS
+from adapter.pipeline.catalog.seriesnames import aliases, with_units
+from adapter.pipeline.catalog.vendors import FIELDS
+
+_MAX_SPANS = 1024
+"""Layouts for which the window is cached; exporters of one version share one layout."""
+
+
+class Catalog:
+    """Which series to read from pages and which metrics to serve. Immutable."""
+
+    def __init__(self, fields: Sequence[Field] = FIELDS, metrics: Sequence[Metric] = METRICS):
+        self.fields: Mapping[str, Field] = {field.name: field for field in fields}
+        self.neutral: Sequence[Metric] = tuple(metrics)
+        """Metrics other than those with an exporter's own name."""
+        by_series: dict[str, list[Spelling]] = {}
+        for field in fields:
+            for spelling in _spellings(field):
+                by_series.setdefault(spelling.series, []).append(spelling)
+        self.label_variants: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
+            series: tuple((f"{s.name} {s.field.name}", s) for s in found)
+            for series, found in by_series.items()
+            if len(found) > 1 or found[0].field.where
+        }
+        """Series of several fields that labels distinguish -> (internal name, spelling) of each."""
+        self.spellings: Mapping[str, Spelling] = {
+            series: found[0]
+            for series, found in by_series.items()
+            if series not in self.label_variants
+        } | dict(variant for variants in self.label_variants.values() for variant in variants)
+        """Series name on a page, or an internal name of ``label_variants`` -> spelling."""
+        self.series: frozenset[str] = frozenset(by_series)
+        """Every series name that is read."""
+        self.suffixed: frozenset[str] = frozenset(
+            series for series, found in by_series.items() if all(s.suffixed for s in found)
+        )
+        """Those of them to which an OpenTelemetry collector or receiver has appended a unit."""
+        self.groups: Mapping[str, tuple[str, ...]] = _groups(by_series)
+        """Groups of series names, each fetched by one Prometheus query."""
+        verbatim = {metric.name: metric for field in fields for metric in _verbatim(field)}
+        self.metrics: Mapping[str, Metric] = verbatim | {metric.name: metric for metric in metrics}
+        """API name -> metric."""
+        self.windows: Mapping[str, float] = _windows(self.metrics.values())
+        """Field -> seconds of the longest window of a metric that has its own window.
+
+        0 if only a rate uses the field: it needs one sample from before the window.
+        """
+        self._longest = lru_cache(_MAX_SPANS)(self._longest_window)
+        self._fields, self._metrics = tuple(fields), tuple(metrics)
+
+    def extended(self, fields: Sequence[Field], metrics: Sequence[Metric]) -> Catalog:
+        """Return this catalogue with more fields and metrics, or itself if there are none."""
+        if not fields and not metrics:
+            return self
+        return Catalog((*self._fields, *fields), (*self._metrics, *metrics))
+
+    def span(self, columns: Layout, window: float, oldest: float) -> float:
+        """Return the seconds of samples that a device with these columns must keep.
+
+        Args:
+            window: seconds of the window for metrics without their own.
+        """
+        longest = self._longest(columns)
+        return window if longest is None else max(window, longest, oldest)
+
+    def _longest_window(self, columns: Layout) -> float | None:
+        """Return the longest own window of a metric of these columns, or None if there is none."""
+        wanted = [self.windows[field] for field in columns.of_field if field in self.windows]
+        return max(wanted, default=None)
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:
+        """API names other than aliases; a user's metric may have the name of an alias."""
+        written = (name for field in self._fields if not field.series for name, *_ in field.names)
+        return frozenset((*written, *(metric.name for metric in self.neutral)))
+
+    @cached_property
+    def principal(self) -> Sequence[str]:
+        """API names without aliases, that is without other spellings of exporters' fields."""
+        return [name for name in self.metrics if name in self.fields or name not in self.series]
+
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """Fields whose samples measure a container's own part of a device."""
+        return frozenset(field.name for field in self.fields.values() if field.exact)
+
+
+def _spellings(field: Field) -> Iterable[Spelling]:
+    """Yield every name of a field's series, on a page or in a store, once."""
+    if field.series:
+        for name in aliases(field.series, field.scope):
+            yield Spelling(name, 1.0, field)
+        return
+    plain = {
+        alias: factor for name, factor, _ in field.names for alias in aliases(name, field.scope)
+    }
+    suffixed = {
+        form: into
+        for name, factor in plain.items()
+        for written, into in with_units(name, factor, field.unit, field.kind)
+        for form in (written, written.lower())
+    }
+    for name, factor in plain.items():
+        yield Spelling(name, factor, field)
+    for name in sorted(suffixed.keys() - plain.keys()):
+        yield Spelling(name, suffixed[name], field, suffixed=True)
+
+
+def _verbatim(field: Field) -> Iterable[Metric]:
+    """Yield a metric per name and alias: some HPAs on GKE fail with upper case."""
+    if field.series:
+        return
+    whole_only = False if field.mig is Mig.INVALID else None
+    for name, factor, unit in field.names:
+        for alias in aliases(name, field.scope):
+            yield Metric(
+                alias,
+                unit,
+                field.kind,
+                (Scaled(field.name, 1.0 / factor, mig=whole_only),),
+                over_devices=field.over_devices,
+                over_pods=field.over_pods,
+                per_board=field.per_board,
+                scope=field.scope,
+                divisible=field.divisible,
+                load=field.load,
+                high=field.high / factor if unit in (Unit.PERCENT, Unit.RATIO) else None,
+            )
+
+
+def _groups(by_series: Mapping[str, Sequence[Spelling]]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, list[str]] = {}
+    for series, spellings in by_series.items():
+        groups.setdefault(spellings[0].field.group, []).append(series)
+    return {group: tuple(names) for group, names in groups.items()}
+
+
+def _windows(metrics: Iterable[Metric]) -> dict[str, float]:
+    windows: dict[str, float] = {}
+    for metric in metrics:
+        for formula in metric.formulas:
+            read = formula.formula if isinstance(formula, Unless) else formula
+            rated = metric.kind is Kind.RATE or isinstance(read, Rated)
+            for field in formula.fields if rated or metric.window else ():
+                windows[field] = max(windows.get(field, 0.0), metric.window or 0.0)
+    return windows

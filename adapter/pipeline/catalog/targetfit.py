@@ -1,0 +1,229 @@
+"""Whether the target of an autoscaler fits its metric: the form of the value, direction and unit.
+
+How kube-controller-manager uses a number that describes several pods
+(``pkg/controller/podautoscaler/replica_calculator.go``):
+
+- ``Value``: replicas × value / target. The value must be a level, such as a mean. A sum grows with
+  every new replica, so the HPA goes to its maximum.
+- ``AverageValue``: value / target. The value must be a sum. A mean stays below its target by
+  design, so the HPA asks for one or two replicas, however many there are.
+
+An HPA adds replicas while the value is above its target. So a value that falls under load, such
+as free memory, scales backwards. KEDA passes ``metricType`` on as the type
+(``pkg/scalers/scaler.go``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, Decimal
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from adapter.pipeline.catalog.metric import Combine, LoadDirection, Unit
+
+VALUE: Final = "Value"
+AVERAGE: Final = "AverageValue"
+AGGREGATE: Final = "aggregate"
+"""The label of an external metric's selector, and the key of a trigger, that names the form."""
+SUM: Final = "sum"
+_FAR: Final = 10
+"""Times the highest value of a pod that a target of pods of another workload cannot mean."""
+_MIB: Final = Decimal(1 << 20)
+_INSTEAD: Final = {
+    LoadDirection.FALLS: "gpu_memory_utilization",
+    LoadDirection.STEADY: "gpu_utilization",
+}
+
+
+class MisfitKind(StrEnum):
+    """What does not fit."""
+
+    SUM = "a sum with a target of type Value"
+    LEVEL = "a mean with a target of type AverageValue"
+    FALLS = "a metric that falls under load"
+    STEADY = "a metric that does not follow the load"
+    UNIT = "a number in another unit"
+    RANGE = "a number that no value exceeds"
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether the HPA goes to its maximum for no load: a higher maximum is never the fix."""
+        return self in (MisfitKind.SUM, MisfitKind.FALLS, MisfitKind.STEADY, MisfitKind.UNIT)
+
+
+class AskedTarget(NamedTuple):
+    """A metric of an autoscaler, and its target."""
+
+    name: str
+    unit: Unit
+    load: LoadDirection
+    form: str
+    """``sum``, or how the value of several pods is a level: ``mean``, ``max``, ``p95``."""
+    type: str
+    """``Value`` or ``AverageValue``."""
+    number: Decimal | None
+    """In the unit of the metric; None if it is not a number."""
+    high: float | None
+    """The highest value of one pod; None without one."""
+    own: bool | None = True
+    """Whether the value describes the pods that are scaled; None if it is not known."""
+
+
+class Misfit(NamedTuple):
+    """Why a target does not fit, and what would."""
+
+    kind: MisfitKind
+    text: str
+    """What follows, on one line, without the object's name."""
+    type: str = ""
+    """The type that fits; empty if the type does."""
+    number: str = ""
+    """The number that was probably meant, as a quantity; empty if it is not known."""
+    metric: str = ""
+    """A metric that follows the load instead; empty if this one does."""
+
+
+def form_of(kind: str, over_pods: Combine, aggregate: str = "") -> str:
+    """Return the form of the value that an autoscaler compares.
+
+    Args:
+        kind: ``Pods``, ``Object`` or ``External``.
+        over_pods: how the metric combines an object's pods.
+        aggregate: of an external metric; empty without one.
+    """
+    if kind == "Object":
+        return over_pods.value
+    return (aggregate or SUM) if kind == "External" else Combine.MEAN.value
+
+
+def aggregate_of(selector: Mapping[str, Any] | None) -> str:
+    """Return the value of the label ``aggregate`` in a LabelSelector; empty without one."""
+    selector = selector or {}
+    labels = selector.get("matchLabels")
+    if isinstance(labels, Mapping) and AGGREGATE in labels:
+        return str(labels[AGGREGATE])
+    rows = selector.get("matchExpressions")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, Mapping) and row.get("key") == AGGREGATE and row.get("operator") == "In":
+            values = row.get("values")
+            if isinstance(values, list) and len(values) == 1:
+                return str(values[0])
+    return ""
+
+
+def misfits(asked: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
+    """Yield what does not fit, the most important first.
+
+    Args:
+        asked: the metric and its target.
+        averaged: the controller itself takes the mean over the pods, as for a Pods metric.
+    """
+    if (wrong := _direction(asked)) is not None:
+        yield wrong
+        return
+    if asked.number is None or asked.number <= 0:
+        return  # the API server, or the scaler, refuses it
+    form = None if averaged else _form(asked)
+    if form is not None:
+        yield form
+        if form.kind is MisfitKind.SUM:
+            return  # the number is a total
+    if _of_a_pod(asked) and (found := _unit(asked) or _range(asked)) is not None:
+        yield found
+
+
+def _direction(asked: AskedTarget) -> Misfit | None:
+    if asked.load is LoadDirection.FALLS:
+        text = f"{asked.name} falls as the load rises: the HPA adds replicas while there is no work"
+        return Misfit(MisfitKind.FALLS, text, metric=_INSTEAD[asked.load])
+    if asked.load is LoadDirection.STEADY:
+        text = f"{asked.name} does not follow the load, so replicas do not bring it to its target"
+        return Misfit(MisfitKind.STEADY, text, metric=_INSTEAD[asked.load])
+    return None
+
+
+def _form(asked: AskedTarget) -> Misfit | None:
+    if asked.form == SUM:
+        if asked.type != VALUE or asked.own is False:
+            return None
+        return Misfit(
+            MisfitKind.SUM,
+            f"{asked.name} is the sum over the pods, and its target has type Value: each new "
+            "replica raises the sum, so the HPA goes to its maximum",
+            type=AVERAGE,
+        )
+    counted = asked.high is None  # such as the queue of one gateway
+    if asked.type != AVERAGE or (asked.own is False and counted):
+        return None
+    text = (
+        f"{asked.name} is the {_word(asked.form)} over the pods, and its target has type "
+        "AverageValue: the HPA asks for value / target replicas"
+    )
+    if asked.high is not None and asked.number is not None:
+        most = Decimal(asked.high) / asked.number
+        text += f", so for {int(most.to_integral_value(ROUND_CEILING))} at most"
+    return Misfit(MisfitKind.LEVEL, text, type=VALUE)
+
+
+def _word(form: str) -> str:
+    return {"max": "maximum", "min": "minimum"}.get(form, form)
+
+
+def _of_a_pod(asked: AskedTarget) -> bool:
+    """Return whether the number is one that the value of a pod, or a mean of them, can have."""
+    if asked.form != SUM or asked.own:
+        return True
+    # Many pods of another workload may be behind each replica.
+    high, number = asked.high, asked.number
+    return asked.own is None and (
+        high is None or number is None or number < high or number >= _FAR * high
+    )
+
+
+def _unit(asked: AskedTarget) -> Misfit | None:
+    assert asked.number is not None  # noqa: S101 - the caller has checked
+    found = other_unit(asked.unit, asked.number)
+    if found is None:
+        return None
+    said, better = found
+    return Misfit(MisfitKind.UNIT, f"the target of {asked.name} means {said}", number=better)
+
+
+def _range(asked: AskedTarget) -> Misfit | None:
+    high, target = asked.high, asked.number
+    if high is None or target is None or target < high:
+        return None
+    better = "70"
+    if asked.unit is Unit.RATIO:
+        # A percentage as the target of a ratio: 70 means 0.7.
+        percent = min(target, Decimal(99)) if target > 1 else Decimal(70)
+        better = f"{int(percent * 10)}m"
+    limit = "never above" if target > high else "at most"
+    text = (
+        f"{asked.name} is {limit} {high:g}, and its target is {_text(target)}: it never scales out"
+    )
+    return Misfit(MisfitKind.RANGE, text, number=better)
+
+
+def other_unit(unit: Unit, number: Decimal) -> tuple[str, str] | None:
+    """Return what a target means and the number that was probably meant; None for a usual one.
+
+    Args:
+        unit: of the metric.
+        number: the target, above 0.
+    """
+    text = _text(number)
+    if unit is Unit.PERCENT and number <= 1:
+        return f"{text} %", _text(number * 100)
+    if unit is Unit.BYTES and number < _MIB:
+        return f"{text} bytes", f"{text}Gi"
+    if unit is Unit.MEBIBYTES and number > _MIB:
+        return f"{int(number)} MiB", str(int(number / _MIB))
+    return None
+
+
+def _text(number: Decimal) -> str:
+    """Return a number without an exponent and without zeros at its end."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,182 @@
+"""Fixes that last: a change as the command, or in the words, of what manages the object.
+
+:func:`lasting` is the one place that decides how an object is changed. ``kubectl`` changes the
+object itself only if nothing writes it again (:mod:`adapter.pipeline.cluster.managers`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from adapter.pipeline.cluster import charts
+from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange, edit, merge, set_fields
+from adapter.pipeline.cluster.managers import Manager, Way
+
+
+class Fix(NamedTuple):
+    """How a change is made so that it lasts."""
+
+    text: str
+    """What to do, in words."""
+    command: str = ""
+    """A command that does it; empty if none can."""
+    by: str = ""
+    """What manages the object, in words; empty if nothing does."""
+
+    @property
+    def line(self) -> str:
+        """The command, or else the words."""
+        return self.command or self.text
+
+    def advice(self, words: str) -> str:
+        """Return what to do in the words of a finding, with what manages the object."""
+        if not self.by:
+            return words
+        return f"{words} ({self.by} manages it)" if self.command else f"{words}: {self.text}"
+
+
+def lasting(of: ChangedObject, change: ObjectChange) -> Fix:
+    """Return how a change of an object is made so that nothing reverts it."""
+    if of.manager is None:
+        return Fix(f"{change.words} in {of.words}", change.command)
+    return _by_manager(of, of.manager, change)._replace(by=of.manager.source)
+
+
+def _by_manager(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
+    if manager.way is Way.NOWHERE:
+        return Fix(
+            f"nothing changes {of.words} for good, because {manager.tool} writes it again: where "
+            f"it allows, {change.words} in its own settings, or run an own one beside it"
+        )
+    if manager.way is Way.UNKNOWN:
+        return Fix(
+            f"{change.words} in {of.words} of namespace {of.namespace}, where it is managed: its "
+            f"ownerReferences, labels and annotations say by what (`{manager.tool}`, which you may "
+            "not read)"
+        )
+    if manager.way is Way.GIT:
+        values = _value_words(manager, of, change)
+        return Fix(f"change it in git ({manager.source}): {values or change.words} in {of.words}")
+    if manager.way is Way.VALUES:
+        return _in_values(of, manager, change)
+    return _in_owner(of, manager, change)
+
+
+# In the values of a Helm release.
+
+
+def _in_values(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
+    chart = charts.CHARTS.get(manager.chart)
+    sets = charts.arguments(manager.chart, change.env, change.fields, change.tolerations, of.env)
+    if change.values:
+        sets = [f"--set {key}={shlex.quote(text)}" for key, text in change.values.items()]
+    if chart is not None and chart.source and sets:
+        parts = [shlex.quote(manager.name), *chart.source]
+        version = ["--version", shlex.quote(manager.version)] if manager.version else []
+        parts += version if "--repo" in chart.source else []
+        parts += ["-n", shlex.quote(manager.namespace), "--reuse-values", *sets]
+        return Fix(
+            f"{change.words} in {of.words} by the values of {manager.source}",
+            f"helm upgrade {' '.join(parts)}",
+        )
+    named = f" (chart {manager.chart})" if manager.chart else ""
+    values = _value_words(manager, of, change) or change.words
+    return Fix(
+        f"change the values of {manager.source}{named} and run helm upgrade: {values} in {of.words}"
+    )
+
+
+def _value_words(manager: Manager, of: ChangedObject, change: ObjectChange) -> str:
+    """Return the change in the terms of a known chart; empty if there are none."""
+    said = charts.words(manager.chart, change.env, change.fields)
+    return f"{said} in the values, which will {change.words}" if said else ""
+
+
+# In the object that owns it.
+
+
+def _in_owner(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
+    group = manager.api_version.rpartition("/")[0]
+    owner = ChangedObject(manager.kind, manager.namespace, manager.name, of.above, group=group)
+    at = _OPERANDS.get(of.name, "") if manager.kind == "ClusterPolicy" else ""
+    if not manager.name:
+        part = f"{at}.env" if change.env is not None and at else at or "spec"
+        named = f"`kubectl get {owner.resource}` names it"
+        return Fix(f"{change.words} in {part} of the {manager.kind} ({named})")
+    if manager.kind == "ClusterPolicy":
+        return _in_cluster_policy(of, owner, at, change)
+    if manager.kind == "ScaledObject":
+        return _in_scaled_object(owner, change)
+    words = f"{change.words} for {of.words}, which it writes,"
+    return lasting(owner, edit(owner, words))
+
+
+_OPERANDS: Final = {
+    "nvidia-dcgm-exporter": "spec.dcgmExporter",
+    "nvidia-dcgm": "spec.dcgm",
+    "nvidia-device-plugin-daemonset": "spec.devicePlugin",
+    "gpu-feature-discovery": "spec.gfd",
+    "nvidia-mig-manager": "spec.migManager",
+    "nvidia-container-toolkit-daemonset": "spec.toolkit",
+    "nvidia-driver-daemonset": "spec.driver",
+    "nvidia-operator-validator": "spec.validator",
+    "nvidia-node-status-exporter": "spec.nodeStatusExporter",
+}
+"""DaemonSet of the NVIDIA GPU Operator -> the part of a ClusterPolicy that describes it
+(NVIDIA/gpu-operator ``assets/`` and ``api/nvidia/v1/clusterpolicy_types.go``)."""
+
+
+def _in_cluster_policy(
+    of: ChangedObject, owner: ChangedObject, at: str, change: ObjectChange
+) -> Fix:
+    """A list of a ClusterPolicy is written whole, so its present rows have to be known."""
+    if change.env is not None and at:
+        path, (name, value) = f"{at}.env", change.env
+        row = {"name": name, "value": value}
+        kept = [each for each in _rows(of.owner, path) if each.get("name") != name]
+        rows = kept if value is None else [*kept, row]
+    elif change.tolerations:
+        path = "spec.daemonsets.tolerations"
+        rows = [*_rows(of.owner, path), *change.tolerations]
+    else:
+        return lasting(owner, edit(owner, f"{change.words} in {at or 'spec'}"))
+    words = f"{change.words} in {path}"
+    if of.owner is None:
+        return lasting(owner, edit(owner, words))
+    if owner.manager is not None and owner.manager.way is Way.VALUES:
+        # The chart writes the list only if the values have one; a ClusterPolicy that is patched
+        # stays so until then.
+        fix = lasting(owner._replace(manager=None), ObjectChange(words, merge(owner, {path: rows})))
+        keep = f"keep {path.removeprefix('spec.')} in the values of {owner.manager.source} too"
+        return Fix(f"{fix.text}; {keep}", f"{fix.command} # {keep}")
+    return lasting(owner, ObjectChange(words, merge(owner, {path: rows})))
+
+
+def _rows(manifest: Mapping[str, Any] | None, path: str) -> list[Mapping[str, Any]]:
+    at: Any = manifest or {}
+    for key in path.split("."):
+        at = (at.get(key) if isinstance(at, Mapping) else None) or {}
+    return [row for row in at if isinstance(row, Mapping)] if isinstance(at, list) else []
+
+
+_OF_SCALED: Final = {
+    "spec.maxReplicas": "spec.maxReplicaCount",
+    "spec.minReplicas": "spec.minReplicaCount",
+}
+"""Field of an HPA -> field of the ScaledObject from which KEDA writes it (keda
+``apis/keda/v1alpha1/scaledobject_types.go``)."""
+_BEHAVIOR: Final = "spec.behavior"
+
+
+def _in_scaled_object(owner: ChangedObject, change: ObjectChange) -> Fix:
+    fields = {}
+    for path, value in (change.fields or {}).items():
+        if path in _OF_SCALED:
+            fields[_OF_SCALED[path]] = value
+        elif path.startswith(_BEHAVIOR):
+            fields[f"spec.advanced.horizontalPodAutoscalerConfig.{path[5:]}"] = value
+    if fields and len(fields) == len(change.fields or {}):
+        return lasting(owner, set_fields(owner, fields))
+    return lasting(owner, edit(owner, f"{change.words} by spec.triggers"))

@@ -1,0 +1,237 @@
+"""All pods of the cluster, indexed by name, labels, workload, node and address.
+
+A reflector or a file feeds it through ``replace`` and ``apply``. Readers use the same event loop,
+so a reader never sees half a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from adapter.pipeline.cluster.feed import Fed
+from adapter.pipeline.cluster.namespacepods import NamespacePods, Selections
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.cluster.workload import Workload
+from apiservice.kube.reflector import EventType
+from apiservice.labels.selector import Selector
+from apiservice.provider import GroupResource
+from apiservice.runtime.steps import Steps, at_once, parts
+
+Listener = Callable[[Pod | None, Pod | None], None]
+"""Called with (before, after) once the index has changed; None for a pod that does not exist."""
+
+_STEP = 64
+"""Pods that are taken in one step."""
+
+
+class PodIndex(Fed):
+    """The pods, with a lookup for each kind of query. Answers are ordered by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._namespaces: dict[str, NamespacePods] = {}
+        self._memo = Selections()
+        self._nodes: dict[str, list[PodRef]] = {}
+        """A set would take 75 bytes for each pod."""
+        self._addresses: dict[str, tuple[PodRef, ...]] | None = None
+        """None until somebody asks: it takes 150 bytes for each pod, and few sources need it."""
+        self._changes: dict[str, int] = {}
+        self._changed_in: dict[str, int] = {}
+        self._listeners: list[Listener] = []
+        self.listed = asyncio.Event()
+        """``synced`` as an event, to wait for."""
+
+    def __len__(self) -> int:
+        return sum(len(space.pods) for space in self._namespaces.values())
+
+    @property
+    def remembered_bytes(self) -> int:
+        """Bytes of the cached selections."""
+        return self._memo.bytes
+
+    def get(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod of that name."""
+        space = self._namespaces.get(namespace)
+        return space.pods.get(name) if space else None
+
+    def select(self, namespace: str | None, selector: Selector) -> Sequence[Pod]:
+        """Return the pods that the selector matches; None searches every namespace."""
+        space = self._namespaces.get(namespace) if namespace is not None else None
+        found = space.known(selector) if space else None
+        return at_once(self.selecting(namespace, selector)) if found is None else found
+
+    def selecting(self, namespace: str | None, selector: Selector) -> Steps[Sequence[Pod]]:
+        """The same in steps. The pods of one namespace are those of one point in time."""
+        if namespace is not None:
+            space = self._namespaces.get(namespace)
+            return (yield from space.select(selector)) if space else ()
+        pods: list[Pod] = []
+        for space in [self._namespaces[name] for name in self.namespaces()]:
+            pods += yield from space.select(selector)
+        return pods
+
+    def owned_by(self, namespace: str, resource: GroupResource, name: str) -> Sequence[Pod]:
+        """Return the pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
+        space = self._namespaces.get(namespace)
+        return space.owned(Workload(resource, name)) if space else ()
+
+    def workloads(self, namespace: str, resource: GroupResource) -> Sequence[str]:
+        """Return the names of a namespace's workloads of one kind that own pods."""
+        space = self._namespaces.get(namespace)
+        owners = space.owners if space else ()
+        return sorted(owner.name for owner in owners if owner.resource == resource)
+
+    def each(self) -> Iterator[Pod]:
+        """Yield every pod, in no order. The pods may change between two steps."""
+        for space in tuple(self._namespaces.values()):
+            yield from tuple(space.pods.values())
+
+    def on_node(self, node: str) -> Sequence[Pod]:
+        """Return the pods bound to a node, finished ones included."""
+        refs = sorted(self._nodes.get(node, ()))
+        return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+
+    def at_address(self, address: str) -> Sequence[Pod]:
+        """Return the unfinished pods that have an IP address; several share a node's address."""
+        refs = self.by_address().get(address, ())
+        return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+
+    def by_address(self) -> Mapping[str, Sequence[PodRef]]:
+        """Return the unfinished pods by IP address.
+
+        The first call makes the index, which takes long if there are many pods already.
+        """
+        if self._addresses is None:
+            self._addresses = {}
+            for pod in self.each():
+                self._readdress(None, pod)
+        return self._addresses
+
+    def changes(self, node: str) -> int:
+        """Return a number that differs after every change of a pod on this node with a GPU."""
+        return self._changes.get(node, 0)
+
+    def changes_in(self, namespace: str) -> int:
+        """Return a number that differs after every change of a pod of this namespace."""
+        return self._changed_in.get(namespace, 0)
+
+    def namespaces(self) -> Sequence[str]:
+        """Return the namespaces that have pods."""
+        return sorted(self._namespaces)
+
+    @property
+    def last_error(self) -> str:
+        """Why the pods may be out of date. Empty if they are current."""
+        return self._feed.last_error if self._feed else ""
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` at every change from now on. Call the result to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def replace(self, items: Sequence[Pod]) -> None:
+        """Take a complete list of pods."""
+        at_once(self.replacing(items))
+
+    def replacing(self, items: Sequence[Pod]) -> Steps[None]:
+        """The same in steps. Each step leaves the index as single events would."""
+        kept: set[PodRef] = set()
+        for some in parts(items, _STEP):
+            kept.update(pod.ref for pod in some)
+            yield
+        for some in parts(tuple(self.each()), _STEP):
+            for pod in some:
+                if pod.ref not in kept:
+                    self._remove(pod.ref)
+            yield
+        for some in parts(items, _STEP):
+            for pod in some:
+                self._put(pod)
+            yield
+        self.synced = True
+        self.listed.set()
+
+    def apply(self, event: EventType, item: Pod) -> None:
+        """One pod was added, modified or deleted."""
+        if event is EventType.DELETED:
+            self._remove(item.ref)
+        else:
+            self._put(item)
+
+    def _put(self, pod: Pod) -> None:
+        space = self._namespaces.get(pod.ref.namespace)
+        if space is None:
+            space = NamespacePods(pod.ref.namespace, self._memo)
+            self._namespaces[pod.ref.namespace] = space
+        old = space.pods.get(pod.ref.name)
+        if old == pod:
+            return
+        if old and old.uid == pod.uid:
+            # Keep the first texts: the postings hold them anyway.
+            pod = replace(pod, ref=old.ref, uid=old.uid)
+        space.put(pod, old)
+        if old is None or old.node != pod.node:
+            if old:
+                self._leave(old)
+            if pod.node:
+                self._nodes.setdefault(pod.node, []).append(pod.ref)
+        self._readdress(old, pod)
+        self._changed(old, pod)
+
+    def _remove(self, ref: PodRef) -> None:
+        space = self._namespaces.get(ref.namespace)
+        pod = space.pods.get(ref.name) if space else None
+        if space is None or pod is None:
+            return
+        space.remove(pod)
+        if not space.pods:
+            del self._namespaces[ref.namespace]
+        self._leave(pod)
+        self._readdress(pod, None)
+        self._changed(pod, None)
+
+    def _leave(self, pod: Pod) -> None:
+        """Remove a pod from its node."""
+        there = self._nodes.get(pod.node)
+        if there is not None and pod.ref in there:
+            there.remove(pod.ref)
+            if not there:
+                del self._nodes[pod.node]
+
+    def _readdress(self, old: Pod | None, new: Pod | None) -> None:
+        addresses, before, after = self._addresses, _address(old), _address(new)
+        if addresses is None or before == after:
+            return
+        if old is not None and before:
+            kept = tuple(ref for ref in addresses.get(before, ()) if ref != old.ref)
+            if kept:
+                addresses[before] = kept
+            else:
+                addresses.pop(before, None)
+        if new is not None and after:
+            addresses[after] = (*addresses.get(after, ()), new.ref)
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        self.version += 1
+        for pod in (old, new):
+            if pod is None:
+                continue
+            if pod.ref.namespace in self._namespaces:
+                self._changed_in[pod.ref.namespace] = self.version
+            else:
+                self._changed_in.pop(pod.ref.namespace, None)
+            if not pod.node:
+                continue
+            if pod.node not in self._nodes:
+                self._changes.pop(pod.node, None)  # names of autoscaled nodes are never used again
+            elif pod.may_hold_gpu:
+                self._changes[pod.node] = self.version
+        for listener in tuple(self._listeners):
+            listener(old, new)
+
+
+def _address(pod: Pod | None) -> str:
+    """Return no address for a finished pod: another pod may have it now."""
+    return pod.ip if pod is not None and not pod.finished else ""

@@ -1,0 +1,289 @@
+"""Decoding of a pod's JSON manifest into the fields that are kept of a pod.
+
+Only the fields below are decoded: a pod is 5 to 20 KB of JSON, of which a few hundred bytes are
+kept. Texts and mappings that many pods share (labels of one ReplicaSet, node and namespace names,
+owners) are kept once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from adapter.pipeline.cluster.gpugroups import groups
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.placeholder import is_placeholder
+from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodRef
+from adapter.pipeline.cluster.sharedvalues import SharedValues
+from apiservice.wire import instant
+
+_ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/")
+"""Prefixes of the annotations that are kept."""
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9./-]{0,315}")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
+"""The form of versions, kinds and names. The API server accepts any text in an owner reference, and
+users paste these names into commands."""
+
+
+class OwnerManifest(msgspec.Struct):
+    """One of ``metadata.ownerReferences``."""
+
+    kind: str
+    name: str
+    apiVersion: str = "v1"  # noqa: N815 - the wire's name
+    controller: bool = False
+
+
+class MetaManifest(msgspec.Struct):
+    """``metadata``."""
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    ownerReferences: list[OwnerManifest] | None = None  # noqa: N815 - as the API spells it
+    creationTimestamp: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
+    deletionTimestamp: Any = None  # noqa: N815 - as the API spells it
+
+
+class _Resources(msgspec.Struct):
+    limits: dict[str, str | int | float] | None = None
+    requests: dict[str, str | int | float] | None = None
+
+
+class _Port(msgspec.Struct):
+    containerPort: int  # noqa: N815 - as the API spells it
+    name: str = ""
+    protocol: str = "TCP"
+
+
+class _Container(msgspec.Struct):
+    name: str
+    resources: _Resources | None = None
+    ports: list[_Port] | None = None
+    restartPolicy: str = ""  # noqa: N815 - as the API spells it
+    image: str = ""
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Volume(msgspec.Struct):
+    hostPath: _Named | None = None  # noqa: N815 - as the API spells it
+
+
+class _Spec(msgspec.Struct):
+    nodeName: str = ""  # noqa: N815 - as the API spells it
+    containers: list[_Container] = []
+    initContainers: list[_Container] | None = None  # noqa: N815 - as the API spells it
+    resourceClaims: list[_Named] | None = None  # noqa: N815 - as the API spells it
+    volumes: list[_Volume] | None = None
+    priority: int | None = None
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+    lastTransitionTime: Any = None  # noqa: N815 - a text; YAML makes a datetime of it
+
+
+class _Waiting(msgspec.Struct):
+    reason: str = ""
+
+
+class _State(msgspec.Struct):
+    waiting: _Waiting | None = None
+
+
+class _ContainerStatus(msgspec.Struct):
+    state: _State | None = None
+    restartCount: int = 0  # noqa: N815 - as the API spells it
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    podIP: str = ""  # noqa: N815 - as the API spells it
+    conditions: list[_Condition] | None = None
+    containerStatuses: list[_ContainerStatus] | None = None  # noqa: N815 - as the API spells it
+
+
+class PodManifest(msgspec.Struct):
+    """The fields of a ``v1.Pod`` that this project reads."""
+
+    metadata: MetaManifest
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status | None = None
+
+
+_manifest = msgspec.json.Decoder(PodManifest)
+
+
+class PodDecoder:
+    """Decodes pods. One instance per collection, for the values that its pods share.
+
+    Args:
+        resources: those that stand for a GPU.
+    """
+
+    def __init__(self, resources: GpuResources = STANDARD) -> None:
+        self.resources = resources
+        self._is_gpu = resources.is_gpu
+        self._shared = SharedValues()
+
+    def decode(self, raw: msgspec.Raw | bytes) -> Pod:
+        """Decode a pod from its JSON.
+
+        Raises:
+            msgspec.DecodeError: it is not JSON.
+            msgspec.ValidationError: it is not a pod; the message has the path of the field.
+        """
+        return self.reduce(_manifest.decode(raw))
+
+    def reduce(self, manifest: PodManifest) -> Pod:
+        """Return the parts of a manifest that are kept."""
+        meta, spec, status = manifest.metadata, manifest.spec, manifest.status or _Status()
+        ready, unready = _ready(status)
+        sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
+        running = [*spec.containers, *sidecars]
+        gpus, extended = self._extended(spec)
+        labels = self._shared.mapping(meta.labels or {})
+        return Pod(
+            ref=PodRef(self._shared.text(meta.namespace), meta.name),
+            uid=meta.uid,
+            node=self._shared.text(spec.nodeName),
+            ip=status.podIP,
+            phase=self._shared.text(status.phase),
+            ready=ready is not None,
+            deleting=meta.deletionTimestamp is not None,
+            labels=labels,
+            annotations=self._shared.mapping(
+                {k: v for k, v in (meta.annotations or {}).items() if k.startswith(_ANNOTATIONS)}
+            ),
+            owner=self._owner(meta.ownerReferences or ()),
+            containers=self._shared.once(tuple(self._shared.text(c.name) for c in running)),
+            gpus=gpus,
+            claims=bool(spec.resourceClaims),
+            ports=self._shared.once(tuple(self._ports(running))),
+            born=instant.read(meta.creationTimestamp) or 0.0,
+            ready_since=_time(ready),
+            unready_since=_time(unready),
+            trouble="" if ready else self._shared.text(_trouble(status)),
+            extended=extended,
+            gpu_groups=self._shared.once(groups(labels)),
+            placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
+            host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
+        )
+
+    def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
+        for owner in references:
+            if owner.controller and _plausible(owner):
+                return self._shared.once(Owner(owner.apiVersion, owner.kind, owner.name))
+        return None
+
+    def _ports(self, containers: Iterable[_Container]) -> Iterable[ContainerPort]:
+        for container in containers:
+            for port in container.ports or ():
+                if port.protocol == "TCP":
+                    yield ContainerPort(self._shared.text(port.name), port.containerPort)
+
+    def _extended(self, spec: _Spec) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return the GPU resources, and the other extended resources."""
+        held = self._held(spec)
+        gpus = {name: count for name, count in held.items() if self._is_gpu(name)}
+        rest = held if not gpus else {n: count for n, count in held.items() if n not in gpus}
+        return self._shared.mapping(gpus), self._shared.mapping(rest)
+
+    def _held(self, spec: _Spec) -> dict[str, int]:
+        """Sum the devices as the scheduler does: containers and sidecars together, or the largest
+        ordinary init container if that is more (Kubernetes, "Resource sharing within
+        containers")."""
+        held: dict[str, int] = {}
+        for container in spec.containers:
+            _add(held, self._demand(container))
+        largest: dict[str, int] = {}
+        sidecars: dict[str, int] = {}
+        for container in spec.initContainers or ():
+            demand = self._demand(container)
+            if container.restartPolicy == "Always":
+                _add(held, demand)
+                _add(sidecars, demand)
+                continue
+            for resource, count in demand.items():
+                most = count + sidecars.get(resource, 0)
+                largest[resource] = max(largest.get(resource, 0), most)
+        for resource, count in largest.items():
+            held[resource] = max(held.get(resource, 0), count)
+        return held
+
+    def _demand(self, container: _Container) -> dict[str, int]:
+        resources = container.resources
+        if resources is None:
+            return {}
+        demand: dict[str, int] = {}
+        for amounts in (resources.requests, resources.limits):
+            for resource, amount in (amounts or {}).items():
+                if "/" in resource and (count := _count(amount)):
+                    demand[self._shared.text(resource)] = count
+        return demand
+
+
+def _ready(status: _Status) -> tuple[_Condition | None, _Condition | None]:
+    """Return the Ready condition, as the first one if it is True and as the second one if not."""
+    for condition in status.conditions or ():
+        if condition.type == "Ready":
+            return (condition, None) if condition.status == "True" else (None, condition)
+    return None, None
+
+
+_STARTING: Final = ("", "ContainerCreating", "PodInitializing")
+"""Reasons for which a container waits while nothing is wrong."""
+_RESTARTS: Final = 3
+"""Restarts after which a container that is not ready does not simply start."""
+
+
+def _trouble(status: _Status) -> str:
+    """Return why a container of a pod does not run; empty if it may be starting."""
+    for container in status.containerStatuses or ():
+        waiting = container.state.waiting if container.state is not None else None
+        if waiting is not None and waiting.reason not in _STARTING:
+            return waiting.reason
+        if container.restartCount >= _RESTARTS:
+            return "Restarting"
+    return ""
+
+
+def _time(condition: _Condition | None) -> float:
+    """Return the time of a condition's last transition; 0 if there is none."""
+    return 0.0 if condition is None else instant.read(condition.lastTransitionTime) or 0.0
+
+
+def _plausible(owner: OwnerManifest) -> bool:
+    """Return whether an object of this kind and name can exist."""
+    return bool(
+        _VERSION.fullmatch(owner.apiVersion)
+        and _KIND.fullmatch(owner.kind)
+        and _NAME.fullmatch(owner.name)
+    )
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for key, count in more.items():
+        total[key] = total.get(key, 0) + count
+
+
+_SUFFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+_COUNT = re.compile(r"([0-9]+)(k|M|G|Ki|Mi|Gi|)")
+
+
+def _count(amount: str | float) -> int:
+    """Parse a whole number of devices, because extended resources have no fractions; else 0."""
+    if not isinstance(amount, str):
+        return int(amount)
+    match = _COUNT.fullmatch(amount)
+    return int(match[1]) * _SUFFIX[match[2]] if match else 0

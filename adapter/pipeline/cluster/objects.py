@@ -1,0 +1,309 @@
+"""The fields of Kubernetes objects that the tools read. Other fields are not kept.
+
+Pods, and workloads with a pod template, are in :mod:`adapter.pipeline.cluster.podobjects`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from adapter.pipeline.cluster.managers import Manager, manager_of
+from adapter.pipeline.cluster.taints import Taint
+from apiservice.wire import instant
+
+T = TypeVar("T")
+
+
+class KubeObject(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
+    """Fields that are missing, or null, have the value that they have in Kubernetes."""
+
+
+class SeenOwnerReference(KubeObject, frozen=True):
+    """One of ``metadata.ownerReferences``."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+class _FieldManager(KubeObject, frozen=True):
+    manager: str = ""
+
+
+class Meta(KubeObject, frozen=True):
+    """``metadata``."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[SeenOwnerReference] = []
+    managed_fields: list[_FieldManager] = []
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    finalizers: list[str] = []
+
+    @property
+    def manager(self) -> Manager | None:
+        """What writes the object again; None if nothing does."""
+        return manager_of(msgspec.to_builtins(self), self.namespace)
+
+
+class SeenCondition(KubeObject, frozen=True):
+    """One of ``status.conditions``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+    @property
+    def since(self) -> float | None:
+        """Epoch seconds of the last change of ``status``; None if not known."""
+        return instant.read(self.last_transition_time)
+
+
+class ServiceReference(KubeObject, frozen=True):
+    """``spec.service`` of an APIService."""
+
+    name: str = ""
+    namespace: str = ""
+    port: int = 443
+
+
+class _ApiServiceSpec(KubeObject, frozen=True):
+    group: str = ""
+    version: str = ""
+    service: ServiceReference | None = None
+    ca_bundle: str = ""
+    insecure_skip_tls_verify: bool = msgspec.field(default=False, name="insecureSkipTLSVerify")
+
+
+class SeenConditions(KubeObject, frozen=True):
+    """A status of which only the conditions are read."""
+
+    conditions: list[SeenCondition] = []
+
+    def of(self, kind: str) -> SeenCondition | None:
+        """Return the condition of a type; None without one."""
+        return next((each for each in self.conditions if each.type == kind), None)
+
+
+class ApiService(KubeObject, frozen=True):
+    """An APIService."""
+
+    metadata: Meta = Meta()
+    spec: _ApiServiceSpec = _ApiServiceSpec()
+    status: SeenConditions = SeenConditions()
+
+
+class _Taint(KubeObject, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class _NodeSpec(KubeObject, frozen=True):
+    unschedulable: bool = False
+    taints: list[_Taint] = []
+
+
+class _NodeStatus(SeenConditions, frozen=True):
+    allocatable: dict[str, str | int] = {}
+    capacity: dict[str, str | int] = {}
+
+
+class SeenNode(KubeObject, frozen=True):
+    """A node."""
+
+    metadata: Meta = Meta()
+    spec: _NodeSpec = _NodeSpec()
+    status: _NodeStatus = _NodeStatus()
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.metadata.name
+
+    @property
+    def ready(self) -> bool:
+        """Whether the kubelet reports the node Ready."""
+        found = self.status.of("Ready")
+        return found is not None and found.status == "True"
+
+    @property
+    def taints(self) -> list[Taint]:
+        """The node's taints."""
+        return [Taint(each.key, each.value, each.effect) for each in self.spec.taints]
+
+
+class _LeaseSpec(KubeObject, frozen=True):
+    renew_time: str = ""
+
+
+class Lease(KubeObject, frozen=True):
+    """A node's heartbeat."""
+
+    metadata: Meta = Meta()
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+class SeenPriorityClass(KubeObject, frozen=True):
+    """A PriorityClass."""
+
+    metadata: Meta = Meta()
+    value: int = 0
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+class ClusterPolicy(KubeObject, frozen=True):
+    """A ClusterPolicy of the NVIDIA GPU Operator."""
+
+    metadata: Meta = Meta()
+    spec: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.metadata.name
+
+    @property
+    def manager(self) -> Manager | None:
+        """What writes it again."""
+        return self.metadata.manager
+
+
+class _QuotaStatus(KubeObject, frozen=True):
+    hard: dict[str, str | int] = {}
+    used: dict[str, str | int] = {}
+
+
+class _QuotaSpec(KubeObject, frozen=True):
+    hard: dict[str, str | int] = {}
+
+
+class ResourceQuota(KubeObject, frozen=True):
+    """A ResourceQuota."""
+
+    metadata: Meta = Meta()
+    spec: _QuotaSpec = _QuotaSpec()
+    status: _QuotaStatus = _QuotaStatus()
+
+
+class _About(KubeObject, frozen=True):
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class _Series(KubeObject, frozen=True):
+    count: int = 0
+    last_observed_time: str = ""
+
+
+class SeenEvent(KubeObject, frozen=True):
+    """An event of the core API."""
+
+    metadata: Meta = Meta()
+    involved_object: _About = _About()
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int = 0
+    first_timestamp: str = ""
+    last_timestamp: str = ""
+    event_time: str = ""
+    series: _Series = _Series()
+
+    @property
+    def times(self) -> int:
+        """How often it happened: a series of ``events.k8s.io`` counts elsewhere."""
+        return max(1, self.count, self.series.count)
+
+    @property
+    def last(self) -> float | None:
+        """Epoch seconds of the last time; None if not known."""
+        return _first_known(
+            self.series.last_observed_time,
+            self.last_timestamp,
+            self.event_time,
+            self.metadata.creation_timestamp,
+        )
+
+    @property
+    def first(self) -> float | None:
+        """Epoch seconds of the first time; None if not known."""
+        return _first_known(self.first_timestamp, self.event_time, self.metadata.creation_timestamp)
+
+
+def _first_known(*stamps: str) -> float | None:
+    """Return the first of these times that is written."""
+    return next((at for at in map(instant.read, stamps) if at is not None), None)
+
+
+class _DeviceTaint(_Taint, frozen=True):
+    time_added: str = ""
+
+
+class _Device(KubeObject, frozen=True):
+    name: str = ""
+    taints: list[_DeviceTaint] = []
+
+
+class _Slice(KubeObject, frozen=True):
+    driver: str = ""
+    node_name: str = ""
+    devices: list[_Device] = []
+
+
+class ResourceSlice(KubeObject, frozen=True):
+    """A ResourceSlice (DRA) of ``resource.k8s.io/v1``: devices of a driver on a node."""
+
+    metadata: Meta = Meta()
+    spec: _Slice = _Slice()
+
+
+class _VolumeClaimSpec(KubeObject, frozen=True):
+    access_modes: list[str] = []
+
+
+class SeenVolumeClaim(KubeObject, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Meta = Meta()
+    spec: _VolumeClaimSpec = _VolumeClaimSpec()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.metadata.namespace or "default", self.metadata.name)
+
+
+class ConfigMap(KubeObject, frozen=True):
+    """A ConfigMap."""
+
+    metadata: Meta = Meta()
+    data: dict[str, str] = {}
+
+
+def read(content: Any, kind: type[T]) -> T:
+    """Read the fields of an object from its JSON.
+
+    Raises:
+        msgspec.ValidationError: a field has another type; the text names it.
+    """
+    return msgspec.convert(without_nulls(content), kind, strict=False)
+
+
+def without_nulls(content: Any) -> Any:
+    """Return the content without keys whose value is null: Kubernetes takes them as missing."""
+    if isinstance(content, dict):
+        return {key: without_nulls(value) for key, value in content.items() if value is not None}
+    if isinstance(content, list):
+        return [without_nulls(each) for each in content if each is not None]
+    return content

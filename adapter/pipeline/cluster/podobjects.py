@@ -1,0 +1,438 @@
+"""Pods, and workloads with a pod template, with the fields that the tools read."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from adapter.pipeline.cluster.gpuresources import GpuResources
+from adapter.pipeline.cluster.manifest import PodDecoder, PodManifest
+from adapter.pipeline.cluster.nodeaffinity import affine
+from adapter.pipeline.cluster.objects import KubeObject, Meta, SeenConditions, read, without_nulls
+from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.cluster.taints import Toleration
+from apiservice.labels.manifest import selector_text
+from apiservice.labels.selector import parse
+from apiservice.wire import instant
+
+
+class _Object(KubeObject, msgspec.Struct, frozen=True):
+    """Names the base again: the linter sees no other module, and allows a Struct ``[]``."""
+
+
+class EnvVar(_Object, frozen=True):
+    """A variable; the value is empty if the spec takes it from elsewhere."""
+
+    name: str = ""
+    value: str = ""
+
+
+class Port(_Object, frozen=True):
+    """A container port."""
+
+    name: str = ""
+    container_port: int = 0
+
+
+class Resources(_Object, frozen=True):
+    """Requests and limits."""
+
+    limits: dict[str, str | int | float] = {}
+    requests: dict[str, str | int | float] = {}
+
+
+class SeenProbe(_Object, frozen=True):
+    """A probe; that there is one is all that is read."""
+
+
+class Mount(_Object, frozen=True):
+    """Where a container sees a volume."""
+
+    name: str = ""
+    mount_path: str = ""
+    sub_path: str = ""
+
+
+class Container(_Object, frozen=True):
+    """A container of a pod."""
+
+    name: str = ""
+    image: str = ""
+    command: list[str] = []
+    args: list[str] = []
+    env: list[EnvVar] = []
+    ports: list[Port] = []
+    resources: Resources = Resources()
+    volume_mounts: list[Mount] = []
+    readiness_probe: SeenProbe | None = None
+    startup_probe: SeenProbe | None = None
+    restart_policy: str = ""
+    """Of an init container: ``Always`` makes it a sidecar."""
+
+    def variable(self, name: str) -> str | None:
+        """Return the value of a variable, or None without it."""
+        return next((each.value for each in self.env if each.name == name), None)
+
+
+class SeenName(_Object, frozen=True):
+    """An object of which only the name is read."""
+
+    name: str = ""
+
+
+class SecretVolume(_Object, frozen=True):
+    """``secret`` of a volume."""
+
+    secret_name: str = ""
+
+
+class _Item(_Object, frozen=True):
+    key: str = ""
+    path: str = ""
+
+
+class ConfigMapVolume(_Object, frozen=True):
+    """``configMap`` of a volume."""
+
+    name: str = ""
+    items: list[_Item] = []
+
+    def key(self, path: str) -> str:
+        """Return the key behind a file of the volume; empty without one."""
+        if not self.items:
+            return path
+        return next((each.key for each in self.items if each.path == path), "")
+
+
+class ClaimVolume(_Object, frozen=True):
+    """``persistentVolumeClaim`` of a volume."""
+
+    claim_name: str = ""
+
+
+class ConfigVolume(_Object, frozen=True):
+    """A volume; ``configMap`` names the ConfigMap, ``secret`` the Secret."""
+
+    name: str = ""
+    config_map: ConfigMapVolume | None = None
+    secret: SecretVolume | None = None
+    persistent_volume_claim: ClaimVolume | None = None
+
+
+class _Toleration(_Object, frozen=True):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class PodSpec(_Object, frozen=True):
+    """``spec`` of a pod, or of a template."""
+
+    node_name: str = ""
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    scheduling_gates: list[SeenName] = []
+    seen_tolerations: list[_Toleration] = msgspec.field(default_factory=list, name="tolerations")
+    volumes: list[ConfigVolume] = []
+    resource_claims: list[SeenName] = []
+    service_account_name: str = ""
+    priority: int = 0
+    node_selector: dict[str, str] = {}
+    affinity: dict[str, Any] = {}
+
+    @property
+    def node_terms(self) -> list[dict[str, Any]] | None:
+        """``nodeSelectorTerms`` of the required node affinity; None without one."""
+        required = (self.affinity.get("nodeAffinity") or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        )
+        return list(required.get("nodeSelectorTerms") or ()) if required else None
+
+    def selects(self, labels: Mapping[str, str], name: str) -> bool:
+        """Return whether node selector and required affinity admit a node."""
+        if any(labels.get(key) != value for key, value in self.node_selector.items()):
+            return False
+        terms = self.node_terms
+        return terms is None or affine(terms, labels, name)
+
+    @property
+    def tolerations(self) -> list[Toleration]:
+        """The tolerations of the pod."""
+        rows = self.seen_tolerations
+        return [Toleration(t.key, t.operator, t.value, t.effect) for t in rows]
+
+
+class _Waiting(_Object, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Ended(_Object, frozen=True):
+    """``terminated`` of a container's state."""
+
+    reason: str = ""
+    message: str = ""
+    exit_code: int = 0
+    finished_at: str = ""
+
+
+class _Running(_Object, frozen=True):
+    started_at: str = ""
+
+
+class _State(_Object, frozen=True):
+    running: _Running | None = None
+    waiting: _Waiting | None = None
+    terminated: Ended | None = None
+
+
+class _DeviceHealth(_Object, frozen=True):
+    resource_id: str = msgspec.field(default="", name="resourceID")
+    health: str = ""
+
+
+class _AllocatedResource(_Object, frozen=True):
+    name: str = ""
+    resources: list[_DeviceHealth] = []
+
+
+class ContainerStatus(_Object, frozen=True):
+    """One of ``status.containerStatuses``."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: _State = _State()
+    last_state: _State = _State()
+    image: str = ""
+    allocated_resources_status: list[_AllocatedResource] = []
+    """Health of the devices (KEP-4680, gate ``ResourceHealthStatus``)."""
+
+
+class _PodStatus(_Object, SeenConditions, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str = ""
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+
+
+class _PodObject(_Object, frozen=True):
+    metadata: Meta = Meta()
+    spec: PodSpec = PodSpec()
+    status: _PodStatus = _PodStatus()
+
+
+class SeenPod(msgspec.Struct, frozen=True):
+    """A pod: as the adapter keeps it, and what the checks read besides."""
+
+    pod: Pod
+    spec: PodSpec
+    status: _PodStatus
+    deleted: float | None = None
+    """Epoch seconds since when it is being deleted; None if it is not."""
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.pod.ref.namespace}/{self.pod.ref.name}"
+
+    @property
+    def subject(self) -> str:
+        """What a finding calls the pod."""
+        return f"pod {self.key}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether the pod runs and is not being deleted."""
+        return self.pod.phase == "Running" and not self.pod.deleting
+
+
+class Template(_Object, frozen=True):
+    """A pod template."""
+
+    metadata: Meta = Meta()
+    spec: PodSpec = PodSpec()
+
+
+class _Requirement(_Object, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class _JobSpec(_Object, frozen=True):
+    template: Template = Template()
+
+
+class _JobTemplate(_Object, frozen=True):
+    spec: _JobSpec = _JobSpec()
+
+
+class _CronJobSpec(_Object, frozen=True):
+    schedule: str = ""
+    suspend: bool = False
+    job_template: _JobTemplate = _JobTemplate()
+
+
+class SeenCronJob(_Object, frozen=True):
+    """A CronJob."""
+
+    metadata: Meta = Meta()
+    spec: _CronJobSpec = _CronJobSpec()
+
+    @property
+    def words(self) -> list[str]:
+        """The commands and arguments of its containers."""
+        containers = self.spec.job_template.spec.template.spec.containers
+        return [word for row in containers for word in (*row.command, *row.args)]
+
+
+class LabelSelector(_Object, frozen=True):
+    """``spec.selector``."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[_Requirement] = []
+
+
+class _RollingUpdate(_Object, frozen=True):
+    max_surge: int | str = "25%"
+    max_unavailable: int | str = "25%"
+
+
+class _Strategy(_Object, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update: _RollingUpdate = _RollingUpdate()
+
+
+class _WorkloadSpec(_Object, frozen=True):
+    replicas: int = 1
+    selector: LabelSelector = LabelSelector()
+    template: Template = Template()
+    strategy: _Strategy = _Strategy()
+    """Of a Deployment."""
+
+
+class SpecWriter(NamedTuple):
+    """Who wrote a part of the spec, by ``metadata.managedFields``."""
+
+    manager: str
+    time: float | None
+    """Epoch seconds of its last write."""
+    replicas: bool
+    """It is the last that wrote ``spec.replicas``."""
+    template: bool
+    """It wrote fields of the pod template: it applies the object."""
+
+
+class _WorkloadStatus(_Object, SeenConditions, frozen=True):
+    update_revision: str = ""
+    """Of a StatefulSet: the revision of its template."""
+
+
+class SeenWorkload(_Object, frozen=True):
+    """A Deployment, StatefulSet, ReplicaSet or another object with a pod template."""
+
+    kind: str = ""
+    metadata: Meta = Meta()
+    spec: _WorkloadSpec = _WorkloadSpec()
+    status: _WorkloadStatus = _WorkloadStatus()
+    writers: tuple[SpecWriter, ...] = ()
+    origin: str = ""
+    """The file; empty for one of the cluster."""
+    sets_replicas: bool = False
+    """Whether a file, or the manifest that was applied last, has ``spec.replicas``."""
+
+    @property
+    def subject(self) -> str:
+        """How a finding names it."""
+        where = f" in {self.origin}" if self.origin else ""
+        return f"{self.kind.lower()} {self.key}{where}"
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+def selected(workload: SeenWorkload, pods: Sequence[SeenPod]) -> list[SeenPod]:
+    """Return the unfinished pods that a workload selects."""
+    try:
+        selector = parse(selector_text(msgspec.to_builtins(workload.spec.selector)))
+    except ValueError:  # the API server rejects such a selector
+        return []
+    return [
+        each
+        for each in pods
+        if each.pod.ref.namespace == workload.metadata.namespace
+        and not each.pod.finished
+        and not selector.empty
+        and selector.matches(each.pod.labels)
+    ]
+
+
+_pods = PodDecoder()
+
+
+def read_pod(content: Any, decoder: PodDecoder = _pods) -> SeenPod:
+    """Read a pod; raises msgspec.ValidationError."""
+    content = without_nulls(content)
+    both = msgspec.convert(content, _PodObject, strict=False)
+    kept = decoder.reduce(msgspec.convert(content, PodManifest, strict=False))
+    meta = both.metadata
+    deleted = instant.read(meta.deletion_timestamp)
+    return SeenPod(kept, both.spec, both.status, deleted, tuple(meta.finalizers))
+
+
+def counted(seen: SeenPod, resources: GpuResources) -> SeenPod:
+    """Return a pod with its GPUs by the settings, which are known only after the pods."""
+    held = {**seen.pod.gpus, **seen.pod.extended}
+    gpus = {name: count for name, count in held.items() if resources.is_gpu(name)}
+    if gpus == seen.pod.gpus:
+        return seen
+    rest = {name: count for name, count in held.items() if name not in gpus}
+    kept = dataclasses.replace(seen.pod, gpus=gpus, extended=rest)
+    return msgspec.structs.replace(seen, pod=kept)
+
+
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def _sets_replicas(content: Any, notes: Mapping[str, str], origin: str) -> bool:
+    """Return whether applying the manifest again sets the replicas."""
+    if not origin:
+        # Every object of a cluster has replicas: the manifest behind it is in this annotation.
+        try:
+            content = json.loads(notes.get(_APPLIED, "{}"))
+        except ValueError:
+            return False
+    spec = content.get("spec") if isinstance(content, Mapping) else None
+    return isinstance(spec, Mapping) and spec.get("replicas") is not None
+
+
+def read_workload(kind: str, content: Any, origin: str = "") -> SeenWorkload:
+    """Read a workload of a kind, which the objects of a list do not state."""
+    found = read(content, SeenWorkload)
+    meta = msgspec.structs.replace(found.metadata, namespace=found.metadata.namespace or "default")
+    rows = (content.get("metadata") or {}).get("managedFields") or ()
+    writers = tuple(filter(None, map(_writer, rows)))
+    applied = _sets_replicas(content, meta.annotations, origin)
+    return msgspec.structs.replace(
+        found, kind=kind, metadata=meta, writers=writers, origin=origin, sets_replicas=applied
+    )
+
+
+def _writer(row: Any) -> SpecWriter | None:
+    fields = (row.get("fieldsV1") or {}).get("f:spec") or {}
+    replicas, template = "f:replicas" in fields, "f:template" in fields
+    if not replicas and not template:
+        return None
+    manager = str(row.get("manager") or "")
+    return SpecWriter(manager, instant.read(row.get("time")), replicas, template)

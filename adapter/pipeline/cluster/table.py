@@ -1,0 +1,86 @@
+"""A collection of objects by key that a reflector or a file keeps up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from adapter.pipeline.cluster.feed import Fed
+from apiservice.kube.reflector import EventType
+
+K_co = TypeVar("K_co", bound=Hashable, covariant=True)
+K = TypeVar("K", bound=Hashable)
+
+
+class Keyed(Protocol[K_co]):
+    """An object with a key."""
+
+    @property
+    def key(self) -> K_co:
+        """The key under which it is found."""
+
+
+V = TypeVar("V", bound=Keyed[Hashable])
+
+
+class Table(Fed, Generic[K, V]):
+    """Objects by their key. Contains only what has been read (see ``synced``)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: dict[Hashable, V] = {}
+        self._listeners: list[Callable[[V | None, V | None], None]] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[V]:
+        return iter(self._items.values())
+
+    @property
+    def problem(self) -> str:
+        """Why lookups cannot be answered; empty if they can.
+
+        A table that was read once answers even while its origin is unavailable.
+        """
+        if self.synced:
+            return ""
+        return (self._feed.last_error if self._feed else "not watched") or "not read yet"
+
+    def find(self, key: K) -> V | None:
+        """Return the object of that key."""
+        return self._items.get(key)
+
+    def replace(self, items: Sequence[V]) -> None:
+        """Take a complete list of objects."""
+        found: dict[Hashable, V] = {item.key: item for item in items}
+        if found != self._items:
+            before, self._items = self._items, found
+            self.version += 1
+            if self._listeners:
+                for key in before.keys() | found.keys():
+                    self._notify(before.get(key), found.get(key))
+        self.synced = True
+
+    def apply(self, event: EventType, item: V) -> None:
+        """Take one added, modified or deleted object."""
+        before = self._items.get(item.key)
+        if event is EventType.DELETED:
+            after = None
+            self._items.pop(item.key, None)
+        else:
+            after = self._items[item.key] = item
+        self.version += before != after
+        self._notify(before, after)
+
+    def listen(self, listener: Callable[[V | None, V | None], None]) -> None:
+        """Call ``listener`` with (before, after) at every change from now on.
+
+        Before or after is None for an object that does not exist.
+        """
+        self._listeners.append(listener)
+
+    def _notify(self, before: V | None, after: V | None) -> None:
+        if before != after:
+            for listener in self._listeners:
+                listener(before, after)

@@ -1,0 +1,80 @@
+"""The workloads that a pod belongs to, derived from the pod alone.
+
+A Deployment's pods name only their ReplicaSet, a CronJob's only their Job. Watching those kinds
+would need more rights and memory. Their names follow from the pod's:
+
+- ReplicaSet ``NAME-HASH`` with the pod label ``pod-template-hash: HASH`` belongs to Deployment
+  ``NAME`` (kube-controller-manager ``deployment/sync.go``). Argo Rollouts do the same
+  with ``rollouts-pod-template-hash``.
+- Job ``NAME-MINUTES`` belongs to CronJob ``NAME`` (``cronjob/utils.go``: minutes since the epoch,
+  at least eight digits). A Job that a person named so counts as a CronJob's.
+
+Kinds become resources by the rule of English that controller-gen follows for custom resources
+(``gateways``, ``meshes``). The guess of apimachinery's ``meta.UnsafeGuessKindToResource`` would be
+``gatewaies``, and the HPA controller does not guess: it asks the API's discovery.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from adapter.pipeline.cluster.pod import Pod
+from apiservice.provider import GroupResource
+
+DEPLOYMENTS = GroupResource("deployments", "apps")
+REPLICASETS = GroupResource("replicasets", "apps")
+ROLLOUTS = GroupResource("rollouts", "argoproj.io")
+JOBS = GroupResource("jobs", "batch")
+CRONJOBS = GroupResource("cronjobs", "batch")
+
+_HASHES = (("pod-template-hash", DEPLOYMENTS), ("rollouts-pod-template-hash", ROLLOUTS))
+_CRON_JOB = re.compile(r"(.+)-\d{8,}")
+
+
+class Workload(NamedTuple):
+    """An object that owns pods of its namespace."""
+
+    resource: GroupResource
+    name: str
+
+
+def workloads(pod: Pod) -> tuple[Workload, ...]:
+    """Return the pod's controller and, if it can be derived, the controller's controller."""
+    owner = pod.owner
+    if owner is None:
+        return ()
+    group, _, _ = owner.api_version.rpartition("/")
+    return workloads_of(Workload(GroupResource(plural(owner.kind), group), owner.name), pod.labels)
+
+
+def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Workload, ...]:
+    """Return a pod's controller and, if the labels identify it, the controller's controller."""
+    if direct is None:
+        return ()
+    above = _above(labels, direct)
+    return (direct, above) if above else (direct,)
+
+
+def plural(kind: str) -> str:
+    """Return the resource of a kind, by the rule of English."""
+    lower = kind.lower()
+    if lower == "endpoints":
+        return lower
+    if lower.endswith(("s", "x", "ch", "sh")):
+        return lower + "es"
+    if lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
+        return lower[:-1] + "ies"
+    return lower + "s"
+
+
+def _above(labels: Mapping[str, str], direct: Workload) -> Workload | None:
+    if direct.resource == REPLICASETS:
+        for label, resource in _HASHES:
+            suffix = "-" + labels.get(label, "")
+            if len(suffix) > 1 and direct.name.endswith(suffix):
+                return Workload(resource, direct.name.removesuffix(suffix))
+    if direct.resource == JOBS and (match := _CRON_JOB.fullmatch(direct.name)):
+        return Workload(CRONJOBS, match[1])
+    return None

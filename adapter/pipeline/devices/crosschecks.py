@@ -1,0 +1,164 @@
+"""Cross-check the fields of one exporter's devices, with the idle power of similar devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from adapter.pipeline.catalog.metric import DeviceValue, Metric, Statistic
+from adapter.pipeline.catalog.nvidia import ENGINES
+from adapter.pipeline.devices.history import History
+from adapter.pipeline.devices.idlepower import IdlePower
+from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.devices.plausibility import Circumstances, idle_watts, judge
+from adapter.pipeline.devices.quickchecks import at_work
+from adapter.pipeline.devices.rejects import Reject, Rejects
+from adapter.pipeline.devices.remainder import unexplained
+from adapter.pipeline.devices.series import (
+    CLEAR,
+    UNSUPPORTED,
+    DeviceSeries,
+    Doubt,
+    SeriesKey,
+    Verdict,
+)
+from adapter.pipeline.devices.state import ExporterState
+from apiservice.runtime.steps import Steps
+
+_STEP: Final = 64
+"""Devices that one step checks."""
+
+
+def cross_checked(
+    all_series: Mapping[SeriesKey, DeviceSeries],
+    before: ExporterState | None,
+    idle: IdlePower,
+    options: TelemetryOptions,
+    rejects: Rejects,
+) -> Steps[dict[SeriesKey, DeviceSeries]]:
+    """Return the device series of a scrape result, each with its verdict.
+
+    The fields of one device are compared with each other, and the zeros of containers with the
+    device's own value. Of a pod whose device is accounted per process, only the latter are
+    checked: beside its own utilisation are the device's counters, which do not describe the pod.
+
+    Args:
+        idle: the power that the exporter's devices draw when idle; updated from idle devices.
+        rejects: counts every doubted field once per device and scrape result.
+    """
+    active = _active_boards(all_series.values())
+    earlier = _Earlier(before)
+    counted: set[tuple[str, str]] = set()
+    judged = dict(all_series)
+    false_zeros = yield from unexplained(
+        tuple(all_series.values()), before.devices if before else {}
+    )
+    for number, (key, series) in enumerate(all_series.items(), 1):
+        if not number % _STEP:
+            yield
+        zeros = false_zeros.get(id(series), {})
+        if zeros:
+            judged[key] = doubting(series, zeros)
+            _count(judged[key], counted, rejects)
+        if series.per_process or not series.history.times or at_work(series.history):
+            continue
+        device = series.device
+        at = Circumstances(
+            now=series.received,
+            window=options.window,
+            patience=options.collect_interval,
+            idle=idle.of(device.model, device.board),
+            alone=device.board not in active,
+        )
+        verdict = judge(series.history, earlier.of(key), at)
+        if verdict is CLEAR:
+            continue
+        judged[key] = doubting(replace(series, verdict=verdict), zeros)
+        watts = None if series.mig else idle_watts(series.history, verdict, at)
+        if watts is not None:
+            idle.learn(device.model, device.board, watts)
+        _count(judged[key], counted, rejects)
+    return judged
+
+
+def doubting(series: DeviceSeries, doubts: Mapping[str, Doubt]) -> DeviceSeries:
+    """Return the device series with more doubts."""
+    if not doubts:
+        return series
+    verdict = series.verdict
+    return replace(series, verdict=Verdict({**verdict.doubts, **doubts}, verdict.since))
+
+
+def _count(series: DeviceSeries, counted: set[tuple[str, str]], rejects: Rejects) -> None:
+    """Count the fields of a device that are doubted, each once."""
+    for name, reason in series.verdict.doubts.items():
+        if (series.device.id, name) not in counted:
+            counted.add((series.device.id, name))
+            rejects.add(Reject(reason, name, series.device.id), series.received)
+
+
+def doubt(metric: Metric, series: DeviceSeries) -> str | None:
+    """Return the doubt because of which a metric has no value for this device, if any."""
+    asked = _Asked(series)
+    metric.read(asked)
+    return asked.doubt
+
+
+class _Asked:
+    """A device series that records the first doubted field that was requested."""
+
+    def __init__(self, series: DeviceSeries) -> None:
+        self._series = series
+        self.doubt: str | None = None
+
+    @property
+    def mig(self) -> bool:
+        return self._series.mig
+
+    def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
+        measured = self._series.value_of(field, what)
+        if measured is None and self.doubt is None:
+            self.doubt = self._series.verdict.doubts.get(field)
+            if self.doubt is None and self._series.unsupported(field):
+                self.doubt = UNSUPPORTED
+        return measured
+
+    def newest(self, field: str) -> DeviceValue | None:
+        return self._series.newest(field)
+
+    def reports(self, field: str) -> bool:
+        return self._series.reports(field)
+
+
+class _Earlier:
+    """The verdicts of the previous scrape result."""
+
+    def __init__(self, before: ExporterState | None) -> None:
+        self._before = before
+        self._newest: dict[str, Verdict] = {}
+
+    def of(self, key: SeriesKey) -> Verdict:
+        """Return the last verdict on the device, regardless of the pod that had it."""
+        if self._before is None:
+            return CLEAR
+        same = self._before.all_series.get(key)
+        if same is not None:
+            return same.verdict
+        if key.device not in self._newest:
+            others = self._before.devices.get(key.device, ())
+            newest = max(others, key=lambda series: series.received, default=None)
+            self._newest[key.device] = newest.verdict if newest else CLEAR
+        return self._newest[key.device]
+
+
+def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
+    return frozenset(
+        series.device.board for series in all_series if series.mig and _active(series.history)
+    )
+
+
+def _active(history: History) -> bool:
+    newest = history.values[-history.layout.width :]
+    columns = (column for name in ENGINES for column in history.layout.of_field.get(name, ()))
+    return bool(newest) and any(newest[column] > 0 for column in columns)

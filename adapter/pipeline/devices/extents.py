@@ -1,0 +1,48 @@
+"""The range of a device's fields over a window, computed on first use."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from math import isnan, nan
+from typing import Final, NamedTuple
+
+from adapter.pipeline.devices.history import History
+
+
+class Extent(NamedTuple):
+    """Least, mean and largest value of one field, in its unit."""
+
+    low: float
+    mean: float
+    high: float
+
+
+UNKNOWN: Final = Extent(nan, nan, nan)
+"""Every comparison with it is false."""
+
+
+class Extents:
+    """The extents of fields over the window up to the newest sample."""
+
+    __slots__ = ("_first", "_history", "_known")
+
+    def __init__(self, history: History, window: float) -> None:
+        self._history = history
+        self._first = bisect_right(history.times, history.newest - window)
+        self._known: dict[str, Extent] = {}
+
+    def __getitem__(self, name: str) -> Extent:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._extent(name)
+        return known
+
+    def _extent(self, name: str) -> Extent:
+        layout, values = self._history.layout, self._history.values
+        found = [
+            value
+            for column in layout.of_field.get(name, ())
+            for value in values[self._first * layout.width + column :: layout.width]
+            if not isnan(value)
+        ]
+        return Extent(min(found), sum(found) / len(found), max(found)) if found else UNKNOWN

@@ -1,0 +1,238 @@
+"""The recent samples of one device, all fields side by side.
+
+Ten thousand devices with twenty-five fields each must fit into little memory, and a mean over
+thirty seconds must be cheap. So the samples of one scrape are one row of floats, with NaN for a
+field without a sample. A history is immutable: :meth:`History.extended` returns a new one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import floor, isnan, nan
+
+from adapter.pipeline.catalog.field import Spelling
+from adapter.pipeline.catalog.layout import Layout, layout
+from adapter.pipeline.catalog.metric import DeviceValue, Kind
+from adapter.pipeline.devices.options import MAX_SAMPLES
+
+Frame = dict[Spelling, float]
+"""The values of one time, in the units of the fields."""
+
+
+class History:
+    """Samples in order of time. Treated as immutable."""
+
+    __slots__ = ("layout", "times", "values")
+
+    def __init__(self, columns: Layout, times: array[float], values: array[float]) -> None:
+        self.layout = columns
+        self.times = times
+        """Epoch seconds, ascending, without duplicates."""
+        self.values = values
+        """One row of ``layout.width`` values per time."""
+
+    @property
+    def newest(self) -> float:
+        """Epoch seconds of the newest sample; minus infinity if there is none."""
+        return self.times[-1] if self.times else float("-inf")
+
+    def value_of(
+        self, field: str, kind: Kind, window: float, share: float | None = None
+    ) -> DeviceValue | None:
+        """Return a field's newest value, or its mean or rate over a window; None without a sample.
+
+        Args:
+            window: seconds up to the field's newest sample.
+            share: 0-100; return this percentile instead of the mean.
+        """
+        columns = self.layout.of_field.get(field)
+        if columns is None:
+            return None
+        if len(columns) == 1:
+            return self._column(columns[0], kind, window, share)
+        best: DeviceValue | None = None
+        for column in columns:
+            found = self._column(column, kind, window, share)
+            if found is not None and (best is None or found.time > best.time):
+                best = found
+        return best
+
+    def _column(
+        self, column: int, kind: Kind, window: float, share: float | None
+    ) -> DeviceValue | None:
+        times, values, width = self.times, self.values, self.layout.width
+        row = len(times) - 1
+        while row >= 0 and isnan(values[row * width + column]):
+            row -= 1
+        if row < 0:
+            return None
+        time, spelling = times[row], self.layout.columns[column]
+        value: float | None
+        if kind is Kind.LAST:
+            value = values[row * width + column]
+        elif kind is Kind.RATE:
+            own = values[column::width]
+            seen = [(t, v) for t, v in zip(times, own, strict=True) if not isnan(v)]
+            value = rate(seen, time - window)
+        else:
+            first = bisect_right(times, time - window)
+            valid = [v for v in values[first * width + column :: width] if not isnan(v)]
+            value = sum(valid) / len(valid) if share is None else percentile(valid, share)
+        if value is None:
+            return None
+        return DeviceValue(value, time, spelling.name, spelling.field.name)
+
+    def after(self, time: float) -> History:
+        """Return the history of the samples that are newer than ``time``."""
+        cut = bisect_right(self.times, time)
+        if not cut:
+            return self
+        return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
+
+    def without(self, field: str, until: float) -> History:
+        """Return this history without the field's samples up to ``until``."""
+        if field not in self.layout.of_field or not self.times or self.times[0] > until:
+            return self
+        kept = {}
+        for time, frame in self.frames():
+            left = {s: v for s, v in frame.items() if s.field.name != field or time > until}
+            if left:
+                kept[time] = left
+        return _packed(kept)
+
+    def frames(self) -> Iterator[tuple[float, Frame]]:
+        """Yield each time with its samples."""
+        for row, time in enumerate(self.times):
+            yield time, self._frame(row)
+
+    def latest(self) -> dict[str, float]:
+        """Return field -> its value in the newest row, for the fields that have one there."""
+        row = len(self.times) - 1
+        return {c.field.name: v for c, v in self._frame(row).items()} if row >= 0 else {}
+
+    def extended(self, frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
+        """Return this history with more samples, without those that no reading can use any more.
+
+        Samples for a time that the history has are merged into it: a range query returns samples
+        that were seen before, and one scrape may arrive in several parts.
+        """
+        if len(frames) == 1:
+            ((time, frame),) = frames.items()
+            if time > self.newest:
+                longer = self._appended(time, frame, window, age_limit)
+                if longer is not None:
+                    return longer
+        merged = {time: self._frame(row) for row, time in enumerate(self.times)}
+        for time, frame in frames.items():
+            merged[time] = merged.get(time, {}) | frame
+        return history(merged, window, age_limit)
+
+    def _appended(
+        self, time: float, frame: Frame, window: float, age_limit: float
+    ) -> History | None:
+        """Return the history with one newer frame, or None if a field has no column yet."""
+        missing = self.layout.width - len(frame)
+        row = list(map(frame.get, self.layout.columns, self.layout.missing))
+        if sum(map(isnan, row)) != missing:
+            return None
+        if not missing:
+            return self.with_row(time, row, window)
+        return self.with_row(time, row, max(window, age_limit))._without_empty()
+
+    def with_row(self, time: float, row: Iterable[float], window: float) -> History:
+        """Return this history with a number for each column at a newer time."""
+        return self.with_rows((time,), row, window)
+
+    def with_rows(self, newer: Sequence[float], rows: Iterable[float], window: float) -> History:
+        """Return this history with more rows, without those that the window no longer holds.
+
+        Args:
+            newer: epoch seconds of the rows, ascending, all newer than the newest row.
+            rows: a number for each column of each row.
+            window: seconds up to the newest row; that row is always kept.
+        """
+        width, last = self.layout.width, newer[-1]
+        cut = bisect_right(self.times, last - window)
+        cut = max(cut, len(self.times) + len(newer) - MAX_SAMPLES)
+        times, values = self.times[cut:], self.values[cut * width :]
+        times.extend(newer)
+        values.extend(rows)
+        if newer[0] <= last - window:
+            cut = min(bisect_right(times, last - window), len(times) - 1)
+            times, values = times[cut:], values[cut * width :]
+        return History(self.layout, times, values)
+
+    def _without_empty(self) -> History:
+        """Return the history without empty columns, which would keep old rows in memory."""
+        width = self.layout.width
+        if not any(all(map(isnan, self.values[i::width])) for i in range(width)):
+            return self
+        return _packed({time: self._frame(row) for row, time in enumerate(self.times)})
+
+    def _frame(self, row: int) -> Frame:
+        width = self.layout.width
+        values = self.values[row * width : (row + 1) * width]
+        return {c: v for c, v in zip(self.layout.columns, values, strict=True) if not isnan(v)}
+
+
+def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
+    """Return a history of these samples, without those too old for a reading."""
+    columns = {column for frame in frames.values() for column in frame}
+    newest = max(frames, default=0.0)
+    complete = len(frames.get(newest, ())) == len(columns)
+    horizon = window if complete else max(window, age_limit)
+    kept = sorted(time for time in frames if time > newest - horizon)[-MAX_SAMPLES:]
+    return _packed({time: frames[time] for time in kept})
+
+
+def _packed(frames: Mapping[float, Frame]) -> History:
+    """Return the frames as arrays, in order of time."""
+    found = {column for frame in frames.values() for column in frame}
+    columns = layout(tuple(sorted(found, key=lambda c: (c.name, c.field.name))))
+    values = array("d")
+    for frame in frames.values():
+        values.extend(frame.get(column, nan) for column in columns.columns)
+    return History(columns, array("d", frames), values)
+
+
+Samples = Sequence[tuple[float, float]]
+"""(Epoch seconds, value), in order of time."""
+
+
+def rate(samples: Samples, since: float) -> float | None:
+    """Return a counter's increase per second, or None if it needs more samples.
+
+    The rate is not extrapolated beyond the samples. If only one sample is newer than ``since``,
+    the one before it is used too, so that a store that scrapes less often than once per window
+    still gives a rate. If a counter falls, it has restarted from 0 (as in Prometheus' ``rate``).
+
+    Args:
+        since: epoch seconds at which the window begins.
+    """
+    first = next((i for i, (time, _) in enumerate(samples) if time > since), len(samples))
+    used = samples[max(0, min(first, len(samples) - 2)) :]
+    if len(used) < 2:
+        return None
+    increase, before = 0.0, used[0][1]
+    for _, value in used[1:]:
+        increase += value - before if value >= before else value
+        before = value
+    return increase / (used[-1][0] - used[0][0])
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value that ``share`` percent of the values do not exceed.
+
+    The value is interpolated between neighbours as Prometheus' ``quantile_over_time`` does.
+
+    Args:
+        values: at least one, in any order.
+        share: 0-100.
+    """
+    ranked = sorted(values)
+    rank = share / 100.0 * (len(ranked) - 1)
+    low = floor(rank)
+    high = min(low + 1, len(ranked) - 1)
+    return ranked[low] + (ranked[high] - ranked[low]) * (rank - low)

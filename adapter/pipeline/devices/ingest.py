@@ -1,0 +1,222 @@
+"""Update an exporter's state with a scrape result: build, merge and age its device series.
+
+Apart from the reject counters there are no side effects. The order of the samples does not change
+the result. The cost is proportional to the scrape result and independent of the rest of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.cluster.pod import PodRef
+from adapter.pipeline.devices.accounting import Accounted, accounted
+from adapter.pipeline.devices.boards import lend_board_values
+from adapter.pipeline.devices.builder import Holders, SeriesBuilder, holders, superseded
+from adapter.pipeline.devices.crosschecks import cross_checked
+from adapter.pipeline.devices.history import history
+from adapter.pipeline.devices.idlepower import IdlePower
+from adapter.pipeline.devices.location import KnownCluster, Location
+from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.devices.pageplan import fits, plan_of, renewed
+from adapter.pipeline.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
+from adapter.pipeline.devices.rejects import Rejects
+from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
+from adapter.pipeline.devices.state import Contents, ExporterState, still_reported
+from adapter.pipeline.exposition.samples import ScrapeResult
+from apiservice.runtime.steps import StepBudget, Steps
+
+_DEVICE: Final = 32
+"""Work on a device, in units of four values that are merged."""
+
+
+def absorb(
+    before: ExporterState | None,
+    result: ScrapeResult,
+    catalog: Catalog,
+    options: TelemetryOptions,
+    rejects: Rejects,
+    cluster: KnownCluster,
+) -> Steps[ExporterState]:
+    """Compute an exporter's state after a scrape result, in steps.
+
+    The pods may change between two steps, and each sample is compared with the pods at its step.
+    This is safe: the next scrape result sees the pods that have changed since, and each answer
+    checks again which pod may have the device.
+
+    A device series that is not in the scrape result is kept until the age limit, because labels
+    can disappear for one scrape (dcgm-exporter#428). If the scrape result assigns its device to
+    another pod, the device series is marked as superseded, and
+    :mod:`adapter.pipeline.attribution.sharing` decides whether the two pods share the device.
+    """
+    plan = before.plan if before else None
+    if (
+        before is not None
+        and plan is not None
+        and fits(plan, before, result, options.oldest, cluster)
+    ):
+        after = yield from renewed(before, plan, result, catalog, options, rejects, cluster)
+        return after
+    reader = PageReader(before, result, catalog, options, rejects, cluster)
+    yield from reader.read()
+    made = _SeriesMaker(before, result, catalog, options, reader, cluster, _boards(reader.by_key))
+    past = superseded(reader.by_key)
+    earlier_fields = before.reported if before else {}
+    reported = still_reported(earlier_fields, reader.reported, result.received, options.oldest)
+    names, held = frozenset(reported), holders(reader.by_key.keys() - past)
+    earlier = before.all_series if before else {}
+    counts = yield from accounted(reader.by_key, earlier, rejects, options.oldest)
+    lent = yield from lend_board_values(reader.by_key.values())
+    if len(reader.by_key) > DEVICES:
+        yield
+    all_series = {}
+    left_out, step = 0, StepBudget(DEVICES * _DEVICE)
+    for key, builder in reader.by_key.items():
+        all_series[key] = series = made.series(key, builder, names, held, counts, past=key in past)
+        left_out += builder.left_out
+        # A page with one time appends to the history. Other pages are merged into it.
+        merged = len(series.history.values) if len(builder.frames) > 1 else 0
+        if step.spent(_DEVICE + merged // 4):
+            yield
+    if left_out:
+        rejects.count(TOO_MANY_TIMES, left_out)
+    plan = None
+    if not (counts.per_process or counts.judged or lent):
+        plan = plan_of(reader, result, catalog)
+    idle = before.idle.copy() if before else IdlePower()
+    if options.cross_checks:
+        all_series = yield from cross_checked(all_series, before, idle, options, rejects)
+    standing = yield from made.standing(all_series, held)
+    return ExporterState(
+        origin=result.origin,
+        received=result.received,
+        pod=reader.pod,
+        contents=Contents(standing | all_series, reported, idle),
+        scale=reader.scale,
+        beliefs=reader.beliefs,
+        disowned=reader.disowned,
+        rejected=reader.rejected,
+        plan=plan,
+    )
+
+
+def _boards(reader: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[str]:
+    devices = (builder.identity.device for builder in reader.values() if builder.mig)
+    return frozenset(device.board for device in devices if device is not None)
+
+
+class _SeriesMaker:
+    """Makes the device series of one exporter, both new and kept ones."""
+
+    def __init__(
+        self,
+        before: ExporterState | None,
+        result: ScrapeResult,
+        catalog: Catalog,
+        options: TelemetryOptions,
+        reader: PageReader,
+        cluster: KnownCluster,
+        cut: frozenset[str],
+    ) -> None:
+        self._before = before
+        self._result = result
+        self._catalog = catalog
+        self._options = options
+        self._exporter_pod = reader.pod
+        self._undecided = reader.undecided
+        self._cut = cut
+        self._location = Location(result, reader.pod, cluster)
+
+    def series(
+        self,
+        key: SeriesKey,
+        builder: SeriesBuilder,
+        reported: frozenset[str],
+        held: Holders,
+        counts: Accounted,
+        *,
+        past: bool,
+    ) -> DeviceSeries:
+        """Return the device series of a builder, with its earlier samples."""
+        window, oldest = self._options.window, self._options.oldest
+        earlier = self._before.all_series.get(key) if self._before else None
+        if earlier is not None:
+            window = self._catalog.span(earlier.history.layout, window, oldest)
+        if earlier is not None and builder.frames:
+            samples = earlier.history.extended(builder.frames, window, oldest)
+        else:
+            samples = earlier.history if earlier else history(builder.frames, window, oldest)
+        if samples.newest > self._result.received:
+            # The clock was set back: earlier samples would count as new until it catches up.
+            samples = history(builder.frames, window, oldest)
+        for name, time in self._undecided.get(key.device, {}).items():
+            samples = samples.without(name, time)
+        at, assigned = builder.identity.device, builder.identity.assignment
+        assert at is not None  # noqa: S101 - a builder without a device is never made
+        if assigned is not None and not assigned.serves and assigned.pod == self._exporter_pod:
+            assigned = assigned._replace(suspect=True)
+        return DeviceSeries(
+            device=at,
+            assignment=assigned,
+            origin=self._result.origin,
+            node=self._location.node(builder.identity),
+            host=builder.identity.host,
+            received=self._result.received,
+            history=samples,
+            reported=reported,
+            window=self._options.window,
+            shared=key.pod is not None
+            and not past
+            and (builder.replica or len(held[key.device]) > 1),
+            per_process=key in counts.per_process,
+            judged=counts.judged.get(key, 0.0),
+            cut=key.pod is not None and not at.mig and key.device in self._cut,
+            cluster=builder.identity.cluster,
+            superseded=past,
+            rejected=frozenset(builder.rejected),
+        )
+
+    def _decided(self, series: DeviceSeries) -> DeviceSeries:
+        """Return an earlier device series without the samples that a later one makes ambiguous."""
+        samples = series.history
+        for name, time in self._undecided.get(series.device.id, {}).items():
+            samples = samples.without(name, time)
+        return series if samples is series.history else replace(series, history=samples)
+
+    def standing(
+        self, fresh: Mapping[SeriesKey, DeviceSeries], held: Holders
+    ) -> Steps[dict[SeriesKey, DeviceSeries]]:
+        """Return the earlier device series that the scrape result does not contain."""
+        if self._before is None:
+            return {}
+        now = self._result.received
+        too_old = now - self._options.oldest - self._options.window
+        standing = (
+            (
+                key,
+                self._decided(series)
+                if key.pod is None
+                else _after(self._decided(series), held.get(key.device)),
+            )
+            for key, series in self._before.all_series.items()
+            # A server's page is complete: a part that is not on it is no longer served.
+            if key not in fresh and too_old < series.received <= now and not series.serves
+        )
+        options = self._options
+        most = options.server_series if self._result.serves else options.max_series
+        kept: dict[SeriesKey, DeviceSeries] = {}
+        for key, series in islice(standing, max(0, most - len(fresh))):
+            kept[key] = series
+            if not len(kept) % DEVICES:
+                yield
+        return kept
+
+
+def _after(series: DeviceSeries, pods: set[PodRef] | None) -> DeviceSeries:
+    """Return an earlier device series, superseded if its device is now assigned to ``pods``."""
+    if pods is None or series.superseded or (series.assignment and series.assignment.pod in pods):
+        return series
+    return replace(series, superseded=True, shared=False)

@@ -1,0 +1,365 @@
+"""Read the samples of a scrape result into builders: check names, units, ranges and duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.field import Spelling
+from adapter.pipeline.cluster.pod import PodRef
+from adapter.pipeline.devices.assignment import Mismatch
+from adapter.pipeline.devices.builder import SeriesBuilder, folded
+from adapter.pipeline.devices.identity import NO_DEVICE, identify
+from adapter.pipeline.devices.location import KnownCluster
+from adapter.pipeline.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryOptions
+from adapter.pipeline.devices.parts import Parts
+from adapter.pipeline.devices.rejects import Reject, Rejects
+from adapter.pipeline.devices.scrapetarget import released, unassigned
+from adapter.pipeline.devices.series import SeriesKey
+from adapter.pipeline.devices.state import NO_REJECTS, Belief, ExporterState, Identity
+from adapter.pipeline.devices.tenantlabels import believed, placed
+from adapter.pipeline.devices.validity import (
+    LEAST_SENTINEL,
+    SENTINELS,
+    Invalid,
+    RatioScale,
+    complaint,
+    percent_of,
+    scale_shown,
+)
+from adapter.pipeline.exposition.line import BAD_VALUE, LONG_LABEL, MANY_LABELS
+from adapter.pipeline.exposition.podlabels import possible_pods
+from adapter.pipeline.exposition.samples import Sample, ScrapeResult
+from apiservice.runtime.steps import StepBudget, Steps, parts
+
+FUTURE = "future_timestamp"
+STALE = "stale_sample"
+DUPLICATE = "duplicate_series"
+INVALID_ON_MIG = "invalid_on_mig"
+TOO_MANY = "too_many_devices"
+TOO_MANY_TIMES = "too_many_timestamps"
+
+_NO_DEVICE: Final = frozenset((NO_DEVICE, LONG_LABEL, MANY_LABELS))
+"""Why a sample that names a pod names no device."""
+SAMPLES: Final = 512
+"""Samples with known label sets that one step reads: about 0.3 ms."""
+DEVICES: Final = 16
+"""New label sets that one step reads, or devices that it computes: about 0.3 ms."""
+
+_NOTHING: Final = (0, 0.0, 0.0, 1.0)
+"""The numbers of a series that the catalogue does not contain."""
+
+
+class PageReader:
+    """Reads the samples of one scrape result into one builder per device and container."""
+
+    def __init__(
+        self,
+        before: ExporterState | None,
+        result: ScrapeResult,
+        catalog: Catalog,
+        options: TelemetryOptions,
+        rejects: Rejects,
+        cluster: KnownCluster,
+    ) -> None:
+        self._before = before
+        self._result = result
+        self._catalog = catalog
+        self._options = options
+        self._times = PAGE_TIMES if result.direct else MAX_SAMPLES
+        self._rejects = rejects
+        self._builders: dict[int, SeriesBuilder | None] = {}
+        self._ratios: list[tuple[SeriesBuilder, Spelling, float, float]] = []
+        self._parts = Parts()
+        self._forked: list[Sample] = []
+        """Samples to read again under each field that their labels select."""
+        self.by_key: dict[SeriesKey, SeriesBuilder] = {}
+        self.beliefs: dict[int, Belief] = {}
+        """See :attr:`adapter.pipeline.devices.state.ExporterState.beliefs`."""
+        self.reported: set[str] = set()
+        """Fields for which whole devices have samples."""
+        self._cluster = cluster
+        self.undecided: dict[str, dict[str, float]] = {}
+        """Device -> field -> epoch seconds of the newest unreadable sample."""
+        self.scale = before.scale if before else RatioScale.AUTO
+        """The scale of the exporter's ``_RATIO`` samples."""
+        self.pod = PodRef(*result.pod) if result.pod else before.pod if before else None
+        """The exporter's own pod, if known."""
+        self.plain = False
+        """Whether each sample was read regardless of the others; set by the last step."""
+        self.disowned: Mapping[PodRef, Mismatch] = {}
+        """See :attr:`adapter.pipeline.devices.state.ExporterState.disowned`."""
+        self._unidentified: list[Identity] = []
+        self.rejected: Mapping[PodRef, str] = NO_REJECTS
+        """See :attr:`adapter.pipeline.devices.state.ExporterState.rejected`."""
+
+    def read(self) -> Steps[None]:
+        """Read the scrape result. Use the builders only after the last step."""
+        yield from self._read(self._result.samples)
+        yield from self._read(self._forked)
+        self._note_unread()
+        yield from self._settle_ratios()
+        yield from self._parts.settle()
+        yield from self._report()
+        if len(self.by_key) > DEVICES:
+            yield
+        named = self.by_key
+        self.disowned = self._disown()
+        self.rejected = self._without_device()
+        self.by_key = folded(self.by_key)
+        self.plain = not (
+            self._forked
+            or self._ratios
+            or self.undecided
+            or self.disowned
+            or self._full
+            or self.by_key.keys() != named.keys()
+        )
+
+    def taken(
+        self, labels: Mapping[str, str], spelling: Spelling
+    ) -> tuple[str, SeriesBuilder | None]:
+        """Return the builder of a sample that was read, and why it would be left out."""
+        address = id(labels) + spelling.salt
+        builder = self._builders[address]
+        return self._flaw(address, builder), builder
+
+    def _read(self, samples: Sequence[Sample]) -> Steps[None]:
+        """Read every sample whose series the catalogue contains, in steps."""
+        if len(samples) <= SAMPLES:
+            yield from self._take(samples)
+            return
+        for some in parts(samples, SAMPLES):
+            yield from self._take(some)
+            yield
+
+    def _take(self, samples: Sequence[Sample]) -> Steps[None]:
+        """Read some samples. This loop is the main cost of a scrape."""
+        spellings, builders, sentinel = self._catalog.spellings, self._builders, LEAST_SENTINEL
+        received = self._result.received
+        stale = received - self._options.oldest
+        last, spelling, salt = None, None, 0
+        low, high, factor = 0.0, 0.0, 1.0
+        for name, labels, value, time in samples:
+            if name is not last:  # the samples of one series are adjacent
+                last, spelling = name, spellings.get(name)
+                salt, low, high, factor = _NOTHING if spelling is None else spelling.numbers
+            if spelling is None:
+                self._forked += self._label_variants(name, labels, value, time)
+                continue
+            # A label set may describe both a device and a server. Addresses are aligned.
+            try:
+                builder = builders[id(labels) + salt]
+            except KeyError:
+                builder = builders[id(labels) + salt] = self._builder(
+                    id(labels) + salt, labels, spelling
+                )
+                if not len(builders) % DEVICES:
+                    yield
+            if builder is None or (builder.mig and not spelling.on_mig):
+                self._rejects.count(self._flaw(id(labels) + salt, builder))
+                continue
+            measured = time if stale < time <= received else self._odd_time(time)
+            if spelling.special:
+                self._put_aside(builder, spelling, labels, value, measured)
+            elif low <= value <= high and (value < sentinel or value not in SENTINELS):
+                # The same as complaint and SeriesBuilder.put, without the cost of the calls.
+                frame = builder.last if builder.time == measured else builder.frame(measured)
+                number = value * factor
+                if frame.setdefault(spelling, number) != number:
+                    frame[spelling] = max(frame[spelling], number)
+                    self._rejects.count(DUPLICATE)
+            else:
+                wrong = complaint(value, low, high)
+                self._reject(builder, spelling, wrong or Invalid.OUT_OF_RANGE, value)
+
+    def _report(self) -> Steps[None]:
+        """Keep each device's newest times. Record the fields of whole devices."""
+        spellings: set[Spelling] = set()
+        step = StepBudget(SAMPLES)
+        for builder in self.by_key.values():
+            builder.keep_newest()
+            if not builder.mig:
+                spellings.update(*builder.frames.values())
+            if step.spent(len(builder.frames)):
+                yield
+        self.reported.update(spelling.field.name for spelling in spellings)
+
+    def _flaw(self, address: int, builder: SeriesBuilder | None) -> str:
+        """Return why the samples of a label set are left out."""
+        if builder is not None:
+            return INVALID_ON_MIG
+        return TOO_MANY if self._full else self.beliefs[address].identity.flaw
+
+    def _label_variants(
+        self, name: str, labels: Mapping[str, str], value: float, time: float
+    ) -> Iterator[Sample]:
+        """Yield the sample once for each field that its labels select."""
+        for alias, spelling in self._catalog.label_variants.get(name, ()):
+            if spelling.fits(labels):
+                yield Sample(alias, labels, value, time)
+
+    def _put_aside(
+        self,
+        builder: SeriesBuilder,
+        spelling: Spelling,
+        labels: Mapping[str, str],
+        value: float,
+        time: float,
+    ) -> None:
+        """Keep a sample whose meaning depends on the rest of the page."""
+        if spelling.traps:
+            self._ratios.append((builder, spelling, value, time))
+            return
+        wrong = complaint(value, spelling.low, spelling.high)
+        if wrong is not None:
+            self._reject(builder, spelling, wrong, value)
+            self._parts.reject(builder, spelling, time)
+        elif not self._parts.add(builder, spelling, labels, value * spelling.factor, time):
+            self._rejects.count(DUPLICATE)
+
+    def _settle_ratios(self) -> Steps[None]:
+        """Read the ``_RATIO`` samples, whose scale follows only from the whole page."""
+        sound = []
+        for number, (builder, spelling, value, time) in enumerate(self._ratios, 1):
+            if not number % SAMPLES:
+                yield
+            wrong = complaint(value, 0.0, 100.0)
+            if wrong is not None:
+                self._reject(builder, spelling, wrong, value)
+            else:
+                sound.append((builder, spelling, value, time))
+        if self._options.ratio_scale is RatioScale.AUTO:
+            self.scale = scale_shown((value for _, _, value, _ in sound), self.scale)
+        else:
+            self.scale = self._options.ratio_scale
+        for number, (builder, spelling, value, time) in enumerate(sound, 1):
+            if not number % SAMPLES:
+                yield
+            percent = percent_of(value, self.scale)
+            if isinstance(percent, Invalid):
+                self._reject(builder, spelling, percent, value)
+                if percent is Invalid.AMBIGUOUS_SCALE:
+                    self._leave_open(builder, spelling, time)
+            elif not builder.put(spelling, percent, time):
+                self._rejects.count(DUPLICATE)
+
+    def _leave_open(self, builder: SeriesBuilder, spelling: Spelling, time: float) -> None:
+        """Drop samples up to ``time`` for a device that may be at 1 % or at 100 %."""
+        fields = self.undecided.setdefault(builder.identity.key.device, {})
+        name = spelling.field.name
+        fields[name] = max(time, fields.get(name, time))
+
+    @property
+    def _full(self) -> bool:
+        options = self._options
+        most = options.server_series if self._result.serves else options.max_series
+        return len(self.by_key) >= most
+
+    def _builder(
+        self, address: int, labels: Mapping[str, str], spelling: Spelling
+    ) -> SeriesBuilder | None:
+        if self._full:
+            return None
+        before = self._before.beliefs.get(address) if self._before else None
+        if before is not None and before.known.labels is labels and placed(before, self._cluster):
+            known = before.known
+        else:
+            known = self._identify(labels, spelling)
+        belief = believed(
+            known,
+            self._cluster.pod,
+            lambda left: self._identify(left, spelling),
+            before,
+        )
+        self.beliefs[address] = belief
+        identity, key = belief.identity, belief.key
+        at = identity.device
+        for reason in belief.aside:
+            self._rejects.add(Reject(reason, "", at.id if at else ""), self._result.received)
+        if at is None:
+            self._unidentified.append(known)
+            return None
+        builder = self.by_key.get(key)
+        if builder is None:
+            builder = self.by_key[key] = SeriesBuilder(identity, self._times)
+        builder.replica = builder.replica or identity.replica
+        return builder
+
+    def _identify(self, labels: Mapping[str, str], spelling: Spelling) -> Identity:
+        return identify(labels, spelling, self._result, self.pod, self._cluster.pod_at)
+
+    def _odd_time(self, time: float) -> float:
+        if time > self._result.received:
+            self._rejects.count(FUTURE)
+            return self._result.received
+        self._rejects.count(STALE)
+        return time
+
+    def _reject(
+        self, builder: SeriesBuilder, spelling: Spelling, reason: Invalid, value: float
+    ) -> None:
+        at = builder.identity.device
+        builder.rejected.add(spelling.field.name)
+        if not builder.mig:
+            self.reported.add(spelling.field.name)
+        reject = Reject(reason, spelling.name, at.id if at else "")
+        self._rejects.add(reject, self._result.received, value)
+
+    def _note_unread(self) -> None:
+        """Note the devices of samples whose number could not be read; the page is bounded."""
+        for name, labels, _, _ in self._result.unread:
+            spelling = self._catalog.spellings.get(name)
+            if spelling is None:
+                continue
+            address = id(labels) + spelling.salt
+            if address not in self._builders:
+                self._builders[address] = self._builder(address, labels, spelling)
+            builder = self._builders[address]
+            at = builder.identity.device if builder is not None else None
+            if builder is None or at is None:
+                continue
+            builder.rejected.add(spelling.field.name)
+            if not builder.mig:
+                self.reported.add(spelling.field.name)
+            self._rejects.note(Reject(BAD_VALUE, spelling.name, at.id), self._result.received)
+
+    def _without_device(self) -> Mapping[PodRef, str]:
+        """Return the pods that samples without a device name, and why there is none."""
+        flawed = [known for known in self._unidentified if known.flaw in _NO_DEVICE]
+        if not flawed:
+            return NO_REJECTS
+        if self._result.serves and self.pod is not None:
+            return {self.pod: flawed[-1].flaw}
+        direct = self._result.direct
+        return {
+            PodRef(*names): known.flaw
+            for known in flawed
+            for names in possible_pods(known.labels, direct=direct)
+        }
+
+    def _disown(self) -> Mapping[PodRef, Mismatch]:
+        """Return samples that name the scrape target to their devices, and find the exporter's pod.
+
+        Returns:
+            The pods that the samples name without being about them, and why.
+        """
+        identities = (belief.identity for belief in self.beliefs.values())
+        scraped = frozenset(i.target for i in identities if i.target is not None)
+        own = unassigned(self.by_key, scraped, self._cluster.pod)
+        self.by_key = released(self.by_key, own, self._rejects, self._result.received)
+        disowned: dict[PodRef, Mismatch] = {}
+        for key, reason in own.items():
+            # Samples may differ in whether they look like the target's: then one that does decides.
+            if key.pod and disowned.get(key.pod) is not Mismatch.SELF_ATTRIBUTION:
+                disowned[key.pod] = reason
+        if self._result.pod is None:
+            # A range of samples may name an exporter's pod and its successor.
+            known = {ref for ref in scraped or disowned if self._cluster.pod(ref) is not None}
+            self.pod = next((r for r in map(_only, (known, scraped)) if r is not None), self.pod)
+        return disowned
+
+
+def _only(refs: Collection[PodRef]) -> PodRef | None:
+    return next(iter(refs)) if len(refs) == 1 else None

@@ -1,0 +1,92 @@
+"""Find samples that name the exporter's own pod only because a scrape added its labels.
+
+A Prometheus scrape adds the target's ``pod``, ``namespace`` and ``container`` to every sample.
+On a sample of an unassigned device these labels look like an assignment of the device to the
+exporter, both with ``honorLabels: false`` and with ``true``. Such a sample is about the device
+without a pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from adapter.pipeline.cluster.pod import Find, PodRef
+from adapter.pipeline.devices.assignment import Assignment, Mismatch, mismatch
+from adapter.pipeline.devices.builder import SeriesBuilder
+from adapter.pipeline.devices.rejects import Reject, Rejects
+from adapter.pipeline.devices.series import SeriesKey
+from adapter.pipeline.exposition.podlabels import is_renamed, shows_workload
+
+
+def unassigned(
+    builders: Mapping[SeriesKey, SeriesBuilder], known: Collection[PodRef], find: Find
+) -> dict[SeriesKey, Mismatch]:
+    """Return the builders whose samples name the scrape target's pod -> the mismatch.
+
+    Args:
+        known: pods of scrape targets.
+    """
+    found: dict[SeriesKey, Mismatch] = {}
+    unknown: dict[SeriesKey, Mismatch] = {}
+    for key, builder in builders.items():
+        assignment, labels = builder.identity.assignment, builder.identity.labels
+        if assignment is None or assignment.serves:
+            continue
+        reason = _why(assignment, labels, known, find)
+        if reason is Mismatch.UNKNOWN_POD:
+            unknown[key] = reason
+        elif reason is not None:
+            found[key] = reason
+    if not found and len({key.pod for key in unknown}) == 1:
+        # The target is not a known pod: assigned samples with more labels show that it is a target.
+        assigned = {
+            key.device
+            for key, builder in builders.items()
+            if shows_workload(builder.identity.labels)
+        }
+        found = {key: reason for key, reason in unknown.items() if key.device in assigned}
+    return found
+
+
+def _is_assigned(assignment: Assignment, labels: Mapping[str, str]) -> bool:
+    """Return whether the labels alone show that the exporter named the pod."""
+    return not assignment.suspect and ("instance" not in labels or shows_workload(labels))
+
+
+def released(
+    builders: Mapping[SeriesKey, SeriesBuilder],
+    own: Mapping[SeriesKey, Mismatch],
+    rejects: Rejects,
+    time: float,
+) -> dict[SeriesKey, SeriesBuilder]:
+    """Return the builders, with those that name a scrape target merged into their devices'."""
+    if not own:
+        return dict(builders)
+    kept = {key: builder for key, builder in builders.items() if key not in own}
+    for key, reason in own.items():
+        builder = builders[key]
+        detail = f"{key.pod.namespace}/{key.pod.name}" if key.pod else ""
+        rejects.add(Reject(reason, "", key.device), time, detail=detail)
+        bare = SeriesKey(key.device, None, "", "")
+        if bare not in kept:
+            kept[bare] = SeriesBuilder(
+                builder.identity._replace(assignment=None, target=None, replica=False),
+                builder.most,
+            )
+        kept[bare].take(builder)
+    return kept
+
+
+def _why(
+    assignment: Assignment, labels: Mapping[str, str], known: Collection[PodRef], find: Find
+) -> Mismatch | None:
+    if is_renamed(labels):
+        return None
+    if assignment.pod in known:
+        return Mismatch.SELF_ATTRIBUTION
+    if _is_assigned(assignment, labels):
+        return None
+    pod = find(assignment.pod)
+    if pod is not None and pod.may_hold_gpu:
+        return None
+    return mismatch(assignment._replace(uid=""), pod, None)

@@ -1,0 +1,271 @@
+"""The state of one exporter: its devices, their assignments, and their samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from adapter.pipeline.catalog.field import Spelling
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.devices.assignment import Assignment, Mismatch
+from adapter.pipeline.devices.device import Device
+from adapter.pipeline.devices.idlepower import IdlePower
+from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
+from adapter.pipeline.devices.validity import PageNumbers, RatioScale
+from adapter.pipeline.exposition.pagelayout import SampleLayout
+
+NO_REJECTS: Final[Mapping[PodRef, str]] = {}
+
+
+class Identity(NamedTuple):
+    """What a label set names. Computed once per label set."""
+
+    labels: Mapping[str, str]
+    """Kept so that the address of the label set is not reused."""
+    device: Device | None
+    assignment: Assignment | None = None
+    target: PodRef | None = None
+    host: str = ""
+    replica: bool = False
+    """Whether the sample carries the label ``vgpu``."""
+    flaw: str = ""
+    """Why there is no device: the reject reason of the samples."""
+    named: tuple[PodRef, ...] = ()
+    """Every pod that the labels could name, once; empty for samples that are not about a
+    device."""
+    cluster: str = ""
+    """The cluster that the sample names, as stores with several clusters write it."""
+    otherwise: tuple[Assignment, ...] = ()
+    """What the labels may also say: the first of them counts whose pod exists and holds a GPU, if
+    that of ``assignment`` does not (:func:`adapter.pipeline.exposition.podlabels.workload`)."""
+    address: str = ""
+    """The IP address by which the pod of a server was looked for; empty if its labels name it."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether the sample is about the process that serves the page."""
+        return self.assignment is not None and self.assignment.serves
+
+    @property
+    def assignable(self) -> bool:
+        """Whether the sample is about a device, or a server, and may name a pod."""
+        return self.device is not None and (self.assignment is not None or bool(self.otherwise))
+
+    @property
+    def key(self) -> SeriesKey:
+        """The device series that the sample belongs to."""
+        at = self.device.id if self.device else ""
+        if self.assignment is None:
+            return SeriesKey(at, None, "", "")
+        return SeriesKey(at, self.assignment.pod, self.assignment.container, self.assignment.uid)
+
+
+class Belief(NamedTuple):
+    """What a label set names without the labels of a tenant; valid while the pods are unchanged."""
+
+    known: Identity
+    """What all of the labels name."""
+    pods: tuple[Pod | None, ...]
+    """The pods that the labels could name, as they were."""
+    identity: Identity
+    aside: tuple[str, ...]
+    """The reasons for which labels were ignored."""
+    key: SeriesKey
+    """The key of ``identity``."""
+    lasts: bool
+    """Whether no label is a tenant's, so that the result depends on nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The device series of an exporter, and what the same pages show. Immutable."""
+
+    all_series: Mapping[SeriesKey, DeviceSeries]
+    reported: Mapping[str, float]
+    """Field -> epoch seconds of the last sample of a whole device."""
+    idle: IdlePower
+    """The power that its devices draw when idle; never changed."""
+    pods: Mapping[PodRef, tuple[DeviceSeries, ...]] = field(init=False)
+    devices: Mapping[str, tuple[DeviceSeries, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        pods: dict[PodRef, list[DeviceSeries]] = {}
+        devices: dict[str, list[DeviceSeries]] = {}
+        for key, series in self.all_series.items():
+            devices.setdefault(key.device, []).append(series)
+            if key.pod is not None:
+                pods.setdefault(key.pod, []).append(series)
+        object.__setattr__(self, "pods", {ref: tuple(its) for ref, its in pods.items()})
+        object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
+
+
+class Row:
+    """Where the numbers of one device series are on a page. Equal rows share one."""
+
+    __slots__ = ("places", "spellings")
+
+    def __init__(self, places: tuple[int, ...], spellings: tuple[Spelling, ...]) -> None:
+        self.places = places
+        self.spellings = spellings
+
+
+@dataclass(frozen=True, slots=True)
+class PagePlan:
+    """Where the numbers of an exporter's page go."""
+
+    layout: SampleLayout
+    numbers: PageNumbers
+    rows: Mapping[SeriesKey, tuple[Identity, Row]]
+    reported: frozenset[str]
+    """Fields for which whole devices have samples."""
+    left_out: Mapping[str, int]
+    """Samples that are left out regardless of their number, by reason."""
+
+
+class DeferredPages(Protocol):
+    """Pages whose numbers are not yet in the device series."""
+
+    def __len__(self) -> int: ...
+
+    def contents(self, before: Contents) -> Contents:
+        """Return the contents after these pages."""
+
+
+class ExporterState:
+    """The state of one origin after a scrape result.
+
+    Immutable to its readers: it computes its device series when somebody first reads them, and
+    caches ``answers``.
+    """
+
+    __slots__ = (
+        *("_contents", "_deferred", "answers", "beliefs", "disowned"),
+        *("origin", "plan", "pod", "received", "rejected", "scale"),
+    )
+
+    def __init__(
+        self,
+        *,
+        origin: str,
+        received: float,
+        pod: PodRef | None,
+        contents: Contents,
+        scale: RatioScale,
+        beliefs: Mapping[int, Belief],
+        disowned: Mapping[PodRef, Mismatch],
+        rejected: Mapping[PodRef, str] = NO_REJECTS,
+        plan: PagePlan | None = None,
+        deferred: DeferredPages | None = None,
+    ) -> None:
+        self.origin = origin
+        self.received = received
+        """Epoch seconds."""
+        self.pod = pod
+        """The exporter's own pod, if known."""
+        self.scale = scale
+        self.beliefs = beliefs
+        """Address of a label set of the last result (plus a salt for servers) -> what it names."""
+        self.disowned = disowned
+        """Pods that samples of the last result appear to name for devices, and the mismatch."""
+        self.rejected = rejected
+        """Pods that samples of the last result name without a device, and the reject reason."""
+        self.plan = plan
+        """Where the numbers of the next page go, if only they differ."""
+        self.answers: dict[object, object] = {}
+        """Cache of what readers computed from these device series; discarded with the state."""
+        self._contents = contents
+        self._deferred = deferred
+
+    @property
+    def contents(self) -> Contents:
+        """The device series, with the numbers of all pages."""
+        if self._deferred is not None:
+            self._contents, self._deferred = self._deferred.contents(self._contents), None
+        return self._contents
+
+    @property
+    def deferred(self) -> DeferredPages | None:
+        """The pages that :attr:`outline` does not contain; None if there are none."""
+        return self._deferred
+
+    @property
+    def outline(self) -> Contents:
+        """The same device series, pods and devices as in ``contents``, with older numbers.
+
+        It costs nothing, and suffices for questions such as who has which device.
+        """
+        return self._contents
+
+    @property
+    def all_series(self) -> Mapping[SeriesKey, DeviceSeries]:
+        """Every device series."""
+        return self.contents.all_series
+
+    @property
+    def reported(self) -> Mapping[str, float]:
+        """See :class:`Contents`."""
+        return self.contents.reported
+
+    @property
+    def idle(self) -> IdlePower:
+        """See :class:`Contents`."""
+        return self.contents.idle
+
+    @property
+    def pods(self) -> Mapping[PodRef, tuple[DeviceSeries, ...]]:
+        """Pod -> the device series that name it."""
+        return self.contents.pods
+
+    @property
+    def devices(self) -> Mapping[str, tuple[DeviceSeries, ...]]:
+        """Device id -> its device series."""
+        return self.contents.devices
+
+    def after(self, received: float, deferred: DeferredPages) -> ExporterState:
+        """Return the state after one more page, whose numbers are taken in when they are read.
+
+        Args:
+            received: epoch seconds of the page.
+            deferred: all pages that ``outline`` does not contain, this one too.
+        """
+        return self._with(received, self._contents, deferred)
+
+    def replaced(self, received: float, contents: Contents) -> ExporterState:
+        """Return the state after one more page, with new contents.
+
+        Args:
+            received: epoch seconds of the page.
+        """
+        return self._with(received, contents, None)
+
+    def _with(
+        self, received: float, contents: Contents, deferred: DeferredPages | None
+    ) -> ExporterState:
+        return ExporterState(
+            origin=self.origin,
+            received=received,
+            pod=self.pod,
+            contents=contents,
+            scale=self.scale,
+            beliefs=self.beliefs,
+            disowned=self.disowned,
+            rejected=self.rejected,
+            plan=self.plan,
+            deferred=deferred,
+        )
+
+
+def still_reported(
+    earlier: Mapping[str, float], now: Iterable[str], received: float, oldest: float
+) -> dict[str, float]:
+    """Return the fields that an exporter has written within the age limit -> when last.
+
+    Args:
+        earlier: the same at the scrape result before.
+        now: the fields of the scrape result that was received at ``received`` (epoch seconds).
+        oldest: the age limit in seconds.
+    """
+    since = received - oldest
+    recent = {name: t for name, t in earlier.items() if since < t <= received}
+    return recent | dict.fromkeys(now, received)

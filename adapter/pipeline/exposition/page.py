@@ -1,0 +1,345 @@
+"""Parse a Prometheus or OpenMetrics text page; a malformed line costs only that line.
+
+Strict parsers reject a page for one duplicate label name, which dcgm-exporter up to 4.8.2
+writes. A page is also read every few seconds, so this parser relies on two facts. First, from
+scrape to scrape few labels of a page change, so the text between the braces is parsed once
+and cached; if nothing but numbers has changed, :mod:`adapter.pipeline.exposition.pagelayout` reads
+the page. Second, few lines are not plain ``name{labels} number``, so these lines go through the
+strict and slow :mod:`adapter.pipeline.exposition.line`.
+
+The author of a page may be hostile. :mod:`adapter.pipeline.exposition.limits` bounds the time that
+a page may cost and the memory that is kept for it. The cost grows linearly with the page's length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from adapter.pipeline.exposition.cutlabels import CutLabels, label_count
+from adapter.pipeline.exposition.limits import (
+    EXPORTER,
+    LABEL_BYTES,
+    OVER_BUDGET,
+    SET_BYTES,
+    TEXT_BYTES,
+    PageLimits,
+)
+from adapter.pipeline.exposition.line import (
+    BAD_VALUE,
+    DUPLICATE_LABEL,
+    Labels,
+    LineError,
+    label_set,
+    name_and_labels,
+    sample_line,
+    sample_name,
+    sample_time,
+)
+from adapter.pipeline.exposition.lines import TOO_LONG, lines_of, open_metrics
+from adapter.pipeline.exposition.pagelayout import LayoutMemo
+from adapter.pipeline.exposition.samples import ONE_WITH_DECIMALS, Sample
+from apiservice.runtime.steps import Steps, at_once, parts
+
+TOO_MANY: Final = "too_many_samples"
+TOO_COSTLY: Final = "too_costly"
+
+_MAX_LINE: Final = 1 << 14
+"""Bytes of a line that goes through the slow parser."""
+_PASSED_OVER: Final = frozenset((b"", b"#"))
+"""First bytes of lines without a sample."""
+_LINES: Final = 512
+"""Lines that one step reads if few of them need the slow parser: about 0.3 ms."""
+_WORK: Final = 64
+"""Units of slow parsing in one step."""
+_UNREAD: Final = 64
+"""Samples without a readable number whose labels are kept."""
+_UNREAD_TEXT: Final = 1024
+"""Bytes of the labels of such a sample."""
+_MAX_NAMES: Final = 4096
+_MAX_SERIES_NAME: Final = 512
+"""Longest series name, in bytes, that is cached while its page is read."""
+
+
+class _TooCostlyError(Exception):
+    """The page has used up its ``work``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The result of parsing one page."""
+
+    samples: Sequence[Sample]
+    """:class:`adapter.pipeline.exposition.pagelayout.LayoutSamples` if the text around the numbers
+    is that of the page before."""
+    rejects: dict[str, int]
+    """Lines that were left out, by reason. A line with ``duplicate_label`` was kept."""
+    held: int = field(default=0, compare=False)
+    """Upper bound of the bytes of the page's label sets, while they are kept."""
+    unread: Sequence[Sample] = field(default=(), compare=False)
+    """Samples whose number cannot be read, as not a number; at most 64. They are in ``rejects``."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the page exceeded its limits, so that nothing of it was kept."""
+        return TOO_COSTLY in self.rejects
+
+
+class LabelMemo:
+    """Cache of the label sets on one exporter's last page, so that they are parsed once.
+
+    There is one per exporter. It holds exactly the label sets of the last page: others are
+    dropped with the page that had them last.
+    """
+
+    __slots__ = ("flawed", "layouts", "sets")
+
+    def __init__(self) -> None:
+        self.layouts = LayoutMemo()
+        self.sets: dict[bytes, Mapping[str, str]] = {}
+        self.flawed: dict[bytes, Labels] = {}
+        """Label texts that count a reject on every occurrence, and so skip the fast path."""
+
+    def __len__(self) -> int:
+        return len(self.sets) + len(self.flawed)
+
+
+def parse(
+    page: bytes,
+    *,
+    time: float,
+    memo: LabelMemo | None = None,
+    wanted: Container[str] | None = None,
+    limits: PageLimits = EXPORTER,
+) -> Page:
+    """Parse a page without pauses. See :func:`parsing`."""
+    return at_once(parsing(page, time=time, memo=memo, wanted=wanted, limits=limits))
+
+
+def parsing(
+    page: bytes,
+    *,
+    time: float,
+    memo: LabelMemo | None = None,
+    wanted: Container[str] | None = None,
+    limits: PageLimits = EXPORTER,
+) -> Steps[Page]:
+    """Parse a Prometheus or OpenMetrics text page, in steps.
+
+    The function does not raise for malformed text: it leaves the line out and counts it. A last
+    line without a line feed was cut, and its number may be cut too, so it is left out.
+
+    Args:
+        time: epoch seconds of the scrape; a sample's own timestamp takes precedence.
+        memo: the label sets of this exporter's last page; updated.
+        wanted: series names to keep. Others are skipped and not counted. None keeps all.
+        limits: what the page may cost.
+    """
+    memo = LabelMemo() if memo is None else memo
+    repeats = limits.layouts and len(page) < limits.large
+    known = memo.layouts.read(page, time, limits.held) if repeats else None
+    if known is not None:
+        layout, same = known
+        return Page(same, dict(layout.rejects), layout.held)
+    reader = _Reader(time, memo, wanted, limits, seconds=open_metrics(page))
+    left = limits.lines
+    try:
+        for lines in lines_of(page, reader.rejects):
+            left -= len(lines)
+            if left < 0:
+                raise _TooCostlyError
+            for some in parts(lines, _LINES):
+                yield from reader.read(some)
+                yield
+            if len(reader.samples) > limits.samples:
+                reader.rejects[TOO_MANY] += len(reader.samples) - limits.samples
+                del reader.samples[limits.samples :]
+                break
+    except _TooCostlyError:
+        return Page([], {TOO_COSTLY: 1})
+    memo.sets, memo.flawed = reader.sets, reader.flawed
+    rejects = dict(reader.rejects)
+    samples: Sequence[Sample] = reader.samples
+    if repeats:
+        texts = reader.sets.keys() | reader.flawed.keys()
+        samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time, texts)
+    return Page(samples, rejects, reader.held, reader.unread)
+
+
+class _Reader:
+    """The state while one page is parsed: samples, rejects and label sets so far."""
+
+    def __init__(
+        self,
+        time: float,
+        memo: LabelMemo,
+        wanted: Container[str] | None,
+        limits: PageLimits,
+        *,
+        seconds: bool,
+    ) -> None:
+        self.held = 0
+        self.samples: list[Sample] = []
+        self.unread: list[Sample] = []
+        self.rejects: Counter[str] = Counter()
+        self.sets: dict[bytes, Mapping[str, str]] = {}
+        self.flawed: dict[bytes, Labels] = {}
+        self._time = time
+        self._old = memo
+        self._wanted = wanted
+        self._room = limits.held
+        self._work = limits.work
+        self._pause = limits.work - _WORK
+        """The remaining work at which the step ends."""
+        self._seconds = seconds
+        self._texts: dict[str, str] = {}
+        """Values of new label sets: those of a page's devices have most values in common."""
+        self._names: dict[bytes, str] = {}
+        """Name as written -> name, or "" for a name that is not wanted."""
+
+    def read(self, lines: Sequence[bytes]) -> Steps[None]:
+        """Parse complete lines. This loop is the main cost of a scrape."""
+        names, sets, time = self._names, self.sets, self._time
+        append, make = self.samples.append, tuple.__new__
+        for line in lines:
+            written, _, rest = line.partition(b"{")
+            name = names.get(written)
+            if not name:
+                if name is None:
+                    name = self._name(line, written)
+                if not name:
+                    continue
+            text, brace, tail = rest.rpartition(b"} ")
+            labels = sets.get(text)
+            if labels is None or not brace or b"_" in tail:
+                labels = self._new(text, tail) if brace and b"_" not in tail else None
+                if self._pause >= self._work:
+                    self._pause = self._work - _WORK
+                    yield
+                if labels is None:
+                    self._slow(line)
+                    continue
+            try:
+                value = float(tail)
+                if value == 1.0 and b"." in tail:
+                    value = ONE_WITH_DECIMALS
+                append(make(Sample, (name, labels, value, time)))
+            except ValueError:
+                self._slow(line)
+
+    def _spend(self, work: int) -> None:
+        self._work -= work
+        if self._work < 0:
+            raise _TooCostlyError
+
+    def _name(self, line: bytes, written: bytes) -> str:
+        """Return the wanted name at the start of a line with labels; handle every other line."""
+        if line[:1] in _PASSED_OVER:
+            return ""
+        try:
+            name = sample_name(written)
+        except LineError as error:
+            if line.strip():
+                self.rejects[error.reason] += 1
+            return ""
+        if self._wanted is not None and name not in self._wanted:
+            name = ""
+        behind_value = len(written.split(None, 1)) > 1  # the brace is that of an exemplar
+        if len(written) < len(line) and not behind_value:
+            if len(self._names) < _MAX_NAMES and len(written) <= _MAX_SERIES_NAME:
+                self._names[written] = name
+            return name
+        if name:
+            self._slow(line)
+        return ""
+
+    def _new(self, text: bytes, tail: bytes) -> Mapping[str, str] | None:
+        """Return the labels of a text that is new on this page, or None for the slow parser.
+
+        The label set of a line with a malformed number is not cached.
+        """
+        known = self._old.sets.get(text)
+        if known is None:
+            try:
+                float(tail)
+                known, duplicates = self._read_set(text)
+            except ValueError:
+                return None
+            if duplicates:
+                return None
+        held = self.held + SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(known)
+        if held > self._room:
+            return None
+        self.held = held
+        self.sets[text] = known
+        return known
+
+    def _read_set(self, text: bytes) -> Labels:
+        if len(text) > _MAX_LINE:
+            raise LineError(TOO_LONG)
+        self._spend(2)
+        found = label_set(text)
+        self._spend(label_count(found.labels) >> 2)
+        first = self._texts.setdefault
+        shared = {name: first(value, value) for name, value in found.labels.items()}
+        if isinstance(found.labels, CutLabels):
+            return Labels(CutLabels(shared, found.labels.cut), found.duplicates)
+        return Labels(shared, found.duplicates)
+
+    def _remember(self, text: bytes, labels: Labels) -> bool:
+        """Cache a label set for later lines and the next page; return False if there is no room."""
+        if text in self.sets or text in self.flawed:
+            return True
+        size = SET_BYTES + TEXT_BYTES * len(text) + LABEL_BYTES * label_count(labels.labels)
+        held = self.held + size
+        if held > self._room:
+            self.rejects[OVER_BUDGET] += 1
+            return False
+        self.held = held
+        if labels.duplicates:
+            self.flawed[text] = labels
+        else:
+            self.sets[text] = labels.labels
+        return True
+
+    def _slow(self, line: bytes) -> None:
+        """Parse a line that is not plain ``name{labels} number``."""
+        self._spend(2)
+        if len(line) > _MAX_LINE:
+            self.rejects[TOO_LONG] += 1
+            return
+        try:
+            name, text, value, stamp = sample_line(line)
+            labels = self._any_set(text)
+            time = sample_time(stamp, self._time, seconds=self._seconds)
+        except LineError as error:
+            self.rejects[error.reason] += 1
+            if error.reason == BAD_VALUE and len(self.unread) < _UNREAD:
+                self._keep_unread(line)
+            return
+        if self._wanted is not None and name not in self._wanted:
+            return
+        if not self._remember(text, labels):
+            return
+        if labels.duplicates:
+            self.rejects[DUPLICATE_LABEL] += 1
+        self.samples.append(Sample(name, labels.labels, value, time))
+
+    def _keep_unread(self, line: bytes) -> None:
+        """Keep what a line without a good number names, so that its pod's reason can say so."""
+        name, text = name_and_labels(line)
+        if len(text) > _UNREAD_TEXT or (self._wanted is not None and name not in self._wanted):
+            return
+        with suppress(LineError):
+            labels = self._any_set(text)
+            self.unread.append(Sample(name, labels.labels, math.nan, self._time))
+
+    def _any_set(self, text: bytes) -> Labels:
+        plain = self.sets.get(text) or self._old.sets.get(text)
+        if plain is not None:
+            return Labels(plain, 0)
+        return self.flawed.get(text) or self._old.flawed.get(text) or self._read_set(text)

@@ -1,0 +1,97 @@
+"""Find objections to a scrape result: mismatches with pods, and conflicts between exporters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from adapter.pipeline.attribution.nodecontext import ClusterContext
+from adapter.pipeline.attribution.values import CONFLICT
+from adapter.pipeline.devices.assignment import mismatch
+from adapter.pipeline.devices.rejects import Reject, Rejects
+from adapter.pipeline.devices.series import DeviceSeries, disagree
+from adapter.pipeline.devices.state import ExporterState
+from adapter.pipeline.store.index import OriginIndex
+from apiservice.runtime.steps import Steps
+
+_STEP: Final = 64
+"""Devices that one step checks."""
+
+
+class Objections:
+    """Checks scrape results against a store, whose state may change between two steps.
+
+    Args:
+        cluster: the pods and nodes.
+        exporters: the store's exporter states, by origin.
+        devices: which exporters report a device.
+        forgotten: origins that are no longer targets.
+        interval: seconds between two scrapes.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterContext,
+        exporters: Mapping[str, ExporterState],
+        devices: OriginIndex[str],
+        forgotten: Collection[str],
+        interval: float,
+    ) -> None:
+        self._cluster = cluster
+        self._exporters = exporters
+        self._devices = devices
+        self._forgotten = forgotten
+        self._interval = interval
+
+    def against(self, after: ExporterState, found: Rejects) -> Steps[None]:
+        """Count in ``found`` the objections to an exporter's state after a scrape result."""
+        yield from self._refusals(after, found)
+        yield from self._conflicts(after, found)
+
+    def _refusals(self, exporter: ExporterState, found: Rejects) -> Steps[None]:
+        looked = 0
+        for ref, all_series in exporter.pods.items():
+            pod = self._cluster.pod(ref)
+            for series in all_series:
+                looked += 1
+                if not looked % _STEP:
+                    yield
+                old = series.superseded or series.received != exporter.received
+                if series.assignment is None or old:
+                    continue
+                reason = mismatch(series.assignment, pod, series.node)
+                if reason is not None:
+                    reject = Reject(reason, "", series.device.id)
+                    found.add(reject, exporter.received, detail=f"{ref.namespace}/{ref.name}")
+
+    def _conflicts(self, after: ExporterState, found: Rejects) -> Steps[None]:
+        """Count live exporters that disagree on the pod of a device, or on its value."""
+        looked = 0
+        for device, all_series in after.devices.items():
+            mine: list[DeviceSeries] | None = None
+            for origin in self._devices.of(device):
+                if origin == after.origin:
+                    continue
+                other = self._exporters.get(origin)
+                if other is None or not self._live(other, after):
+                    continue
+                looked += len(all_series)
+                if looked >= _STEP:
+                    looked = 0
+                    yield
+                mine = self._believed(all_series) if mine is None else mine
+                if disagree(mine, self._believed(other.devices.get(device, ()))):
+                    reject = Reject(CONFLICT, "", device)
+                    found.add(reject, after.received, detail=f"{after.origin} and {origin}")
+
+    def _live(self, other: ExporterState, after: ExporterState) -> bool:
+        recent = other.received > after.received - 2 * self._interval
+        return recent and other.origin not in self._forgotten
+
+    def _believed(self, all_series: Iterable[DeviceSeries]) -> list[DeviceSeries]:
+        """Return the device series without those that name a pod which cannot have the device."""
+        return [
+            series
+            for series in all_series
+            if series.assignment is None or self._cluster.believes(series)
+        ]

@@ -1,0 +1,1 @@
+"""The process ``serve``, and what it records."""

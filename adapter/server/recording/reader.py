@@ -1,0 +1,201 @@
+"""Read a recording, in bounded memory, with what could not be read counted by reason."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from adapter.pipeline.exposition.samples import ScrapeResult
+from adapter.server.recording.blocks import texts
+from adapter.server.recording.events import (
+    Begun,
+    Event,
+    HpaSeen,
+    Losses,
+    Missed,
+    NodeSeen,
+    PageRead,
+    PodSeen,
+    RecordingError,
+    Stretch,
+)
+from adapter.server.recording.layout import ORIGINS, LayoutKey, read_samples
+from adapter.server.recording.records import (
+    VERSION,
+    AnyRecord,
+    BegunRecord,
+    HpaRecord,
+    LabelsRecord,
+    LayoutRecord,
+    MissedRecord,
+    NodeRecord,
+    PageRecord,
+    PodRecord,
+    decoder,
+)
+from apiservice.runtime.jsontext import UNREADABLE
+
+DAMAGED: Final = "damaged"
+"""Reason of a stretch of time whose lines cannot be read."""
+_SETS: Final = 1 << 19
+
+
+class RecordingReader:
+    """Implements :class:`adapter.server.recording.events.Recording` for a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.losses = Losses()
+
+    def events(self) -> Iterator[Event]:
+        """See the port."""
+        self.losses = Losses()
+        try:
+            with self.path.open("rb") as file:
+                yield from _dated(self._events(file))
+        except OSError as error:
+            raise RecordingError(f"{self.path} cannot be read: {error.strerror}") from None
+
+    def _events(self, file: BinaryIO) -> Iterator[Event | None]:
+        """Yield the events, and None for something that cannot be read."""
+        state: _Run | None = None
+        for number, text in enumerate(_lines(file, self.losses)):
+            if text is None:
+                yield None
+                continue
+            try:
+                line = decoder.decode(text)
+            except UNREADABLE as error:
+                if number == 0:
+                    raise self._foreign() from error
+                self.losses.count("malformed")
+                yield None
+                continue
+            if isinstance(line, BegunRecord):
+                if line.version != VERSION:
+                    raise RecordingError(
+                        f"{self.path} has version {line.version} of the format, and this program "
+                        f"reads {VERSION}: use the version that wrote it, {line.program}"
+                    )
+                state = _Run()
+                yield Begun(line.time, line.settings)
+            elif state is None:
+                raise self._foreign()
+            else:
+                yield from state.take(line, self.losses)
+        if state is None:
+            raise self._foreign() if self.losses.damaged else self._empty()
+
+    def _empty(self) -> RecordingError:
+        return RecordingError(f"{self.path} is empty: nothing was recorded")
+
+    def _foreign(self) -> RecordingError:
+        return RecordingError(
+            f"{self.path} is not a recording: give a file that `replay record` or "
+            "`serve --record` wrote"
+        )
+
+
+class _Run:
+    """What the lines of one recorder refer to."""
+
+    def __init__(self) -> None:
+        self._sets: OrderedDict[int, Mapping[str, str]] = OrderedDict()
+        self._layouts: OrderedDict[int, LayoutKey] = OrderedDict()
+        self._last_of: dict[str, int] = {}
+
+    def take(self, line: AnyRecord, losses: Losses) -> Iterator[Event | None]:
+        """Yield the event of a line; None if it cannot be read.
+
+        Lines that only define something have none.
+        """
+        match line:
+            case LabelsRecord():
+                self._sets[line.id] = line.labels
+                if len(self._sets) > _SETS:
+                    self._sets.popitem(last=False)
+            case LayoutRecord():
+                self._define(line, losses)
+            case PageRecord():
+                yield from self._page(line, losses)
+            case PodRecord():
+                yield PodSeen(line.time, line.pod, line.gone)
+            case NodeRecord():
+                yield NodeSeen(line.time, line.node, line.gone)
+            case HpaRecord():
+                yield HpaSeen(line.time, line.hpa, line.gone, line.until)
+            case MissedRecord():
+                yield Missed(line.time, line.stretch)
+
+    def _define(self, line: LayoutRecord, losses: Losses) -> None:
+        try:
+            series = tuple(
+                (name, self._sets[labels])
+                for name, labels in zip(line.names, line.labels, strict=True)
+            )
+        except (KeyError, ValueError):
+            losses.count("undefined_labels")
+            return
+        earlier = self._last_of.pop(line.origin, None)
+        if earlier is not None:
+            self._layouts.pop(earlier, None)
+        self._last_of[line.origin] = line.id
+        self._layouts[line.id] = LayoutKey(line.origin, line.node, line.pod, line.serves, series)
+        if len(self._layouts) > ORIGINS:
+            _, oldest = self._layouts.popitem(last=False)
+            self._last_of.pop(oldest.origin, None)
+
+    def _page(self, line: PageRecord, losses: Losses) -> Iterator[Event | None]:
+        layout = self._layouts.get(line.layout)
+        if layout is None:
+            losses.count("undefined_layout")
+            yield None
+            return
+        try:
+            samples = read_samples(layout, line.values, line.at, line.time)
+        except ValueError:
+            losses.count("malformed")
+            yield None
+            return
+        yield PageRead(
+            line.time,
+            ScrapeResult(
+                layout.origin,
+                layout.node,
+                samples,
+                line.time,
+                line.rejects,
+                layout.pod,
+                layout.serves,
+            ),
+        )
+
+
+def _dated(events: Iterator[Event | None]) -> Iterator[Event]:
+    """Yield the events, and the time between those on both sides of what cannot be read."""
+    last: float | None = None
+    damaged = False
+    for event in events:
+        if event is None:
+            damaged = True
+            continue
+        if damaged:
+            start = event.time if last is None else last
+            yield Missed(event.time, Stretch(start, event.time, DAMAGED, ""))
+            damaged = False
+        last = event.time
+        yield event
+    if damaged and last is not None:
+        yield Missed(last, Stretch(last, last, DAMAGED, ""))
+
+
+def _lines(file: BinaryIO, losses: Losses) -> Iterator[bytes | None]:
+    """Yield the lines of all blocks, and None for a stretch that cannot be read."""
+    for text in texts(file):
+        if text is None:
+            losses.damaged += 1
+            yield None
+        else:
+            yield from text.splitlines()

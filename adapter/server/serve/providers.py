@@ -1,0 +1,103 @@
+"""Build what answers the APIs: the catalogue's metrics, those of rules, and the view API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from adapter.answers.api.external import GpuExternalMetrics
+from adapter.answers.api.provider import GpuMetricsProvider
+from adapter.answers.rules.beside import CustomBeside, ExternalBeside
+from adapter.answers.rules.service import RuleService
+from adapter.answers.view.devices import Devices
+from adapter.answers.view.gpupods import GPUPODS, GpuPods
+from adapter.answers.view.gpus import GPUS, Gpus
+from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
+from adapter.answers.view.snapshots import CurrentValues
+from adapter.config.settings import Settings
+from adapter.pipeline.cluster.lookup import ObjectLookup
+from adapter.server.serve.build import Loop
+from adapter.server.serve.pipeline import PipelineSwitcher
+from adapter.server.serve.rules import build_rules
+from apiservice.documents.health import Check
+from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
+from apiservice.view.resource import ServedResource, ViewGroup
+
+GROUP: Final = "view.gpu-metrics-adapter.io"
+VERSION: Final = "v1alpha1"
+
+
+def view_groups(
+    values: CurrentValues, objects: ObjectLookup, rules: RuleService | None
+) -> Sequence[ViewGroup]:
+    """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
+    groups = (view_group(values, objects), None if rules is None else rules.resource_group)
+    return [group for group in groups if group is not None]
+
+
+def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None:
+    """Return the resources of the view API; None if it is off, so that HPAs are not read."""
+    if objects.hpas is None:
+        return None
+    pods, hpas, devices = objects.pod_index, objects.hpas, Devices()
+    return ViewGroup(
+        GROUP,
+        VERSION,
+        (
+            ServedResource(GPUS, Gpus(values, pods, devices)),
+            ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
+            ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
+        ),
+    )
+
+
+class Providers(NamedTuple):
+    """The providers of one process."""
+
+    gpu: GpuMetricsProvider
+    """The catalogue's custom metrics."""
+    custom: CustomMetricsProvider
+    external: ExternalMetricsProvider | None
+    """None if external metrics are off."""
+    rules: RuleService | None
+    """None without a rules file."""
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """What keeps the providers current."""
+        return () if self.rules is None else (self.rules.run,)
+
+    @property
+    def checks(self) -> Sequence[Check]:
+        """What readiness waits for: the first discovery of series, successful or not."""
+        rules = self.rules
+        if rules is None:
+            return ()
+        waits = "the series of the rules have not been discovered yet"
+        return (Check("rules", lambda: None if rules.settled else waits, expected=True),)
+
+
+def build_providers(
+    settings: Settings, pipelines: PipelineSwitcher, objects: ObjectLookup, client: Any
+) -> Providers:
+    """Return the providers.
+
+    Raises:
+        ConfigError: the rules file cannot be used at all, or a credential cannot be used.
+    """
+    gpu = GpuMetricsProvider(pipelines, pipelines, objects)
+    custom: CustomMetricsProvider = gpu
+    external: ExternalMetricsProvider | None = None
+    if settings.external.enabled:
+        external = GpuExternalMetrics(pipelines, pipelines, objects, gpu.absent)
+    rules = build_rules(settings, objects, client)
+    if rules is not None:
+        prefer = settings.rules.prefer == "rules"
+        beside = CustomBeside(gpu, rules.custom, prefer_rules=prefer)
+        rules.shared["custom"] = lambda: beside.both
+        custom = beside
+        if external is not None:
+            both = ExternalBeside(external, rules.external, prefer_rules=prefer)
+            rules.shared["external"] = lambda: both.both
+            external = both
+    return Providers(gpu, custom, external, rules)

@@ -1,0 +1,1 @@
+"""The commands that read a cluster: they explain, check, show, compare and replay."""

@@ -1,0 +1,281 @@
+"""Read access to a cluster with the caller's kubeconfig."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from adapter import __version__
+from adapter.tools.client.errors import (
+    VIEW,
+    ClientError,
+    describe_missing,
+    describe_missing_view,
+    describe_silent_view,
+    missing_right,
+)
+from adapter.tools.client.options import NOBODY, Impersonation
+from adapter.tools.client.tables import TABLE_TYPE, ObjectTable, TableRow, decode_table
+from apiservice.kube.client import (
+    BoundedAnswer,
+    ClusterAnswerError,
+    call,
+    read_bounded,
+    server_time,
+)
+from apiservice.kube.connection import connect
+from apiservice.kube.failures import NOT_AN_API_SERVER, ClusterError, describe_failure
+from apiservice.runtime.jsontext import UNREADABLE
+
+Json = dict[str, Any]
+
+TIMEOUT: Final = 15.0
+"""Seconds for one request."""
+_PAGE: Final = 500
+_MOST: Final = 200_000
+"""Objects of one list: a server that never ends its pages is left."""
+_MOST_BYTES: Final = 64 << 20
+"""Bytes of one answer. A page of 500 objects is smaller, unless they are of the largest kind."""
+_SILENT: Final = (502, 503, 504)
+"""What the API server answers if the server of a registered API does not."""
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+class Api:
+    """One cluster. Each method raises ClientError."""
+
+    def __init__(self, client: Any, namespace: str = "") -> None:
+        self._client = client
+        self.namespace: str = namespace or client.namespace
+        """The namespace that was named, or the context's."""
+        self.origin: str = client.origin
+        """The server, and the kubeconfig and context that name it."""
+
+    def within(self, namespace: str) -> Api:
+        """Return the same cluster with another namespace."""
+        return Api(self._client, namespace)
+
+    @property
+    def server(self) -> str:
+        """The server's address."""
+        return str(self._client.configuration.host)
+
+    @property
+    def context(self) -> str:
+        """The context of the kubeconfig; empty in a pod."""
+        return str(self._client.context)
+
+    async def get(self, path: str) -> Json:
+        """Return the JSON object of a path."""
+        return await self._send("GET", path)
+
+    async def list(self, path: str, *, labels: str = "", fields: str = "") -> list[Json]:
+        """Return every object of a collection, read in pages.
+
+        Args:
+            labels: a label selector.
+            fields: a field selector.
+        """
+        items: list[Json] = []
+        async for rows in self.pages(path, labels=labels, fields=fields):
+            items += [row for row in rows if isinstance(row, dict)]
+        return items
+
+    async def pages(
+        self, path: str, *, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[Sequence[Any]]:
+        """Yield the items of a collection page by page; the arguments are those of :meth:`list`."""
+        total = 0
+        query = _query(labels, fields)
+        while True:
+            page = await self._send("GET", f"{path}?{urlencode(query)}")
+            rows = page.get("items") or []
+            if not isinstance(rows, list):
+                raise self._garbled(path, "items is not a list")
+            yield rows
+            total += len(rows)
+            token = (page.get("metadata") or {}).get("continue")
+            if not self._continues(path, token, len(rows), total):
+                return
+            query["continue"] = str(token)
+
+    async def table(
+        self, path: str, *, labels: str = "", fields: str = "", numbers: bool = False
+    ) -> ObjectTable:
+        """Return a collection as the table that kubectl prints, with all wide columns.
+
+        Args:
+            labels: a label selector.
+            fields: a field selector.
+            numbers: of the view API: with a column of each number that a text is written from. A
+                server of an older release ignores it.
+        """
+        rows: list[TableRow] = []
+        query = {**_query(labels, fields), "includeObject": "Metadata"}
+        if numbers:
+            query["numbers"] = "true"
+        while True:
+            body = await self._fetch("GET", f"{path}?{urlencode(query)}", accept=TABLE_TYPE)
+            try:
+                page = decode_table(body)
+            except UNREADABLE as error:
+                raise self._garbled(path, str(error)) from None
+            rows += page.rows
+            if not self._continues(path, page.token, len(page.rows), len(rows)):
+                return ObjectTable(page.columns, rows)
+            query["continue"] = page.token
+
+    def _continues(self, path: str, token: Any, rows: int, total: int) -> bool:
+        """Return whether a list has another page. Raise ClientError for a list without an end."""
+        if not token:
+            return False
+        if not rows or total > _MOST:
+            raise self._garbled(path, f"the list does not end after {total} objects")
+        return True
+
+    async def can(self, verb: str, group: str, resource: str, namespace: str = "") -> bool:
+        """Return whether the caller has a right; ``namespace`` is empty for the whole cluster."""
+        resource, _, subresource = resource.partition("/")
+        attributes = {
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+            "namespace": namespace,
+        }
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._send("POST", _REVIEWS, body)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    async def user(self) -> str:
+        """Return the caller's user name as the API server sees it; needs Kubernetes 1.28."""
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        answer = await self._send("POST", _WHO, body)
+        about = (answer.get("status") or {}).get("userInfo") or {}
+        return str(about.get("username") or "")
+
+    async def post(self, path: str, body: Json) -> Json:
+        """Create an object that is only answered, such as a review, and return it."""
+        return await self._send("POST", path, body)
+
+    async def page(self, path: str, most: int) -> BoundedAnswer:
+        """Return what a pod or a Service answers through the API server's proxy.
+
+        Args:
+            path: of the proxy, such as ``/api/v1/namespaces/a/pods/b:9400/proxy/metrics``.
+            most: bytes that are read.
+        """
+        try:
+            return await read_bounded(self._client, path, most, TIMEOUT)
+        except ClusterAnswerError as error:
+            raise ClientError(describe_failure(self._client, error), error.status) from None
+
+    async def clock(self) -> float:
+        """Return the API server's clock in epoch seconds."""
+        try:
+            return await server_time(self._client, TIMEOUT)
+        except ClusterAnswerError as error:
+            raise ClientError(describe_failure(self._client, error), error.status) from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _send(self, method: str, path: str, body: Any = None) -> Json:
+        answer = await self._fetch(method, path, body)
+        try:
+            found: Json = msgspec.json.decode(answer, type=dict[str, Any])
+        except UNREADABLE as error:
+            raise self._garbled(path, str(error)) from None
+        return found
+
+    async def _fetch(
+        self, method: str, path: str, body: Any = None, *, accept: str = "application/json"
+    ) -> bytes:
+        try:
+            return await call(
+                self._client, method, path, body, TIMEOUT, accept=accept, most=_MOST_BYTES
+            )
+        except ClusterAnswerError as error:
+            raise self._failed(path, error) from None
+
+    def _failed(self, path: str, error: ClusterAnswerError) -> ClientError:
+        origin = f"; server: {self.origin}"
+        text = describe_failure(self._client, error)
+        if error.status == 403 and (right := missing_right(str(error))):
+            text = describe_missing(right) + origin
+        elif path.startswith(VIEW) and error.status in _SILENT:
+            text = describe_silent_view(error.cause.strip()) + origin
+        elif path.startswith(VIEW) and _unserved(error):
+            text = describe_missing_view(error.cause.strip()) + origin
+        answer = error.cause.removeprefix(f"{error.status} ") if error.status else ""
+        return ClientError(text, error.status, error.reason, answer)
+
+    def _garbled(self, path: str, why: str) -> ClientError:
+        wrong = ClusterAnswerError(f"GET {path}: {NOT_AN_API_SERVER}: {why}")
+        return ClientError(describe_failure(self._client, wrong))
+
+
+def _query(labels: str, fields: str) -> dict[str, str]:
+    """Return the query of a list's first page."""
+    query = {"limit": str(_PAGE)}
+    if labels:
+        query["labelSelector"] = labels
+    if fields:
+        query["fieldSelector"] = fields
+    return query
+
+
+def _unserved(error: ClusterAnswerError) -> bool:
+    """Return whether the whole API is missing, rather than one object."""
+    text = error.cause
+    return error.status == 404 and ("requested resource" in text or "page not found" in text)
+
+
+async def open_cluster(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    identity: Impersonation = NOBODY,
+) -> Api:
+    """Return the cluster of a kubeconfig, or of the pod, to be closed. Nothing has been sent yet.
+
+    Raises:
+        ClientError: the kubeconfig cannot be used.
+    """
+    try:
+        client: Any = await connect(
+            kubeconfig,
+            context,
+            user_agent=f"gpu-metrics-adapter-client/{__version__}",
+            headers=identity.headers,
+        )
+    except ClusterError as error:
+        raise ClientError(str(error)) from None
+    client.origin += f", as {identity.user}" if identity.user else ""
+    return Api(client, namespace)
+
+
+@asynccontextmanager
+async def cluster(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    identity: Impersonation = NOBODY,
+) -> AsyncIterator[Api]:
+    """Connect to a cluster while the block runs; see :func:`open_cluster`."""
+    api = await open_cluster(kubeconfig, context, namespace, identity)
+    try:
+        yield api
+    finally:
+        await api.close()

@@ -1,0 +1,70 @@
+"""Objects by name, with the nearest names if there is none."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import ClientError
+from apiservice.runtime.nearest import nearest
+
+
+async def named(api: Api, kind: str, prefix: str, plural: str, name: str) -> Json:
+    """Return the object of a name in the caller's namespace.
+
+    Args:
+        kind: what messages call it: ``HPA``.
+        prefix: path of the API: ``/apis/autoscaling/v2``.
+        plural: as in the path.
+
+    Raises:
+        ClientError: it does not exist; the message names the nearest names, or the namespaces
+            in which it exists.
+    """
+    collection = f"{prefix}/namespaces/{quote(api.namespace, safe='')}/{plural}"
+    try:
+        return await api.get(f"{collection}/{quote(name, safe='')}")
+    except ClientError as error:
+        if error.status != 404 or error.reason != "NotFound":
+            raise
+    here = [_name(row) for row in await api.list(collection)]
+    text = f"no {kind} {name!r} in namespace {api.namespace}"
+    raise ClientError(f"{text}: {await _advice(api, kind, f'{prefix}/{plural}', name, here)}", 404)
+
+
+async def named_in_cluster(api: Api, kind: str, collection: str, name: str) -> Json:
+    """Return a cluster-scoped object of a name; raises ClientError as :func:`named`."""
+    try:
+        return await api.get(f"{collection}/{quote(name, safe='')}")
+    except ClientError as error:
+        if error.status != 404 or error.reason != "NotFound":
+            raise
+    known = [_name(row) for row in await api.list(collection)]
+    raise ClientError(f"no {kind} {name!r} in the cluster: {_did_you_mean(kind, name, known)}", 404)
+
+
+async def _advice(api: Api, kind: str, everywhere: str, name: str, here: list[str]) -> str:
+    try:
+        rows = await api.list(everywhere, fields=f"metadata.name={name}")
+    except ClientError:  # the caller may not list other namespaces
+        rows = []
+    # Not every resource supports the field selector of the name: compare as well.
+    others = sorted({row["metadata"]["namespace"] for row in rows if _name(row) == name})
+    if others:
+        return f"it exists in namespace {', '.join(others[:3])}; add -n {others[0]}"
+    if not here:
+        return f"the namespace has no {kind}, or it does not exist"
+    return _did_you_mean(kind, name, here)
+
+
+def _did_you_mean(kind: str, name: str, known: list[str]) -> str:
+    if near := nearest(name, known, parts=True):
+        return f"did you mean {' or '.join(near)}?"
+    if not known:
+        return f"there is no {kind} at all"
+    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
+    return f"known names are {', '.join(sorted(known)[:5])}{more}"
+
+
+def _name(row: Json) -> str:
+    return str((row.get("metadata") or {}).get("name") or "")

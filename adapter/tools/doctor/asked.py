@@ -1,0 +1,227 @@
+"""The metrics of the adapter that HPAs and ScaledObjects ask for, each with its target.
+
+Whether a target fits is for :mod:`adapter.pipeline.catalog.targetfit` to say. This module knows
+where a manifest states it, which pods it is about, and how the manifest is corrected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from adapter.answers.api.describedpods import object_is_own, selector_is_own
+from adapter.answers.api.serieslabels import AGGREGATE, parsed
+from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
+from adapter.hpa import quantity
+from adapter.pipeline.catalog.metric import Combine
+from adapter.pipeline.catalog.promqltext import aggregated
+from adapter.pipeline.catalog.targetfit import (
+    AskedTarget,
+    Misfit,
+    MisfitKind,
+    aggregate_of,
+    form_of,
+    misfits,
+)
+from adapter.pipeline.cluster.fixes import Fix
+from adapter.tools.client.hpacommands import change_hpa, edit_hpa
+from adapter.tools.doctor import servedmetrics
+from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
+from adapter.tools.doctor.scaled import workload_of
+from adapter.tools.doctor.servedmetrics import KnownMetric
+from apiservice.labels.selector import Selector, SelectorError, parse
+
+OURS: Final = ("Pods", "Object", "External")
+
+
+class SeenTarget(NamedTuple):
+    """A target in a manifest."""
+
+    subject: str
+    asked: AskedTarget
+    averaged: bool
+    """The controller itself takes the mean, as for a Pods metric."""
+    goal: str
+    """The maximum, in words."""
+    fix: Callable[[Misfit], tuple[str, str | Fix]]
+    """Returns the fix in words, and a command or the change of the object."""
+
+    @property
+    def misfits(self) -> Iterator[Misfit]:
+        """What does not fit, the most important first."""
+        return misfits(self.asked, averaged=self.averaged)
+
+
+def targets(facts: Facts) -> Iterator[SeenTarget]:
+    """Yield the targets of HPAs and ScaledObjects on metrics of the adapter; raises UnreadError.
+
+    An HPA that KEDA has made is left out: its ScaledObject is where a user can change something.
+    """
+    names = servedmetrics.metrics(facts.settings)
+    for hpa in facts.hpas.read():
+        for metric in hpa.metrics:
+            known = names.get(metric.name)
+            if known is not None and metric.type in OURS and not hpa.owner:
+                yield _of_hpa(facts, hpa, metric, known)
+    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        for trigger in scaled.triggers:
+            if (found := _of_trigger(facts, scaled, trigger, names)) is not None:
+                yield found
+
+
+def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> SeenTarget:
+    asked = AskedTarget(
+        metric.name,
+        known.unit,
+        known.load,
+        form_of(metric.type, known.over_pods, aggregate_of(metric.selector)),
+        metric.target_type or ("AverageValue" if metric.average is not None else "Value"),
+        metric.target,
+        known.high,
+        _own(facts, hpa, metric),
+    )
+    goal = "its maximum" if hpa.high is None else f"maxReplicas {hpa.high}"
+    return SeenTarget(
+        hpa.subject, asked, metric.type == "Pods", goal, lambda found: _hpa_fix(hpa, metric, found)
+    )
+
+
+def _hpa_fix(hpa: Hpa, metric: HpaMetric, found: Misfit) -> tuple[str, str | Fix]:
+    at = f"{metric.at}.{metric.key}"
+    if found.metric:
+        words = f"scale on another metric, such as {found.metric}, with a target in its unit"
+        return words, "" if hpa.origin else edit_hpa(hpa.manifest, words)
+    if found.type:
+        field = found.type[:1].lower() + found.type[1:]
+        value: Any = {"type": found.type, field: f"{metric.target:f}"}
+        words = f'set {at}.target to {{type: {found.type}, {field}: "{metric.target:f}"}}'
+        words += _per_replica(found)
+        at = f"{at}.target"
+    else:
+        at = f"{at}.target.{'averageValue' if metric.average is not None else 'value'}"
+        value, words = found.number, _number_words(at, found)
+    return words, "" if hpa.origin else change_hpa(hpa.manifest, at, value)
+
+
+def _number_words(at: str, found: Misfit) -> str:
+    if found.kind is MisfitKind.RANGE:
+        return f'set {at} to a number that the metric exceeds, such as "{found.number}"'
+    return f'set {at} to "{found.number}"'
+
+
+def _per_replica(found: Misfit) -> str:
+    if found.kind is not MisfitKind.SUM:
+        return ""
+    return "; the number is then for each replica, so check it"
+
+
+def _of_trigger(
+    facts: Facts,
+    scaled: SeenScaledObject,
+    trigger: SeenTrigger,
+    names: Mapping[str, KnownMetric],
+) -> SeenTarget | None:
+    """Return the target of a trigger that asks the adapter, or a Prometheus for one series.
+
+    Without an aggregation, KEDA takes the only series of the answer, so there is no form to judge.
+    """
+    name, form, key = trigger.metadata.get("metric", ""), "", "target"
+    if trigger.ours:
+        form = form_of("External", Combine.MEAN, trigger.metadata.get(AGGREGATE, ""))
+    elif simple := aggregated(trigger.query):
+        (form, name), key = simple, "threshold"
+    known = names.get(name) if trigger.ours or trigger.query else None
+    if known is None:
+        return None
+    try:
+        number = quantity.parse(trigger.metadata.get(key, ""))
+    except ValueError:
+        number = None
+    own = (
+        _own_of_trigger(facts, scaled, trigger)
+        if trigger.ours
+        else selector_is_own(name, None, (scaled.kind, scaled.target), None)
+    )
+    asked = AskedTarget(
+        name, known.unit, known.load, form, trigger.metric_type, number, known.high, own
+    )
+    return SeenTarget(
+        scaled.subject,
+        asked,
+        averaged=not form,
+        goal="its maximum" if scaled.high is None else f"maxReplicaCount {scaled.high}",
+        fix=lambda found: _trigger_fix(scaled, trigger, key, found),
+    )
+
+
+def _trigger_fix(
+    scaled: SeenScaledObject, trigger: SeenTrigger, key: str, found: Misfit
+) -> tuple[str, str | Fix]:
+    at = trigger.path
+    if found.metric:
+        words = f"scale on another metric, such as {found.metric}, with a target in its unit"
+        return words, scaled.edit
+    if found.type:
+        at = f"{at}.metricType"
+        words = f"set {at} to {found.type}{_per_replica(found)}"
+        return words, scaled.patch(at, found.type)
+    at = f"{at}.metadata.{key}"
+    return _number_words(at, found), scaled.patch(at, found.number)
+
+
+def _own(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool | None:
+    target = (hpa.kind, hpa.target)
+    if metric.type == "Pods":
+        return True
+    if metric.type == "Object":
+        return object_is_own(metric.name, metric.described, target)
+    selector = parsed(metric.selector)
+    return selector_is_own(metric.name, selector, target, _labels(facts, hpa))
+
+
+def _own_of_trigger(facts: Facts, scaled: SeenScaledObject, trigger: SeenTrigger) -> bool | None:
+    if not trigger.metadata.get("podSelector"):
+        return True
+    metric, target = trigger.metadata.get("metric", ""), (scaled.kind, scaled.target)
+    return selector_is_own(metric, trigger.pods, target, _labels(facts, scaled))
+
+
+def _labels(facts: Facts, scaler: Hpa | SeenScaledObject) -> Mapping[str, str] | None:
+    workload = workload_of(facts, scaler)
+    return workload.spec.template.metadata.labels if workload is not None else None
+
+
+class SeenSelector(NamedTuple):
+    """A selector of series in a manifest."""
+
+    subject: str
+    metric: str
+    at: str
+    """The path of the selector."""
+    selector: Selector
+    of_pods: bool
+    """It selects pods too, as that of an external metric does."""
+    command: str | Fix
+    """Opens the manifest in an editor; empty for a file."""
+
+
+def selectors(facts: Facts) -> Iterator[SeenSelector]:
+    """Yield the valid selectors of series of HPAs and ScaledObjects; raises UnreadError."""
+    names = servedmetrics.metrics(facts.settings)
+    for hpa in facts.hpas.read():
+        for metric in hpa.metrics:
+            selector = parsed(metric.selector) if metric.selector else None
+            if selector is not None and metric.type in OURS and metric.name in names:
+                at = f"{metric.at}.{metric.key}.metric.selector"
+                edit = "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
+                external = metric.type == "External"
+                yield SeenSelector(hpa.subject, metric.name, at, selector, external, edit)
+    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        for trigger in scaled.ours:
+            try:
+                selector = parse(trigger.metadata.get("metricSelector", ""))
+            except SelectorError:
+                continue  # GMA426
+            at = f"{trigger.path}.metadata.metricSelector"
+            name = trigger.metadata.get("metric", "")
+            yield SeenSelector(scaled.subject, name, at, selector, False, scaled.edit)

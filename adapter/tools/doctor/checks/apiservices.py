@@ -1,0 +1,214 @@
+"""Checks of the metrics APIs' registrations: present, the adapter's, and available."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from adapter.pipeline.cluster.objects import ApiService, SeenCondition
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.release import NAME_LABEL, PART_OF_LABEL, helm_release
+
+CUSTOM: Final = "custom.metrics.k8s.io"
+EXTERNAL: Final = "external.metrics.k8s.io"
+RESOURCE: Final = "metrics.k8s.io"
+NAME: Final = "gpu-metrics-adapter"
+_CERTIFICATE: Final = re.compile(r"x509|certificate|tls:", re.IGNORECASE)
+_UNKNOWN: Final = "signed by unknown authority"
+"""What Go's TLS client says of a certificate that another CA signed."""
+_VOLUME: Final = "certificate"
+"""Volume of the chart's Deployment that has the serving certificate."""
+TWO_WAYS: Final = (
+    "make that program a delegate (docs/delegation.md), or take its rules over "
+    "(docs/migrate-from-prometheus-adapter.md)"
+)
+_ENDPOINTS: Final = ("MissingEndpoints", "ServiceNotFound", "ServicePortError", "EndpointsNotFound")
+
+
+@check("GMA004", CheckSection.CLUSTER, "the adapter's APIServices are registered")
+def unregistered(facts: Facts) -> Iterator[Finding]:
+    """The API server forwards requests for `custom.metrics.k8s.io` only if an APIService for the
+    version exists. The HPA controller asks for `v1beta2`, and for `v1beta1` if that is missing.
+
+    Install the chart with `apiServices.create=true`, its default, or create the APIService.
+    """
+    release = facts.release.read()
+    if release is None:
+        raise NotApplicableError("the adapter is not installed")
+    names = {each.metadata.name for each in facts.apiservices.read()}
+    for version in ("v1beta2", "v1beta1"):
+        name = f"{version}.{CUSTOM}"
+        if name not in names:
+            home, chart = helm_release(release.workload)
+            yield Finding(
+                f"apiservice {name}",
+                "does not exist, so HPAs get no custom metrics of this version",
+                "install the chart with apiServices.create=true",
+                f"helm -n {home} get values {chart} --all | grep -A 2 apiServices",
+                Severity.ERROR if version == "v1beta2" else Severity.WARNING,
+            )
+
+
+@check("GMA005", CheckSection.CLUSTER, "no other program serves the custom metrics API")
+def taken(facts: Facts) -> Iterator[Finding]:
+    """A cluster has one server for each version of `custom.metrics.k8s.io`. If prometheus-adapter
+    or another program has it, HPAs do not get values from this adapter, and the chart refuses to
+    be installed.
+
+    Two ways lead to values of both. The adapter asks the other program for its metrics:
+    `docs/delegation.md`. Or the adapter takes its rules over, and the other program is removed:
+    `docs/migrate-from-prometheus-adapter.md`.
+    """
+    for each in facts.apiservices.read():
+        if each.spec.group != CUSTOM or each.spec.service is None or is_ours(facts, each):
+            continue
+        service = each.spec.service
+        known = is_delegate(facts, each)
+        yield Finding(
+            f"apiservice {each.metadata.name}",
+            f"belongs to Service {service.namespace}/{service.name}, so HPAs ask that program",
+            "it is a delegate: point the APIService to the adapter (docs/delegation.md)"
+            if known
+            else TWO_WAYS,
+            f"kubectl get apiservice {each.metadata.name} -o yaml",
+            Severity.WARNING if known or facts.release.value is None else Severity.ERROR,
+        )
+
+
+def is_delegate(facts: Facts, each: ApiService) -> bool:
+    """Return whether the adapter asks the program that an APIService names."""
+    service = each.spec.service
+    named = (service.namespace, service.name) if service else ("", "")
+    rows = (row.service for row in facts.settings.delegation.delegates)
+    return any((row.namespace, row.name) == named for row in rows)
+
+
+def is_ours(facts: Facts, each: ApiService) -> bool:
+    """Return whether an APIService names the adapter's Service."""
+    release, service = facts.release.value, each.spec.service
+    if release is None or service is None:
+        labels = each.metadata.labels
+        return NAME in (labels.get(NAME_LABEL), labels.get(PART_OF_LABEL))
+    meta = release.workload.metadata
+    return (service.namespace, service.name) == (meta.namespace, meta.name)
+
+
+def _unavailable(facts: Facts) -> Iterator[tuple[ApiService, SeenCondition]]:
+    for each in facts.apiservices.read():
+        if each.spec.group not in (CUSTOM, EXTERNAL, RESOURCE, f"view.{NAME}.io"):
+            continue
+        if each.spec.group == RESOURCE and not is_ours(facts, each):
+            continue  # metrics-server has checks of its own
+        for condition in each.status.conditions:
+            if condition.type == "Available" and condition.status == "False":
+                yield each, condition
+
+
+def _of_service(each: ApiService, what: str) -> str:
+    service = each.spec.service
+    if service is None:
+        return f"kubectl get apiservice {each.metadata.name} -o yaml"
+    return f"kubectl -n {service.namespace} {what.format(service.name)}"
+
+
+@check("GMA006", CheckSection.CLUSTER, "the metrics APIs have endpoints")
+def no_endpoints(facts: Facts) -> Iterator[Finding]:
+    """An APIService names a Service without a ready pod, or one that does not exist. While it is
+    unavailable, HPAs keep their replica counts, and namespaces cannot be deleted.
+
+    See why the pods are not ready. If the program was removed, delete the APIService.
+    """
+    for each, condition in _unavailable(facts):
+        if condition.reason in _ENDPOINTS:
+            yield Finding(
+                f"apiservice {each.metadata.name}",
+                f"is unavailable ({condition.reason}): {condition.message}",
+                "make the pods of its Service ready, or delete the APIService if it is not used",
+                _of_service(each, "get service,endpointslices,pods"),
+            )
+
+
+@check("GMA007", CheckSection.CLUSTER, "the API server accepts the metrics APIs' certificates")
+def bad_certificate(facts: Facts) -> Iterator[Finding]:
+    """The API server does not accept the serving certificate of a metrics API: the `caBundle` of
+    the APIService is not the CA that signed it, the certificate has expired, or it is for another
+    name.
+
+    The printed command copies `caBundle` from an APIService of the same Service that is available,
+    or from the Secret with the adapter's certificate. If the certificate itself is wrong, renew it:
+    with the chart's own certificate, run its CronJob once.
+    """
+    for each, condition in _unavailable(facts):
+        if condition.reason not in _ENDPOINTS and _CERTIFICATE.search(condition.message):
+            yield Finding(
+                f"apiservice {each.metadata.name}",
+                f"is unavailable ({condition.reason}): {condition.message}",
+                *_certificate_fix(facts, each, condition),
+            )
+
+
+def _certificate_fix(facts: Facts, each: ApiService, condition: SeenCondition) -> tuple[str, str]:
+    """Return the fix and its command: a `caBundle` that is another CA's is replaced."""
+    if _UNKNOWN in condition.message:
+        if source := _available_sibling(facts, each):
+            name = source.metadata.name
+            return (
+                f"its caBundle is of another CA: copy that of {name}, which works",
+                _patch_ca(each, f"get apiservice {name}", "{.spec.caBundle}"),
+            )
+        if (secret := _certificate_secret(facts)) and is_ours(facts, each):
+            namespace, name = secret
+            return (
+                f"its caBundle is of another CA: copy the CA from Secret {namespace}/{name}",
+                _patch_ca(each, f"-n {namespace} get secret {name}", r"{.data.ca\.crt}"),
+            )
+    return (
+        "renew the certificate: run the chart's certificates CronJob, or correct caBundle",
+        _of_service(each, "get cronjobs,jobs,secrets"),
+    )
+
+
+def _available_sibling(facts: Facts, each: ApiService) -> ApiService | None:
+    """Return an available APIService of the same Service with another `caBundle`."""
+    for other in facts.apiservices.read():
+        same = other.spec.service is not None and other.spec.service == each.spec.service
+        up = any(c.type == "Available" and c.status == "True" for c in other.status.conditions)
+        if same and up and other.spec.ca_bundle not in ("", each.spec.ca_bundle):
+            return other
+    return None
+
+
+def _certificate_secret(facts: Facts) -> tuple[str, str] | None:
+    """Return namespace and name of the Secret with the adapter's certificate."""
+    release = facts.release.value
+    for volume in release.workload.spec.template.spec.volumes if release else ():
+        if volume.name == _VOLUME and volume.secret is not None and release is not None:
+            return release.workload.metadata.namespace, volume.secret.secret_name
+    return None
+
+
+def _patch_ca(each: ApiService, source: str, path: str) -> str:
+    read = f"$(kubectl {source} -o jsonpath='{path}')"
+    body = rf'"{{\"spec\":{{\"caBundle\":\"{read}\"}}}}"'
+    return f"kubectl patch apiservice {each.metadata.name} --type=merge -p {body}"
+
+
+@check("GMA008", CheckSection.CLUSTER, "the API server reaches the metrics APIs")
+def unreachable(facts: Facts) -> Iterator[Finding]:
+    """The API server gets no answer from a metrics API, although its pods are ready. The usual
+    cause is a firewall or NetworkPolicy between the control plane and the pods: the chart's pods
+    listen on port 8443 by default.
+
+    Admit the control plane to this port.
+    """
+    for each, condition in _unavailable(facts):
+        certificate = _CERTIFICATE.search(condition.message)
+        if condition.reason not in _ENDPOINTS and not certificate:
+            yield Finding(
+                f"apiservice {each.metadata.name}",
+                f"is unavailable ({condition.reason}): {condition.message}",
+                "admit the API server to the pods: check firewall and NetworkPolicies",
+                _of_service(each, "get networkpolicies,endpointslices"),
+            )

@@ -1,0 +1,175 @@
+"""Checks of how exporters are configured: interval, version, mounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from adapter.pipeline.cluster.podobjects import SeenPod
+from adapter.tools.doctor.checks.exporters import exporters
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+from adapter.tools.doctor.podcommands import owner, set_env, show
+
+DCGM: Final = ("nvidia", "gke")
+"""Families of dcgm-exporter."""
+SYNC: Final = 15.0
+"""Seconds between two decisions of the HPA controller, by default."""
+_TAG: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d+)\.(\d+)\.(\d+)")
+_ADDED: Final = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS"
+_VIRTUAL: Final = "KUBERNETES_VIRTUAL_GPUS"
+_INTERVAL: Final = "DCGM_EXPORTER_INTERVAL"
+
+
+_DEFAULT: Final = 30.0
+"""Seconds between two readings of a dcgm-exporter without an interval of its own."""
+
+
+def interval_of(each: SeenPod) -> float | None:
+    """Return the seconds between two readings of a dcgm-exporter; None if nothing sets them."""
+    for container in each.spec.containers:
+        for word, after in pairwise([*container.command, *container.args, ""]):
+            name, _, value = word.partition("=")
+            if name in ("-c", "--collect-interval"):
+                return _milliseconds(value or after)
+        said = container.variable(_INTERVAL)
+        if said:
+            return _milliseconds(said)
+    return None
+
+
+def _milliseconds(text: str) -> float | None:
+    return int(text) / 1000 if text.isascii() and text.isdigit() else None
+
+
+def _template(facts: Facts, each: SeenPod) -> SeenPod | None:
+    """Return the pod that the DaemonSet of a pod makes now; None if it is not known."""
+    rows = facts.daemonsets.value if facts.daemonsets.known else ()
+    named = owner(each)
+    mine = (row for row in rows or () if row.namespace == each.pod.ref.namespace)
+    return next((row.pod for row in mine if f"daemonset/{row.name}" == named), None)
+
+
+@check(
+    "GMA107",
+    CheckSection.EXPORTERS,
+    "exporters read GPUs as often as HPAs decide",
+    Severity.WARNING,
+)
+def slow(facts: Facts) -> Iterator[Finding]:
+    """dcgm-exporter reads its GPUs every 30 s by default, and an HPA decides every 15 s: it then
+    decides twice on the same value, up to 30 s old.
+
+    Set the interval to 5 to 10 s, and `values.collect_interval` to the same. A DaemonSet then
+    replaces its pods one after the other, with a gap of some seconds on each node. The finding
+    names what manages the DaemonSet, because an operator, Helm or git reverts another change.
+    """
+    found: dict[tuple[str, str, float | None], list[SeenPod]] = {}
+    for each, rule in exporters(facts):
+        seconds = interval_of(each)
+        if rule.family in DCGM and (_DEFAULT if seconds is None else seconds) > SYNC:
+            # Pods without a workload have one fix too.
+            named = owner(each) if each.pod.owner is not None else "pods without a workload"
+            found.setdefault((each.pod.ref.namespace, named, seconds), []).append(each)
+    for (namespace, named, seconds), pods in found.items():
+        yield _slow(facts, namespace, named, seconds, pods)
+
+
+def _slow(
+    facts: Facts, namespace: str, named: str, seconds: float | None, pods: list[SeenPod]
+) -> Finding:
+    count = f"{len(pods)} pods" if len(pods) > 1 else f"pod {pods[0].pod.ref.name}"
+    subject = f"{named} in {namespace} ({count})"
+    says = f"{seconds:g} s" if seconds is not None else "30 s, the default (no interval is set)"
+    message = f"reads its GPUs every {says}, and HPAs decide every {SYNC:g} s"
+    template = _template(facts, pods[0])
+    wanted = interval_of(template) if template is not None else None
+    if wanted is not None and wanted <= SYNC:
+        return Finding(
+            subject,
+            f"{message}; its template says {wanted:g} s, which these pods do not have yet",
+            "wait until the pods are replaced, or replace them",
+            f"kubectl -n {namespace} rollout restart {named}",
+        )
+    return Finding(
+        subject,
+        message,
+        *set_env(
+            facts,
+            pods[0],
+            "set the interval to 10 s, and config.values.collect_interval in the values of the "
+            "adapter's chart to 10s",
+            _INTERVAL,
+            "10000",
+        ),
+    )
+
+
+def version_of(each: SeenPod) -> tuple[int, int, int] | None:
+    """Return the version of a dcgm-exporter, the second one in its tag."""
+    for container in each.spec.containers:
+        match = _TAG.search(container.image)
+        if match and "dcgm-exporter" in container.image:
+            return int(match[4]), int(match[5]), int(match[6])
+    return None
+
+
+@check("GMA108", CheckSection.EXPORTERS, "exporters have no known error", Severity.WARNING)
+def bad_version(facts: Facts) -> Iterator[Finding]:
+    """Versions of dcgm-exporter with an error that matters here. Up to 4.8.1, a pod's label named
+    `pod` or `namespace` takes the place of the exporter's own label if
+    `DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS` is on. From 4.0.3 to 4.8.1,
+    `KUBERNETES_VIRTUAL_GPUS` copies the device's value to every pod that shares it.
+
+    Upgrade to 4.8.2 or newer, or turn the option off.
+    """
+    seen = set()
+    for each, rule in exporters(facts):
+        version, name = version_of(each), (each.pod.ref.namespace, owner(each))
+        if version is None or rule.family not in DCGM or version >= (4, 8, 2) or name in seen:
+            continue
+        for option, since, why in (
+            (_ADDED, (0, 0, 0), "a pod's label may take the place of the label that names the pod"),
+            (_VIRTUAL, (4, 0, 3), "every pod on a shared GPU gets the value of the whole GPU"),
+        ):
+            on = any(c.variable(option) == "true" for c in each.spec.containers)
+            if on and version >= since:
+                seen.add(name)
+                yield Finding(
+                    f"{name[1]} in {name[0]}",
+                    f"dcgm-exporter {'.'.join(map(str, version))} with {option}: {why}",
+                    *set_env(
+                        facts,
+                        each,
+                        "upgrade it to 4.8.2 or newer, or turn the option off",
+                        option,
+                        None,
+                    ),
+                )
+
+
+@check(
+    "GMA109",
+    CheckSection.EXPORTERS,
+    "exporters can prove that they are exporters",
+    Severity.WARNING,
+)
+def unproven(facts: Facts) -> Iterator[Finding]:
+    """An exporter mounts no directory of its node, while other exporters of the cluster do. The
+    adapter does not scrape it, because any tenant can create a pod with such labels.
+
+    Name the exporter in `source.scrape.exporters` with its namespace.
+    """
+    found = [(each, rule) for each, rule in exporters(facts) if rule.family]
+    if not any(each.pod.host_paths for each, _ in found):
+        return
+    for each, rule in found:
+        if not each.pod.host_paths and each.runs:
+            yield Finding(
+                each.subject,
+                "mounts no directory of its node, unlike the other exporters: it is not scraped",
+                f"name it in source.scrape.exporters with namespace {each.pod.ref.namespace}",
+                f"{show(each)} # found by rule {rule.name}",
+            )

@@ -1,0 +1,201 @@
+"""Checks of exporters' pods: there is one per GPU node, and it answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from adapter.answers.causes.gpunodes import gpus_of
+from adapter.config.settings import discovery
+from adapter.pipeline.cluster.gpuresources import vendor_of
+from adapter.pipeline.cluster.nodelabels import NVIDIA
+from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.podobjects import SeenPod
+from adapter.pipeline.sources.scrape.discovery import DiscoveryRule
+from adapter.tools.doctor.changed import workload
+from adapter.tools.doctor.daemonsets import SeenDaemonSet, obstacle
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.page import ExporterPage, Trouble
+from adapter.tools.doctor.podcommands import describe, logs, owner, show
+from adapter.tools.doctor.troubled import troubled
+
+
+def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
+    """Return the unfinished pods of exporters, with the rule that finds them."""
+    rules = discovery.exporter_rules(facts.settings)
+    found = []
+    for each in facts.pods.read():
+        rule = next((rule for rule in rules if rule.matches(each.pod)), None)
+        if rule is not None and not each.pod.finished:
+            found.append((each, rule))
+    return found
+
+
+def scraping(facts: Facts) -> None:
+    """Raise NotApplicableError if the adapter does not read exporters itself."""
+    if facts.settings.source.kind == "azure_logs":
+        raise NotApplicableError("the adapter reads Azure's logs, not exporters")
+
+
+@check("GMA101", CheckSection.EXPORTERS, "every GPU node has an exporter")
+def missing(facts: Facts) -> Iterator[Finding]:
+    """A node offers GPUs and no exporter runs on it, so its pods have no value. The adapter finds
+    exporters by the labels of the common charts (`docs/settings.md`, `source.scrape`).
+
+    The finding names the exporter's DaemonSet and why it has no pod on the node: a label that its
+    node selector or affinity needs, or a taint that it does not tolerate. Without a DaemonSet,
+    deploy dcgm-exporter, or the exporter of the vendor. Name an exporter with other labels in
+    `source.scrape.exporters`.
+    """
+    scraping(facts)
+    nodes, resources = facts.nodes.read(), facts.gpu_resources
+    if facts.settings.source.scrape.targets:
+        raise NotApplicableError("the settings name exporters at fixed addresses")
+    covered = {each.pod.node for each, _ in exporters(facts)}
+    found = False
+    for node in nodes:
+        gpus = gpus_of(node, resources)
+        if gpus and node.name not in covered:
+            found = True
+            yield _without_exporter(facts, node, gpus)
+    if found:
+        facts.daemonsets.read()
+
+
+def _without_exporter(facts: Facts, node: SeenNode, gpus: Iterable[str]) -> Finding:
+    """Return the finding for a node, with the DaemonSet that should have a pod on it."""
+    text = "offers GPUs, and no exporter runs on it: its pods have no value"
+    daemonset = _daemonset(facts, gpus)
+    if daemonset is None:
+        return Finding(
+            f"node {node.name}",
+            text,
+            "deploy the exporter to this node, or name it in source.scrape.exporters",
+            f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}",
+        )
+    of = workload(facts, "DaemonSet", daemonset.namespace, daemonset.name)
+    said, fix, action = obstacle(daemonset, node, of)
+    return Finding(f"node {node.name}", f"{text}. {said}", fix, action)
+
+
+_VENDORS: Final = {"gke": NVIDIA, "gke-plugin": NVIDIA, "hami": ""}
+"""Family of exporters -> vendor of the devices that they describe, if its name is another; empty if
+they are of several vendors."""
+
+
+def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
+    """Return the first DaemonSet of an exporter for the vendor of these resources."""
+    rules = discovery.exporter_rules(facts.settings)
+    vendors = {*map(vendor_of, gpus)}
+    for each in (facts.daemonsets.value or ()) if facts.daemonsets.known else ():
+        rule = next((rule for rule in rules if rule.matches(each.pod.pod)), None)
+        if rule is not None and _VENDORS.get(rule.family, rule.family) in {*vendors, ""}:
+            return each
+    return None
+
+
+@check("GMA102", CheckSection.EXPORTERS, "exporters run")
+def not_running(facts: Facts) -> Iterator[Finding]:
+    """An exporter's pod is not Running, or its container restarts again and again. While it is
+    down, the pods on its node have no new value.
+
+    See the log and the events of the pod.
+    """
+    for each, _ in exporters(facts):
+        waiting = [
+            s.state.waiting.reason for s in each.status.container_statuses if s.state.waiting
+        ]
+        said = next(filter(None, waiting), "")
+        if each.runs and not said:
+            continue
+        if each.pod.deleting:
+            continue
+        yield Finding(
+            each.subject,
+            f"the exporter on node {each.pod.node or '-'} is {said or each.pod.phase or 'Pending'}",
+            "see why the exporter does not start",
+            describe(each),
+        )
+
+
+def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:
+    pods = [each for each, _ in exporters(facts)]
+    return troubled(facts, pods, facts.pages.read(), *kinds)
+
+
+@check("GMA103", CheckSection.EXPORTERS, "exporters answer")
+def silent(facts: Facts) -> Iterator[Finding]:
+    """An exporter runs, and its port refuses connections or does not answer. It listens on another
+    port or address, it hangs, or a NetworkPolicy is in the way.
+
+    Compare the port of the container with the port on which the exporter listens.
+    """
+    for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT):
+        yield Finding(
+            each.subject,
+            f"the exporter on node {page.node} does not answer at {page.url}: {page.detail}",
+            "see where it listens, and name the port in source.scrape.exporters",
+            logs(each),
+        )
+
+
+@check("GMA104", CheckSection.EXPORTERS, "exporters answer with metrics")
+def no_page(facts: Facts) -> Iterator[Finding]:
+    """An exporter answers with an HTTP error, with HTML, or with a page without any series of the
+    catalogue. It needs credentials, its page has another path, another program has the port, or
+    the exporter reads no device.
+
+    With status 401 or 403, set `authorization` or `basic_auth` in a rule of
+    `source.scrape.exporters`. Otherwise open the page and see what it says.
+    """
+    wrong = (Trouble.STATUS, Trouble.HTML, Trouble.EMPTY, Trouble.TOO_LARGE)
+    for each, page in _troubled(facts, *wrong):
+        said, _, fix = page.detail.partition("; ")
+        yield Finding(
+            each.subject,
+            f"the exporter on node {page.node} answers at {page.url}: {said}",
+            fix or "see what the page says, and the exporter's log",
+            logs(each),
+        )
+
+
+@check("GMA105", CheckSection.EXPORTERS, "exporters answer over plain HTTP, or are set to HTTPS")
+def https(facts: Facts) -> Iterator[Finding]:
+    """The port of an exporter expects TLS, and the rule that finds it says `http`.
+
+    Name the exporter in `source.scrape.exporters` with `scheme: https` and `tls_config`, or
+    annotate its pods with `gpu-metrics-adapter.io/scheme: https`. Set its CA in `tls_config` or in
+    `source.scrape.ca_file`.
+    """
+    for each, page in _troubled(facts, Trouble.HTTPS):
+        yield Finding(
+            each.subject,
+            f"the exporter on node {page.node} expects HTTPS at {page.url}",
+            "name it in source.scrape.exporters with scheme: https and tls_config",
+            show(each),
+        )
+
+
+@check("GMA106", CheckSection.EXPORTERS, "one exporter describes each node", Severity.WARNING)
+def twice(facts: Facts) -> Iterator[Finding]:
+    """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. The
+    adapter scrapes one of them. Prometheus scrapes both, so that its series double.
+
+    Remove one of them, for example with `dcgmExporter.enabled=false` in the GPU operator.
+    """
+    on: dict[tuple[str, str], list[SeenPod]] = defaultdict(list)
+    for each, rule in exporters(facts):
+        if each.runs and rule.family:
+            on[each.pod.node, rule.family].append(each)
+    for (node, _), pods in on.items():
+        if len(pods) > 1:
+            names = ", ".join(each.key for each in pods)
+            last = pods[-1]
+            yield Finding(
+                f"node {node}",
+                f"{len(pods)} exporters of one vendor run on it: {names}",
+                "keep one of them",
+                f"kubectl -n {last.pod.ref.namespace} get {owner(last)} -o wide",
+            )

@@ -1,0 +1,149 @@
+"""Checks of the targets of HPAs and ScaledObjects: type, form, direction, range, unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adapter.pipeline.catalog.targetfit import Misfit, MisfitKind
+from adapter.tools.doctor.asked import SeenTarget, targets
+from adapter.tools.doctor.checks.hpas import asks_ours, metrics, patch
+from adapter.tools.doctor.facts import Facts, Hpa
+from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+
+
+def _any_of_ours(facts: Facts) -> None:
+    """Raise NotApplicableError if no HPA uses a metric of the adapter."""
+    if not any(True for _ in metrics(facts)):
+        raise NotApplicableError("no HPA uses a metric of the adapter")
+
+
+@check("GMA402", CheckSection.HPAS, "target types can work")
+def target_type(facts: Facts) -> Iterator[Finding]:
+    """A metric of type Pods needs a target of type AverageValue: for another type, the controller
+    uses `averageValue` regardless, or the API server rejects the HPA. `Utilization` works only for
+    Resource metrics, because it relates a value to the pods' requests.
+
+    Set `type: AverageValue` and `averageValue`. For a share of what the pod requests, use
+    `gpu_utilization_of_request`.
+    """
+    _any_of_ours(facts)
+    for hpa, metric in metrics(facts):
+        wanted = "AverageValue"
+        if metric.type == "Pods" and metric.target_type not in ("", wanted):
+            wrong = f"type {metric.target_type}, and a Pods metric needs {wanted}"
+        elif metric.target_type == "Utilization":
+            wrong = "type Utilization, which only Resource metrics have"
+        elif metric.type == "Pods" and metric.average is None:
+            wrong = "no averageValue"
+        else:
+            continue
+        at = f"{metric.at}.{metric.key}.target"
+        number = metric.target or 70
+        yield Finding(
+            hpa.subject,
+            f"{metric.name}: its target has {wrong}",
+            f'set {at} to {{type: {wanted}, averageValue: "{number}"}}',
+            patch(hpa, at, {"type": wanted, "averageValue": str(number)}),
+        )
+
+
+def _found(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfit]]:
+    """Yield the targets that do not fit in one of these ways; raises NotApplicableError."""
+    some = False
+    for each in targets(facts):
+        some = True
+        for misfit in each.misfits:
+            if misfit.kind in kinds:
+                yield each, misfit
+    if not some:
+        raise NotApplicableError("no HPA or ScaledObject uses a metric of the adapter")
+
+
+@check("GMA403", CheckSection.HPAS, "targets can be reached")
+def unreachable_target(facts: Facts) -> Iterator[Finding]:
+    """The target is above the highest value of the metric: a percentage is at most 100, a ratio at
+    most 1. The HPA never scales out. The usual cause is a percentage as the target of a ratio
+    (`DCGM_FI_PROF_…` are 0 to 1).
+
+    Give a target below the maximum, such as 70 for a percentage or 700m for a ratio.
+    """
+    for target, misfit in _found(facts, MisfitKind.RANGE):
+        yield Finding(target.subject, misfit.text, *target.fix(misfit))
+
+
+@check("GMA404", CheckSection.HPAS, "targets are in the metric's unit", Severity.WARNING)
+def wrong_unit(facts: Facts) -> Iterator[Finding]:
+    """The target's number suggests another unit: `700m` or `0.7` for a percentage is 0.7 %, and a
+    number below a mebibyte for a metric in bytes is a few bytes. The HPA scales to its maximum
+    under the lightest load.
+
+    Give the number in the unit of the metric: `docs/metrics.md`.
+    """
+    for target, misfit in _found(facts, MisfitKind.UNIT):
+        goal = f"{misfit.text}: the HPA goes to {target.goal} as soon as it gets a value"
+        yield Finding(target.subject, goal, *target.fix(misfit))
+
+
+@check("GMA412", CheckSection.HPAS, "the type of targets fits a sum or a mean")
+def wrong_form(facts: Facts) -> Iterator[Finding]:
+    """A target of type `Value` multiplies the replicas by value / target, so the value must be a
+    level, such as a mean. A sum grows with every new replica, and the HPA goes to its maximum. A
+    target of type `AverageValue` divides the value by the target, so the value must be a sum. With
+    a mean, the HPA asks for one or two replicas under any load.
+
+    Set the type that fits: `AverageValue` for a sum, `Value` for `aggregate: mean`, `max` or
+    `p95`. An External metric and a trigger of KEDA are sums unless `aggregate` says otherwise. An
+    Object metric is a sum or a mean by `docs/metrics.md`. Raise no maximum before.
+    """
+    for target, misfit in _found(facts, MisfitKind.SUM, MisfitKind.LEVEL):
+        yield Finding(target.subject, misfit.text, *target.fix(misfit))
+
+
+@check("GMA413", CheckSection.HPAS, "metrics of HPAs rise with the load")
+def wrong_direction(facts: Facts) -> Iterator[Finding]:
+    """An HPA adds replicas while the value is above the target. Free memory falls under load, so
+    the HPA goes to its maximum while the pods are idle, and to its minimum while they work. A
+    temperature, a clock, an error code or an amount of memory that is built in does not follow the
+    load at all: cooling, the driver or the model of the GPU sets it. That is a warning.
+
+    Use a metric that rises with the load: `gpu_utilization`, `gpu_memory_utilization`, or the
+    queue of the server.
+    """
+    for target, misfit in _found(facts, MisfitKind.FALLS, MisfitKind.STEADY):
+        severity = Severity.WARNING if misfit.kind is MisfitKind.STEADY else None
+        yield Finding(target.subject, misfit.text, *target.fix(misfit), severity)
+
+
+@check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
+def at_maximum(facts: Facts) -> Iterator[Finding]:
+    """The HPA wants more replicas than `maxReplicas` allows. The check leaves out HPAs whose target
+    does not fit its metric (GMA404, GMA412, GMA413): they want more replicas than the load needs.
+
+    Raise `maxReplicas` if there are GPUs for more replicas.
+    """
+    facts.live()
+    limited = [hpa for hpa in facts.hpas.read() if asks_ours(facts, hpa) and _limited(hpa)]
+    wrong = {
+        each.subject
+        for each in (targets(facts) if limited else ())
+        if any(misfit.kind.runs_away for misfit in each.misfits)
+    }
+    right = [hpa for hpa in limited if hpa.subject not in wrong]
+    if limited and not right:
+        raise NotApplicableError("the target of no HPA at its maximum fits its metric")
+    for hpa in right:
+        if hpa.high is None:
+            continue
+        yield Finding(
+            hpa.subject,
+            f"wants more than its maxReplicas of {hpa.high}",
+            "raise spec.maxReplicas if there are GPUs for more",
+            patch(hpa, "spec.maxReplicas", hpa.high * 2),
+        )
+
+
+def _limited(hpa: Hpa) -> bool:
+    reasons = (
+        c.reason for c in hpa.conditions if c.type == "ScalingLimited" and c.status == "True"
+    )
+    return hpa.low != hpa.high and "TooManyReplicas" in reasons

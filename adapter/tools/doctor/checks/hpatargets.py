@@ -1,0 +1,312 @@
+"""Checks of what HPAs scale: the target exists, has pods and GPUs, and belongs to one HPA."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from adapter.answers.api.serieslabels import OWN_LABELS, parsed, selector_fault
+from adapter.answers.causes import CauseCode
+from adapter.answers.keda.manifest import SeenScaledObject
+from adapter.pipeline.catalog.metric import Scope
+from adapter.pipeline.cluster.changes import edit as change_object
+from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.pod import Pod
+from adapter.tools.client.hpacommands import one_hpa
+from adapter.tools.doctor import servedmetrics
+from adapter.tools.doctor.asked import selectors
+from adapter.tools.doctor.changed import workload
+from adapter.tools.doctor.checks.hpas import asks_ours, edit, metrics, patch
+from adapter.tools.doctor.facts import Facts, Hpa
+from adapter.tools.doctor.hpacauses import asks_gpu, of_codes
+from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+from adapter.tools.doctor.scaled import pods_of, target_of
+from apiservice.labels.requirement import Requirement, predicate
+
+_READ: Final = ("Deployment", "StatefulSet")
+"""Kinds of scale targets that are read."""
+_QUEUES: Final = frozenset(
+    field
+    for name in ("inference_requests_waiting", "inference_requests_running")
+    for formula in servedmetrics.CATALOG.metrics[name].formulas
+    for field in formula.fields
+)
+_SATURATED: Final = 85
+
+
+@check("GMA421", CheckSection.HPAS, "the scale targets of HPAs exist")
+def no_target(facts: Facts) -> Iterator[Finding]:
+    """The HPA scales an object that does not exist. It reports `FailedGetScale`. An HPA scales
+    objects of its own namespace only: if another namespace has the target, it is named.
+
+    Correct `scaleTargetRef`, create the HPA in the other namespace, or delete the HPA.
+    """
+    facts.live()
+    workloads = facts.workloads.read()
+    moved = {hpa.subject: cause for hpa, cause in of_codes(facts, CauseCode.WRONG_NAMESPACE)}
+    for hpa in facts.hpas.read():
+        if hpa.kind not in _READ or target_of(facts, hpa) is not None:
+            continue
+        if (cause := moved.get(hpa.subject)) is not None:
+            yield Finding(hpa.subject, cause.text, cause.fix, cause.command)
+            continue
+        names = [
+            each.metadata.name
+            for each in workloads
+            if each.metadata.namespace == hpa.namespace and each.kind == hpa.kind
+        ]
+        there = f"; there is {', '.join(sorted(names)[:3])}" if names else ""
+        at = "spec.scaleTargetRef.name"
+        yield Finding(
+            hpa.subject,
+            f"its target {hpa.kind} {hpa.target} does not exist{there}",
+            f"set {at} to an existing {hpa.kind}, or delete the HPA",
+            patch(hpa, at, names[0]) if len(names) == 1 else edit(hpa, f"correct {at}"),
+        )
+
+
+@check("GMA422", CheckSection.HPAS, "the pods of HPAs match what the metrics select")
+def nothing_selected(facts: Facts) -> Iterator[Finding]:
+    """An HPA's target selects no pod although it should have replicas, or the `selector` of its
+    External metric matches no pod. The metric has no value.
+
+    Correct the selector. A Pods metric normally needs none: the HPA asks for the pods of its
+    target.
+    """
+    facts.live()
+    for hpa, metric in metrics(facts):
+        if metric.selector is None or metric.type != "External":
+            continue
+        selector = parsed(metric.selector)
+        wanted = (
+            [row for row in selector.requirements if row.key not in OWN_LABELS] if selector else []
+        )
+        here = [each.pod for each in facts.pods.read() if each.pod.ref.namespace == hpa.namespace]
+        if wanted and not any(_has(pod, wanted) for pod in here):
+            said = ",".join(map(_words, wanted))
+            yield Finding(
+                hpa.subject,
+                f"the selector of {metric.name} matches no pod of the namespace: {said}",
+                f"correct {metric.at}.{metric.key}.metric.selector",
+                f"kubectl -n {hpa.namespace} get pods --show-labels",
+            )
+    yield from _without_pods(facts)
+
+
+def _has(pod: Pod, wanted: Sequence[Requirement]) -> bool:
+    return all(predicate(row)(pod.labels) for row in wanted)
+
+
+def _words(row: Requirement) -> str:
+    if row.op in ("in", "notin"):
+        return f"{row.key} {row.op} ({','.join(row.values)})"
+    return f"!{row.key}" if row.op == "!" else f"{row.key}{row.op}{''.join(row.values)}"
+
+
+_REFUSED: Final = (CauseCode.QUOTA, CauseCode.POD_SECURITY, CauseCode.ADMISSION)
+"""Causes of missing pods that checks of their own find."""
+
+
+def _without_pods(facts: Facts) -> Iterator[Finding]:
+    refused = {hpa.subject for hpa, _ in of_codes(facts, *_REFUSED)}
+    for hpa in dict.fromkeys(hpa.subject for hpa, _ in metrics(facts)):
+        found = next(each for each in facts.hpas.read() if each.subject == hpa)
+        target = target_of(facts, found)
+        if target is None or not target.spec.replicas or pods_of(facts, target):
+            continue
+        if hpa in refused:
+            continue
+        yield Finding(
+            hpa,
+            f"its target {found.kind} {found.target} wants {target.spec.replicas} replicas and "
+            "has no pod",
+            "see why no pod is created",
+            f"kubectl -n {found.namespace} describe {found.kind.lower()} {found.target}",
+        )
+
+
+@check("GMA414", CheckSection.HPAS, "selectors of metrics name labels that series have")
+def selects_no_series(facts: Facts) -> Iterator[Finding]:
+    """The `selector` of a metric has a key that no series has, or a value that its key never has.
+    It selects nothing, and nothing says so: the metric has no value. The labels of exporters are
+    such keys: `modelName` and `UUID` of dcgm-exporter are `model` and `device` here.
+
+    Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
+    and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
+    `mig_profile`, `model`, `sharing`.
+    """
+    for each in selectors(facts):
+        for requirement in each.selector.requirements:
+            why = selector_fault(requirement, of_pods=each.of_pods)
+            if why:
+                message = f"the selector of {each.metric} selects nothing: {why}"
+                yield Finding(each.subject, message, f"correct {each.at}", each.command)
+
+
+@check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")
+def two_autoscalers(facts: Facts) -> Iterator[Finding]:
+    """Two HPAs, or an HPA and a ScaledObject, scale one workload. Each sets the replica count that
+    its own metrics call for, so the count moves back and forth. The HPA controller reports
+    `AmbiguousSelector` and scales none of them.
+
+    Put all metrics into one HPA or one ScaledObject: the largest count of all metrics applies.
+    """
+    found: dict[tuple[str, str, str], list[Hpa]] = defaultdict(list)
+    for hpa in facts.hpas.read():
+        if not hpa.owner:
+            found[hpa.namespace, hpa.kind, hpa.target].append(hpa)
+    by_target: dict[tuple[str, str, str], list[SeenScaledObject]] = defaultdict(list)
+    for each in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        by_target[each.namespace, each.kind, each.target].append(each)
+    for key, scaled in by_target.items():
+        yield from _beside(scaled[0], found.get(key, ()))
+        if len(scaled) > 1:
+            yield _scaled_twice(sorted(scaled, key=lambda each: each.name))
+    for hpas in found.values():
+        if len(hpas) > 1:
+            yield _twice(sorted(hpas, key=lambda hpa: hpa.name))
+
+
+def _beside(scaled: SeenScaledObject, hpas: Sequence[Hpa]) -> Iterator[Finding]:
+    """Yield the HPAs of a ScaledObject's target that KEDA neither made nor takes over."""
+    for hpa in hpas:
+        if hpa.name == scaled.takes_over:
+            continue
+        names = ", ".join(metric.name for metric in hpa.metrics)
+        yield Finding(
+            hpa.subject,
+            f"ScaledObject {scaled.name} scales {hpa.kind} {hpa.target} too",
+            f"add a trigger for {names} to the ScaledObject, then delete hpa {hpa.name}",
+            scaled.edit,
+        )
+
+
+def _scaled_twice(scaled: Sequence[SeenScaledObject]) -> Finding:
+    first, *others = scaled
+    names = " and ".join(f"scaledobject {each.name}" for each in others)
+    scale = "scales" if len(others) == 1 else "scale"
+    return Finding(
+        first.subject,
+        f"{names} {scale} {first.kind} {first.target} too; KEDA's webhook rejects the second one",
+        f"move the triggers of {names} into scaledobject {first.name}, and delete {names}",
+        first.edit,
+    )
+
+
+def _twice(hpas: Sequence[Hpa]) -> Finding:
+    first, *others = hpas
+    names = " and ".join(f"hpa {hpa.name}" for hpa in others)
+    scale = "scales" if len(others) == 1 else "scale"
+    manifests = [hpa.manifest for hpa in hpas]
+    return Finding(
+        first.subject,
+        f"{names} {scale} {first.kind} {first.target} too",
+        f"move the metrics of {names} into hpa {first.name}, and delete {names}",
+        "" if any(hpa.origin for hpa in hpas) else one_hpa(manifests) or "",
+    )
+
+
+_STOPPED: Final = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector")
+_OTHERS: Final = {
+    "FailedGetScale": "see whether the target exists, and has a scale subresource",
+    "InvalidSelector": "give the scale subresource of the target a selector (status.selector)",
+    "AmbiguousSelector": "let one HPA scale these pods, or give the workloads other labels",
+}
+
+
+@check("GMA455", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
+def stopped(facts: Facts) -> Iterator[Finding]:
+    """The HPA controller stops before it reads a metric: it cannot read the scale of the target
+    (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector
+    matches pods that another HPA scales too (`AmbiguousSelector`). The HPA keeps its replicas.
+
+    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not
+    exist is GMA421.
+    """
+    facts.live()
+    hpas = facts.hpas.read()
+    number = Counter((hpa.namespace, hpa.kind, hpa.target) for hpa in hpas)
+    for hpa in hpas:
+        if not (asks_ours(facts, hpa) or hpa.owner):
+            continue
+        found_elsewhere = {
+            "AmbiguousSelector": number[hpa.namespace, hpa.kind, hpa.target] > 1,
+            "FailedGetScale": hpa.kind in _READ and target_of(facts, hpa) is None,
+        }
+        for row in hpa.conditions:
+            if row.status != "False" or row.reason not in _STOPPED:
+                continue
+            if found_elsewhere.get(row.reason):
+                continue
+            yield Finding(
+                hpa.subject,
+                " ".join(f"{row.reason}: {row.message}".split()),
+                _OTHERS[row.reason],
+                f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
+            )
+
+
+@check(
+    "GMA424", CheckSection.HPAS, "workloads that scale on GPU metrics have GPUs", Severity.WARNING
+)
+def no_gpu(facts: Facts) -> Iterator[Finding]:
+    """The HPA asks for a GPU metric, and the pods of its target request no GPU in their spec. The
+    adapter serves GPU metrics only for pods that request one, because exporters name pods
+    wrongly otherwise.
+
+    Request the GPU in the pod template (`limits: {nvidia.com/gpu: 1}`), or use a metric of the
+    inference server.
+    """
+    names = servedmetrics.metrics(facts.settings)
+    resources = facts.gpu_resources
+    seen = set()
+    for hpa, metric in metrics(facts):
+        if names[metric.name].scope is not Scope.DEVICE or metric.type != "Pods":
+            continue
+        target = target_of(facts, hpa)
+        if target is None or hpa.subject in seen or asks_gpu(target, resources):
+            continue
+        seen.add(hpa.subject)
+        kind, name = hpa.kind.lower(), hpa.target
+        of = workload(facts, hpa.kind, hpa.namespace, name)
+        yield Finding(
+            hpa.subject,
+            f"asks for {metric.name}, and the pods of {kind} {name} request no GPU",
+            "request the GPU in the pod template, or use a metric of the inference server",
+            "" if hpa.origin else lasting(of, change_object(of, "request the GPU")),
+        )
+
+
+@check("GMA425", CheckSection.HPAS, "servers with a queue scale on it", Severity.WARNING)
+def saturated(facts: Facts) -> Iterator[Finding]:
+    """The HPA scales an inference server on GPU utilization with a target of 85 % or more. A
+    server that batches requests keeps its GPU busy at low load, so utilization says little about
+    waiting requests. The server exposes its queue, which does.
+
+    Use `inference_requests_waiting` or `inference_requests_running`, alone or beside utilization.
+    """
+    pages = facts.server_pages.read()
+    for hpa, metric in metrics(facts):
+        utilization = metric.name.startswith("gpu_utilization")
+        if not utilization or metric.target is None or metric.target < _SATURATED:
+            continue
+        names = {each.name for each in hpa.metrics}
+        target = target_of(facts, hpa)
+        if target is None or any(name.startswith("inference_") for name in names):
+            continue
+        keys = [each.key for each in pods_of(facts, target)]
+        if any(key in pages and pages[key].fields & _QUEUES for key in keys):
+            row = {
+                "type": "Pods",
+                "pods": {
+                    "metric": {"name": "inference_requests_running"},
+                    "target": {"type": "AverageValue", "averageValue": "16"},
+                },
+            }
+            yield Finding(
+                hpa.subject,
+                f"scales at {metric.target} % utilization, and its pods report their queue",
+                "add the metric inference_requests_running or inference_requests_waiting",
+                patch(hpa, f"spec.metrics.{len(hpa.metrics)}", row),
+            )

@@ -1,0 +1,75 @@
+"""Checks of nodes: they offer GPUs, and are Ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adapter.answers.causes import CauseCode, gpunodes
+from adapter.answers.causes.gpunodes import gpus_of, labelled
+from adapter.pipeline.cluster.gpuresources import STANDARD
+from adapter.tools.doctor.facts import Facts, UnreadError
+from adapter.tools.doctor.hpacauses import of_codes
+from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+
+
+@check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
+def no_gpus(facts: Facts) -> Iterator[Finding]:
+    """No node offers a GPU resource and no exporter reports a device, or a node that is labeled as
+    a GPU node offers none, or a node offers fewer GPUs than it has: `allocatable` counts the
+    devices that are healthy, `capacity` all of them. Pods that request a GPU stay Pending. The
+    vendor's device plugin registers the resource.
+
+    Install the device plugin, or see the log of its pod on the node. If the resource has a name of
+    its own, add it to `cluster.gpu_resources`.
+    """
+    nodes = facts.nodes.read()
+    resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
+    equipped = {node.name for node in nodes if gpus_of(node, resources)}
+    marked = [node for node in nodes if labelled(node)]
+    lacking = list(gpunodes.causes(nodes, resources))
+    waiting = _waiting(facts) if lacking else {}
+    for cause in lacking:
+        hpas = waiting.get(cause.subject, [])
+        more = f"; pods of {', '.join(hpas[:3])} wait for it" if hpas else ""
+        severity = Severity.WARNING if cause.subject.removeprefix("node ") in equipped else None
+        yield Finding(cause.subject, cause.text + more, cause.fix, cause.command, severity)
+    pages = (facts.pages.value or {}).values() if facts.pages.known else ()
+    if not equipped and not marked and not lacking and not any(page.devices for page in pages):
+        yield Finding(
+            "cluster",
+            "no node offers a GPU (nvidia.com/gpu, amd.com/gpu, …), and no page has a device",
+            "add GPU nodes and install the vendor's device plugin; if the resource has a name of "
+            "its own, add it to cluster.gpu_resources",
+            "kubectl get nodes -o custom-columns=NAME:.metadata.name,HAS:.status.allocatable",
+            Severity.WARNING,
+        )
+
+
+def _waiting(facts: Facts) -> dict[str, list[str]]:
+    """Return node -> the HPAs whose pods wait for its GPUs, as far as they are known."""
+    try:
+        rows = of_codes(facts, CauseCode.GPUS_UNAVAILABLE)
+    except UnreadError:
+        return {}
+    found: dict[str, list[str]] = {}
+    for hpa, cause in rows:
+        found.setdefault(cause.subject, []).append(hpa.subject)
+    return found
+
+
+@check("GMA013", CheckSection.CLUSTER, "GPU nodes are Ready", Severity.WARNING)
+def not_ready(facts: Facts) -> Iterator[Finding]:
+    """A GPU node is not Ready. Its pods keep their last values until the age limit and then have
+    none, so HPAs do not scale in while the node is down.
+
+    See the conditions of the node.
+    """
+    resources = facts.gpu_resources
+    for node in facts.nodes.read():
+        if gpus_of(node, resources) and not node.ready:
+            yield Finding(
+                f"node {node.name}",
+                "is not Ready",
+                "see the conditions of the node",
+                f"kubectl describe node {node.name}",
+            )

@@ -1,0 +1,210 @@
+"""Checks of the adapter's own installation: settings, versions, replicas, values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from adapter.pipeline.attribution.reasons import DOCTOR, REASONS, changed_object, lasting_fix
+from adapter.pipeline.cluster.changes import scale
+from adapter.pipeline.cluster.fixes import Fix
+from adapter.tools.doctor.changed import own, own_values, workload
+from adapter.tools.doctor.facts import Facts, Release
+from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.release import helm_release
+from adapter.tools.doctor.withoutvalue import WithoutValue
+
+
+def installed(facts: Facts) -> Release:
+    """Return the installation; raises NotApplicableError without one."""
+    found = facts.release.read()
+    if found is None:
+        raise NotApplicableError("the adapter is not installed")
+    return found
+
+
+def _rollout(found: Release) -> str:
+    meta = found.workload.metadata
+    return f"kubectl -n {meta.namespace} describe deployment {meta.name}"
+
+
+@check("GMA701", CheckSection.OURS, "the settings are valid")
+def settings(facts: Facts) -> Iterator[Finding]:
+    """The ConfigMap of the adapter has a key that does not exist, or a value that it rejects.
+    Running pods keep the previous configuration; new pods do not start.
+
+    Correct the key that the message names. `docs/settings.md` lists the settings.
+    """
+    found = installed(facts)
+    meta = found.workload.metadata
+    for problem in found.problems:
+        yield Finding(
+            f"configmap of {meta.namespace}/{meta.name}",
+            problem,
+            "correct this key under config in the values of the chart",
+            f"kubectl -n {meta.namespace} get configmap {meta.name} -o yaml",
+        )
+
+
+@check("GMA702", CheckSection.OURS, "the adapter's pods are ready")
+def not_ready(facts: Facts) -> Iterator[Finding]:
+    """A replica of the adapter is not ready. It becomes ready when it has listed the pods and
+    scraped every exporter once, at the latest after one age limit. Without a ready replica, HPAs
+    keep their replica counts.
+
+    See the events and the log of the pod.
+    """
+    found = installed(facts)
+    facts.pods.read()
+    wanted = found.workload.spec.replicas
+    if wanted and not found.pods:
+        text = f"wants {wanted} replicas and has no pod"
+        name = f"deployment {found.workload.key}"
+        yield Finding(name, text, "see why no pod is created", _rollout(found))
+    for each in found.pods:
+        if each.pod.ready or each.pod.deleting:
+            continue
+        statuses = each.status.container_statuses
+        waiting = next((s.state.waiting.reason for s in statuses if s.state.waiting), "")
+        said = waiting or next(
+            (c.message for c in each.status.conditions if c.status == "False" and c.message), ""
+        )
+        namespace, name = each.pod.ref
+        yield Finding(
+            each.subject,
+            f"is {each.pod.phase or 'Pending'} and not ready{': ' if said else ''}{said}",
+            "see its events and its log",
+            f"kubectl -n {namespace} describe pod {name}",
+        )
+
+
+@check("GMA703", CheckSection.OURS, "the adapter's containers are not killed", Severity.WARNING)
+def restarts(facts: Facts) -> Iterator[Finding]:
+    """A container of the adapter was killed for its memory (OOMKilled), or has restarted five times
+    or more.
+
+    Raise `resources.limits.memory`, or see the log of the previous container.
+    """
+    for each in installed(facts).pods:
+        for status in each.status.container_statuses:
+            ended = status.last_state.terminated
+            if ended is not None and ended.reason == "OOMKilled":
+                said = "was killed for its memory (OOMKilled): raise resources.limits.memory"
+            elif status.restart_count >= 5:
+                said = f"has restarted {status.restart_count} times"
+            else:
+                continue
+            namespace, name = each.pod.ref
+            yield Finding(
+                each.subject,
+                f"container {status.name} {said}",
+                "see the log of the previous container, and its memory",
+                f"kubectl -n {namespace} logs {name} --previous --tail=20",
+            )
+
+
+@check("GMA704", CheckSection.OURS, "image and chart have one version", Severity.WARNING)
+def skew(facts: Facts) -> Iterator[Finding]:
+    """The image of the adapter has another version than the chart was made for. Settings that only
+    one of them knows are rejected or have no effect.
+
+    Remove `image.tag` from the values, so that the chart's own version applies, or upgrade the
+    chart.
+    """
+    found = installed(facts)
+    labels = found.workload.metadata.labels
+    wanted = labels.get("app.kubernetes.io/version", "")
+    for container in found.workload.spec.template.spec.containers:
+        image, _, digest = container.image.partition("@")
+        tag = image.rpartition(":")[2] if ":" in image.rpartition("/")[2] else ""
+        numbered = tag[:1].isdigit() or tag[:1] == "v"
+        if wanted and numbered and not digest and tag.removeprefix("v") != wanted:
+            yield Finding(
+                f"deployment {found.workload.key}",
+                f"runs image {tag}, and its chart is for {wanted}",
+                "remove image.tag from the values, or upgrade the chart to the image's version",
+                f"helm -n {helm_release(found.workload)[0]} list",
+            )
+
+
+@check("GMA705", CheckSection.OURS, "an update or a lost node leaves a replica", Severity.WARNING)
+def single(facts: Facts) -> Iterator[Finding]:
+    """The adapter has one replica. Metrics are unavailable while it restarts or moves to another
+    node.
+
+    Set `replicas: 2`, the chart's default.
+    """
+    found = installed(facts)
+    if found.workload.spec.replicas == 1:
+        yield Finding(
+            f"deployment {found.workload.key}",
+            "has one replica: metrics are unavailable while it restarts",
+            "set replicas to 2 in the values of the chart",
+            own_values(found, {"replicas": "2"}, scale(own(found.workload), 2).command),
+        )
+
+
+@check("GMA706", CheckSection.OURS, "GPU pods have a value")
+def unmeasured(facts: Facts) -> Iterator[Finding]:
+    """Pods that are ready and hold a GPU have no value. With the view API, the check prints one
+    finding for each reason, with the number of pods, an example and its fix. Without it, the check
+    prints the pods of each namespace that have no value of `gpu_utilization`.
+
+    `gpu-metrics-adapter explain pod NAME` says why, for one pod. `docs/troubleshooting.md` explains
+    the reasons.
+    """
+    shown = facts.without_value
+    if not shown.known:
+        installed(facts)
+    measured = (facts.measured.value or {}) if shown.known else facts.measured.read()
+    known = {each.key: each for each in shown.value or ()}
+    reasons: dict[str, list[WithoutValue]] = {}
+    rest: dict[str, list[str]] = {}
+    for each in facts.gpu_pods:
+        namespace, name = each.pod.ref
+        if not (each.runs and each.pod.ready):
+            continue
+        if why := known.get(each.key):
+            reasons.setdefault(why.reason, []).append(why)
+        elif namespace in measured and name not in measured[namespace]:
+            rest.setdefault(namespace, []).append(name)
+    for pods in reasons.values():
+        yield _for_a_reason(facts, pods)
+    for namespace, names in rest.items():
+        count = sum(p.pod.ref.namespace == namespace and p.runs for p in facts.gpu_pods)
+        yield Finding(
+            f"namespace {namespace}",
+            f"{len(names)} of {count} GPU pods have no value, such as {names[0]}",
+            "see why this pod has none",
+            f"gpu-metrics-adapter explain pod {names[0]} -n {namespace}",
+        )
+
+
+def _for_a_reason(facts: Facts, pods: Sequence[WithoutValue]) -> Finding:
+    """Return the finding for the pods without a value for one reason, with an example's fix."""
+    first = pods[0]
+    namespace, _, name = first.key.partition("/")
+    others = f", and {len(pods) - 1} more for this reason" if len(pods) > 1 else ""
+    message = f"has no value{others}: {first.reason}: {first.message}"
+    action: str | Fix = f"gpu-metrics-adapter explain pod {name} -n {namespace}"
+    known = REASONS.get(first.reason)
+    hint = known.command if known and known.command.startswith(DOCTOR) else first.hint
+    advice = hint or "see its values"
+    if hint.startswith("kubectl "):
+        advice, action = "run this command for its exporter or pod", hint
+        if first.then:
+            advice += f"; if it shows no cause, run `{first.then}`"
+    elif hint.startswith(DOCTOR):
+        # `explain pod` would name this command again.
+        checks = hint.partition("# ")[2].replace(", ", " or ") or "another check"
+        advice = f"{checks} says why, and has the command"
+        action = f"{DOCTOR} --explain {first.reason}"
+    elif first.changes:
+        advice, action = _changed(facts, first) or (advice, action)
+    return Finding(f"pod {first.key}", message, advice, action)
+
+
+def _changed(facts: Facts, why: WithoutValue) -> tuple[str, Fix] | None:
+    """Return the fix of a reason that changes an object, as it lasts; None for another reason."""
+    of = changed_object(why.changes)
+    fix = lasting_fix(why.reason, workload(facts, of.kind, of.namespace, of.name))
+    return (REASONS[why.reason].fix, fix) if fix is not None else None

@@ -1,0 +1,167 @@
+"""Checks of ScaledObjects of KEDA: their triggers for the adapter, and for a Prometheus."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from adapter.answers.keda.errors import BadTrigger
+from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
+from adapter.answers.keda.trigger import compile_trigger
+from adapter.config.settings import Settings
+from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.catalog.promqltext import words
+from adapter.tools.doctor import servedmetrics
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+
+PORT: Final = 6000
+"""The port of the chart's Service for KEDA, whichever port the pods listen on."""
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_NUMBER: Final = re.compile(r"[0-9]{1,5}")
+
+
+@check("GMA426", CheckSection.HPAS, "triggers of ScaledObjects for the adapter are valid")
+def wrong_trigger(facts: Facts) -> Iterator[Finding]:
+    """The metadata of a trigger whose `scalerAddress` names the adapter has a mistake: an unknown
+    key, a metric that does not exist, or an invalid number or selector. The scaler rejects it, and
+    the workload does not scale by it.
+
+    Correct the metadata: `docs/keda.md` lists the keys, and `docs/metrics.md` the metrics.
+    """
+    names = servedmetrics.metrics(facts.settings)
+    installed = facts.release.known and facts.release.value is not None
+    for scaled in facts.scaledobjects.read():
+        for trigger in scaled.ours:
+            metric = trigger.metadata.get("metric", "")
+            if (
+                metric
+                and not installed
+                and metric not in names
+                and not nearest_metric(metric, names)
+            ):
+                continue  # perhaps a metric of the settings, which were not read
+            try:
+                compile_trigger(trigger.metadata, names)
+            except BadTrigger as error:
+                yield Finding(
+                    scaled.subject,
+                    f"{trigger.path}.metadata: {error}",
+                    "correct the metadata of the trigger",
+                    scaled.edit,
+                )
+
+
+@check("GMA427", CheckSection.HPAS, "ScaledObjects are ready")
+def not_ready(facts: Facts) -> Iterator[Finding]:
+    """KEDA reports that a ScaledObject is not ready: it has made no HPA, so nothing scales. Or it
+    reports that it uses the replicas of `fallback`, because a trigger fails. The check looks at
+    ScaledObjects that ask the adapter and are not paused.
+
+    Correct what the condition says. The events of the ScaledObject, and the log of keda-operator,
+    have more.
+    """
+    facts.live()
+    for scaled in facts.scaledobjects.read():
+        if not scaled.ours or scaled.paused:
+            continue
+        for row in scaled.conditions:
+            bad = (row.type, row.status) in (("Ready", "False"), ("Fallback", "True"))
+            if not bad:
+                continue
+            what = "is not ready" if row.type == "Ready" else "uses its fallback"
+            yield Finding(
+                scaled.subject,
+                " ".join(f"{what}: {row.reason}: {row.message}".split()),
+                "see its events",
+                f"kubectl -n {scaled.namespace} describe scaledobject {scaled.name}",
+            )
+
+
+@check("GMA428", CheckSection.HPAS, "triggers reach the adapter's port for KEDA")
+def wrong_address(facts: Facts) -> Iterator[Finding]:
+    """The `scalerAddress` of a trigger is not `HOST:PORT` with the port for KEDA, which is 6000 on
+    the chart's Service: port 443 is that of the metrics API, and an address of gRPC has no scheme.
+    Or `enableTLS` does not match `keda.tls` of the settings. KEDA's calls fail, and the workload
+    keeps its replicas.
+
+    Correct the trigger: `docs/keda.md`.
+    """
+    settings = _settings(facts)
+    for scaled in facts.scaledobjects.read():
+        for trigger in scaled.ours:
+            address = trigger.metadata["scalerAddress"]
+            right, why = _address(address, settings)
+            if why:
+                at = f"{trigger.path}.metadata.scalerAddress"
+                yield _wrong(scaled, at, f"{at} {address!r} {why}", right)
+            elif settings is not None and settings.keda.tls != _encrypts(trigger):
+                wanted = str(settings.keda.tls).lower()
+                at = f"{trigger.path}.metadata.enableTLS"
+                what = f"{at} is not {wanted}, and keda.tls of the adapter is {wanted}"
+                yield _wrong(scaled, at, what, wanted)
+
+
+def _settings(facts: Facts) -> Settings | None:
+    """Return the settings of the installation; None without one."""
+    release = facts.release.value if facts.release.known else None
+    return release.settings if release is not None else None
+
+
+def _encrypts(trigger: SeenTrigger) -> bool:
+    given = ("enableTLS", "tlsCertFile")
+    return any(trigger.metadata.get(key, "false").lower() != "false" for key in given)
+
+
+def _wrong(scaled: SeenScaledObject, at: str, message: str, right: str) -> Finding:
+    return Finding(scaled.subject, message, f'set {at} to "{right}"', scaled.patch(at, right))
+
+
+def _address(address: str, settings: Settings | None) -> tuple[str, str]:
+    """Return the right address, and why this one is wrong; empty if it is not."""
+    scheme = _SCHEME.match(address)
+    bare = (address[scheme.end() :] if scheme else address).partition("/")[0]
+    host, colon, port = bare.rpartition(":")
+    if not colon or "]" in port:
+        host, port = bare, ""
+    right = f"{host}:{PORT}"
+    if scheme:
+        return right, "has a scheme, and KEDA takes HOST:PORT"
+    if bare != address:
+        return right, "has a path, and KEDA takes HOST:PORT"
+    if not _NUMBER.fullmatch(port):
+        return right, f"has no port, and KEDA's port is {PORT}"
+    known = {PORT} if settings is None else {PORT, settings.keda.port}
+    if int(port) not in known:
+        return right, f"names port {port}, and KEDA's port is {PORT}"
+    return right, ""
+
+
+@check(
+    "GMA429",
+    CheckSection.HPAS,
+    "queries of KEDA for GPU metrics do not take no answer for 0",
+    Severity.WARNING,
+)
+def nothing_counts_as_zero(facts: Facts) -> Iterator[Finding]:
+    """A trigger of type `prometheus` asks for a series of exporters or servers, and an empty answer
+    counts as 0, which is KEDA's default. When the exporter, the scrape or Prometheus fails, the
+    workload scales in under full load.
+
+    Set `ignoreNullValues: "false"`, so that an empty answer is an error and `fallback` applies. A
+    trigger of type `external` for the adapter never takes a missing value for 0.
+    """
+    names = frozenset(servedmetrics.metrics(facts.settings))
+    for scaled in facts.scaledobjects.read():
+        for trigger in scaled.triggers:
+            series = sorted(words(trigger.query) & names)
+            if series and trigger.metadata.get("ignoreNullValues", "true").lower() != "false":
+                at = f"{trigger.path}.metadata.ignoreNullValues"
+                message = f"{trigger.path}: no answer about {_named(series)} counts as 0"
+                yield _wrong(scaled, at, message, "false")
+
+
+def _named(series: Sequence[str]) -> str:
+    more = f" and {len(series) - 2} more" if len(series) > 2 else ""
+    return " and ".join(series[:2]) + more

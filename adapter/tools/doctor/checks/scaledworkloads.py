@@ -1,0 +1,162 @@
+"""Checks of workloads that an HPA or a ScaledObject scales: replicas, volumes, readiness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from adapter.answers.keda.manifest import SeenScaledObject
+from adapter.pipeline.catalog.serverkind import ServerKind
+from adapter.pipeline.catalog.serverkinds import kind_of_image
+from adapter.pipeline.cluster.changes import edit
+from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.podobjects import Container, SeenWorkload
+from adapter.tools.doctor.asked import targets
+from adapter.tools.doctor.changed import own
+from adapter.tools.doctor.facts import Facts, Hpa
+from adapter.tools.doctor.hpacauses import asks_gpu
+from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.scaled import target_of
+
+_ONE_NODE: Final = "ReadWriteOnce"
+_ONE_POD: Final = "ReadWriteOncePod"
+
+
+class _Scaled(NamedTuple):
+    """A workload of the adapter's concern, and what scales it."""
+
+    workload: SeenWorkload
+    scaler: Hpa | SeenScaledObject
+
+    @property
+    def by(self) -> str:
+        """The scaler in words."""
+        kind = "hpa" if isinstance(self.scaler, Hpa) else "scaledobject"
+        return f"{kind} {self.scaler.name}"
+
+
+def _scaled(facts: Facts) -> Iterator[_Scaled]:
+    """Yield the workloads that are scaled, and that hold GPUs, serve models, or scale on a metric
+    of the adapter; raises NotApplicableError.
+    """
+    asking = {target.subject for target in targets(facts)}
+    scalers: list[Hpa | SeenScaledObject] = [h for h in facts.hpas.read() if not h.owner]
+    scalers += facts.scaledobjects.value or () if facts.scaledobjects.known else ()
+    some = False
+    for scaler in scalers:
+        workload = target_of(facts, scaler)
+        if workload is None:
+            continue
+        ours = scaler.subject in asking or asks_gpu(workload, facts.gpu_resources)
+        if ours or any(_servers(workload)):
+            some = True
+            yield _Scaled(workload, scaler)
+    if not some:
+        raise NotApplicableError("no workload with GPUs or of an inference server is scaled")
+
+
+def _servers(workload: SeenWorkload) -> Iterator[tuple[Container, ServerKind]]:
+    for container in workload.spec.template.spec.containers:
+        if (kind := kind_of_image(container.image)) is not None:
+            yield container, kind
+
+
+@check(
+    "GMA451",
+    CheckSection.HPAS,
+    "manifests of scaled workloads leave the replicas to the HPA",
+    Severity.WARNING,
+)
+def fixed_replicas(facts: Facts) -> Iterator[Finding]:
+    """The manifest of a workload sets `spec.replicas`, and an HPA or a ScaledObject scales the
+    workload. Each time the manifest is applied, by hand or by a pipeline, the replicas fall to its
+    number, and so do the GPUs that serve. In a cluster, the annotation of `kubectl apply` shows the
+    manifest.
+
+    Remove `spec.replicas` from the manifest. `kubectl apply` sets the replicas to 1 when the key
+    disappears, so remove it from the last applied manifest first, with
+    `kubectl apply edit-last-applied`.
+    """
+    for workload, scaler in _scaled(facts):
+        if workload.sets_replicas:
+            kind, name = workload.kind.lower(), workload.metadata.name
+            place = f"-n {workload.metadata.namespace}"
+            yield Finding(
+                workload.subject,
+                f"its manifest sets replicas {workload.spec.replicas}, and "
+                f"{_Scaled(workload, scaler).by} scales it: applying the manifest undoes that",
+                "remove spec.replicas from the manifest",
+                "" if workload.origin else f"kubectl {place} apply edit-last-applied {kind}/{name}",
+            )
+
+
+@check(
+    "GMA452",
+    CheckSection.HPAS,
+    "replicas of a scaled workload can share its volumes",
+    Severity.WARNING,
+)
+def one_node_volume(facts: Facts) -> Iterator[Finding]:
+    """The pods of a workload that scales out mount one PersistentVolumeClaim that only one node
+    can mount (`ReadWriteOnce`), or only one pod (`ReadWriteOncePod`). Further replicas stay
+    `Pending` or `ContainerCreating` once the first node is full. The volumes of a StatefulSet's
+    `volumeClaimTemplates` are one for each pod, which is fine.
+
+    Use a volume that many nodes can read (`ReadOnlyMany`, `ReadWriteMany`), an image volume, or a
+    cache on each node.
+    """
+    for workload, scaler in _scaled(facts):
+        if scaler.high is not None and scaler.high < 2:
+            continue
+        for volume in workload.spec.template.spec.volumes:
+            if (named := volume.persistent_volume_claim) is None:
+                continue
+            key = (workload.metadata.namespace, named.claim_name)
+            modes = _modes(facts, key)
+            if not modes or not set(modes) <= {_ONE_NODE, _ONE_POD}:
+                continue
+            who = "one pod" if _ONE_POD in modes else "one node"
+            yield Finding(
+                workload.subject,
+                f"its pods share the claim {key[1]}, which only {who} can mount, and "
+                f"{_Scaled(workload, scaler).by} scales it to {scaler.high}",
+                "use a claim that many nodes can mount, or a volume for each pod",
+                ""
+                if workload.origin
+                else f"kubectl -n {workload.metadata.namespace} get pvc {key[1]} -o yaml",
+                Severity.ERROR if _ONE_POD in modes else None,
+            )
+
+
+def _modes(facts: Facts, key: tuple[str, str]) -> list[str]:
+    """Return the access modes of a claim; none if it was not read."""
+    claims = facts.volume_claims.read()
+    return next((claim.spec.access_modes for claim in claims if claim.key == key), [])
+
+
+@check(
+    "GMA453",
+    CheckSection.HPAS,
+    "scaled inference servers have a readiness probe",
+    Severity.WARNING,
+)
+def no_probe(facts: Facts) -> Iterator[Finding]:
+    """A container of an inference server has neither a readiness nor a startup probe, and an HPA or
+    a ScaledObject scales the workload. Kubernetes takes each new pod for ready before its model is
+    loaded: requests fail, and the HPA counts the idle pod.
+
+    Add a readiness probe on the server's health path, such as `/health`, and a startup probe that
+    is long enough for the model.
+    """
+    for workload, scaler in _scaled(facts):
+        for container, kind in _servers(workload):
+            if kind.gateway or container.readiness_probe or container.startup_probe:
+                continue
+            of = own(workload)
+            yield Finding(
+                workload.subject,
+                f"container {container.name} ({kind.title}) has no readiness probe, and "
+                f"{_Scaled(workload, scaler).by} scales it",
+                "add readinessProbe and startupProbe to the container",
+                "" if workload.origin else lasting(of, edit(of, "add the probes")),
+            )

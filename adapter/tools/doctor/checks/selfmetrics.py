@@ -1,0 +1,136 @@
+"""Checks of the adapter's own metrics: replicas, memory, certificate, rejected samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from adapter.hpa import quantity
+from adapter.tools.doctor.checks.ours import installed
+from adapter.tools.doctor.facts import Facts, SelfPage
+from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+
+_WEEKS: Final = 14 * 86400.0
+_MEMORY: Final = 0.85
+_SHARE: Final = 0.05
+_APART: Final = 0.2
+_COUNTS: Final = {
+    "gma_snapshot_devices": "devices",
+    "gma_exporters": "exporters",
+    "gma_pods": "pods",
+}
+
+
+def replica_pages(facts: Facts) -> list[SelfPage]:
+    """Return the own metrics of the replicas; raises NotApplicableError without one."""
+    installed(facts)
+    pages = list(facts.self_pages.read())
+    if not pages:
+        raise NotApplicableError("no replica of the adapter runs")
+    return pages
+
+
+def metrics_log(facts: Facts, page: SelfPage) -> str:
+    """Return the command that prints the log of a replica."""
+    meta = installed(facts).workload.metadata
+    return f"kubectl -n {meta.namespace} logs {page.pod} --tail=20"
+
+
+@check("GMA711", CheckSection.OURS, "replicas agree", Severity.WARNING)
+def disagree(facts: Facts) -> Iterator[Finding]:
+    """The replicas of the adapter see different numbers of pods, exporters or devices. An HPA gets
+    another value from each, depending on which replica answers. One of them does not reach some
+    exporters, or its watch is behind.
+
+    See the log of the replica with the smaller number.
+    """
+    pages = replica_pages(facts)
+    for name, words in _COUNTS.items():
+        values = {page.pod: value for page in pages if (value := page.sum(name)) is not None}
+        low = min(values, key=lambda pod: values[pod], default="")
+        high = max(values, key=lambda pod: values[pod], default="")
+        if values and values[low] < values[high] * (1 - _APART):
+            yield Finding(
+                f"pod {low}",
+                f"sees {values[low]:.0f} {words}, and {high} sees {values[high]:.0f}",
+                "see the log of this replica",
+                f"kubectl -n {installed(facts).workload.metadata.namespace} logs {low} --tail=20",
+            )
+            return
+
+
+@check("GMA712", CheckSection.OURS, "memory is well below its limit", Severity.WARNING)
+def memory(facts: Facts) -> Iterator[Finding]:
+    """A replica uses more than 85 % of its memory limit. The kernel kills it at the limit.
+
+    Raise `resources.limits.memory`. `docs/limits.md` lists what bounds the memory.
+    """
+    found = installed(facts)
+    limits = [
+        quantity.parse(container.resources.limits["memory"])
+        for container in found.workload.spec.template.spec.containers
+        if "memory" in container.resources.limits
+    ]
+    if not limits:
+        raise NotApplicableError("the adapter has no memory limit")
+    for page in replica_pages(facts):
+        used = page.sum("process_resident_memory_bytes")
+        if used is not None and used > _MEMORY * float(limits[0]):
+            mib = 1 << 20
+            meta = found.workload.metadata
+            yield Finding(
+                f"pod {page.pod}",
+                f"uses {used / mib:.0f} MiB of {float(limits[0]) / mib:.0f} MiB",
+                "raise resources.limits.memory in the values of the chart",
+                f"kubectl -n {meta.namespace} top pod {page.pod}",
+            )
+
+
+@check("GMA713", CheckSection.OURS, "the serving certificate is valid for 14 more days")
+def certificate(facts: Facts) -> Iterator[Finding]:
+    """The serving certificate of the adapter ends soon, or has ended. The API server then rejects
+    the adapter. The chart's CronJob renews its own certificate long before; cert-manager renews
+    its own.
+
+    Run the CronJob now, and see the log of its last Job.
+    """
+    meta = installed(facts).workload.metadata
+    for page in replica_pages(facts):
+        ends = page.sum("gma_serving_certificate_expiry_timestamp_seconds")
+        if ends is not None and ends - facts.now < _WEEKS:
+            days = (ends - facts.now) / 86400
+            said = f"ends in {days:.1f} days" if days > 0 else f"ended {-days:.1f} days ago"
+            yield Finding(
+                f"pod {page.pod}",
+                f"its serving certificate {said}",
+                "renew it: run the certificates CronJob of the chart",
+                f"kubectl -n {meta.namespace} create job renew-$(date +%s)"
+                f" --from=cronjob/{meta.name[:39]}-certificates",
+                Severity.WARNING if days > 0 else Severity.ERROR,
+            )
+            return
+
+
+@check("GMA714", CheckSection.OURS, "few samples are rejected", Severity.WARNING)
+def rejects(facts: Facts) -> Iterator[Finding]:
+    """For one reason, the adapter has left out more than one sample or value for every 20 devices
+    and scrapes since its start. Some are normal while pods come and go.
+
+    `docs/troubleshooting.md` explains each reason.
+    """
+    for page in replica_pages(facts):
+        series, scrapes = page.sum("gma_snapshot_series"), page.sum("gma_scrapes_total")
+        targets = page.sum("gma_scrape_targets")
+        found = page.by_label("gma_rejects_total", "reason")
+        if not (series and scrapes and targets and found):
+            continue
+        expected = series * scrapes / targets
+        reason, count = max(found.items(), key=lambda row: row[1])
+        if count > _SHARE * expected and count > 100:
+            yield Finding(
+                f"pod {page.pod}",
+                f"has left out {count:.0f} samples or values, most of them by {reason}",
+                "see this reason in docs/troubleshooting.md",
+                metrics_log(facts, page),
+            )
+            return

@@ -1,0 +1,191 @@
+"""Checks of shared GPUs: time-slicing and MPS, MIG, DRA, resources with other names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from adapter.answers.causes.gpunodes import gpus_of
+from adapter.pipeline.cluster import nodelabels
+from adapter.pipeline.cluster.changes import ChangedObject
+from adapter.pipeline.cluster.fixes import Fix
+from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
+from adapter.pipeline.cluster.objects import SeenNode
+from adapter.tools.doctor.changed import own_values
+from adapter.tools.doctor.checks.hpas import edit, metrics
+from adapter.tools.doctor.claims import of_other_devices
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.podcommands import describe
+from adapter.tools.doctor.release import configmap_of
+from adapter.tools.doctor.scaled import pods_of, target_of
+
+_GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
+_ON_WHOLE: Final = frozenset({"dcgm_fi_dev_gpu_util", "dcgm_fi_dev_gpu_util_ratio"})
+
+
+def _shared(facts: Facts) -> dict[str, str]:
+    """Return the nodes whose GPUs several pods share -> how."""
+    found = {}
+    for node in facts.nodes.read():
+        said = nodelabels.facts(node.metadata.labels)
+        if said.shared:
+            found[node.name] = said.strategy or "replicas"
+    return found
+
+
+@check(
+    "GMA201",
+    CheckSection.SHARING,
+    "HPAs on shared GPUs do not scale on copied values",
+    Severity.WARNING,
+)
+def copied(facts: Facts) -> Iterator[Finding]:
+    """The pods of an HPA run on nodes that share GPUs by time-slicing or MPS, and `sharing.policy`
+    is `copy`: every pod gets the utilization of the whole GPU, including the work of its
+    neighbors. More replicas on the same GPU do not lower the value, so the HPA scales to its
+    maximum.
+
+    Set `sharing.policy: equal` or `memory`, use a metric of the inference server, or give each pod
+    a whole GPU or a MIG instance (`docs/sharing.md`).
+    """
+    if facts.settings.sharing.policy != "copy" or facts.settings.sharing.rules:
+        raise NotApplicableError("sharing.policy is not copy")
+    shared = _shared(facts)
+    for hpa, metric in metrics(facts):
+        target = target_of(facts, hpa)
+        if target is None or "gpu_util" not in metric.name.lower():
+            continue
+        on = sorted({each.pod.node for each in pods_of(facts, target)} & shared.keys())
+        if on:
+            yield Finding(
+                hpa.subject,
+                f"scales on {metric.name}, and node {on[0]} shares its GPUs ({shared[on[0]]}): "
+                "each pod gets the value of the whole GPU",
+                "set sharing.policy to equal or memory, or use a metric of the server",
+                _equally(facts),
+            )
+
+
+def _equally(facts: Facts) -> Fix | str:
+    """Return how the sharing policy is set; empty before the adapter is installed."""
+    found = facts.release.value if facts.release.known else None
+    if found is None:
+        return ""
+    edits = ChangedObject(
+        "ConfigMap", found.workload.metadata.namespace, configmap_of(found.workload)
+    )
+    return own_values(found, {"config.sharing.policy": "equal"}, edits.kubectl("edit", ""))
+
+
+@check("GMA202", CheckSection.SHARING, "pods request GPU resources that nodes offer")
+def unoffered(facts: Facts) -> Iterator[Finding]:
+    """A pod requests a GPU resource that no node offers, such as `nvidia.com/gpu` where MIG's
+    strategy is `mixed` and nodes offer `nvidia.com/mig-1g.5gb`, or where time-slicing has renamed
+    it to `nvidia.com/gpu.shared`. The pod stays Pending.
+
+    Request a resource that the nodes offer.
+    """
+    resources = facts.gpu_resources
+    offered = {name for node in facts.nodes.read() for name in gpus_of(node, resources)}
+    seen = set()
+    for each in facts.gpu_pods:
+        for resource in each.pod.gpus:
+            unknown = resource not in offered and resources.is_device(resource)
+            name = (each.pod.ref.namespace, resource, each.pod.owner or each.pod.ref)
+            if not unknown or name in seen or each.pod.phase != "Pending":
+                continue
+            seen.add(name)
+            there = ", ".join(sorted(offered)[:3]) or "no GPU resource"
+            yield Finding(
+                each.subject,
+                f"requests {resource}, and nodes offer {there}: it stays Pending",
+                "request a resource that the nodes offer",
+                describe(each),
+            )
+
+
+@check("GMA203", CheckSection.SHARING, "HPAs on MIG instances use metrics that MIG has")
+def not_on_mig(facts: Facts) -> Iterator[Finding]:
+    """An HPA asks for `DCGM_FI_DEV_GPU_UTIL`, and its pods run on MIG instances, for which this
+    field does not exist. The metric has no value.
+
+    Use `gpu_utilization`, which the adapter computes from the engine activity on MIG instances.
+    """
+    mig = {node.name for node in facts.nodes.read() if _mig(node)}
+    for hpa, metric in metrics(facts):
+        target = target_of(facts, hpa)
+        if target is None or metric.name.lower() not in _ON_WHOLE:
+            continue
+        pods = pods_of(facts, target)
+        on = [each for each in pods if each.pod.node in mig or _requests_mig(each.pod.gpus)]
+        if on:
+            yield Finding(
+                hpa.subject,
+                f"asks for {metric.name}, which does not exist for MIG instances",
+                f"set {metric.at}.{metric.key}.metric.name to gpu_utilization",
+                edit(hpa),
+            )
+
+
+def _mig(node: SeenNode) -> bool:
+    if any(name.startswith(MIG_PREFIX) for name in node.status.allocatable):
+        return True
+    return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
+
+
+def _requests_mig(gpus: Iterable[str]) -> bool:
+    return any(name.startswith(MIG_PREFIX) for name in gpus)
+
+
+@check("GMA204", CheckSection.SHARING, "pods with resource claims are on pages", Severity.WARNING)
+def claims(facts: Facts) -> Iterator[Finding]:
+    """A pod holds its GPU through a ResourceClaim (DRA), and the exporter's page of its node does
+    not name it. dcgm-exporter maps claims to pods from 4.4.0 on, if `KUBERNETES_ENABLE_DRA` is on.
+    A claim is left out if its drivers or device classes are those of network cards.
+
+    Set `KUBERNETES_ENABLE_DRA=true`, and upgrade the exporter if it is older.
+    """
+    known = (facts.claims.value or ()) if facts.claims.known else ()
+    pods = [
+        each
+        for each in facts.pods.read()
+        if each.pod.claims and not each.pod.gpus and not each.pod.finished
+        if not of_other_devices(known, each.key)
+    ]
+    pages = facts.pages.read().values() if pods else ()
+    for each in pods:
+        on = [page for page in pages if page.node == each.pod.node and page.devices]
+        if on and each.pod.ready and not any(each.key in page.named for page in on):
+            namespace, _, name = on[0].pod.partition("/")
+            yield Finding(
+                each.subject,
+                f"has a resource claim and no other GPU, and the exporter on {each.pod.node} does "
+                "not name it",
+                "set KUBERNETES_ENABLE_DRA=true for dcgm-exporter 4.4.0 or newer",
+                f"kubectl -n {namespace} get pod {name} -o yaml",
+            )
+
+
+@check("GMA205", CheckSection.SHARING, "GPU resources have known names", Severity.WARNING)
+def unknown_resource(facts: Facts) -> Iterator[Finding]:
+    """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
+    The adapter counts a pod that requests only this resource as a GPU pod once a sample names it.
+    Before that, the pod is in no list and has no reason, and `nodepool` does not count it.
+
+    Add the resource to `cluster.gpu_resources`.
+    """
+    resources = facts.gpu_resources
+    found: dict[str, str] = {}
+    for node in facts.nodes.read():
+        for name in node.status.allocatable:
+            if "/" in name and _GPU.search(name) and not resources.is_gpu(name):
+                found.setdefault(name, node.name)
+    for name, node_name in found.items():
+        yield Finding(
+            f"node {node_name}",
+            f"offers {name}, which cluster.gpu_resources does not match",
+            f"add {name} to cluster.gpu_resources in the settings",
+            f"kubectl describe node {node_name}",
+        )

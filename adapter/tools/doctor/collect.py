@@ -1,0 +1,315 @@
+"""Read the facts of a cluster. Each read that fails ends only the checks that need it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from adapter.answers.keda.manifest import SCALEDOBJECTS, read_scaledobject
+from adapter.figures import count
+from adapter.pipeline.cluster.metricsapi import pods_path, read_values
+from adapter.pipeline.cluster.objects import (
+    ApiService,
+    ClusterPolicy,
+    ConfigMap,
+    Lease,
+    ResourceQuota,
+    ResourceSlice,
+    SeenEvent,
+    SeenNode,
+    SeenPriorityClass,
+    SeenVolumeClaim,
+    read,
+)
+from adapter.pipeline.cluster.podobjects import SeenWorkload, counted, read_pod, read_workload
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import VIEW, ClientError
+from adapter.tools.doctor import release, rights, rulesfile, scrapes, store
+from adapter.tools.doctor.claims import read_claim
+from adapter.tools.doctor.daemonsets import read_daemonset
+from adapter.tools.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
+from adapter.tools.doctor.fetch import Fetcher, ProxyFetcher, direct
+from adapter.tools.doctor.rights import unread
+from adapter.tools.doctor.scalers import read_hpa
+from adapter.tools.doctor.withoutvalue import read_without_value
+from apiservice.wire import instant
+
+T = TypeVar("T")
+
+MOST: Final = 50_000
+"""Objects of one list that are read."""
+SECONDS: Final = 120.0
+"""Time for all lists of one run."""
+_NAMESPACES: Final = 50
+"""Namespaces whose values are read."""
+_STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
+_GKE: Final = "cloud.google.com/gke-nodepool"
+_AUTOSCALING: Final = "/apis/autoscaling/v2"
+_RESOURCE: Final = "/apis/resource.k8s.io/v1"
+_SLICES: Final = f"{_RESOURCE}/resourceslices"
+_POLICIES: Final = "/apis/nvidia.com/v1/clusterpolicies"
+_COORDINATION: Final = "/apis/coordination.k8s.io/v1"
+_CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
+_SCHEDULING: Final = "/apis/scheduling.k8s.io/v1"
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
+AUTHENTICATION: Final = (
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+)
+
+
+@dataclass
+class Collector:
+    """Reads from one API server."""
+
+    api: Api
+    inside: bool = False
+    """This process runs in a pod of the cluster, and reaches the other pods."""
+    notes: list[str] = field(default_factory=list)
+    """Limits that were reached, and objects that could not be read."""
+    deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    namespace: str = ""
+    """The only namespace whose HPAs, and what concerns them alone, are read; empty: all."""
+
+    async def facts(self) -> Facts:
+        """Read everything that the checks of the cluster need."""
+        # The first request decides whether there is a cluster to look at.
+        version = await self.api.get("/version")
+        facts = Facts(offline=False, now=time.time())
+        facts.version = await self.fact(partial(_version, version))
+        reads: dict[str, Awaitable[Fact[Any]]] = {
+            "groups": self.fact(self._groups),
+            "clocks": self.fact(self._clocks),
+            "authentication": self.fact(self._authentication),
+            "apiservices": self.objects("/apis/apiregistration.k8s.io/v1/apiservices", ApiService),
+            "nodes": self.objects("/api/v1/nodes", SeenNode),
+            "leases": self.objects(f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease),
+            "pods": self.listed("/api/v1/pods", read_pod),
+            "workloads": self._workloads(),
+            "replicasets": self._replicasets(),
+            "events": self._events(),
+            "slices": self.optional(_SLICES, partial(read, kind=ResourceSlice)),
+            "controller_seen": self.fact(self._controller_seen),
+            "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
+            "hpas": self.listed(self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), read_hpa),
+            "claims": self.optional(self._of_users(_RESOURCE, "resourceclaims"), read_claim),
+            "scaledobjects": self.optional(
+                self._of_users(SCALEDOBJECTS, "scaledobjects"), read_scaledobject
+            ),
+            "volume_claims": self.objects(
+                self._of_users("/api/v1", "persistentvolumeclaims"), SeenVolumeClaim
+            ),
+            "policies": self.optional(_POLICIES, lambda row: read(row, ClusterPolicy)),
+            "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
+            "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
+        }
+        await self._fill(facts, reads)
+        facts.release = await self._release(facts, release.SERVE)
+        facts.nodepool = await self._release(facts, release.NODEPOOL)
+        if facts.pods.known:
+            resources = facts.gpu_resources
+            facts.pods = Fact([counted(each, resources) for each in facts.pods.read()])
+        await self._look_further(facts)
+        return facts
+
+    def _of_users(self, prefix: str, plural: str) -> str:
+        """Return the path of a collection, of the one namespace or of all."""
+        within = f"/namespaces/{quote(self.namespace, safe='')}" if self.namespace else ""
+        return f"{prefix}{within}/{plural}"
+
+    async def _fill(self, facts: Facts, reads: Mapping[str, Awaitable[Fact[Any]]]) -> None:
+        found = await asyncio.gather(*reads.values())
+        for name, value in zip(reads, found, strict=True):
+            setattr(facts, name, value)
+
+    async def _look_further(self, facts: Facts) -> None:
+        """Read what depends on the objects: pages, rights, values."""
+        own = facts.release.value
+        async with direct() as near:
+            fetcher: Fetcher = near if self.inside else ProxyFetcher(self.api)
+            reads: dict[str, Awaitable[Fact[Any]]] = {
+                "hpa_rights": self.fact(lambda: rights.hpa_reviews(self.api)),
+                "own_rights": self.fact(lambda: rights.own_reviews(self.api, own)),
+                "pages": self.fact(lambda: scrapes.exporter_pages(fetcher, facts, self.notes)),
+                "server_pages": self.fact(lambda: scrapes.server_pages(fetcher, facts, self.notes)),
+                "autoscaler": self.fact(lambda: self._autoscaler(facts)),
+                "measured": self.fact(lambda: self._measured(facts)),
+                "without_value": self.listed(
+                    f"{VIEW}/gpupods", read_without_value, "measured=false"
+                ),
+            }
+            if own is not None:
+                reads["delegate_rights"] = self.fact(lambda: rights.delegate_reviews(self.api, own))
+                reads["rules"] = self.fact(lambda: rulesfile.read_rules_of(self.api, own))
+                inside = near if self.inside else None
+                look = partial(scrapes.self_pages, inside, fetcher, facts, own)
+                reads["self_pages"] = self.fact(look)
+            if facts.settings.source.kind == "prometheus":
+                reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher))
+            await self._fill(facts, reads)
+
+    async def _release(self, facts: Facts, name: str) -> Fact[Release | None]:
+        if facts.workloads.unread is not None:
+            return Fact(unread=facts.workloads.unread)
+        trusted = release.homes(facts.apiservices.value or ())
+        workload = release.find(facts.workloads.read(), name, trusted)
+        if workload is None:
+            return Fact(None)
+        pods = facts.pods.value or ()
+        wanted = release.configmap_of(workload)
+        path = f"/api/v1/namespaces/{workload.metadata.namespace}/configmaps/{quote(wanted)}"
+        try:
+            data = read(await self.api.get(path), ConfigMap).data if wanted else {}
+        except (ClientError, msgspec.ValidationError) as error:
+            said = unread(error) if isinstance(error, ClientError) else error
+            return Fact(release.release(workload, pods, None, str(said)))
+        return Fact(release.release(workload, pods, data))
+
+    async def _autoscaler(self, facts: Facts) -> str:
+        """Return the node autoscaler that can be seen; empty without one."""
+        if "karpenter.sh" in facts.groups.read():
+            return "Karpenter"
+        if any(_GKE in node.metadata.labels for node in facts.nodes.read()):
+            return "GKE"
+        try:
+            await self.api.get(_STATUS)
+        except ClientError as error:
+            if error.status == 404:
+                return ""
+            raise
+        return "cluster-autoscaler"
+
+    async def _measured(self, facts: Facts) -> Mapping[str, frozenset[str]]:
+        namespaces = sorted({each.pod.ref.namespace for each in facts.gpu_pods})
+        if len(namespaces) > _NAMESPACES:
+            self.notes.append(f"values were read in {_NAMESPACES} of {len(namespaces)} namespaces")
+        found = {}
+        for namespace in namespaces[:_NAMESPACES]:
+            try:
+                values = read_values(await self.api.get(pods_path(namespace, "gpu_utilization")))
+            except ClientError as error:
+                if error.status != 404:
+                    raise
+                values = []
+            found[namespace] = frozenset(value.name for value in values)
+        return found
+
+    async def fact(self, look: Callable[[], Awaitable[T]]) -> Fact[T]:
+        """Return the result of a read, or why it failed."""
+        try:
+            return Fact(await look())
+        except UnreadError as error:
+            return Fact(unread=error)
+        except ClientError as error:
+            return Fact(unread=unread(error))
+
+    async def objects(self, path: str, kind: type[T]) -> Fact[Sequence[T]]:
+        """List objects of one kind."""
+        return await self.listed(path, lambda row: read(row, kind))
+
+    async def optional(self, path: str, decode: Callable[[Json], T]) -> Fact[Sequence[T]]:
+        """List objects of a kind that a cluster may not have."""
+        found = await self.listed(path, decode)
+        missing = found.unread is not None and found.unread.status == 404
+        return Fact(()) if missing else found
+
+    async def listed(
+        self, path: str, decode: Callable[[Json], T], fields: str = ""
+    ) -> Fact[Sequence[T]]:
+        """List objects in pages, each decoded before the next page is read."""
+        return await self.fact(lambda: self._list(path, decode, fields))
+
+    async def _list(self, path: str, decode: Callable[[Json], T], fields: str) -> Sequence[T]:
+        items: list[T] = []
+        unreadable = 0
+        async for rows in self.api.pages(path, fields=fields):
+            if len(items) >= MOST or time.monotonic() > self.deadline:
+                self.notes.append(f"{path}: only the first {len(items)} objects were read")
+                break
+            for row in rows:
+                try:
+                    items.append(decode(row))
+                except (msgspec.ValidationError, ValueError, TypeError, AttributeError):
+                    unreadable += 1
+        if unreadable:
+            self.notes.append(f"{path}: {count(unreadable, 'object')} could not be decoded")
+        return items
+
+    async def _workloads(self) -> Fact[Sequence[SeenWorkload]]:
+        kinds = {"deployments": "Deployment", "statefulsets": "StatefulSet"}
+        found: list[SeenWorkload] = []
+        for plural, kind in kinds.items():
+            rows = await self.listed(f"/apis/apps/v1/{plural}", partial(read_workload, kind))
+            if rows.unread is not None:
+                return Fact(unread=rows.unread)
+            found += rows.read()
+        return Fact(found)
+
+    async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
+        """Deployments keep ten old ReplicaSets each, which are of no use."""
+        path = self._of_users("/apis/apps/v1", "replicasets")
+        found = await self.listed(path, partial(read_workload, "ReplicaSet"))
+        if found.unread is not None:
+            return found
+        return Fact([row for row in found.read() if row.spec.replicas > 0])
+
+    async def _events(self) -> Fact[Sequence[SeenEvent]]:
+        found: list[SeenEvent] = []
+        for which in ("type=Warning", "reason=SuccessfulRescale", "reason=NotTriggerScaleUp"):
+            path = self._of_users("/api/v1", "events")
+            rows = await self.listed(path, partial(read, kind=SeenEvent), which)
+            if rows.unread is not None:
+                return rows
+            found += rows.read()
+        return Fact(found)
+
+    async def _controller_seen(self) -> float | None:
+        try:
+            lease = read(await self.api.get(_CONTROLLER), Lease)
+        except ClientError as error:
+            if error.status == 404:
+                return None
+            raise
+        return instant.read(lease.spec.renew_time)
+
+    async def _groups(self) -> Mapping[str, frozenset[str]]:
+        answer = await self.api.get("/apis")
+        return {
+            str(group.get("name")): frozenset(
+                str(each.get("version")) for each in group.get("versions") or ()
+            )
+            for group in answer.get("groups") or ()
+        }
+
+    async def _clocks(self) -> Clocks:
+        before = time.time()
+        server = await self.api.clock()
+        # The header has whole seconds, so half a second is the best guess.
+        middle = (before + time.time()) / 2
+        return Clocks(middle - (server + 0.5), server)
+
+    async def _authentication(self) -> Mapping[str, str]:
+        try:
+            found = await self.api.get(AUTHENTICATION)
+        except ClientError as error:
+            if error.status == 404:
+                return {}
+            raise
+        data: Any = found.get("data") or {}
+        return {str(key): str(value) for key, value in data.items()}
+
+
+async def _version(answer: Json) -> tuple[int, int]:
+    text = answer.get("gitVersion")
+    match = _VERSION.match(str(text or ""))
+    if match is None:
+        shown = "no gitVersion" if not text else f"gitVersion {str(text)[:100]!r}"
+        raise UnreadError(f"/version of the API server has {shown}", "kubectl get --raw /version")
+    return int(match[1]), int(match[2])

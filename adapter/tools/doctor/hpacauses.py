@@ -1,0 +1,109 @@
+"""The causes of every HPA that concerns GPUs, from the facts of the whole cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from adapter.answers.causes import Cause, CauseCode, ClusterFacts, KubeKey, causes_of, scaler_of
+from adapter.pipeline.cluster.gpuresources import GpuResources
+from adapter.pipeline.cluster.podobjects import SeenWorkload
+from adapter.tools.doctor import servedmetrics
+from adapter.tools.doctor.facts import Fact, Facts, Hpa
+from adapter.tools.doctor.scaled import target_of
+from apiservice.labels.manifest import selector_text
+from apiservice.labels.selector import Selector, parse
+
+T = TypeVar("T")
+
+
+def hpa_causes(facts: Facts) -> list[tuple[Hpa, Cause]]:
+    """Return the causes of the HPAs that read the adapter's metrics, or whose pods have GPUs.
+
+    Raises:
+        UnreadError: HPAs, workloads or pods were not read, or there is no cluster.
+    """
+    facts.live()
+    if facts.found_causes is None:
+        facts.found_causes = list(_found(facts))
+    return facts.found_causes
+
+
+def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
+    around = _cluster(facts)
+    names = servedmetrics.metrics(facts.settings)
+    elsewhere: dict[tuple[str, str], list[KubeKey]] = {}
+    for each in facts.workloads.read():
+        meta = each.metadata
+        place = KubeKey(meta.namespace, each.kind, meta.name)
+        elsewhere.setdefault((each.kind, meta.name), []).append(place)
+    for hpa in facts.hpas.read():
+        target = target_of(facts, hpa)
+        if not _concerns(hpa, target, names, facts.gpu_resources):
+            continue
+        lost = target is None and hpa.kind in _READ
+        others = elsewhere.get((hpa.kind, hpa.target), []) if lost else []
+        own = around.beside(others)
+        selector = _selector(target) if target is not None else None
+        replicas = target.spec.replicas if target is not None else None
+        scaled = scaler_of(hpa.manifest)
+        for cause in causes_of(own, scaled, replicas=replicas, selector=selector):
+            yield hpa, cause
+
+
+_READ = ("Deployment", "StatefulSet")
+"""Kinds of targets of which all were read."""
+
+
+def _cluster(facts: Facts) -> ClusterFacts:
+    rows = _known(facts.apiservices)
+    return ClusterFacts(
+        facts.now,
+        workloads=[*facts.workloads.read(), *_known(facts.replicasets)],
+        pods=facts.pods.read(),
+        events=_known(facts.events),
+        nodes=facts.nodes.value if facts.nodes.known else None,
+        slices=facts.slices.value if facts.slices.known else None,
+        resources=facts.gpu_resources,
+        apiservices={each.metadata.name: each for each in rows} or None,
+        controller_seen=facts.controller_seen.value if facts.controller_seen.known else None,
+    )
+
+
+def _known(fact: Fact[Sequence[T]]) -> Sequence[T]:
+    return fact.value or () if fact.known else ()
+
+
+def _concerns(
+    hpa: Hpa, target: SeenWorkload | None, names: Container[str], resources: GpuResources
+) -> bool:
+    if any(metric.name in names for metric in hpa.metrics):
+        return True
+    return target is not None and asks_gpu(target, resources)
+
+
+def asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:
+    """Return whether a workload's template asks for a GPU, or claims devices."""
+    spec = workload.spec.template.spec
+    if spec.resource_claims:
+        return True
+    return any(
+        resources.is_gpu(resource)
+        for container in spec.containers
+        for amounts in (container.resources.limits, container.resources.requests)
+        for resource in amounts
+    )
+
+
+def _selector(workload: SeenWorkload) -> Selector | None:
+    try:
+        return parse(selector_text(msgspec.to_builtins(workload.spec.selector)))
+    except ValueError:  # the API server rejects such a selector
+        return None
+
+
+def of_codes(facts: Facts, *codes: CauseCode) -> list[tuple[Hpa, Cause]]:
+    """Return the causes of some kinds, each with its HPA; raises UnreadError."""
+    return [(hpa, cause) for hpa, cause in hpa_causes(facts) if cause.code in codes]

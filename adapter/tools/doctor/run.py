@@ -1,0 +1,179 @@
+"""One run of ``doctor``: read facts, run the checks, print, and end with a status."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from adapter.config.process.output import say, screen_of
+from adapter.figures import age, count
+from adapter.pipeline.attribution.reasons import REASONS
+from adapter.tools.client.access import Api, cluster
+from adapter.tools.client.command import UNSEEN, complain, print_document, show
+from adapter.tools.client.errors import ClientError, odd_answers
+from adapter.tools.client.options import ClientOptions
+from adapter.tools.doctor import bundle, text
+from adapter.tools.doctor.collect import Collector
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.manifests import read_files
+from adapter.tools.doctor.model import CheckSection, Severity, registered
+from adapter.tools.doctor.runner import DoctorReport, Outcome, run, within
+from apiservice.kube.connection import in_cluster
+from apiservice.runtime.nearest import nearest
+
+_PAUSE: Final = 5.0
+"""Seconds between two looks of ``--wait``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorOptions:
+    """What a run checks, and how it shows the result."""
+
+    access: ClientOptions
+    files: Sequence[Path] = ()
+    """Manifests; empty: the cluster."""
+    only: Collection[str] = ()
+    """Ids of the checks that are run; empty: all."""
+    wait: float = 0.0
+    """Seconds in which the cluster may become healthy."""
+    verbose: bool = False
+    quiet: bool = False
+    support: Path | None = None
+    """The support file to write."""
+
+
+def check(options: DoctorOptions) -> None:
+    """Check manifests, or a cluster if none is named, and exit."""
+    try:
+        with odd_answers():
+            facts, report = _offline(options) if options.files else asyncio.run(_live(options))
+        if options.support is not None:
+            bundle.write(options.support, report, facts)
+    except ClientError as error:
+        complain(error)
+        sys.exit(UNSEEN)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    show(report, options.access.output)
+    if options.support is not None and options.access.output == "text":
+        text = "It has names of objects and no secrets: look through it."
+        say(f"Wrote {options.support}. {text}")
+    sys.exit(report.status)
+
+
+def _offline(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
+    found = read_files(options.files)
+    source = f"read {count(found.count, 'object')} from {', '.join(map(str, options.files))}"
+    if found.foreign:
+        source += f", and left out {found.foreign} of other kinds"
+    facts = found.facts()
+    return facts, _report(facts, options, source, found.notes)
+
+
+def _report(
+    facts: Facts, options: DoctorOptions, source: str, notes: Sequence[str]
+) -> DoctorReport:
+    results, notes = run(facts, options.only), list(notes)
+    if namespace := options.access.namespace:
+        results, others = within(results, namespace)
+        source += f", namespace {namespace}"
+        if others:
+            notes.append(f"{count(others, 'finding')} of other namespaces: leave out -n")
+    return DoctorReport(results, source, tuple(notes), options.verbose, options.quiet)
+
+
+async def _live(options: DoctorOptions) -> tuple[Facts, DoctorReport]:
+    """Look until the cluster is healthy, or the time is over."""
+    deadline = time.monotonic() + options.wait
+    async with cluster(*options.access.place) as api:
+        while True:
+            last = time.monotonic() + _PAUSE > deadline
+            try:
+                found = await _look(api, options)
+            except ClientError as error:  # an API server that starts
+                if last:
+                    raise
+                missing = error.brief
+            else:
+                missing = _missing(found[1])
+                if last or not missing:
+                    return found
+            if not options.quiet:
+                left = age(deadline - time.monotonic())
+                say(f"waiting {left} more: {missing}", err=True)
+            await asyncio.sleep(_PAUSE)
+
+
+def _missing(report: DoctorReport) -> str:
+    """Return what keeps a cluster from being healthy: errors, and what could not be checked."""
+    errors = [each.check.id for each in report.results if each.severity is Severity.ERROR]
+    unknown = [each.check.id for each in report.results if each.outcome is Outcome.UNKNOWN]
+    parts = [f"errors {', '.join(errors)}"] if errors else []
+    return "; ".join(parts + ([f"could not check {', '.join(unknown)}"] if unknown else []))
+
+
+async def _look(api: Api, options: DoctorOptions) -> tuple[Facts, DoctorReport]:
+    access = options.access
+    inside = access.kubeconfig is None and in_cluster()
+    collector = Collector(api, inside, namespace=access.namespace)
+    facts = await collector.facts()
+    return facts, _report(facts, options, f"server {api.origin}", collector.notes)
+
+
+def chosen(words: Sequence[str]) -> frozenset[str]:
+    """Return the ids of the checks that ``--only`` names, by id or section.
+
+    Raises:
+        click.UsageError: a word names none.
+    """
+    checks = list(registered())
+    by_word = {each.id.lower(): {each.id} for each in checks}
+    for each in checks:
+        for word in (each.section.value.replace(" ", "-"), each.section.value.rpartition(" ")[2]):
+            by_word.setdefault(word, set()).add(each.id)
+    found: set[str] = set()
+    for word in words:
+        if word.lower() not in by_word:
+            near = nearest(word.lower(), by_word)
+            sections = ", ".join(each.value.replace(" ", "-") for each in CheckSection)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"sections are {sections}"
+            raise click.UsageError(f"--only {word}: no check and no section: {hint}")
+        found |= by_word[word.lower()]
+    return frozenset(found)
+
+
+def explain(identity: str) -> None:
+    """Print the documentation of a check, or of a reason why a pod has no value."""
+    checks = {each.id: each for each in registered()}
+    found = checks.get(identity.upper())
+    if found is None and (cause := REASONS.get(identity.lower())) is not None:
+        screen = screen_of()
+        parts = [identity.lower(), *screen.wrap(cause.cause), "", *screen.wrap(cause.fix)]
+        click.echo("\n".join(screen.line(line) for line in parts))
+        return
+    if found is None:
+        near = nearest(identity.upper(), checks) or nearest(identity.lower(), REASONS)
+        hint = f"did you mean {' or '.join(near)}?" if near else "see doctor --list"
+        complain(ClientError(f"no check or reason {identity!r}: {hint}"))
+        sys.exit(UNSEEN)
+    screen = screen_of()
+    click.echo("\n".join(screen.line(line) for line in text.explanation(found, screen)))
+
+
+def list_checks(output: str) -> None:
+    """Print id, severity and title of every check."""
+    rows = list(registered())
+    if output != "text":
+        keys = ("id", "section", "severity", "title", "docs")
+        found = [{key: str(getattr(each, key)) for key in keys} for each in rows]
+        print_document(found, output)
+        return
+    for each in rows:
+        click.echo(f"{each.id}  {each.severity:7}  {each.section}: {each.title}")

@@ -1,0 +1,301 @@
+"""Reads what the causes of one HPA follow from, with the caller's rights.
+
+What may not be read is left out and named: the other causes are still found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from adapter.answers.causes import (
+    Cause,
+    ClusterFacts,
+    KubeKey,
+    ScalerFacts,
+    causes_of,
+    causes_of_pod,
+    scaler_of,
+)
+from adapter.answers.causes.metricsapis import OF_TYPES
+from adapter.pipeline.cluster.objects import (
+    ApiService,
+    Lease,
+    ResourceSlice,
+    SeenEvent,
+    SeenNode,
+    read,
+)
+from adapter.pipeline.cluster.podobjects import (
+    SeenCronJob,
+    SeenPod,
+    SeenWorkload,
+    read_pod,
+    read_workload,
+)
+from adapter.pipeline.cluster.workload import plural
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import ClientError
+from apiservice.labels.selector import SelectorError, parse
+from apiservice.wire import instant
+
+T = TypeVar("T")
+
+_VERSION: Final = re.compile(r"(?:[a-z0-9]+(?:[.-][a-z0-9]+)*/)?v[a-z0-9]+")
+_MOST: Final = 5000
+"""Objects of one list that are read."""
+_APPS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
+_GROUPS: Final = ("apps", "extensions")
+_INNER: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
+"""Kinds that stand between a Deployment or StatefulSet and its pods."""
+_LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
+_SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
+_APISERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
+
+
+class ReadCauses(NamedTuple):
+    """The causes of an HPA, and what could not be read for them."""
+
+    causes: Sequence[Cause] = ()
+    unread: Sequence[str] = ()
+
+
+NO_CAUSES: Final = ReadCauses()
+
+
+class Around(NamedTuple):
+    """What was read of an HPA already."""
+
+    hpa: Json
+    now: float
+    replicas: int | None = None
+    """None if the scale cannot be read."""
+    selector: str = ""
+    pods: Sequence[Json] = ()
+    """Those that the selector matches."""
+    events: Sequence[Json] = ()
+    """Those about the HPA."""
+    problems: Mapping[str, ClientError] = {}
+    """API group of metrics -> why it gave no values."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    api: Api
+    unread: dict[str, None]
+    """Used as an ordered set."""
+
+    async def some(self, path: str, decode: Callable[[Any], T], what: str, **by: str) -> list[T]:
+        """Return the objects of a list that can be decoded, up to a bound."""
+        found: list[T] = []
+        try:
+            async for rows in self.api.pages(path, **by):
+                for row in rows:
+                    try:
+                        found.append(decode(row))
+                    except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
+                        self.unread[f"some {what} could not be decoded"] = None
+                if len(found) >= _MOST:
+                    self.unread[f"only the first {len(found)} {what} were read"] = None
+                    break
+        except ClientError as error:
+            self._failed(what, error)
+        return found
+
+    async def one(self, path: str, decode: Callable[[Any], T], what: str) -> T | None:
+        """Return one object; None if it does not exist, or cannot be read."""
+        try:
+            return decode(await self.api.get(path))
+        except ClientError as error:
+            self._failed(what, error)
+        except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
+            self.unread[f"{what} could not be decoded"] = None
+        return None
+
+    def _failed(self, what: str, error: ClientError) -> None:
+        """A kind that the cluster does not have leaves no gap."""
+        if error.status not in (404, 410):
+            said = error.brief.partition("; an administrator grants")[0]
+            self.unread[f"causes that follow from {what} are not shown: {said}"] = None
+
+
+async def read_causes(api: Api, around: Around) -> ReadCauses:
+    """Return the causes of an HPA; what cannot be read is named."""
+    hpa = scaler_of(around.hpa)
+    reader = _Reader(api, {})
+    pods = [read_pod(row) for row in around.pods]
+    within = f"namespaces/{quote(hpa.namespace)}"
+    workloads = asyncio.gather(
+        _target(reader, hpa), _inner(reader, hpa, around.selector), _pods_of_chain(reader, hpa)
+    )
+    events, nodes, others, slices, apis, lease = await asyncio.gather(
+        _events(reader, within, pods),
+        _nodes(reader, pods),
+        _holders(reader, pods),
+        _slices(reader, pods),
+        _apiservices(reader, hpa, around.problems),
+        reader.one(_LEASE, partial(read, kind=Lease), "the lease of kube-controller-manager"),
+    )
+    own, inner, more = await workloads
+    elsewhere = await _elsewhere(reader, hpa) if around.replicas is None else []
+    cronjobs = await _cronjobs(reader, within) if around.replicas == 0 else []
+    known = {pod.key: pod for pod in (*others, *pods, *more)}
+    facts = ClusterFacts(
+        around.now,
+        workloads=[*([own] if own is not None else ()), *inner],
+        pods=list(known.values()),
+        events=[*events, *(read(row, SeenEvent) for row in around.events)],
+        nodes=nodes,
+        slices=slices,
+        cronjobs=cronjobs,
+        apiservices=apis,
+        unanswered={
+            group: error.answer or error.brief
+            for group, error in around.problems.items()
+            if error.status == 0 or error.status >= 500
+        },
+        controller_seen=instant.read(lease.spec.renew_time) if lease is not None else None,
+        elsewhere=elsewhere,
+    )
+    try:
+        selector = parse(around.selector) if around.selector else None
+    except SelectorError:
+        selector = None
+    causes = causes_of(facts, hpa, replicas=around.replicas, selector=selector)
+    return ReadCauses(causes, list(reader.unread))
+
+
+async def read_pod_causes(api: Api, pod: Json, events: Sequence[Json], now: float) -> ReadCauses:
+    """Return why a pod has no node or does not serve.
+
+    Args:
+        pod: its manifest.
+        events: those about it.
+        now: epoch seconds.
+    """
+    reader, seen = _Reader(api, {}), read_pod(pod)
+    nodes, others, slices = await asyncio.gather(
+        _nodes(reader, [seen]), _holders(reader, [seen]), _slices(reader, [seen])
+    )
+    known = [read(row, SeenEvent) for row in events]
+    pods = [*(row for row in others if row.key != seen.key), seen]
+    facts = ClusterFacts(now, pods=pods, events=known, nodes=nodes, slices=slices)
+    return ReadCauses(causes_of_pod(facts, seen), list(reader.unread))
+
+
+async def _target(reader: _Reader, hpa: ScalerFacts) -> SeenWorkload | None:
+    version, kind = hpa.api_version or "v1", hpa.kind
+    if kind in _APPS and version.partition("/")[0] in _GROUPS:
+        version = "apps/v1"  # the controller asks for the group and kind in any served version
+    if not _VERSION.fullmatch(version) or not kind:
+        return None  # the scale cannot be read either
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    place = f"{root}/namespaces/{quote(hpa.namespace)}/{quote(plural(kind))}"
+    path = f"{place}/{quote(hpa.target, safe='')}"
+    return await reader.one(path, partial(read_workload, kind), f"{kind} {hpa.target}")
+
+
+async def _inner(reader: _Reader, hpa: ScalerFacts, selector: str) -> list[SeenWorkload]:
+    """Return the workloads between the target and its pods.
+
+    Those of a Deployment have its labels. The StatefulSets of a LeaderWorkerSet need not.
+    """
+    if not selector:
+        return []
+    known = hpa.kind in _APPS
+    labels, kinds = (selector, _INNER) if known else ("", {**_APPS, **_INNER})
+    found: list[SeenWorkload] = []
+    for kind, resource in kinds.items():
+        path = f"/apis/apps/v1/namespaces/{quote(hpa.namespace)}/{resource}"
+        found += await reader.some(path, partial(read_workload, kind), resource, labels=labels)
+    own = (hpa.kind, hpa.target)
+    return [row for row in found if (row.kind, row.metadata.name) != own]
+
+
+async def _pods_of_chain(reader: _Reader, hpa: ScalerFacts) -> list[SeenPod]:
+    """Return the namespace's pods for a target whose selector need not match all of its own."""
+    if hpa.kind in (*_APPS, "ReplicaSet"):
+        return []
+    return await reader.some(f"/api/v1/namespaces/{quote(hpa.namespace)}/pods", read_pod, "pods")
+
+
+def _waits(pod: SeenPod) -> bool:
+    row = pod.status.of("PodScheduled")
+    return pod.pod.phase == "Pending" and row is not None and row.status == "False"
+
+
+async def _events(reader: _Reader, within: str, pods: Sequence[SeenPod]) -> list[SeenEvent]:
+    """Return the warnings, and what a node autoscaler says of pods that wait for a node."""
+    kinds = ["type=Warning", *(["reason=NotTriggerScaleUp"] if any(map(_waits, pods)) else ())]
+    rows = [
+        reader.some(
+            f"/api/v1/{within}/events", partial(read, kind=SeenEvent), "events", fields=kind
+        )
+        for kind in kinds
+    ]
+    return [event for found in await asyncio.gather(*rows) for event in found]
+
+
+async def _holders(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenPod]:
+    """Return the pods that hold GPUs, if one of these waits for some."""
+    if not any(_waits(pod) and pod.pod.gpus for pod in pods):
+        return []
+    found = await reader.some("/api/v1/pods", read_pod, "pods of all namespaces")
+    return [pod for pod in found if pod.pod.node and pod.pod.gpus]
+
+
+async def _nodes(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenNode] | None:
+    if all(pod.pod.ready for pod in pods):
+        return None
+    before = len(reader.unread)
+    found = await reader.some("/api/v1/nodes", partial(read, kind=SeenNode), "nodes")
+    return found if found or len(reader.unread) == before else None
+
+
+async def _slices(reader: _Reader, pods: Sequence[SeenPod]) -> list[ResourceSlice] | None:
+    if not any(_waits(pod) and pod.spec.resource_claims for pod in pods):
+        return None
+    before = len(reader.unread)
+    found = await reader.some(_SLICES, partial(read, kind=ResourceSlice), "resourceslices")
+    return found if found or len(reader.unread) == before else None
+
+
+async def _apiservices(
+    reader: _Reader, hpa: ScalerFacts, problems: Mapping[str, ClientError]
+) -> dict[str, ApiService] | None:
+    """Return the registrations of the groups that gave no values; None if nothing is known."""
+    groups = {OF_TYPES[kind].group for kind, _ in hpa.metrics if kind in OF_TYPES}
+    if not groups & problems.keys():
+        return None
+    before = len(reader.unread)
+    rows = await reader.some(_APISERVICES, partial(read, kind=ApiService), "apiservices")
+    if not rows and len(reader.unread) > before:
+        return None
+    # An API server lists its own groups: an empty list answers nothing.
+    return {row.metadata.name: row for row in rows} or None
+
+
+async def _cronjobs(reader: _Reader, within: str) -> list[SeenCronJob]:
+    path = f"/apis/batch/v1/{within}/cronjobs"
+    return await reader.some(path, partial(read, kind=SeenCronJob), "cronjobs")
+
+
+async def _elsewhere(reader: _Reader, hpa: ScalerFacts) -> list[KubeKey]:
+    """Return the objects of other namespaces that have the target's kind and name."""
+    resource = _APPS.get(hpa.kind)
+    if resource is None:
+        return []
+    rows = await reader.some(
+        f"/apis/apps/v1/{resource}",
+        partial(read_workload, hpa.kind),
+        f"{resource} of other namespaces",
+        fields=f"metadata.name={hpa.target}",
+    )
+    return [KubeKey(row.metadata.namespace, row.kind, row.metadata.name) for row in rows]

@@ -1,0 +1,102 @@
+"""The explanation of a GPU: its object of the view API as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapter.config.process.output import Screen, table
+from adapter.tools.client.access import Api
+from adapter.tools.client.errors import VIEW, ClientError
+from adapter.tools.client.lastingfixes import put_lasting_fixes
+from adapter.tools.client.naming import named_in_cluster
+from adapter.tools.explain.gpupod import why_of
+from adapter.tools.explain.words import milli, to_milli
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReport:
+    """Implements :class:`adapter.tools.client.command.ToolReport`."""
+
+    gpu: Json
+
+    @property
+    def status(self) -> int:
+        """See the port: 1 if the device has no utilization."""
+        rows = self.gpu.get("values") or ()
+        return 0 if any(row.get("metric") == "gpu_utilization" for row in rows) else 1
+
+    def lines(self, screen: Screen) -> list[str]:
+        """See the port."""
+        gpu = self.gpu
+        verdict = "NOT MEASURED" if self.status else "MEASURED"
+        style = screen.style(verdict, "red" if self.status else "green")
+        found = [f"gpu {gpu['metadata']['name']}   {style}"]
+        found += table([(name, text) for name, text in self._about() if text], indent="  ")
+        found += self._values()
+        for row in gpu.get("leftOut") or ():
+            why = why_of(row)
+            if why is None:
+                continue
+            names = ", ".join(map(str, row.get("metrics") or ()))
+            text = f"{screen.mark('bad')} without {names}: {why.text}"
+            found += screen.wrap(text, "  ", "      ")
+            if why.hint:
+                found.append(f"      fix: {why.hint}")
+        return found
+
+    def json(self) -> Json:
+        """See the port: the object is the explanation."""
+        return self.gpu
+
+    def _about(self) -> list[tuple[str, str]]:
+        gpu = self.gpu
+        sharing = gpu.get("sharing") or {}
+        names = ("node", "index", "uuid", "board", "model", "vendor", "migProfile", "idleSince")
+        found = [(name, str(gpu.get(name) or "")) for name in names]
+        found.append(("sampleTime", str(gpu.get("sampleTime") or "")))
+        found.append(("exporters", ", ".join(map(str, gpu.get("exporters") or ()))))
+        found.append(("sharing", ", ".join(f"{key} {sharing[key]}" for key in sorted(sharing))))
+        return [*found, ("pods", ", ".join(_holder(row) for row in gpu.get("pods") or ()))]
+
+    def _values(self) -> list[str]:
+        rows = []
+        for row in self.gpu.get("values") or ():
+            amount, unit = to_milli(row.get("value")), str(row.get("unit") or "")
+            if amount is None:
+                continue
+            text = milli(amount, unit)
+            text = text if unit in ("bytes", "") else f"{text} {'%' if unit == 'percent' else unit}"
+            rows.append((str(row.get("metric")), text))
+        return ["  metrics:", *table(rows, indent="    ")] if rows else []
+
+
+def _holder(row: Mapping[str, Any]) -> str:
+    evidence = f" ({row['evidence']})" if row.get("evidence") else ""
+    return f"{row.get('namespace')}/{row.get('name')}{evidence}"
+
+
+async def explain_gpu(api: Api, name: str) -> GpuReport:
+    """Read a GPU by the name of its object or by its UUID; raises ClientError."""
+    gpu = await _named_gpu(api, name)
+    await put_lasting_fixes(api, [gpu])
+    return GpuReport(gpu)
+
+
+async def _named_gpu(api: Api, name: str) -> Json:
+    try:
+        return await named_in_cluster(api, "GPU", f"{VIEW}/gpus", name)
+    except ClientError as error:
+        if error.status != 404:
+            raise
+        rows = await api.list(f"{VIEW}/gpus")
+        found = [row for row in rows if name in (row.get("uuid"), row.get("board"))]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise
+    names = ", ".join(str(row["metadata"]["name"]) for row in found[:5])
+    raise ClientError(f"{len(found)} GPUs have the UUID {name!r}: name one of them, {names}")

@@ -1,0 +1,128 @@
+"""The headroom that ``nodepool`` holds for an HPA's workload, with the forecast behind it.
+
+The controller writes both on the headroom object. Anybody who may create a Deployment can write the
+same in a namespace of their own, so only two namespaces count: that of the adapter, and that of the
+HPA, in which headroom with ResourceClaims is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from adapter.figures import count
+from adapter.nodepool.model import names
+from adapter.nodepool.seen.headroom import BUFFER_GROUP, BUFFER_VERSIONS
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import ClientError
+from adapter.tools.explain.words import one_line
+
+_APISERVICE: Final = (
+    "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.view.gpu-metrics-adapter.io"
+)
+_NONE: Final = (404, 410)
+
+
+class HeadroomRow(NamedTuple):
+    """One headroom object."""
+
+    kind: str
+    namespace: str
+    name: str
+    pods: int
+    pool: str
+    why: str
+    """What the controller expects, and how sure it is."""
+
+    @property
+    def text(self) -> str:
+        """The row as a sentence."""
+        where = f" in pool {self.pool}" if self.pool else ""
+        by = f"{self.kind} {self.namespace}/{self.name}"
+        return f"{count(self.pods, 'pod')}{where}, held by {by}: {self.why}"
+
+    def json(self) -> Json:
+        """The row for programs."""
+        return self._asdict()
+
+
+class HeldHeadroom(NamedTuple):
+    """The headroom of one workload, or why it cannot be read."""
+
+    rows: Sequence[HeadroomRow] = ()
+    problem: ClientError | None = None
+
+
+NO_HEADROOM: Final = HeldHeadroom()
+
+
+async def headroom_of(api: Api, hpa: Json) -> HeldHeadroom:
+    """Return the headroom for an HPA's workload."""
+    namespace = str(hpa["metadata"]["namespace"])
+    reference = hpa["spec"]["scaleTargetRef"]
+    workload = f"{reference.get('kind')}/{reference.get('name')}"
+    try:
+        home = await _home(api)
+        if not home:
+            return NO_HEADROOM
+        rows: list[HeadroomRow] = []
+        for place in dict.fromkeys((home, namespace)):
+            rows += await _held(api, place, namespace, workload)
+    except ClientError as error:
+        return HeldHeadroom((), error)
+    return HeldHeadroom(rows)
+
+
+async def _home(api: Api) -> str:
+    """Return the namespace of the adapter; empty if it is not installed."""
+    try:
+        found = await api.get(_APISERVICE)
+    except ClientError as error:
+        if error.status in _NONE:
+            return ""
+        raise
+    service = (found.get("spec") or {}).get("service") or {}
+    return str(service.get("namespace") or "")
+
+
+async def _held(api: Api, place: str, namespace: str, workload: str) -> list[HeadroomRow]:
+    within = f"namespaces/{quote(place, safe='')}"
+    kinds = [(f"/apis/{BUFFER_GROUP}/{v}/{within}/capacitybuffers") for v in BUFFER_VERSIONS]
+    buffers: list[Json] = []
+    for path in kinds:
+        buffers = await _listed(api, path, namespace)
+        if buffers:
+            break
+    deployments = await _listed(api, f"/apis/apps/v1/{within}/deployments", namespace)
+    found = [("CapacityBuffer", row) for row in buffers]
+    found += [("Deployment", row) for row in deployments]
+    return [_row(kind, row) for kind, row in found if workload in _workloads(row)]
+
+
+async def _listed(api: Api, path: str, namespace: str) -> list[Json]:
+    try:
+        return await api.list(path, labels=f"{names.SERVES}={namespace}")
+    except ClientError as error:
+        if error.status in _NONE:  # the cluster has no CapacityBuffers
+            return []
+        raise
+
+
+def _workloads(row: Json) -> list[str]:
+    text = str((row["metadata"].get("annotations") or {}).get(names.WORKLOADS) or "")
+    return text.split(", ")
+
+
+def _row(kind: str, row: Json) -> HeadroomRow:
+    meta = row["metadata"]
+    notes = meta.get("annotations") or {}
+    pods = (row.get("spec") or {}).get("replicas")
+    return HeadroomRow(
+        kind,
+        str(meta.get("namespace") or ""),
+        str(meta.get("name") or ""),
+        pods if isinstance(pods, int) else 0,
+        one_line(str(notes.get(names.POOL) or "")),
+        one_line(str(notes.get(names.WHY) or "no reason is written on it")),
+    )

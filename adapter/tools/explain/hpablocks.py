@@ -1,0 +1,230 @@
+"""What keeps an HPA from scaling, each with its fix; and what only waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from adapter.answers.causes.metricsapis import OF_TYPES
+from adapter.answers.judgement.judge import START
+from adapter.figures import count
+from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Missing, Select
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.tools.client.access import Json
+from adapter.tools.client.errors import MissingRight
+from adapter.tools.client.hpacommands import grant_controller
+from adapter.tools.explain import hpafixes
+from adapter.tools.explain.controllerrights import concerns
+from adapter.tools.explain.hpafacts import HpaFacts, pod_state
+from adapter.tools.explain.hpamisfits import runs_away, target_blocks
+from adapter.tools.explain.hpareport import Block, MetricLines, PodLine
+from adapter.tools.explain.words import one_line
+
+CATALOG: Final = Catalog()
+_ENDS = ("Failed", "Succeeded")
+_STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
+
+
+def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines]) -> list[Block]:
+    """Return what blocks, the most important first."""
+    found = [
+        Block(f"{row.reason}: {one_line(row.message)}", hpafixes.stopped(facts, row.reason))
+        for row in decision.conditions
+        if row.reason in _STOPS
+    ]
+    found += _of_causes(facts)
+    if facts.spec is not None:
+        # First: with a wrong target, the HPA runs away as soon as it may read its metrics.
+        found += flaws_of(facts, facts.spec)
+    if facts.denied is not None:
+        found.append(_denied(facts.denied))
+        found += _silent(facts)
+    if facts.spec is not None:
+        for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
+            found += _of_metric(facts, metric, lines)
+        found += _of_limits(facts, facts.spec, decision)
+    return found
+
+
+def _of_causes(facts: HpaFacts) -> Iterator[Block]:
+    """Yield why pods that the HPA wants do not exist, or do not serve."""
+    for cause in facts.causes:
+        if cause.command:
+            yield Block(f"{one_line(cause.text, 900)}; {cause.fix}", cause.command)
+        else:
+            yield Block(one_line(cause.text, 900), cause.fix)
+
+
+def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
+    """Return what the HPA's own status says that blocks, and the faults of its manifest."""
+    found = [] if facts.spec is None else list(flaws_of(facts, facts.spec))
+    return [*found, *_of_causes(facts)] + [
+        _denied(facts.denied)
+        if facts.denied is not None and row["type"] == "ScalingActive"
+        else Block(
+            f"{row['reason']}: {one_line(row['message'])}", hpafixes.stopped(facts, row["reason"])
+        )
+        for row in conditions
+        if row["type"] in ("AbleToScale", "ScalingActive") and row["status"] != "True"
+    ]
+
+
+def _denied(right: MissingRight) -> Block:
+    return Block(
+        f"the HPA controller may not read the metrics (forbidden): {right.user} may not "
+        f"{right.verb} {right.full}",
+        grant_controller(right.group),
+    )
+
+
+def _silent(facts: HpaFacts) -> Iterator[Block]:
+    """Yield that the metrics API fails too, so the right alone does not help."""
+    for found in facts.values:
+        if found.problem is not None and found.problem.status >= 500:
+            text = f"the metrics API does not answer either: {found.problem.brief}"
+            yield Block(text, hpafixes.API_DOWN)
+            return
+
+
+def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Iterator[Block]:
+    denied = concerns(facts.denied, metric.kind)
+    starts = starting(facts)
+    missing = [pod for pod in lines.pods if pod.state == "missing" and pod.name not in starts]
+    reasons: dict[str, list[PodLine]] = {}
+    for pod in missing:
+        reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
+    invalid = lines.asks is None and bool(lines.error)
+    if any(cause.subject in _servers(metric) for cause in facts.causes):
+        return  # the cause says so, for every metric of the API
+    if denied:
+        reasons.pop("", None)
+    elif invalid and not any(reasons):
+        yield Block(f"{lines.name}: {lines.error}", hpafixes.of_failure(facts, metric, lines.error))
+        return
+    effect = "" if invalid else f"; {_effect(metric)}"
+    for _, pods in sorted(reasons.items()):
+        why = pods[0].why
+        names = ", ".join(pod.name for pod in pods[:3]) + (", …" if len(pods) > 3 else "")
+        text = why.text if why is not None else pods[0].note
+        yield Block(
+            f"{count(len(pods), 'pod')} without {metric.name} ({names}): {text}{effect}",
+            why.fix if why is not None else "",
+            why.then if why is not None else "",
+        )
+
+
+def starting(facts: HpaFacts) -> list[str]:
+    """Return the pods that have not been ready for no longer than a start takes."""
+    found = []
+    for state in map(pod_state, facts.pods):
+        since = state.ready_since or state.started
+        if not state.ready and since is not None and facts.now - since <= START:
+            found.append(state.name)
+    return found
+
+
+def _servers(metric: MetricSpec) -> tuple[str, str]:
+    """Return the subjects of causes that say why a metric's API does not answer."""
+    group = OF_TYPES[metric.kind.value]
+    return group.group, f"apiservice {group.apiservice}"
+
+
+def _effect(metric: MetricSpec) -> str:
+    down = "as its target" if metric.kind is MetricKind.PODS else "as its request"
+    return f"counted {down} on the way down and as 0 on the way up"
+
+
+def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[Block]:
+    if decision.current == 0:
+        return
+    reasons = {row.type: row.reason for row in decision.conditions}
+    asked, current = decision.asked, decision.current
+    if spec.min_replicas == spec.max_replicas:
+        yield Block(
+            f"minReplicas equals maxReplicas ({spec.max_replicas}), so the HPA never scales",
+            hpafixes.raise_max(facts, spec.max_replicas + 1),
+        )
+    elif asked is not None and reasons.get("ScalingLimited") == "TooManyReplicas":
+        if runs_away(facts, spec):
+            return
+        text = f"maxReplicas {spec.max_replicas} holds it; the metrics ask for {asked}"
+        yield Block(text, hpafixes.raise_max(facts, asked))
+    if spec.behavior is None or asked is None or not current == decision.desired < asked:
+        return
+    if spec.behavior.scale_up.select is Select.DISABLED:
+        yield Block(
+            f"behavior.scaleUp.selectPolicy is Disabled; the metrics ask for {asked}",
+            hpafixes.open_policy(facts, "scaleUp"),
+        )
+
+
+def _unscheduled(pod: Json) -> str | None:
+    """Return why a pending pod has no node; None if it has one or is not pending."""
+    status = pod.get("status") or {}
+    if status.get("phase") != "Pending":
+        return None
+    for row in status.get("conditions") or ():
+        if row.get("type") == "PodScheduled" and row.get("status") == "False":
+            text = one_line(row.get("message") or row.get("reason") or "unschedulable", 160)
+            return text.rstrip(".")
+    return None
+
+
+def flaws_of(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+    """Yield the flaws of the manifest, which hold whether or not a value can be read."""
+    for metric, found in zip(spec.metrics, facts.values, strict=False):
+        if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
+            yield from _unknown(facts, metric)
+    yield from target_blocks(facts, spec)
+
+
+def _unknown(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:
+    """Yield that a metric does not exist, where the controller's own failure hides it."""
+    fix = hpafixes.of_unknown(facts, metric)
+    if facts.known:
+        if metric.name not in facts.known and concerns(facts.denied, metric.kind):
+            yield Block(f"the metrics API has no metric {metric.name}", fix)
+    elif metric.name not in CATALOG.metrics and nearest_metric(metric.name, CATALOG.metrics):
+        yield Block(f"{metric.name} is not a metric of the adapter", fix)
+
+
+def _name(pod: Json) -> str:
+    return str(pod["metadata"]["name"])
+
+
+def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
+    """Return what holds for now and passes without anybody."""
+    found = []
+    reasons = {row.type: row.reason for row in decision.conditions}
+    if decision.asked is not None and decision.stable != decision.asked:
+        way = "out" if decision.asked > decision.current else "in"
+        found.append(
+            f"scaling {way} to {decision.asked} waits until the stabilization window has no "
+            "other recommendation"
+        )
+    limited = reasons.get("ScalingLimited", "")
+    disabled = spec.behavior is not None and Select.DISABLED in (
+        spec.behavior.scale_up.select if limited == "ScaleUpLimit" else None,
+        spec.behavior.scale_down.select if limited == "ScaleDownLimit" else None,
+    )
+    if limited in ("ScaleUpLimit", "ScaleDownLimit") and not disabled:
+        found.append(
+            f"the scale rate allows {decision.desired} now; the rest follows at later syncs"
+        )
+    told = {name for cause in facts.causes for name in cause.pods}
+    homeless = [pod for pod in facts.pods if _unscheduled(pod) and _name(pod) not in told]
+    if homeless:
+        verb = "waits" if len(homeless) == 1 else "wait"
+        why = _unscheduled(homeless[0])
+        found.append(f"{count(len(homeless), 'pod')} {verb} for a node: {why}")
+    pending = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") == "Pending"]
+    pulled = [pod for pod in pending if _unscheduled(pod) is None and _name(pod) not in told]
+    if pulled:
+        found.append(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")
+    ended = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") in _ENDS]
+    names = told | {_name(pod) for pod in (*pending, *ended)}
+    if loading := [name for name in starting(facts) if name not in names]:
+        verb = "starts, and has" if len(loading) == 1 else "start, and have"
+        found.append(f"{count(len(loading), 'pod')} {verb} no value before readiness")
+    return found

@@ -1,0 +1,158 @@
+"""The explanation of a node: its GPUs, who has them, and the pods without a value."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adapter.answers.causes import Cause, gpunodes
+from adapter.answers.causes.readiness import lost
+from adapter.config.process.output import Screen, table
+from adapter.figures import age, count
+from adapter.pipeline.attribution.reasons import doctor
+from adapter.pipeline.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
+from adapter.pipeline.cluster.objects import SeenNode, read
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import VIEW, ClientError
+from adapter.tools.client.lastingfixes import put_lasting_fixes
+from adapter.tools.client.naming import named_in_cluster
+from adapter.tools.explain.gpupod import PodView, Why
+from adapter.tools.explain.hpatext import cause_lines, fixes
+from adapter.tools.explain.words import NONE, milli, to_milli
+from apiservice.wire import instant
+
+_PODS = 50
+"""Pods without a value that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """Implements :class:`adapter.tools.client.command.ToolReport`."""
+
+    name: str
+    allocatable: dict[str, str]
+    """GPU resources of the node, by name."""
+    gpus: Sequence[Json]
+    pods: Sequence[PodView]
+    now: float
+    remarks: Sequence[str] = ()
+    causes: Sequence[Cause] = ()
+    """Why it does not offer all of its GPUs."""
+
+    @property
+    def unmeasured(self) -> list[PodView]:
+        """The node's GPU pods without a value."""
+        return [pod for pod in self.pods if not pod.body.get("measured")]
+
+    @property
+    def status(self) -> int:
+        """See the port: 1 if GPUs are not offered, a pod is not measured, or no exporter is."""
+        silent = self.allocatable and not self.gpus
+        return 1 if self.causes or self.unmeasured or silent else 0
+
+    def lines(self, screen: Screen) -> list[str]:
+        """See the port."""
+        has = ", ".join(f"{name} {amount}" for name, amount in sorted(self.allocatable.items()))
+        measured = len(self.pods) - len(self.unmeasured)
+        verdict = f"{measured} of {count(len(self.pods), 'GPU pod')} measured"
+        style = screen.style(verdict, "red" if self.status else "green")
+        found = [f"node {self.name}   {has or 'no GPU resource'}   {style}"]
+        found += self._problems(screen)
+        found += table([self._gpu(gpu) for gpu in self.gpus], _GPU if self.gpus else (), "  ")
+        for remark in self.remarks:
+            found += screen.wrap(f"note: {remark}", "  ", "      ")
+        return found
+
+    def _problems(self, screen: Screen) -> list[str]:
+        found = cause_lines(self.causes, screen)
+        # The reason of a pod explains it better.
+        if self.allocatable and not self.gpus and not any(pod.reason for pod in self.unmeasured):
+            text = "no exporter reports a GPU of this node"
+            found += screen.wrap(f"{screen.mark('bad')} {text}", "  ", "    ")
+            found += fixes(doctor("GMA101"))
+        for why, pods in _by_reason(self.unmeasured):
+            names = ", ".join(_full(pod) for pod in pods[:4]) + (", …" if len(pods) > 4 else "")
+            reason = why.text if why is not None else "no reason is known"
+            text = f"{screen.mark('bad')} {count(len(pods), 'pod')} ({names}): {reason}"
+            found += screen.wrap(text, "  ", "      ")
+            if why is not None:
+                found += fixes(why.hint, why.then)
+        return found
+
+    def _gpu(self, gpu: Json) -> tuple[str, ...]:
+        holders = [f"{row['namespace']}/{row['name']}" for row in gpu.get("pods") or ()]
+        more = f" +{len(holders) - 1}" if len(holders) > 1 else ""
+        at = instant.read(gpu.get("sampleTime"))
+        return (
+            str(gpu.get("index") or gpu["metadata"]["name"]),
+            str(gpu.get("model") or NONE),
+            _value(gpu, "gpu_utilization", "%"),
+            _value(gpu, "gpu_memory_used_bytes", ""),
+            f"{holders[0]}{more}" if holders else NONE,
+            str((gpu.get("sharing") or {}).get("strategy") or NONE),
+            NONE if at is None else age(self.now - at),
+        )
+
+    def json(self) -> Json:
+        """See the port."""
+        return {
+            "name": self.name,
+            "allocatable": self.allocatable,
+            "gpus": list(self.gpus),
+            "pods": [pod.body for pod in self.pods],
+            "unmeasured": [_full(pod) for pod in self.unmeasured],
+            "causes": [cause.json() for cause in self.causes],
+            "remarks": list(self.remarks),
+        }
+
+
+_GPU = ("GPU", "MODEL", "UTIL", "MEM", "PODS", "SHARING", "AGE")
+
+
+def _full(pod: PodView) -> str:
+    return f"{pod.body['metadata'].get('namespace', '')}/{pod.name}"
+
+
+def _value(gpu: Json, metric: str, suffix: str) -> str:
+    for row in gpu.get("values") or ():
+        if row.get("metric") == metric and (value := to_milli(row.get("value"))) is not None:
+            return f"{milli(value, str(row.get('unit') or ''))}{suffix}"
+    return NONE
+
+
+def _by_reason(pods: Sequence[PodView]) -> list[tuple[Why | None, list[PodView]]]:
+    found: dict[str, tuple[Why | None, list[PodView]]] = {}
+    for pod in pods[:_PODS]:
+        why = pod.reason
+        found.setdefault(why.reason if why is not None else "", (why, []))[1].append(pod)
+    return [found[reason] for reason in sorted(found)]
+
+
+async def explain_node(api: Api, name: str) -> NodeReport:
+    """Read a node, its GPUs and its GPU pods; raises ClientError."""
+    node = await named_in_cluster(api, "node", "/api/v1/nodes", name)
+    gpus = await api.list(f"{VIEW}/gpus", fields=f"node={name}")
+    remarks = []
+    try:
+        rows = await api.list(f"{VIEW}/gpupods", fields=f"node={name}")
+    except ClientError as error:
+        if error.status != 403:
+            raise
+        remarks.append(f"only pods of namespace {api.namespace} are shown: {error.brief}")
+        path = f"{VIEW}/namespaces/{api.namespace}/gpupods"
+        rows = await api.list(path, fields=f"node={name}")
+    amounts = (node.get("status") or {}).get("allocatable") or {}
+    # The adapter lists the resources of its own settings in the requests of the pods.
+    requested = {name for row in rows for name in row.get("requests") or ()}
+    shown = {
+        key: str(amount)
+        for key, amount in amounts.items()
+        if amount != "0" and unit_of(key) is not ResourceUnit.PART
+        if STANDARD.is_gpu(key) or key in requested
+    }
+    await put_lasting_fixes(api, rows)
+    now, seen = time.time(), read(node, SeenNode)
+    away = lost(seen, now)
+    causes = [*([away] if away is not None else ()), *gpunodes.causes([seen], STANDARD)]
+    return NodeReport(name, shown, gpus, list(map(PodView, rows)), now, remarks, causes)

@@ -1,0 +1,191 @@
+"""Write the manifest of an HPA or a ScaledObject, with the reason of each choice as a comment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import yaml
+
+from adapter.pipeline.catalog.serverkind import GATEWAY_WAITING
+from adapter.pipeline.cluster.optin import PREFIX
+from adapter.tools.generate.presets import Preset, ScaledMetric
+
+ADDRESS: Final = "gpu-metrics-adapter.gpu-metrics.svc:6000"
+"""KEDA's scaler, if the chart is installed as the README describes."""
+API_VERSIONS: Final = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "Rollout": "argoproj.io/v1alpha1",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+}
+"""Kind of a workload with a scale subresource -> its usual API version."""
+_HELD: Final = 600
+"""Seconds that a replica is kept: several times the minutes that a new one needs."""
+_COOLDOWN: Final = 900
+_GATEWAY: Final = ScaledMetric(
+    GATEWAY_WAITING,
+    "4",
+    "the requests at the gateway, before a server has them; also while there is no server",
+    "the requests that may wait for as long as you accept",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the user asked for.
+
+    Args:
+        gateway: the Service of a gateway, for an HPA, or the label selector of its pods, for a
+            ScaledObject. Empty if there is none.
+        pods: label selector of the workload's pods, for a ScaledObject.
+    """
+
+    preset: Preset
+    workload: str
+    kind: str
+    api_version: str
+    low: int
+    high: int
+    namespace: str = ""
+    target: str = ""
+    gateway: str = ""
+    pods: str = ""
+    address: str = ADDRESS
+
+    @property
+    def metrics(self) -> tuple[ScaledMetric, ...]:
+        """The metrics of the workload's own pods, with the wanted target."""
+        first, *others = self.preset.metrics
+        if self.target:
+            chosen = ScaledMetric(first.name, self.target, first.reason, "the target that you gave")
+            return (chosen, *others)
+        return self.preset.metrics
+
+
+def hpa(wanted: Wanted) -> str:
+    """Return an HPA as YAML."""
+    return "\n".join((*_hpa(wanted), ""))
+
+
+def scaledobject(wanted: Wanted) -> str:
+    """Return a ScaledObject as YAML."""
+    return "\n".join((*_scaledobject(wanted), ""))
+
+
+def _hpa(wanted: Wanted) -> Iterator[str]:
+    yield from _head(wanted, "autoscaling/v2", "HorizontalPodAutoscaler")
+    yield f"  minReplicas: {wanted.low}   # an HPA does not scale to zero; a ScaledObject can"
+    yield f"  maxReplicas: {wanted.high}   # the replicas that you can afford"
+    yield "  metrics:             # the largest number of replicas that a metric asks for applies"
+    for metric in wanted.metrics:
+        yield f"  # {metric.reason}"
+        yield "  - type: Pods"
+        yield "    pods:"
+        yield f"      metric: {{name: {metric.name}}}"
+        yield f"      # {metric.number}"
+        yield f"      target: {_average(metric)}"
+    if wanted.gateway:
+        yield f"  # {_GATEWAY.reason}"
+        yield "  - type: Object"
+        yield "    object:"
+        yield f"      describedObject: {{apiVersion: v1, kind: Service, name: {wanted.gateway}}}"
+        yield f"      metric: {{name: {_GATEWAY.name}}}"
+        yield f"      # {_GATEWAY.number}"
+        yield f"      target: {_average(_GATEWAY)}"
+    yield "  behavior:"
+    yield from _behavior("    ")
+
+
+def _scaledobject(wanted: Wanted) -> Iterator[str]:
+    yield from _head(wanted, "keda.sh/v1alpha1", "ScaledObject")
+    yield f"  minReplicaCount: {wanted.low}"
+    yield f"  maxReplicaCount: {wanted.high}   # the replicas that you can afford"
+    if wanted.low == 0:
+        yield "  # how long an idle workload stays up: longer than a start takes"
+        yield f"  cooldownPeriod: {_COOLDOWN}"
+    yield "  # While no value is known, keep the replicas, and have one. KEDA counts several"
+    yield "  # failures a minute, also while the first pod loads its model."
+    yield "  fallback: {failureThreshold: 30, replicas: 1, behavior: currentReplicasIfHigher}"
+    yield "  triggers:   # podSelector: the labels of the pods; if it matches none, the value is 0"
+    if wanted.gateway:
+        yield from _trigger("external-push", _GATEWAY, wanted.gateway, wanted.address)
+    for metric in wanted.metrics:
+        yield from _trigger("external", metric, wanted.pods, wanted.address)
+    yield "  advanced:"
+    yield "    horizontalPodAutoscalerConfig:"
+    yield "      behavior:"
+    yield from _behavior("        ")
+
+
+def _head(wanted: Wanted, api_version: str, kind: str) -> Iterator[str]:
+    where = f"{wanted.namespace}/{wanted.workload}" if wanted.namespace else wanted.workload
+    yield f"# Scales {wanted.kind} {where}: {wanted.preset.title}."
+    yield from _opt_in(wanted)
+    yield f"apiVersion: {api_version}"
+    yield f"kind: {kind}"
+    yield "metadata:"
+    yield f"  name: {_scalar(wanted.workload)}"
+    if wanted.namespace:
+        yield f"  namespace: {_scalar(wanted.namespace)}"
+    yield "spec:"
+    yield "  scaleTargetRef:"
+    yield f"    apiVersion: {wanted.api_version}"
+    yield f"    kind: {wanted.kind}"
+    yield f"    name: {_scalar(wanted.workload)}"
+
+
+def _opt_in(wanted: Wanted) -> Iterator[str]:
+    """Say what the pod template needs, so that the adapter reads the page of the server."""
+    server = wanted.preset.server
+    if server is None:
+        return
+    words = {"scrape": "true", "port": str(server.port)}
+    if server.path != "/metrics":
+        words["path"] = server.path
+    yield "# The pod template needs these annotations; the port is the default one:"
+    for key, value in words.items():
+        yield f"#   {PREFIX}{key}: {json.dumps(value)}"
+
+
+def _average(metric: ScaledMetric) -> str:
+    return f'{{type: AverageValue, averageValue: "{metric.target}"}}'
+
+
+def _trigger(kind: str, metric: ScaledMetric, pods: str, address: str) -> Iterator[str]:
+    yield f"  # {metric.reason}"
+    yield f"  - type: {kind}"
+    yield "    metadata:"
+    yield f"      scalerAddress: {address}"
+    yield f"      metric: {metric.name}"
+    yield f"      # {metric.number}"
+    yield f'      target: "{metric.target}"'
+    yield f"      podSelector: {json.dumps(pods)}"
+
+
+def _behavior(indent: str) -> Iterator[str]:
+    for row in (
+        "scaleUp:",
+        "  # At once, because a replica needs minutes: node, image and model. At most double, or",
+        "  # two more, in a minute, so that a short peak does not order many GPUs.",
+        "  stabilizationWindowSeconds: 0",
+        "  selectPolicy: Max",
+        "  policies:",
+        "  - {type: Percent, value: 100, periodSeconds: 60}",
+        "  - {type: Pods, value: 2, periodSeconds: 60}",
+        "scaleDown:",
+        "  # Slowly, because a removed replica takes minutes to come back.",
+        f"  stabilizationWindowSeconds: {_HELD}",
+        "  policies:",
+        "  - {type: Pods, value: 1, periodSeconds: 120}",
+    ):
+        yield indent + row
+
+
+def _scalar(name: str) -> str:
+    """Return a name as YAML text: 123, 1e3, true and y are names, too, in every version of YAML."""
+    plain = name[0].isalpha() and len(name) > 1 and yaml.safe_load(name) == name
+    return name if plain else f'"{name}"'

@@ -1,0 +1,146 @@
+"""Find idle devices in the objects of the view API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from adapter.pipeline.cluster.changes import scale
+from adapter.pipeline.cluster.fixes import lasting
+from adapter.tools.client.access import Api
+from adapter.tools.client.changedobjects import read_changed
+from adapter.tools.client.errors import VIEW, ClientError
+from adapter.tools.idle.prices import PriceList
+from adapter.tools.idle.report import IdleDevice
+from apiservice.wire import instant
+
+Json = dict[str, Any]
+_USED: Final = "gpu_memory_used_bytes"
+_TOTAL: Final = "gpu_memory_total_bytes"
+_SCALED: Final = ("Deployment", "StatefulSet")
+MOST: Final = 20
+"""Workloads of which is read what manages them."""
+
+
+async def read_pods(api: Api, namespace: str) -> list[Json]:
+    """Return the ``gpupods`` of a namespace, or of all namespaces if it is empty; raises
+    ClientError."""
+    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    try:
+        return await api.list(f"{VIEW}{within}/gpupods")
+    except ClientError as error:
+        if error.status == 403 and not namespace:
+            raise ClientError(f"{error}; or look at one namespace with -n") from None
+        raise
+
+
+def idle_devices(
+    pods: Iterable[Json], prices: PriceList, team_label: str, now: float, minimum: float
+) -> tuple[list[IdleDevice], int]:
+    """Return the idle devices, the longest idle first, and the number of all held devices.
+
+    Args:
+        pods: ``gpupods``.
+        prices: prices by model.
+        team_label: label of pods that names the team; a pod without it belongs to the team of its
+            namespace's name.
+        now: epoch seconds.
+        minimum: seconds for which a device must be idle.
+    """
+    holders: dict[str, list[tuple[Json, Json]]] = {}
+    for pod in pods:
+        if pod.get("placeholder"):
+            continue  # its GPUs are free: a pod that needs them preempts it
+        for device in pod.get("devices") or ():
+            holders.setdefault(str(device.get("device", "")), []).append((pod, device))
+    found = []
+    for some in holders.values():
+        since = _since(some)
+        if since is not None and now - since >= minimum:
+            found.append(_idle(some, since, prices, team_label))
+    found.sort(key=lambda device: (device.since, device.namespace, device.pods))
+    return found, len(holders)
+
+
+async def with_lasting_hints(api: Api, devices: Iterable[IdleDevice]) -> list[IdleDevice]:
+    """Return the devices with the command, or the words, that scale their workloads for good. What
+    manages a workload is read for the first ones only, and only if the caller may.
+    """
+    hints: dict[tuple[str, str], str] = {}
+    found = []
+    for device in devices:
+        key = (device.namespace, device.workload)
+        kind, _, name = device.workload.partition("/")
+        if kind in _SCALED and key not in hints and len(hints) < MOST:
+            hints[key] = device.hint
+            with suppress(ClientError):
+                of = await read_changed(api, kind, device.namespace, name)
+                fix = lasting(of, scale(of, 0))
+                said = f"`{fix.command}`" if fix.command else fix.text
+                hints[key] = f"scale it in if nobody uses it: {said}"
+        found.append(replace(device, hint=hints.get(key, device.hint)))
+    return found
+
+
+def _since(holders: list[tuple[Json, Json]]) -> float | None:
+    """Return the epoch seconds since which a device is idle for its pods; None if it works."""
+    times = []
+    for pod, device in holders:
+        idle = instant.read(device.get("idleSince"))
+        if idle is None:
+            return None
+        # A pod with several devices may be busy on another one.
+        created = instant.read(pod["metadata"].get(_CREATED))
+        times.append(idle if created is None else max(idle, created))
+    return min(times)
+
+
+_CREATED: Final = "creationTimestamp"
+
+
+def _idle(
+    holders: list[tuple[Json, Json]], since: float, prices: PriceList, team_label: str
+) -> IdleDevice:
+    pod, device = holders[0]
+    meta = pod["metadata"]
+    workload = pod.get("workload") or {}
+    model, profile = str(device.get("model", "")), str(device.get("migProfile", ""))
+    return IdleDevice(
+        gpu=str(device.get("gpu") or device.get("device", "")),
+        uuid=str(device.get("device", "")),
+        model=model,
+        mig_profile=profile,
+        node=str(device.get("node") or pod.get("node", "")),
+        namespace=str(meta["namespace"]),
+        pods=tuple(str(each["metadata"]["name"]) for each, _ in holders),
+        workload=f"{workload['kind']}/{workload['name']}" if workload else "",
+        team=str((meta.get("labels") or {}).get(team_label) or meta["namespace"]),
+        since=since,
+        used=_number(device, _USED),
+        total=_number(device, _TOTAL),
+        price=prices.of(model, profile),
+        hint=_hint(str(meta["namespace"]), str(meta["name"]), workload),
+    )
+
+
+def _hint(namespace: str, pod: str, workload: Json) -> str:
+    """Return a suggestion; nothing is ever deleted."""
+    kind = str(workload.get("kind", ""))
+    if kind in _SCALED:
+        return f"scale {kind} {workload['name']} in namespace {namespace} to 0 if nobody uses it"
+    owner = f"{kind} {workload.get('name')}" if kind else f"pod {pod}"
+    return f"ask the owner of {owner} in namespace {namespace} whether it is still used"
+
+
+def _number(device: Json, metric: str) -> float | None:
+    for value in _values(device):
+        if metric in (value.get("metrics") or ()):
+            return float(value["number"])
+    return None
+
+
+def _values(device: Json) -> Iterator[Json]:
+    yield from (value for value in device.get("values") or () if isinstance(value, dict))

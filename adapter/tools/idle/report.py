@@ -1,0 +1,235 @@
+"""The report of ``idle``: devices, their pods and price, as text, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from adapter.config.process.output import Screen, table
+from adapter.figures import age, memory
+from adapter.tools.client.command import BLOCKED, FINE
+from apiservice.wire import instant
+
+Json = dict[str, Any]
+_NONE: Final = "-"
+_HOUR: Final = 3600.0
+CSV_HEADER: Final = (
+    *("gpu", "uuid", "model", "mig_profile", "node", "namespace", "pods", "workload", "team"),
+    *("idle_since", "idle_hours", "memory_used_bytes", "memory_total_bytes"),
+    *("price_per_hour", "cost_so_far", "currency", "hint"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IdleDevice:
+    """A GPU or MIG instance that pods hold and that does nothing."""
+
+    gpu: str
+    """Name of its object; its UUID if it has none."""
+    uuid: str
+    model: str
+    mig_profile: str
+    node: str
+    namespace: str
+    pods: tuple[str, ...]
+    workload: str
+    """``Deployment/llm``; empty for a bare pod."""
+    team: str
+    since: float
+    """Epoch seconds."""
+    used: float | None
+    total: float | None
+    """Memory in bytes."""
+    price: float | None
+    """Per hour; None if the model has no price."""
+    hint: str
+
+    def cost(self, now: float) -> float | None:
+        """Return what the idle time has cost so far."""
+        return None if self.price is None else self.price * (now - self.since) / _HOUR
+
+
+GROUPS: Final[dict[str, Callable[[IdleDevice], str]]] = {
+    "team": lambda device: device.team,
+    "namespace": lambda device: device.namespace,
+    "node": lambda device: device.node or _NONE,
+    "model": lambda device: device.model or _NONE,
+}
+"""What ``--by`` can group by."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleReport:
+    """The result of a look; implements the port of :mod:`adapter.tools.client.command`."""
+
+    devices: Sequence[IdleDevice]
+    """The longest idle first."""
+    now: float
+    held: int
+    """Devices that pods hold, idle or not."""
+    currency: str
+    own_prices: bool
+    by: str = ""
+    minimum: float = 0.0
+    """Seconds; devices that are idle for less are left out."""
+    namespace: str = ""
+    """The only namespace that was looked at; empty for all."""
+
+    @property
+    def status(self) -> int:
+        """1 if a device is idle."""
+        return BLOCKED if self.devices else FINE
+
+    def lines(self, screen: Screen) -> list[str]:
+        """Return the table, and the sum."""
+        if not self.devices:
+            least = age(self.minimum)
+            if not self.held:
+                return [
+                    f"No pod{self._place()} holds a GPU that an exporter reports.{self._hint()}"
+                ]
+            held = f"{self.held} GPU{'' if self.held == 1 else 's'}"
+            pods = f"pods{self._place()}"
+            return [
+                f"Of {held} that {pods} hold, none has been idle for {least} or more.{self._hint()}"
+            ]
+        rows = self._groups() if self.by else self._rows()
+        return [*rows, "", *self._summary(screen)]
+
+    def _place(self) -> str:
+        return f" of namespace {self.namespace}" if self.namespace else ""
+
+    def _hint(self) -> str:
+        return " -A looks at all namespaces." if self.namespace else ""
+
+    def json(self) -> Json:
+        """Return the devices, and the sums."""
+        return {
+            "namespace": self.namespace or None,
+            "devices": [self._object(device) for device in self.devices],
+            "held": self.held,
+            "currency": self.currency,
+            "pricePerHour": _rounded(_sum(device.price for device in self.devices)),
+            "costSoFar": _rounded(_sum(device.cost(self.now) for device in self.devices)),
+            "withoutPrice": sum(device.price is None for device in self.devices),
+        }
+
+    def csv(self) -> str:
+        """Return the devices as CSV (RFC 4180), one line each."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(CSV_HEADER)
+        for d in self.devices:
+            row = (
+                *(d.gpu, d.uuid, d.model, d.mig_profile, d.node, d.namespace, " ".join(d.pods)),
+                *(d.workload, d.team, instant.write(d.since)),
+                f"{(self.now - d.since) / _HOUR:.2f}",
+                *(_whole(d.used), _whole(d.total)),
+                *(_money(d.price, ""), _money(d.cost(self.now), ""), self.currency, d.hint),
+            )
+            writer.writerow(tuple(map(_safe, row)))
+        return text.getvalue()
+
+    def _rows(self) -> list[str]:
+        header = ("POD", "WORKLOAD", "GPU", "MODEL", "MEM HELD", "IDLE", "PRICE/H", "SO FAR")
+        rows = [
+            (
+                f"{d.namespace}/{d.pods[0]}" + (f" +{len(d.pods) - 1}" if d.pods[1:] else ""),
+                d.workload or _NONE,
+                d.gpu,
+                _model(d),
+                _NONE if d.used is None else memory(d.used, d.total),
+                age(self.now - d.since),
+                _money(d.price),
+                _money(d.cost(self.now)),
+            )
+            for d in self.devices
+        ]
+        return table(rows, header)
+
+    def _groups(self) -> list[str]:
+        key = GROUPS[self.by]
+        rows = []
+        for name, some in groupby(sorted(self.devices, key=key), key):
+            found = list(some)
+            price = _sum(device.price for device in found)
+            cost = _sum(device.cost(self.now) for device in found)
+            pods = {(d.namespace, pod) for d in found for pod in d.pods}
+            rows.append((price or 0.0, (name, str(len(found)), str(len(pods)), price, cost)))
+        ordered = [row for _, row in sorted(rows, key=lambda row: -row[0])]
+        header = (self.by.upper(), "GPUS", "PODS", "PRICE/H", "SO FAR")
+        return table([(*row[:3], _money(row[3]), _money(row[4])) for row in ordered], header)
+
+    def _summary(self, screen: Screen) -> list[str]:
+        count = len(self.devices)
+        price = _sum(device.price for device in self.devices)
+        cost = _sum(device.cost(self.now) for device in self.devices)
+        missing = sum(device.price is None for device in self.devices)
+        pods = f"pods{self._place()}"
+        said = f"{count} of {self.held} GPUs that {pods} hold {'are' if count > 1 else 'is'} idle"
+        if price is not None and cost is not None:
+            said += f": {_money(price)} {self.currency} an hour, {_money(cost)} so far"
+        lines = [screen.style(said, "bold")]
+        if missing:
+            lines.append(f"{missing} of them have a model without a price: see --prices.")
+        if not self.own_prices and price is not None:
+            lines.append("The prices are list prices of January 2025: name yours with --prices.")
+        longest = self.devices[0]
+        if longest.hint and not self.by:
+            lines += screen.wrap(f"Longest idle: {longest.hint}")
+        return lines
+
+    def _object(self, device: IdleDevice) -> Json:
+        found: Json = {
+            "gpu": device.gpu,
+            "uuid": device.uuid,
+            "model": device.model,
+            "migProfile": device.mig_profile,
+            "node": device.node,
+            "namespace": device.namespace,
+            "pods": list(device.pods),
+            "workload": device.workload,
+            "team": device.team,
+            "idleSince": instant.write(device.since),
+            "idleSeconds": int(self.now - device.since),
+            "memoryUsedBytes": device.used,
+            "memoryTotalBytes": device.total,
+            "pricePerHour": _rounded(device.price),
+            "costSoFar": _rounded(device.cost(self.now)),
+            "hint": device.hint,
+        }
+        return {key: value for key, value in found.items() if value not in ("", None)}
+
+
+def _model(device: IdleDevice) -> str:
+    model = device.model.removeprefix("NVIDIA ")
+    return f"{model} {device.mig_profile}".strip() or _NONE
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    """Return the sum of the known numbers; None if none is known."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _money(amount: float | None, unknown: str = _NONE) -> str:
+    return unknown if amount is None else f"{amount:.2f}"
+
+
+def _rounded(amount: float | None) -> float | None:
+    return None if amount is None else round(amount, 4)
+
+
+def _whole(number: float | None) -> str:
+    return "" if number is None else f"{number:.0f}"
+
+
+def _safe(cell: str) -> str:
+    """Return a cell that a spreadsheet does not run as a formula, and a terminal not as a command;
+    tenants choose names."""
+    cell = Screen().line(cell)
+    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@") else cell

@@ -1,0 +1,117 @@
+"""Read prometheus-adapter's configuration from a file in any form, or from a ConfigMap's data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+import click
+import yaml
+
+from adapter.tools.client.errors import ClientError
+from adapter.tools.migrate import helmvalues
+from adapter.tools.migrate.configsearch import FoundConfig, Search, places
+from apiservice.runtime.yamltext import YamlError, nodes
+
+MOST_BYTES: Final = 4 << 20
+"""Bytes of a file that are read: several manifests, each at most 1 MiB."""
+
+
+class Configuration(NamedTuple):
+    """A configuration, and where it was found."""
+
+    content: bytes
+    origin: str
+    """For messages."""
+    lines: bool = True
+    """Whether lines of the content are lines that a user can see."""
+    prometheus: str = ""
+    """URL of Prometheus; empty if it is not known."""
+    notes: tuple[str, ...] = ()
+
+
+def read_configuration(file: Path) -> Configuration:
+    """Return the configuration in a file; ``-`` is standard input.
+
+    Raises:
+        ClientError: the file cannot be read, or has no configuration.
+    """
+    name = "standard input" if str(file) == "-" else str(file)
+    try:
+        with click.open_file(str(file), "rb") as opened:
+            content = _bounded(opened)
+    except OSError as error:
+        raise ClientError(f"{name}: {error.strerror or error}") from None
+    if len(content) > MOST_BYTES:
+        raise ClientError(f"{name}: larger than {MOST_BYTES} bytes; name a file with one ConfigMap")
+    return find_configuration(content, name)
+
+
+def _bounded(opened: IO[Any]) -> bytes:
+    found: bytes = opened.read(MOST_BYTES + 1)
+    return found
+
+
+def find_configuration(content: bytes, origin: str) -> Configuration:
+    """Return the configuration in YAML; raises ClientError."""
+    try:
+        text = content.decode("utf-8")
+        roots = nodes(text)
+    except (YamlError, ValueError) as error:
+        raise ClientError(f"{origin}: not YAML: {error}") from None
+    search = Search(roots, text)
+    found = search.pieces()
+    # An anchor may repeat values within one document.
+    repeated = {(piece.owner, _content(piece)) for piece in found if piece.values}
+    if len(found) == 1 or (len(repeated) == 1 and all(piece.values for piece in found)):
+        return _of_piece(found[-1], origin)
+    if found:
+        raise ClientError(
+            f"{origin}: has several configurations ({places(found[:5])}): keep one of them in the "
+            "file"
+        )
+    why = f" ({'; '.join(search.unread[:3])})" if search.unread else ""
+    raise ClientError(
+        f"{origin}: has no configuration of prometheus-adapter{why}: name a file with rules or "
+        "externalRules, the values of its Helm chart, or a manifest with one of them, such as a "
+        "ConfigMap, HelmRelease or Application"
+    )
+
+
+def _of_piece(piece: FoundConfig, origin: str) -> Configuration:
+    where = f"{origin}: {piece.place}" if piece.place else origin
+    content, url = _content(piece)
+    if not piece.values:
+        return Configuration(content, where, piece.text is not None, url, piece.notes)
+    named = helmvalues.existing(piece.node)
+    if named:
+        raise ClientError(
+            f"{where}: the rules are in ConfigMap {named[:253]}: add its manifest to the file, or "
+            "name it instead"
+        )
+    notes = (*piece.notes, *helmvalues.notes(piece.node))
+    return Configuration(content, f"{where}: Helm values", False, url, notes)
+
+
+def _content(piece: FoundConfig) -> tuple[bytes, str]:
+    """Return the configuration file, and the URL of Prometheus."""
+    url = helmvalues.prometheus(piece.node if piece.values else None, piece.parameters)
+    if piece.values:
+        return helmvalues.rendered(piece.node), url
+    text = piece.text or yaml.serialize(piece.node, Dumper=yaml.SafeDumper, width=10_000)
+    return text.encode("utf-8", "replace"), url
+
+
+def of_data(data: Mapping[str, str], origin: str, key: str) -> Configuration:
+    """Return the file of a ConfigMap that prometheus-adapter reads; raises ClientError.
+
+    Args:
+        data: file name -> content.
+        origin: for messages.
+        key: the name of the file.
+    """
+    if key in data:
+        return Configuration(data[key].encode("utf-8", "replace"), f"{origin}, key {key}")
+    known = ", ".join(sorted(data)[:20]) or "none"
+    raise ClientError(f"{origin}: has no key {key} with the configuration; its keys are {known}")

@@ -1,0 +1,188 @@
+"""prometheus-adapter in a cluster: its Deployment, configuration and APIServices."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import ClientError
+from adapter.tools.migrate.arguments import parse
+from adapter.tools.migrate.configfile import Configuration, of_data
+
+NAMES: Final = (
+    "v1beta1.custom.metrics.k8s.io",
+    "v1beta2.custom.metrics.k8s.io",
+    "v1beta1.external.metrics.k8s.io",
+    "v1beta1.metrics.k8s.io",
+)
+_PROGRAM: Final = "prometheus-adapter"
+_LABEL: Final = "app.kubernetes.io/name"
+
+
+class SeenApi(NamedTuple):
+    """An APIService of the metrics APIs."""
+
+    name: str
+    service: tuple[str, str]
+    """Namespace and name; empty for one of the API server itself."""
+    manifest: Json
+
+    @property
+    def group(self) -> str:
+        """The API group."""
+        return self.name.partition(".")[2]
+
+    @property
+    def owner(self) -> str:
+        """``namespace/name`` of the Service."""
+        return "/".join(self.service)
+
+
+class PeerAdapter(NamedTuple):
+    """An installation of prometheus-adapter."""
+
+    namespace: str
+    name: str
+    release: str
+    """The Helm release; empty if Helm did not install it."""
+    flags: Mapping[str, str]
+    configmap: str
+    key: str
+    configuration: Configuration
+    apis: Sequence[SeenApi]
+    """All that the cluster has, also of other servers."""
+    service: tuple[str, str]
+    """Its Service; empty if it is not known."""
+    others: Sequence[str] = ()
+    """Other Deployments of prometheus-adapter."""
+
+    def serves(self, group: str) -> bool:
+        """Return whether the cluster asks it for an API."""
+        return any(api.group == group and api.service == self.service for api in self.own)
+
+    def versions(self, group: str) -> Sequence[str]:
+        """Return the versions of an API that the cluster asks it for, the newest first."""
+        found = (api.name.partition(".")[0] for api in self.own if api.group == group)
+        return sorted(found, reverse=True)
+
+    @property
+    def own(self) -> Sequence[SeenApi]:
+        """The APIServices that point to it."""
+        return [api for api in self.apis if self.service and api.service == self.service]
+
+
+async def find_peer(api: Api, namespace: str = "") -> PeerAdapter:
+    """Return the installation of prometheus-adapter; raises ClientError if there is none."""
+    where = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    rows = [row for row in await api.list(f"/apis/apps/v1{where}/deployments") if _program(row)]
+    if not rows:
+        place = f"namespace {namespace}" if namespace else "the cluster"
+        raise ClientError(
+            f"{place} has no Deployment of prometheus-adapter; name its configuration with -f FILE"
+        )
+    apis = [found for name in NAMES if (found := await _seen(api, name)) is not None]
+    rows.sort(key=lambda row: (_place(row)[0], _place(row)[1]))
+    chosen, service = await _serving(api, rows, apis)
+    spec = chosen["spec"]["template"]["spec"]
+    container = _container(spec)
+    flags = parse([*(container.get("command") or []), *(container.get("args") or [])])
+    (space, name) = _place(chosen)
+    configmap, key = _configmap(spec, container, flags, f"Deployment {space}/{name}")
+    path = f"/api/v1/namespaces/{quote(space, safe='')}/configmaps/{quote(configmap, safe='')}"
+    data: Any = (await api.get(path)).get("data") or {}
+    texts = {str(k): str(v) for k, v in data.items()}
+    annotations = chosen["metadata"].get("annotations") or {}
+    return PeerAdapter(
+        space,
+        name,
+        str(annotations.get("meta.helm.sh/release-name") or ""),
+        flags,
+        configmap,
+        key,
+        of_data(texts, f"ConfigMap {space}/{configmap}", key),
+        apis,
+        service,
+        ["/".join(_place(row)) for row in rows if row is not chosen],
+    )
+
+
+def _place(row: Json) -> tuple[str, str]:
+    meta = row["metadata"]
+    return str(meta.get("namespace") or "default"), str(meta["name"])
+
+
+def _program(row: Json) -> bool:
+    spec = ((row.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return any(_runs(each) for each in spec.get("containers") or ())
+
+
+def _runs(container: Json) -> bool:
+    image = str(container.get("image") or "").rpartition("/")[2]
+    words = [*(container.get("command") or []), *(container.get("args") or [])]
+    given = {str(word).lstrip("-").partition("=")[0] for word in words}
+    return _PROGRAM in image or {"prometheus-url", "config"} <= given
+
+
+def _container(spec: Json) -> Json:
+    found: Json = next(each for each in spec["containers"] if _runs(each))
+    return found
+
+
+async def _seen(api: Api, name: str) -> SeenApi | None:
+    try:
+        row = await api.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
+    except ClientError as error:
+        if error.status == 404 and error.reason == "NotFound":
+            return None
+        raise
+    service = (row.get("spec") or {}).get("service") or {}
+    place = (str(service["namespace"]), str(service["name"])) if service else ()
+    return SeenApi(name, place, row)  # type: ignore[arg-type]  # empty without a Service
+
+
+async def _serving(
+    api: Api, rows: Sequence[Json], apis: Sequence[SeenApi]
+) -> tuple[Json, tuple[str, str]]:
+    """Return the Deployment behind an APIService, and its Service; else the first Deployment."""
+    for service in dict.fromkeys(each.service for each in apis if each.service):
+        namespace, name = (quote(part, safe="") for part in service)
+        try:
+            found = await api.get(f"/api/v1/namespaces/{namespace}/services/{name}")
+        except ClientError as error:
+            if error.status == 404:
+                continue
+            raise
+        selector: Any = (found.get("spec") or {}).get("selector") or {}
+        for row in rows:
+            labels = (row["spec"]["template"].get("metadata") or {}).get("labels") or {}
+            named = _place(row) == service and not selector
+            chosen = bool(selector) and selector.items() <= labels.items()
+            if _place(row)[0] == service[0] and (named or chosen):
+                return row, service
+    return rows[0], ()  # type: ignore[return-value]  # empty: not known
+
+
+def _configmap(
+    spec: Json, container: Json, flags: Mapping[str, str], where: str
+) -> tuple[str, str]:
+    """Return the ConfigMap and its key that ``--config`` leads to; raises ClientError."""
+    path = flags.get("config", "")
+    if not path:
+        raise ClientError(f"{where} has no argument --config; name its configuration with -f FILE")
+    folder, key = posixpath.split(path)
+    mounts = [
+        each
+        for each in container.get("volumeMounts") or ()
+        if posixpath.normpath(str(each.get("mountPath"))) in (folder, path)
+    ]
+    volumes = {each["name"]: each for each in spec.get("volumes") or ()}
+    for mount in mounts:
+        source = (volumes.get(mount["name"]) or {}).get("configMap") or {}
+        if source.get("name"):
+            key = str(mount.get("subPath") or key)
+            renamed = [row["key"] for row in source.get("items") or () if row.get("path") == key]
+            return str(source["name"]), str(renamed[0] if renamed else key)
+    raise ClientError(f"{where} has {path} from no ConfigMap; name its configuration with -f FILE")

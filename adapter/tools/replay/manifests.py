@@ -1,0 +1,48 @@
+"""The manifest of an HPA with other settings, to apply or to commit."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import yaml
+
+from adapter.hpa import HpaSpec
+from adapter.tools.client.access import Json
+from apiservice.wire.quantity import format_milli
+
+
+def changed(manifest: Json, made: HpaSpec, old_metric: str = "") -> Json:
+    """Return a manifest with the settings of ``made``.
+
+    Args:
+        manifest: of the HPA as it is.
+        made: with the one metric that was replayed, of type Pods.
+        old_metric: name of the metric that this one takes the place of; empty for its own.
+    """
+    spec: dict[str, Any] = copy.deepcopy(manifest["spec"])
+    spec["minReplicas"], spec["maxReplicas"] = made.min_replicas, made.max_replicas
+    metric = made.metrics[0]
+    for row in spec["metrics"]:
+        if row.get("type") != metric.kind:
+            continue
+        pods = row["pods"]
+        if pods["metric"]["name"] == (old_metric or metric.name):
+            if old_metric:
+                pods["metric"] = {"name": metric.name}
+            pods["target"]["averageValue"] = format_milli(metric.target.milli)
+    down = made.behavior.scale_down.window if made.behavior is not None else None
+    if down is not None:
+        behavior = spec.setdefault("behavior", {})
+        behavior.setdefault("scaleDown", {})["stabilizationWindowSeconds"] = round(down)
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": manifest["metadata"]["name"], "namespace": made.namespace},
+        "spec": spec,
+    }
+
+
+def written(manifest: Json) -> str:
+    """Return a manifest as YAML."""
+    return yaml.safe_dump(manifest, sort_keys=False)

@@ -1,0 +1,112 @@
+"""Settings for one HPA, from what a recording shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from adapter.hpa import HpaSpec
+from adapter.server.recording.events import Recording
+from adapter.tools.replay.judgement import Judgement, a_day, judge
+from adapter.tools.replay.queuemetric import QueueEvidence, running_metric
+from adapter.tools.replay.study import Study, StudyOptions, Trial, VariantRun
+from adapter.tools.replay.variants import Tried, Variant, difference, variants
+
+_SHARES: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+"""Targets to try, as shares of the highest value."""
+_FACTORS: Final = (0.5, 0.75, 1.25, 1.5, 2.0)
+"""Targets to try of a metric without a highest value, as multiples of the present one."""
+_WINDOWS: Final = (60.0, 300.0, 600.0)
+"""Seconds of the stabilization window for scaling down."""
+_WORTH: Final = 0.98
+"""Share of the GPU-hours to which a further change has to reduce them."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAnswer:
+    """The same HPA on the requests that run in a pod."""
+
+    evidence: QueueEvidence
+    run: VariantRun
+
+
+@dataclass(frozen=True, slots=True)
+class HpaAdvice:
+    """What to do with one HPA."""
+
+    study: Study
+    """The present settings, and the best others if there are any."""
+    judgement: Judgement
+    queue: QueueAnswer | None = None
+    """Set for utilization of servers that show their queue: it takes the place of the rest."""
+
+
+def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> HpaAdvice:
+    """Try other settings of one HPA.
+
+    Raises:
+        ClientError: the recording has nothing of this HPA, or its metric cannot be replayed.
+        RecordingError: the recording cannot be read.
+    """
+    trial = Trial(recording, spec, options)
+    now = trial.run(Variant(trial.spec, "now", now=True))
+    best = _search(trial, now, options)
+    study = trial.study([now, best] if best is not now else [now])
+    judgement = judge(study, options.allowed)
+    if study.queue is None or not study.queue.enough:
+        return HpaAdvice(study, judgement)
+    return HpaAdvice(study, judgement, _queue(recording, trial.spec, study.queue, options))
+
+
+def _search(trial: Trial, now: VariantRun, options: StudyOptions) -> VariantRun:
+    """Return the cheapest settings: first the target, then what else is worth a change."""
+    own, highest = trial.spec.metrics[0].target.milli, trial.kind.highest
+    targets = (
+        [round(factor * own) for factor in _FACTORS]
+        if highest is None
+        else [round(share * highest) for share in _SHARES]
+    )
+    best = _best(trial, now, Tried(targets=[own, *targets]), options)
+    if not _within(best, options):
+        best = _best(trial, best, Tried(highs=[2 * trial.spec.max_replicas]), options)
+        best = _best(trial, best, Tried(targets=[own, *targets]), options)
+    for tried in (Tried(lows=[1]), Tried(windows=_WINDOWS)):
+        best = _best(trial, best, tried, options)
+    return best
+
+
+def _best(trial: Trial, start: VariantRun, tried: Tried, options: StudyOptions) -> VariantRun:
+    """Return the best of some settings that differ from those of a run."""
+    window = options.controller.downscale_stabilization
+    best = start
+    for made in variants(start.variant.spec, tried, window)[1:]:
+        text = difference(made.spec, trial.spec, window)
+        if text:
+            run = trial.run(Variant(made.spec, text))
+            best = run if _better(run, best, options) else best
+    return best
+
+
+def _better(run: VariantRun, best: VariantRun, options: StudyOptions) -> bool:
+    if not _within(best, options):
+        return run.outcome.over < best.outcome.over
+    return _within(run, options) and (run.outcome.gpu_seconds < _WORTH * best.outcome.gpu_seconds)
+
+
+def _within(run: VariantRun, options: StudyOptions) -> bool:
+    return a_day(run, run.outcome.over) <= options.allowed
+
+
+def _queue(
+    recording: Recording, spec: HpaSpec, evidence: QueueEvidence, options: StudyOptions
+) -> QueueAnswer:
+    metric = running_metric(evidence.target)
+    made = replace(spec, metrics=(metric,))
+    trial = Trial(recording, made, replace(options, limit=evidence.level / 1000))
+    return QueueAnswer(evidence, trial.run(Variant(made, metric.name)))
+
+
+def reasons(found: HpaAdvice) -> Sequence[str]:
+    """Return why the recording does not support a recommendation; a queue needs no sum."""
+    return () if found.queue is not None else found.judgement.doubts

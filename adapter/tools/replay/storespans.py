@@ -1,0 +1,136 @@
+"""Read what a store has of an HPA, its pods and their devices, one span of time after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adapter.hpa import HpaSpec
+from adapter.pipeline.sources.prometheus.options import PrometheusOptions
+from adapter.tools.replay import neededseries as series
+from adapter.tools.replay.neededseries import NeededSeries, ResourceNames, selector
+from adapter.tools.replay.storequeries import StoredSeries, StoredSpan, StoreQueries
+
+Matchers = Mapping[str, str | Sequence[str]]
+"""Label -> value, or regular expressions of which one matches."""
+_INSTANCE: Final = "instance"
+_MOST_NAMED: Final = 200
+"""Exporters that a query names. With more, it asks for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRange:
+    """What to read from a store."""
+
+    options: PrometheusOptions
+    """Address, login and limits."""
+    start: float
+    """Epoch seconds."""
+    end: float
+    names: NeededSeries
+    settings: Mapping[str, Any]
+    """The settings that values depend on."""
+    scrape_interval: float
+    resources: ResourceNames
+    exact: bool = False
+    """Query each series by its own name."""
+
+
+class SpanReader:
+    """Reads spans. An exporter is read from the span on in which it first names a pod of the HPA's
+    namespace."""
+
+    def __init__(self, queries: StoreQueries, wanted: StoreRange, spec: HpaSpec) -> None:
+        self._queries = queries
+        self._wanted = wanted
+        self._more = wanted.options.matchers
+        self._spec = spec
+        self._exporters: dict[str, str | None] = {}
+        """Origin -> ``instance``; None without one."""
+
+    async def read(self, start: float, end: float) -> Mapping[str, StoredSpan]:
+        """Return the series of ``hpa``, ``owners``, ``requests``, ``pods`` and ``devices``.
+
+        Raises:
+            SourceError: the store failed.
+        """
+        where = {"namespace": self._spec.namespace}
+        hpa = {**where, "horizontalpodautoscaler": self._spec.name}
+        gpus = {"resource": self._wanted.resources.matchers}
+        found = {
+            "hpa": await self._read(series.STATUS, hpa, start, end),
+            "owners": await self._read((series.OWNERS,), where, start, end),
+            "requests": await self._read((series.REQUESTS,), gpus, start, end),
+        }
+        namespaces = {"namespace": self._namespaces(found["requests"])}
+        found["pods"] = await self._read(series.PODS, namespaces, start, end)
+        found["devices"] = StoredSpan()
+        if found["pods"].all_series:
+            found["devices"] = await self._devices(start, end)
+        return found
+
+    async def _devices(self, start: float, end: float) -> StoredSpan:
+        names = self._wanted.names
+        found = await self._read_all(names.own, {}, start, end)
+        for row in found.all_series:
+            if row.origin not in self._exporters and self._named(row):
+                self._exporters[row.origin] = row.labels.get(_INSTANCE)
+        if names.others and self._exporters:
+            instances = {each for each in self._exporters.values() if each is not None}
+            several = None in self._exporters.values() or len(instances) > _MOST_NAMED
+            where = {} if several else {_INSTANCE: sorted(map(_literal, instances))}
+            _add(found, await self._read_all(names.others, where, start, end))
+        found.all_series = [row for row in found.all_series if row.origin in self._exporters]
+        if names.queue:
+            own = {"namespace": self._spec.namespace}
+            _add(found, await self._read_all(names.queue, own, start, end))
+        return found
+
+    def _named(self, row: StoredSeries) -> bool:
+        return self._spec.namespace in row.labels.values()
+
+    async def _read_all(
+        self, names: Sequence[str], where: Matchers, start: float, end: float
+    ) -> StoredSpan:
+        if not self._wanted.exact:
+            return await self._read(names, where, start, end)
+        found = StoredSpan()
+        for name in names:
+            _add(found, await self._read((name,), where, start, end))
+        return found
+
+    async def _read(
+        self, names: Sequence[str], where: Matchers, start: float, end: float
+    ) -> StoredSpan:
+        return await self._queries.read(selector(names, where, self._more), start, end)
+
+    def _namespaces(self, requests: StoredSpan) -> list[str]:
+        """Return the namespaces whose pods may share a GPU with those of the HPA."""
+        rows = [row.labels for row in requests.all_series]
+        own = self._spec.namespace
+        nodes = {labels.get("node") for labels in rows if labels.get("namespace") == own} - {None}
+        others = {labels.get("namespace", "") for labels in rows if labels.get("node") in nodes}
+        return sorted({own, *others})
+
+    def pods(self, found: Mapping[str, StoredSpan]) -> list[StoredSeries]:
+        """Return the series of the HPA's namespace, and of the pods elsewhere that have a GPU."""
+        own = self._spec.namespace
+        requests = found["requests"].all_series
+        holders = {row.labels.get("uid") for row in requests}
+        return [
+            row
+            for row in (*found["pods"].all_series, *requests)
+            if row.labels.get("namespace") == own or row.labels.get("uid") in holders
+        ]
+
+
+def _add(to: StoredSpan, more: StoredSpan) -> None:
+    to.all_series += more.all_series
+    to.rejects += more.rejects
+    to.partial = to.partial or more.partial
+
+
+def _literal(text: str) -> str:
+    """Return the regular expression of a text: an address has dots and brackets."""
+    return "".join(each if each.isalnum() or each in "_:-/" else f"\\{each}" for each in text)

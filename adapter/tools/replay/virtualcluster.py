@@ -1,0 +1,106 @@
+"""A cluster on the recording's time: the store, the attribution and the values of ``serve``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from adapter.config.settings import Settings
+from adapter.pipeline.attribution.reading import Reading
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.cluster.hpas import Hpas
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.cluster.nodes import Nodes
+from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.store.store import Store
+from adapter.server.recording.events import Begun, Event, HpaSeen, NodeSeen, PageRead, PodSeen
+from adapter.server.recording.settings import restored
+from adapter.server.serve.build import sharing_options, telemetry_options
+from adapter.server.serve.ownmetrics import rows
+from apiservice.kube.reflector import EventType
+from apiservice.labels.selector import Selector
+from apiservice.wire.quantity import to_milli
+
+UNEXPRESSED: Final = "too_large"
+"""The API's quantity cannot express the value."""
+
+
+class ReplayedValues(NamedTuple):
+    """A metric of several pods at one time."""
+
+    milli: Mapping[str, int]
+    """Pod name -> value in thousandths."""
+    absent: Mapping[str, str]
+    """Pod name -> why it has no value."""
+
+
+class VirtualCluster:
+    """The state of the cluster and of ``serve`` at one time of a recording."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        """Epoch seconds of the last event."""
+        self.pods = PodIndex()
+        self.hpas = Hpas()
+        self.settings = Settings()
+        self.catalog = Catalog()
+        self._nodes = Nodes()
+        self._store: Store | None = None
+
+    @property
+    def store(self) -> Store:
+        """The values; raises RuntimeError before the recording began."""
+        if self._store is None:
+            raise RuntimeError("the recording has not begun")
+        return self._store
+
+    def take(self, event: Event) -> None:
+        """Take the next event of a recording; raises RecordingError."""
+        self.now = max(self.now, event.time)
+        match event:
+            case Begun():
+                self._begin(event)
+            case PageRead():
+                self.store.ingest(event.result)
+            case PodSeen():
+                self.pods.apply(_kind(event), event.pod)
+            case NodeSeen():
+                self._nodes.apply(_kind(event), event.node)
+            case HpaSeen():
+                self.hpas.apply(_kind(event), event.hpa)
+
+    def values(
+        self, pods: Iterable[Pod], metric: str, selector: Selector, now: float
+    ) -> ReplayedValues:
+        """Return a metric of pods as ``serve`` would have served it at that time."""
+        milli: dict[str, int] = {}
+        absent: dict[str, str] = {}
+        snapshot = self.store.snapshot
+        for pod in pods:
+            found = snapshot.pod(pod, metric, selector, now)
+            if not isinstance(found, Reading):
+                absent[pod.ref.name] = found.reason
+                continue
+            try:
+                milli[pod.ref.name] = to_milli(found.value)
+            except ValueError:
+                absent[pod.ref.name] = UNEXPRESSED
+        return ReplayedValues(milli, absent)
+
+    def _begin(self, event: Begun) -> None:
+        """Forget the objects: the recorder writes all that it finds after this event."""
+        self.settings = settings = restored(event.settings)
+        self.pods, self.hpas, self._nodes = PodIndex(), Hpas(), Nodes()
+        built_in = Catalog()
+        self.catalog = built_in.extended(*rows(settings.metrics, built_in))
+        self._store = Store(
+            self.catalog,
+            telemetry_options(settings),
+            self.pods,
+            self._nodes,
+            sharing_options(settings),
+        )
+
+
+def _kind(event: PodSeen | NodeSeen | HpaSeen) -> EventType:
+    return EventType.DELETED if event.gone else EventType.MODIFIED

@@ -1,0 +1,140 @@
+"""What ``top`` reads of a cluster: four lists, each with its own failure."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+from adapter.pipeline.cluster.hpas import ShownHpa
+from adapter.tools.client.access import Api
+from adapter.tools.client.errors import ClientError, odd_answers
+from adapter.tools.client.tables import ObjectTable
+from adapter.tools.overview.columns import Columns
+from adapter.tools.overview.gpuclasses import count_classes, gpu_classes
+from adapter.tools.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
+from adapter.tools.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
+from adapter.tools.overview.viewlists import ViewList, read_view_list
+
+ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
+LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
+_HPAS: Final = "/apis/autoscaling/v2"
+_STEP: Final = 200
+"""HPAs after which keys are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScope:
+    """Which objects are read."""
+
+    namespace: str = ""
+    """Of pods, workloads and HPAs; empty for all namespaces."""
+    labels: str = ""
+    """A label selector."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLists:
+    """The lists as they were last read. A list that fails keeps its last rows."""
+
+    tables: Mapping[ListName, ObjectTable] = field(default_factory=dict)
+    """Those of the view API."""
+    hpas: Sequence[HpaSummary] | None = None
+    problems: Mapping[ListName, ClientError] = field(default_factory=dict)
+    """Why the last look at a list failed."""
+    at: float = 0.0
+    """Epoch seconds of the last look."""
+    took: float = 0.0
+    """Seconds that it took."""
+    read_hpas: Sequence[ShownHpa] | None = None
+    """The HPAs before they were judged."""
+
+    def has(self, name: ListName) -> bool:
+        """Return whether a list has been read."""
+        return self.hpas is not None if name == "hpas" else name in self.tables
+
+    @property
+    def texts(self) -> list[str]:
+        """The problems, each once."""
+        return list(dict.fromkeys(str(error) for error in self.problems.values()))
+
+    def verdict(self) -> ClusterVerdict:
+        """Return the verdict about what has been read."""
+        pods, gpus = self.tables.get("gpupods"), self.tables.get("gpus")
+        return verdict(
+            self.hpas,
+            None if pods is None else _pods(Columns(pods)),
+            None if gpus is None else count_classes(gpu_classes(Columns(gpus))),
+        )
+
+
+def _pods(by: Columns) -> PodCounts:
+    return pod_counts(by.cells("Why-Not"), by.cells("Node"))
+
+
+async def look(
+    api: Api, scope: ReadScope, names: Sequence[ListName], past: ClusterLists
+) -> ClusterLists:
+    """Read lists at the same time. A failure is kept beside the rows of an earlier look."""
+    started = time.monotonic()
+    found = await asyncio.gather(*(_read(api, name, scope) for name in names))
+    tables, problems = dict(past.tables), dict(past.problems)
+    hpas = past.read_hpas
+    for name, result in zip(names, found, strict=True):
+        problems.pop(name, None)
+        if isinstance(result, ClientError):
+            problems[name] = result
+        elif isinstance(result, ObjectTable):
+            tables[name] = result
+        else:
+            hpas = result
+    now = time.time()
+    return ClusterLists(
+        tables,
+        None if hpas is None else await _judged(hpas, tables.get("gpuworkloads"), now),
+        problems,
+        now,
+        time.monotonic() - started,
+        hpas,
+    )
+
+
+async def _judged(
+    hpas: Sequence[ShownHpa], workloads: ObjectTable | None, now: float
+) -> list[HpaSummary]:
+    pods, found = workload_pods(workloads, now), []
+    for at in range(0, len(hpas), _STEP):
+        found += summarize(hpas[at : at + _STEP], pods, now)
+        await asyncio.sleep(0)
+    return found
+
+
+async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
+    """Return the rows of a list, or the failure."""
+    try:
+        with odd_answers():
+            return await (_hpas(api, scope) if name == "hpas" else _table(api, name, scope))
+    except ClientError as error:
+        return error
+
+
+async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
+    within = "" if name == "gpus" else _within(scope)
+    return await read_view_list(api, name, within, labels=scope.labels)
+
+
+async def _hpas(api: Api, scope: ReadScope) -> list[ShownHpa]:
+    path = f"{_HPAS}{_within(scope)}/horizontalpodautoscalers"
+    found = []
+    for at, row in enumerate(await api.list(path, labels=scope.labels), 1):
+        found.append(read_hpa(row))
+        if not at % _STEP:
+            await asyncio.sleep(0)
+    return found
+
+
+def _within(scope: ReadScope) -> str:
+    return f"/namespaces/{quote(scope.namespace, safe='')}" if scope.namespace else ""

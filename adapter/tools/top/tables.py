@@ -1,0 +1,266 @@
+"""The tables of ``top``: columns and rows, from what was read. Cells are kubectl's own texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from adapter.answers.judgement.states import ORDER
+from adapter.figures import age
+from adapter.tools.client.tables import ObjectTable, TableRow
+from adapter.tools.overview.gpuclasses import gpu_class
+from adapter.tools.overview.groups import CauseGroup, by_cause
+from adapter.tools.overview.hpas import HpaSummary
+from adapter.tools.top.facts import ClusterLists, ListName
+from adapter.tools.top.rows import About, Emphasis, PickedRows, RowKey, TopRow, number_of
+
+ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes"]
+DASH: Final = "-"
+"""Shown for a missing value."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopColumn:
+    """A column.
+
+    Columns of a high rank are left out first on a narrow terminal, and ranks from 5 on are those
+    that ``kubectl get`` shows with ``-o wide`` only.
+    """
+
+    name: str
+    rank: int
+    number: str = ""
+    """The column of the list that has the number by which rows are sorted, in upper case; the
+    column itself, if this command computes it. Empty for a text."""
+    bar: bool = False
+    """The cell is a percentage that is drawn as a bar too."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopTable:
+    """Rows with the same columns."""
+
+    columns: tuple[TopColumn, ...]
+    rows: Sequence[TopRow]
+    sort: str
+    """Column by which it is sorted at first."""
+    title: str = ""
+    none: str = ""
+    """Said in place of rows, if there are none."""
+
+    def index(self, column: str) -> int:
+        """Return the place of a column."""
+        return next(at for at, each in enumerate(self.columns) if each.name == column)
+
+
+NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
+    "overview": ("gpus", "gpupods", "hpas"),
+    "gpus": ("gpus",),
+    "pods": ("gpupods",),
+    "workloads": ("gpuworkloads",),
+    "hpas": ("hpas",),
+    "nodes": ("gpus",),
+}
+"""The lists that a view shows."""
+READS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
+    view: (*names, "gpuworkloads") if "hpas" in names else names for view, names in NEEDS.items()
+}
+"""The lists that a view reads: HPAs are judged by the pods of their workloads too."""
+
+_NAMESPACE: Final = TopColumn("NAMESPACE", 0)
+_GPUS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("NODE", 2),
+    TopColumn("GPU", 4),
+    TopColumn("MODEL", 3),
+    TopColumn("UTIL", 0, "UTIL-PERCENT", bar=True),
+    TopColumn("MEM", 1, "MEM-BYTES"),
+    TopColumn("PODS", 1),
+    TopColumn("SHARING", 4),
+    TopColumn("AGE", 4, "AGE-SECONDS"),
+    TopColumn("UUID", 8),
+    TopColumn("POWER", 6, "POWER-WATTS"),
+    TopColumn("TEMP", 6, "TEMP-CELSIUS"),
+    TopColumn("XID", 6, "XID-CODE"),
+    TopColumn("IDLE-SINCE", 5, "IDLE-SECONDS"),
+    TopColumn("EXPORTER", 7),
+)
+_PODS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("UTIL", 0, "UTIL-PERCENT", bar=True),
+    TopColumn("MEM", 2, "MEM-BYTES"),
+    TopColumn("WAITING", 2, "WAITING-REQUESTS"),
+    TopColumn("RUNNING", 2, "RUNNING-REQUESTS"),
+    TopColumn("DEVICES", 3, "DEVICES-MEASURED"),
+    TopColumn("HOW", 4),
+    TopColumn("AGE", 4, "AGE-SECONDS"),
+    TopColumn("WHY-NOT", 1),
+    TopColumn("NODE", 5),
+    TopColumn("DEVICE-IDS", 8),
+    TopColumn("SERIES", 7),
+    TopColumn("WINDOW", 6, "WINDOW-SECONDS"),
+)
+_WORKLOADS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("PODS", 1, "PODS"),
+    TopColumn("MEASURED", 1, "MEASURED"),
+    TopColumn("UTIL", 0, "UTIL-PERCENT", bar=True),
+    TopColumn("MAX", 2, "MAX-PERCENT"),
+    TopColumn("HPA", 3),
+    TopColumn("TARGET", 2),
+    TopColumn("WANTS", 3, "WANTS-REPLICAS"),
+    TopColumn("STATE", 2),
+    TopColumn("IDLE", 4, "IDLE-SECONDS"),
+    TopColumn("GPUS", 6, "GPUS"),
+    TopColumn("REPLICAS", 6),
+    TopColumn("WHY-NOT", 5),
+    TopColumn("READY", 6, "READY"),
+    TopColumn("UNREADY", 7, "UNREADY"),
+    TopColumn("EXIST", 7, "EXIST"),
+    TopColumn("UNSCHEDULED", 7, "UNSCHEDULED"),
+    TopColumn("UNREADY-SECONDS", 7, "UNREADY-SECONDS"),
+    TopColumn("TROUBLE", 7),
+    TopColumn("FOREIGN", 7),
+    TopColumn("UNMEASURED", 7, "UNMEASURED"),
+)
+_RANKS: Final = {state: float(rank) for rank, state in enumerate(reversed(ORDER))}
+"""How much a state needs attention."""
+_HPAS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("REFERENCE", 3),
+    TopColumn("TARGETS", 4),
+    TopColumn("MINPODS", 2, "MINPODS"),
+    TopColumn("MAXPODS", 2, "MAXPODS"),
+    TopColumn("REPLICAS", 1, "REPLICAS"),
+    TopColumn("SINCE", 2, "SINCE"),
+    TopColumn("STATE", 0, "STATE"),
+    TopColumn("DECISION", 1),
+)
+
+
+def gpus(facts: ClusterLists) -> TopTable:
+    """Return the devices, the busiest first."""
+    rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
+    return TopTable(_GPUS, rows, "UTIL", none="No exporter reports a GPU.")
+
+
+def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
+    """Return the GPU pods, the busiest first."""
+    columns, table = _named(_PODS, everywhere), facts.tables["gpupods"]
+    rows = _picked(table, columns, _pod)
+    return TopTable(columns, rows, "UTIL", none="No pod holds a GPU.")
+
+
+def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
+    """Return the workloads, the busiest first."""
+    columns, table = _named(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
+    rows = _picked(table, columns, _workload)
+    return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
+
+
+def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
+    """Return the HPAs, those that need attention first."""
+    columns = _named(_HPAS, everywhere)
+    rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
+    return TopTable(columns, rows, "STATE", none="There is no HPA.")
+
+
+def attention(facts: ClusterLists) -> TopTable:
+    """Return the HPAs that need attention, of all namespaces. Those of one cause are one row."""
+    found = [each for each in facts.hpas or () if _EMPHASES[each.level] in _ATTENTION]
+    rows: list[TopRow] = []
+    for group in by_cause([each.cause for each in found]):
+        some = [found[at] for at in group.rows]
+        made = [_hpa(each, facts.at, everywhere=True) for each in some]
+        rows += [_grouped(group, some, made[0])] if group.shown else made
+    return TopTable(_named(_HPAS, everywhere=True), rows, "STATE")
+
+
+def _grouped(group: CauseGroup, some: Sequence[HpaSummary], first: TopRow) -> TopRow:
+    """Return the row of several HPAs; Enter explains the first."""
+    spaces = {each.namespace for each in some}
+    cells: list[str | None] = [None] * (1 + len(_HPAS))
+    cells[0] = spaces.pop() if len(spaces) == 1 else None
+    names = [column.name for column in _HPAS]
+    cells[1 + names.index("NAME")] = f"{group.count} HPAs, such as {some[0].name}"
+    cells[1 + names.index("STATE")] = some[0].state
+    cells[1 + names.index("DECISION")] = group.text
+    numbers: list[float | None] = [None] * len(cells)
+    numbers[1 + names.index("STATE")] = _RANKS[some[0].state]
+    key = RowKey("note", "", group.key)
+    return TopRow(key, tuple(cells), first.about, first.emphasis, tuple(numbers))
+
+
+def _named(columns: tuple[TopColumn, ...], everywhere: bool) -> tuple[TopColumn, ...]:
+    return (_NAMESPACE, *columns) if everywhere else columns
+
+
+def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) -> PickedRows:
+    """Return the rows with the cells of our columns; a column that the server lacks is empty."""
+    names = [column.name for column in columns]
+    spaced = columns[0] is _NAMESPACE
+    if spaced:
+        names[0] = ""
+    return PickedRows(table, names, [column.number for column in columns], about, spaced=spaced)
+
+
+def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    util, idle = (number_of(row.cells[at[name]]) for name in ("UTIL-PERCENT", "IDLE-SECONDS"))
+    doubtful = gpu_class(util, row.cells[at["PODS"]], idle) in ("unheld", "unmeasured")
+    emphasis: Emphasis = "warning" if doubtful else ""
+    key = RowKey("gpu", "", row.name)
+    return key, key, emphasis
+
+
+def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    key = RowKey("pod", row.namespace, row.name)
+    return key, key, "" if row.cells[at["WHY-NOT"]] is None else "warning"
+
+
+def _workload(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    key = RowKey("workload", row.namespace, row.name)
+    return key, key, "warning" if row.cells[at["UTIL"]] is None else ""
+
+
+_EMPHASES: Final[Mapping[str, Emphasis]] = {
+    "good": "",
+    "warning": "warning",
+    "bad": "bad",
+    "off": "dim",
+}
+
+
+_ATTENTION: Final = frozenset(("warning", "bad"))
+
+
+def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
+    key = RowKey("hpa", state.namespace, state.name)
+    cells: tuple[str | None, ...] = (
+        state.name,
+        state.target,
+        targets(state),
+        str(state.low),
+        str(state.high),
+        None if state.current is None else str(state.current),
+        None if state.since is None else age(now - state.since),
+        state.state.value,
+        state.text,
+    )
+    since = None if state.since is None else now - state.since
+    numbers: tuple[float | None, ...] = (
+        *(None, None, None, state.low, state.high, state.current),
+        *(since, _RANKS[state.state], None),
+    )
+    if everywhere:
+        cells, numbers = (state.namespace, *cells), (None, *numbers)
+    return TopRow(key, cells, key, _EMPHASES[state.level], numbers)
+
+
+def targets(state: HpaSummary) -> str | None:
+    """Return the metric that leads, with value and target: ``gpu_utilization 54/60 +1``."""
+    leading = state.leading
+    if leading is None:
+        return None
+    more = f" +{len(state.metrics) - 1}" if len(state.metrics) > 1 else ""
+    return f"{leading.name} {leading.value_text or DASH}/{leading.goal_text or DASH}{more}"

@@ -1,0 +1,135 @@
+"""What happened to nodes, exporters and GPUs between two looks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from adapter.figures import count
+from adapter.tools.ui.entries import About, EntryKind, EntryLevel, TimelineEntry
+from adapter.tools.ui.gpurows import DeviceParts
+
+MOST: Final = 20
+"""Entries about single GPUs of one look; the others are counted."""
+
+
+class DeviceFact(msgspec.Struct, frozen=True, gc=False):
+    """What a change of a device is recognised by."""
+
+    node: str
+    exporter: str
+    measured: bool
+    xid: str
+
+
+Devices = Mapping[str, DeviceFact]
+
+
+def device_facts(parts: DeviceParts) -> Devices:
+    """Return the devices by name."""
+    load = parts.load
+    columns = zip(parts.static["rows"], parts.exporters, load["util"], load["xid"], strict=True)
+    return {
+        str(row[0]): DeviceFact(
+            str(row[1] or ""), str(exporter or ""), util is not None, str(xid or "0")
+        )
+        for row, exporter, util, xid in columns
+    }
+
+
+def device_changes(before: Devices, after: Devices, now: float) -> Iterator[TimelineEntry]:
+    """Yield what happened, nodes first. What explains other changes stands for them."""
+    old, new = _by_node(before), _by_node(after)
+    yield from _nodes(old, new, now)
+    explained: set[str] = set()
+    for node in old.keys() & new.keys():
+        for entry, names in _exporters(node, old[node], new[node], now):
+            explained |= names
+            yield entry
+    same = old.keys() & new.keys()
+    singles = list(_devices(before, after, frozenset(same), explained, now))
+    yield from islice(singles, MOST)
+    if len(singles) > MOST:
+        yield TimelineEntry(now, "gpu", "warning", f"{len(singles) - MOST} more GPUs changed")
+
+
+def _by_node(devices: Devices) -> dict[str, dict[str, DeviceFact]]:
+    found: dict[str, dict[str, DeviceFact]] = defaultdict(dict)
+    for name, fact in devices.items():
+        found[fact.node][name] = fact
+    return found
+
+
+def _nodes(
+    old: Mapping[str, Devices], new: Mapping[str, Devices], now: float
+) -> Iterator[TimelineEntry]:
+    for node in sorted(new.keys() - old.keys()):
+        text = f"node {node} joined: {count(len(new[node]), 'GPU')}"
+        yield TimelineEntry(now, "node", "good", text, About("node", "", node))
+    for node in sorted(old.keys() - new.keys()):
+        text = f"node {node} is gone: its {count(len(old[node]), 'GPU')} are no longer reported"
+        yield TimelineEntry(now, "node", "warning", text, About("node", "", node))
+
+
+def _exporters(
+    node: str, old: Devices, new: Devices, now: float
+) -> Iterator[tuple[TimelineEntry, set[str]]]:
+    """Yield the exporters whose devices all lost or got their values, with these devices."""
+    for exporter in sorted({fact.exporter for fact in old.values()}):
+        names = {name for name, fact in old.items() if fact.exporter == exporter}
+        had = any(old[name].measured for name in names)
+        has = any(new[name].measured for name in names if name in new)
+        if had == has or not exporter or (len(names) < 2 and names <= new.keys() and had):
+            # One device without a value says nothing about its exporter.
+            continue
+        level: EntryLevel = "good" if has else "bad"
+        said = "has values again of" if has else "has no values any more of"
+        text = f"exporter of node {node} {said} {count(len(names), 'GPU')}"
+        yield TimelineEntry(now, "exporter", level, text, About("node", "", node), exporter), names
+
+
+def _devices(
+    before: Devices, after: Devices, nodes: frozenset[str], explained: set[str], now: float
+) -> Iterator[TimelineEntry]:
+    for name in sorted((before.keys() | after.keys()) - explained):
+        old, new = before.get(name), after.get(name)
+        if (new or old or _NONE).node in nodes and (found := _device(old, new)) is not None:
+            kind: EntryKind = "gpu"
+            shown = called(name, (new or old or _NONE).node)
+            about = About("gpu", "", name, shown)
+            yield TimelineEntry(now, kind, found[0], f"GPU {shown} {found[1]}", about)
+
+
+def called(name: str, node: str) -> str:
+    """Return how a text names a device: ``n1.gpu3``, or ``gpu-3f9a1b2c… on node n1``.
+
+    A device whose exporter gives no number, or names no node, has its id as name.
+    """
+    if node and name.startswith(f"{node}."):
+        return name
+    short = name if len(name) <= _SHORT else f"{name[:_SHORT]}…"
+    return f"{short} on node {node}" if node else short
+
+
+_SHORT: Final = 12
+"""Characters of an id that tell devices apart: ``gpu-3f9a1b2c``."""
+_NONE: Final = DeviceFact("", "", False, "")
+
+
+def _device(old: DeviceFact | None, new: DeviceFact | None) -> tuple[EntryLevel, str] | None:
+    if new is None:
+        return "bad", "is no longer reported"
+    if old is None:
+        return "good", "is reported"
+    if new.xid not in ("0", old.xid):
+        return "bad", f"reports XID error {new.xid}"
+    if old.measured != new.measured:
+        return ("good", "has a utilization again") if new.measured else ("warning", _LOST)
+    return None
+
+
+_LOST: Final = "has no utilization any more"

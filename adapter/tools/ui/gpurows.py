@@ -1,0 +1,121 @@
+"""The parts ``gpus`` and ``load``: what a device is, and what it does now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from adapter.tools.client.tables import Cell, ObjectTable, TableRow
+from adapter.tools.overview.columns import ZONE, Columns, natural, pool
+from adapter.tools.overview.gpuclasses import IDLE, GpuClass, gpu_classes
+
+Json = dict[str, Any]
+
+COLUMNS: Final = (
+    *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
+)
+_JITTER: Final = 5.0
+"""Seconds by which an age may differ from the clock: requests take time."""
+_PLACES: Final = 2
+"""Decimals of a utilization on the page: for order and colour, and not sent anew for less."""
+
+
+class DeviceParts(NamedTuple):
+    """The devices, in the order of the page."""
+
+    static: Json
+    load: Json
+    """``load`` without ``of``: what the page shows, since all of it changes at each look."""
+    classes: Sequence[GpuClass]
+    exporters: Sequence[str | None]
+    idle_since: Mapping[str, float]
+    """Epoch seconds, by the device's name."""
+    pools: Mapping[str, str]
+    """Node -> node pool."""
+    models: Mapping[str, str]
+    """UUID -> model."""
+
+
+def fleet(
+    table: ObjectTable, now: float, idle_before: Mapping[str, float], idle_after: float = IDLE
+) -> DeviceParts:
+    """Return the devices.
+
+    Args:
+        table: ``gpus``.
+        now: epoch seconds of the table.
+        idle_before: since when devices were idle at the last look.
+        idle_after: seconds for which a held device is idle until it counts as idle.
+    """
+    by = Columns(table)
+    nodes, numbers = by.texts("Node"), by.texts("GPU")
+    pools = [pool(row.labels) for row in table.rows]
+    keys = [
+        (natural(pools[i]), natural(nodes[i]), natural(numbers[i]), row.name)
+        for i, row in enumerate(table.rows)
+    ]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    by = Columns(table, [table.rows[i] for i in order])
+    names = ("Node", "GPU", "Model", "UUID", "Sharing")
+    columns = zip(by.rows, (pools[i] for i in order), *map(by.texts, names), strict=True)
+    static = [_static(*row) for row in columns]
+    idle = _idle(by, now, idle_before)
+    classes = gpu_classes(by, idle_after)
+    return DeviceParts(
+        {"columns": COLUMNS, "rows": static},
+        _load(by, idle, classes),
+        classes,
+        by.texts("Exporter"),
+        idle,
+        {str(row[1]): str(row[2]) for row in static if row[1] and row[2]},
+        {str(row[9]): str(row[5]) for row in static if row[9] and row[5]},
+    )
+
+
+def _static(
+    row: TableRow,
+    node_pool: str | None,
+    node: str | None,
+    gpu: str | None,
+    model: str | None,
+    uuid: str | None,
+    sharing: str | None,
+) -> tuple[Cell, ...]:
+    labels = row.labels
+    return (
+        *(row.name, node, node_pool, labels.get(ZONE), gpu, model),
+        *(labels.get("mig-profile"), labels.get("vendor"), sharing, uuid),
+    )
+
+
+def _load(by: Columns, idle: Mapping[str, float], classes: Sequence[GpuClass]) -> Json:
+    util = by.numbers("Util-Percent")
+    memory = zip(by.numbers("Mem-Bytes"), by.numbers("Mem-Total-Bytes"), strict=True)
+    return {
+        "class": classes,
+        "util": [None if value is None else round(value, _PLACES) for value in util],
+        "utilText": by.texts("Util"),
+        "mem": by.texts("Mem"),
+        "memShare": [share(*pair) for pair in memory],
+        "pods": by.texts("Pods"),
+        "xid": by.texts("XID"),
+        "idleSince": [idle.get(row.name) for row in by.rows],
+    }
+
+
+def share(used: float | None, total: float | None) -> float | None:
+    """Return the used share of a memory; None without a total."""
+    if used is None or not total or total < 0:
+        return None
+    return round(min(1.0, used / total), 4)
+
+
+def _idle(by: Columns, now: float, before: Mapping[str, float]) -> dict[str, float]:
+    found = {}
+    for row, ago in zip(by.rows, by.numbers("Idle-Seconds"), strict=True):
+        if ago is None:
+            continue
+        since, known = now - ago, before.get(row.name)
+        same = known is not None and abs(known - since) <= _JITTER
+        found[row.name] = known if known is not None and same else round(since, 3)
+    return found

@@ -1,0 +1,129 @@
+"""How each list of the page is read: tables, events, and HPAs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import quote
+
+from adapter.pipeline.cluster.hpas import ShownHpa
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import GRANTED, ClientError
+from adapter.tools.overview.hpas import read_hpa
+from adapter.tools.overview.viewlists import read_view_list
+
+Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
+
+GPUS: Final = "gpus"
+PODS: Final = "gpupods"
+WORKLOADS: Final = "gpuworkloads"
+HPAS: Final = "hpas"
+EVENTS: Final = "events"
+_EVENTS_OF: Final = (
+    "involvedObject.kind=HorizontalPodAutoscaler",
+    "reason=FailedScheduling",
+    "reason=TriggeredScaleUp",
+)
+_SLICE: Final = 0.005
+"""Seconds for which HPAs are looked at before other tasks continue."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelState:
+    """How the last reading of a list ended."""
+
+    panel: str
+    status: Status = "waiting"
+    message: str = ""
+    """One line; empty if the list could be read completely."""
+    command: str = ""
+    """Grants a missing right."""
+    updated: float | None = None
+    """Epoch seconds of the data."""
+    took: float | None = None
+    """Seconds that the last reading took."""
+
+    def json(self) -> Json:
+        """The row of the page."""
+        return {
+            "panel": self.panel,
+            "status": self.status,
+            "message": self.message,
+            "command": self.command,
+            "updated": self.updated,
+            "took": None if self.took is None else round(self.took, 3),
+        }
+
+
+def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
+    """Return the state after a failure; the data stay, with their age."""
+    text = str(error)
+    status: Status = "failed"
+    if error.status == 403:
+        status = "forbidden"
+    elif "does not serve" in text:
+        status = "missing"
+    message, _, command = text.partition(GRANTED)
+    return PanelState(
+        before.panel, status, message, command.partition("`")[0], before.updated, took
+    )
+
+
+class HpaList(NamedTuple):
+    """HPAs, and how many have a form that is not known."""
+
+    hpas: Sequence[ShownHpa]
+    odd: int = 0
+
+
+Reader = Callable[[Api], Awaitable[Any]]
+
+
+def readers(namespace: str) -> dict[str, Reader]:
+    """Return how each list is read, by panel.
+
+    Args:
+        namespace: the only one that is read; empty: all.
+    """
+    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+
+    async def hpas(api: Api) -> HpaList:
+        found: list[ShownHpa] = []
+        odd = 0
+        # Page by page: the garbage collector would visit each object of a long list.
+        async for rows in api.pages(f"/apis/autoscaling/v2{within}/horizontalpodautoscalers"):
+            odd += await _add_hpas(rows, found)
+        found.sort(key=lambda hpa: hpa.key)
+        return HpaList(found, odd)
+
+    async def events(api: Api) -> list[Json]:
+        found = []
+        for fields in _EVENTS_OF:
+            found += await api.list(f"/api/v1{within}/events", fields=fields)
+        return found
+
+    return {
+        GPUS: lambda api: read_view_list(api, "gpus"),
+        PODS: lambda api: read_view_list(api, "gpupods", within),
+        WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", within),
+        HPAS: hpas,
+        EVENTS: events,
+    }
+
+
+async def _add_hpas(rows: Sequence[Any], hpas: list[ShownHpa]) -> int:
+    """Add what is kept of HPAs; return the number of those with an unknown form."""
+    odd = 0
+    began = time.perf_counter()
+    for row in rows:
+        try:
+            hpas.append(read_hpa(row))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            odd += 1
+        if time.perf_counter() - began > _SLICE:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+    return odd

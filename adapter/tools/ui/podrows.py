@@ -1,0 +1,63 @@
+"""The parts ``pods`` and ``workloads``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from adapter.tools.client.tables import ObjectTable
+from adapter.tools.overview.columns import Columns
+
+Json = dict[str, Any]
+
+_PODS: Final = {
+    "node": "Node",
+    "util": "Util",
+    "mem": "Mem",
+    "waiting": "Waiting",
+    "how": "How",
+    "whyNot": "Why-Not",
+}
+"""Name on the page -> column of the table."""
+_WORKLOADS: Final = {
+    "pods": "Pods",
+    "measured": "Measured",
+    "util": "Util",
+    "max": "Max",
+    "hpa": "HPA",
+    "target": "Target",
+    "wants": "Wants",
+    "idle": "Idle",
+}
+
+
+def pods(table: ObjectTable, pools: Mapping[str, str], models: Mapping[str, str]) -> Json:
+    """Return the part ``pods``.
+
+    Args:
+        table: ``gpupods``.
+        pools: node -> node pool.
+        models: UUID of a device -> model.
+    """
+    by = Columns(table)
+    nodes, devices = by.texts("Node"), by.texts("Device-IDs")
+    columns = [
+        *_named(by, _PODS),
+        [pools.get(node or "") for node in nodes],
+        [models.get((ids or "").partition(",")[0]) for ids in devices],
+    ]
+    return {
+        "columns": ("namespace", "name", *_PODS, "pool", "model"),
+        "rows": list(zip(*columns, strict=True)),
+    }
+
+
+def workloads(table: ObjectTable) -> Json:
+    """Return the part ``workloads`` from ``gpuworkloads``."""
+    rows = list(zip(*_named(Columns(table), _WORKLOADS), strict=True))
+    return {"columns": ("namespace", "name", *_WORKLOADS), "rows": rows}
+
+
+def _named(by: Columns, columns: Mapping[str, str]) -> list[list[Any]]:
+    identity: list[list[Any]] = [[row.namespace for row in by.rows], [row.name for row in by.rows]]
+    return identity + [by.texts(column) for column in columns.values()]

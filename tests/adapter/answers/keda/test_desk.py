@@ -1,0 +1,102 @@
+"""Calls that arrive together leave the event loop to others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import perf_counter
+from typing import TypeVar
+
+import pytest
+
+from adapter.answers.keda.desk import Desk
+from apiservice.runtime.steps import Steps
+
+T = TypeVar("T")
+
+
+def busy(seconds: float) -> float:
+    end = perf_counter() + seconds
+    while perf_counter() < end:
+        pass
+    return end
+
+
+def work(one_step: Callable[[], T]) -> Steps[T]:
+    yield from ()
+    return one_step()
+
+
+async def test_an_answer_is_returned_and_an_error_is_raised() -> None:
+    desk = Desk()
+    assert await desk.answer(work(lambda: 5)) == 5
+    with pytest.raises(ZeroDivisionError):
+        await desk.answer(work(lambda: 1 / 0))
+
+
+async def test_others_have_a_turn_between_calls_that_take_their_share() -> None:
+    desk, seen = Desk(share=0.001), []
+
+    async def call(name: int) -> None:
+        await desk.answer(work(lambda: busy(0.002)))
+        seen.append(name)
+
+    async def other() -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+            seen.append(-1)
+
+    await asyncio.gather(*(call(at) for at in range(10)), other())
+    assert [at for at in seen if at >= 0] == list(range(10)), "in the order of their arrival"
+    assert seen.index(9) > len(seen) - 4, seen
+    assert max(at for at, name in enumerate(seen) if name == -1) < seen.index(9)
+
+
+async def test_a_call_that_was_cancelled_is_not_answered() -> None:
+    desk, answered = Desk(), []
+    call = asyncio.create_task(desk.answer(work(lambda: answered.append(1))))
+    after = asyncio.create_task(desk.answer(work(lambda: answered.append(2))))
+    await asyncio.sleep(0)
+    call.cancel()
+    await after
+    assert answered == [2]
+
+
+async def test_others_have_a_turn_between_the_steps_of_one_long_call() -> None:
+    desk, turns = Desk(share=0.001), 0
+
+    def long() -> Steps[int]:
+        for _ in range(20):
+            busy(0.001)
+            yield
+        return turns
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    others = asyncio.create_task(other())
+    assert await desk.answer(long()) >= 19
+    others.cancel()
+
+
+async def test_a_call_that_is_cancelled_midway_takes_no_further_step() -> None:
+    desk, steps = Desk(share=0.0), 0
+
+    def endless() -> Steps[None]:
+        nonlocal steps
+        while True:
+            steps += 1
+            yield
+
+    call = asyncio.create_task(desk.answer(endless()))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert steps > 0
+    call.cancel()
+    assert await desk.answer(work(lambda: "the next call")) == "the next call"
+    before = steps
+    await asyncio.sleep(0)
+    assert steps == before

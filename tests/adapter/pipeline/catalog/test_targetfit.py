@@ -1,0 +1,142 @@
+"""Whether a target fits its metric: form, direction and unit, from one room."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from adapter.answers.api.aggregate import Aggregate
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.metric import Combine, LoadDirection, Unit
+from adapter.pipeline.catalog.targetfit import (
+    AVERAGE,
+    VALUE,
+    AskedTarget,
+    MisfitKind,
+    aggregate_of,
+    form_of,
+    misfits,
+)
+
+CATALOG = Catalog()
+
+
+def asked(name: str, form: str, kind: str, number: str, own: bool | None = True) -> AskedTarget:
+    metric = CATALOG.metrics[name]
+    return AskedTarget(
+        name, metric.unit, metric.load, form, kind, Decimal(number), metric.high, own
+    )
+
+
+def test_each_metric_of_the_catalogue_states_how_it_moves_with_the_load() -> None:
+    unknown = {
+        name for name, metric in CATALOG.metrics.items() if metric.load is LoadDirection.UNKNOWN
+    }
+    assert unknown == set()
+
+
+def test_all_names_of_a_field_move_the_same_way() -> None:
+    for field in CATALOG.fields.values():
+        if not field.series:
+            names = [name for name, *_ in field.names]
+            assert {CATALOG.metrics[name].load for name in names} == {field.load}, field.name
+
+
+@pytest.mark.parametrize("unit", [Unit.CELSIUS, Unit.MEGAHERTZ, Unit.CODE, Unit.DEVICES])
+def test_what_cooling_limits_and_faults_move_does_not_follow_the_load(unit: Unit) -> None:
+    of_unit = [metric for metric in CATALOG.metrics.values() if metric.unit is unit]
+    assert of_unit
+    assert {metric.load for metric in of_unit} == {LoadDirection.STEADY}
+
+
+@pytest.mark.parametrize("word", ["free", "headroom", "remaining", "available"])
+def test_a_name_that_says_what_is_left_falls_under_load(word: str) -> None:
+    named = {name: m.load for name, m in CATALOG.metrics.items() if word in name.lower()}
+    assert set(named.values()) <= {LoadDirection.FALLS}, named
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "own", "found"),
+    [
+        ("sum", VALUE, True, MisfitKind.SUM),
+        ("sum", VALUE, None, MisfitKind.SUM),
+        ("sum", VALUE, False, None),
+        ("sum", AVERAGE, True, None),
+        ("mean", AVERAGE, True, MisfitKind.LEVEL),
+        ("max", AVERAGE, None, MisfitKind.LEVEL),
+        ("p95", AVERAGE, False, MisfitKind.LEVEL),
+        ("mean", VALUE, True, None),
+    ],
+)
+def test_a_sum_needs_averagevalue_and_a_level_needs_value(
+    form: str, kind: str, own: bool | None, found: MisfitKind | None
+) -> None:
+    rows = list(misfits(asked("gpu_utilization", form, kind, "70", own)))
+    assert [row.kind for row in rows] == ([found] if found else [])
+    if found is not None:
+        again = asked("gpu_utilization", form, rows[0].type, "70", own)
+        assert list(misfits(again)) == []
+
+
+def test_every_aggregate_has_a_form() -> None:
+    for each in Aggregate:
+        form = form_of("External", Combine.MEAN, each.value)
+        fits = VALUE if each is not Aggregate.SUM else AVERAGE
+        assert list(misfits(asked("gpu_utilization", form, fits, "70"))) == []
+
+
+def test_a_mean_as_averagevalue_says_how_few_replicas_it_asks_for() -> None:
+    (row,) = misfits(asked("gpu_utilization", "mean", AVERAGE, "70"))
+    assert row.text.endswith("so for 2 at most")
+
+
+@pytest.mark.parametrize("name", ["DCGM_FI_DEV_FB_FREE", "gpu_memory_headroom_bytes"])
+@pytest.mark.parametrize("averaged", [True, False])
+def test_a_metric_that_falls_scales_backwards(name: str, averaged: bool) -> None:
+    (row,) = misfits(asked(name, "sum", AVERAGE, "2000"), averaged=averaged)
+    assert row.kind is MisfitKind.FALLS
+    assert row.kind.runs_away
+    assert CATALOG.metrics[row.metric].load is LoadDirection.RISES
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "kind", "better"),
+    [
+        ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "50", MisfitKind.RANGE, "500m"),
+        ("vllm:kv_cache_usage_perc", "80", MisfitKind.RANGE, "800m"),
+        ("gpu_utilization", "0.5", MisfitKind.UNIT, "50"),
+        ("gpu_utilization", "150", MisfitKind.RANGE, "70"),
+        ("gpu_memory_used_bytes", "20", MisfitKind.UNIT, "20Gi"),
+        ("DCGM_FI_DEV_FB_USED", str(20 << 30), MisfitKind.UNIT, "20480"),
+    ],
+)
+@pytest.mark.parametrize("averaged", [True, False])
+def test_a_number_in_another_unit(
+    name: str, number: str, kind: MisfitKind, better: str, averaged: bool
+) -> None:
+    (row,) = misfits(asked(name, "sum", AVERAGE, number), averaged=averaged)
+    assert (row.kind, row.number) == (kind, better)
+
+
+def test_a_sum_over_many_pods_of_others_may_be_above_the_maximum_of_one() -> None:
+    assert list(misfits(asked("gpu_utilization", "sum", AVERAGE, "350", own=False))) == []
+    assert list(misfits(asked("gpu_utilization", "sum", AVERAGE, "350", own=None))) == []
+    far = asked("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "sum", AVERAGE, "50", own=None)
+    assert [row.kind for row in misfits(far)] == [MisfitKind.RANGE]
+
+
+@pytest.mark.parametrize(
+    ("selector", "aggregate"),
+    [
+        (None, ""),
+        ({"matchLabels": {"app": "a", "aggregate": "mean"}}, "mean"),
+        (
+            {"matchExpressions": [{"key": "aggregate", "operator": "In", "values": ["max"]}]},
+            "max",
+        ),
+        ({"matchExpressions": "x", "matchLabels": 3}, ""),
+    ],
+)
+def test_the_aggregate_of_a_selector(selector: dict[str, object] | None, aggregate: str) -> None:
+    assert aggregate_of(selector) == aggregate

@@ -1,0 +1,201 @@
+"""Changes that last: the same change, by what manages the object."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from adapter.pipeline.cluster.changes import (
+    ChangedObject,
+    add_tolerations,
+    edit,
+    scale,
+    set_env,
+    set_fields,
+)
+from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.managers import Manager, Way
+
+NAME, INTERVAL = "nvidia-dcgm-exporter", "DCGM_EXPORTER_INTERVAL"
+POLICY = Manager("NVIDIA GPU Operator", Way.OWNER, "ClusterPolicy", "cp", "", "nvidia.com/v1")
+ARGO = Manager("Argo CD", Way.GIT, "Application", "stack")
+KEDA = Manager("KEDA", Way.OWNER, "ScaledObject", "llm", "chat", "keda.sh/v1alpha1")
+TOLERATION = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def helm(chart: str, version: str = "1.2.3") -> Manager:
+    return Manager("Helm", Way.VALUES, "release", "dcgm", "gpu", "", chart, version)
+
+
+def exporter(manager: Manager | None = None, **more: Any) -> ChangedObject:
+    return ChangedObject("DaemonSet", "gpu", NAME, manager, **more)
+
+
+def hpa(manager: Manager | None = None, **more: Any) -> ChangedObject:
+    return ChangedObject("HorizontalPodAutoscaler", "chat", "llm", manager, **more)
+
+
+def patched(command: str) -> Any:
+    """The JSON of a patch command."""
+    words = shlex.split(command, comments=True)
+    return json.loads(words[words.index("-p") + 1])
+
+
+def test_an_object_that_nobody_manages_is_changed_itself() -> None:
+    fix = lasting(exporter(), set_env(exporter(), INTERVAL, "10000"))
+    assert fix.line == f"kubectl -n gpu set env daemonset/{NAME} {INTERVAL}=10000"
+    fix = lasting(exporter(), set_env(exporter(), INTERVAL, None))
+    assert fix.line == f"kubectl -n gpu set env daemonset/{NAME} {INTERVAL}-"
+
+
+def test_a_variable_of_the_gpu_operator_goes_to_its_cluster_policy() -> None:
+    env = [{"name": "A", "value": "1"}, {"name": INTERVAL, "value": "30000"}]
+    of = exporter(POLICY, owner={"spec": {"dcgmExporter": {"env": env}}})
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert fix.command.startswith("kubectl patch clusterpolicies.nvidia.com cp --type=merge -p ")
+    rows = [env[0], {"name": INTERVAL, "value": "10000"}]
+    assert patched(fix.command) == {"spec": {"dcgmExporter": {"env": rows}}}
+    fix = lasting(of, set_env(of, INTERVAL, None))
+    assert patched(fix.command) == {"spec": {"dcgmExporter": {"env": env[:1]}}}
+
+
+def test_a_cluster_policy_that_was_not_read_is_edited() -> None:
+    of = exporter(POLICY)
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert fix.command == "kubectl edit clusterpolicies.nvidia.com cp"
+    assert f"set the variable {INTERVAL}=10000 in spec.dcgmExporter.env" in fix.text
+
+
+def test_a_cluster_policy_whose_name_is_not_known_is_named_by_a_command() -> None:
+    of = exporter(POLICY._replace(name=""))
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert "`kubectl get clusterpolicies.nvidia.com` names it" in fix.line
+    assert "set env" not in fix.line
+
+
+def test_what_manages_the_cluster_policy_is_followed_too() -> None:
+    of = exporter(POLICY, owner={}, above=ARGO)
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert fix.command == ""
+    assert fix.line == (
+        f"change it in git (Argo CD Application stack): set the variable {INTERVAL}=10000 in "
+        "spec.dcgmExporter.env in ClusterPolicy cp"
+    )
+    of = exporter(POLICY, owner={}, above=helm("gpu-operator"))
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert fix.command.startswith("kubectl patch clusterpolicies.nvidia.com cp ")
+    assert fix.command.endswith(
+        "# keep dcgmExporter.env in the values of Helm release dcgm in namespace gpu too"
+    )
+
+
+def test_tolerations_of_the_gpu_operator_are_those_of_all_its_daemonsets() -> None:
+    of = exporter(POLICY, owner={"spec": {"daemonsets": {"tolerations": [{"key": "a"}]}}})
+    fix = lasting(of, add_tolerations(of, [TOLERATION], first=False))
+    rows = [{"key": "a"}, TOLERATION]
+    assert patched(fix.command) == {"spec": {"daemonsets": {"tolerations": rows}}}
+
+
+def test_a_variable_of_the_exporters_chart_goes_to_its_values() -> None:
+    env = [{"name": "DCGM_EXPORTER_KUBERNETES", "value": "true"}, {"name": "A", "value": "1"}]
+    of = exporter(helm("dcgm-exporter"), env=env)
+    words = shlex.split(lasting(of, set_env(of, INTERVAL, "10000")).command)
+    assert words[:4] == ["helm", "upgrade", "dcgm", "dcgm-exporter"]
+    assert words[words.index("--version") + 1] == "1.2.3"
+    assert "--reuse-values" in words
+    key, _, rows = words[-1].partition("=")
+    assert (key, words[-2]) == ("extraEnv", "--set-json")
+    # The chart writes its own variables without the list.
+    assert json.loads(rows) == [env[1], {"name": INTERVAL, "value": "10000"}]
+
+
+def test_a_variable_with_a_key_of_the_chart_is_that_key() -> None:
+    of = exporter(helm("dcgm-exporter"))
+    uid = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"
+    on, off = (lasting(of, set_env(of, uid, value)).command for value in ("true", None))
+    assert on.endswith(" --reuse-values --set kubernetes.enablePodUID=true")
+    assert off.endswith(" --reuse-values --set kubernetes.enablePodUID=false")
+
+
+@pytest.mark.parametrize("chart", ["", "somebodys-app"])
+def test_a_chart_that_is_not_known_has_words_and_no_command(chart: str) -> None:
+    of = exporter(helm(chart))
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert fix.command == ""
+    assert "change the values of Helm release dcgm in namespace gpu" in fix.text
+    assert "kubectl" not in fix.line
+
+
+def test_a_chart_in_git_has_its_keys_named() -> None:
+    manager = ARGO._replace(chart="dcgm-exporter")
+    of = exporter(manager)
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert f'add {{name: {INTERVAL}, value: "10000"}} to extraEnv in the values' in fix.line
+
+
+def test_the_provider_of_the_cluster_is_named() -> None:
+    of = exporter(Manager("GKE", Way.NOWHERE))
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert fix.command == ""
+    assert "GKE writes it again" in fix.text
+
+
+def test_fields_of_an_hpa() -> None:
+    fields = {"spec.maxReplicas": 10, "spec.behavior.scaleUp.selectPolicy": "Max"}
+    merged = {"spec": {"maxReplicas": 10, "behavior": {"scaleUp": {"selectPolicy": "Max"}}}}
+    fix = lasting(hpa(), set_fields(hpa(), fields))
+    assert fix.command.startswith("kubectl -n chat patch hpa llm --type=merge -p ")
+    assert patched(fix.command) == merged
+    fix = lasting(hpa(), set_fields(hpa(), {"spec.metrics[0].pods.metric.name": "gpu_power"}))
+    row = {"op": "add", "path": "/spec/metrics/0/pods/metric/name", "value": "gpu_power"}
+    assert patched(fix.command) == [row]
+
+
+def test_a_row_is_added_to_a_list() -> None:
+    fix = lasting(hpa(), set_fields(hpa(), {"spec.metrics.1": {"type": "Pods"}}))
+    assert patched(fix.command) == [
+        {"op": "add", "path": "/spec/metrics/1", "value": {"type": "Pods"}}
+    ]
+
+
+def test_fields_of_kedas_hpa_are_the_scaled_objects() -> None:
+    of = hpa(KEDA)
+    fields = {"spec.maxReplicas": 10, "spec.behavior.scaleUp.selectPolicy": "Max"}
+    fix = lasting(of, set_fields(of, fields))
+    assert fix.command.startswith("kubectl -n chat patch scaledobjects.keda.sh llm --type=merge")
+    up = {"behavior": {"scaleUp": {"selectPolicy": "Max"}}}
+    assert patched(fix.command) == {
+        "spec": {"maxReplicaCount": 10, "advanced": {"horizontalPodAutoscalerConfig": up}}
+    }
+    fix = lasting(of, set_fields(of, {"spec.metrics[0].pods.metric.name": "gpu_power"}))
+    assert fix.command == "kubectl -n chat edit scaledobjects.keda.sh llm"
+    assert "spec.triggers" in fix.text
+
+
+def test_a_scaled_object_in_git_is_changed_there() -> None:
+    of = hpa(KEDA, above=ARGO)
+    fix = lasting(of, set_fields(of, {"spec.maxReplicas": 10}))
+    assert fix.line == (
+        "change it in git (Argo CD Application stack): set spec.maxReplicaCount to 10 in "
+        "ScaledObject llm"
+    )
+
+
+def test_the_size_of_our_own_release_is_a_value() -> None:
+    manager = helm("gpu-metrics-adapter")
+    of = ChangedObject("Deployment", "gpu", "adapter", manager)
+    fix = lasting(of, scale(of, 2))
+    assert fix.command == (
+        "helm upgrade dcgm charts/gpu-metrics-adapter -n gpu --reuse-values --set replicas=2"
+    )
+
+
+def test_another_owner_is_edited() -> None:
+    owner = Manager("LeaderWorkerSet", Way.OWNER, "LeaderWorkerSet", "big", "chat", "lws.io/v1")
+    of = ChangedObject("StatefulSet", "chat", "big", owner)
+    fix = lasting(of, edit(of, "correct the node selector"))
+    assert fix.command == "kubectl -n chat edit leaderworkersets.lws.io big"
+    assert "for StatefulSet big" in fix.text

@@ -1,0 +1,210 @@
+"""A page of which only the numbers changed gives the state that reading its samples gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapter.pipeline.cluster.pod import PodRef
+from adapter.pipeline.devices import pageplan
+from adapter.pipeline.exposition.page import LabelMemo, parse
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
+from adapter.pipeline.exposition.samples import ScrapeResult
+from tests.adapter.exporterstate import state_of
+from tests.adapter.promise import pods_named
+from tests.adapter.world import CATALOG, World, every_page, make_pod, row
+from tests.examples import bounded
+
+ORIGIN, NODE, EPOCH = "http://exporter", "n", 1_700_000_000.0
+FIELDS = (
+    "DCGM_FI_DEV_GPU_UTIL",
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+    "DCGM_FI_DEV_FB_USED",
+    "DCGM_FI_DEV_POWER_USAGE",
+    "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+)
+MIG = 'GPU_I_PROFILE="1g.10gb",GPU_I_ID="7"'
+DEVICES = (("p", "GPU-0", ""), ("q", "GPU-1", MIG), ("r", "GPU-2", ""), ("", "GPU-3", ""))
+LINES = tuple(
+    row(field, 1, pod, uuid=uuid, more=more).rpartition(" ")[0]
+    for field in FIELDS
+    for pod, uuid, more in DEVICES
+)
+MORE = (
+    *(row(FIELDS[0], 1, pod, uuid="GPU-0").rpartition(" ")[0] for pod in ("q", "elsewhere")),
+    row("DCGM_FI_DEV_GPU_UTIL_RATIO", 1, "p", uuid="GPU-0").rpartition(" ")[0],
+    row(FIELDS[0], 1, "r", uuid="GPU-2", more='vgpu="1"').rpartition(" ")[0],
+    row(FIELDS[0], 1, "", uuid="GPU-2").rpartition(" ")[0],
+    row(FIELDS[0], 1, "p", uuid="GPU-0", more='GPU_I_ID="9"').rpartition(" ")[0],
+    'not_in_the_catalogue{a="} 5"}',
+    "without_labels",
+)
+"""Lines that may join: another pod, a ratio, a replica, the device itself, another kind."""
+NUMBERS = (
+    *("0", "1", "1.000000", "37", "99.5", "0.25", "5e4"),
+    *("NaN", "+Inf", "-4", "250", "9223372036854775794", "1_0", "x", "5 1700000000000"),
+)
+
+
+class Change(NamedTuple):
+    """What is different about the next page."""
+
+    numbers: Sequence[str]
+    lines: frozenset[int]
+    """Lines that are added or taken away; beyond LINES, those of MORE."""
+    pod: tuple[str, str] | None
+    """What happens to a pod."""
+    seconds: float
+    looked: bool
+    """Somebody reads the device series."""
+
+
+def _mostly(usual: st.SearchStrategy[Any], other: st.SearchStrategy[Any]) -> Any:
+    """Usually the one, so that most pages have the text of the page before."""
+    return st.integers(0, 9).flatmap(lambda chance: other if chance == 9 else usual)
+
+
+_SOUND, _INVALID, _ODD = NUMBERS[:7], NUMBERS[7:12], NUMBERS[12:]
+CHANGES = st.builds(
+    Change,
+    _mostly(
+        st.lists(st.sampled_from(_SOUND), min_size=1, max_size=9)
+        | st.lists(st.sampled_from((*_SOUND, *_INVALID)), min_size=1, max_size=9),
+        st.lists(st.sampled_from((*_SOUND, *_ODD)), min_size=1, max_size=9),
+    ),
+    _mostly(
+        st.just(frozenset()),
+        st.frozensets(st.integers(0, len(LINES) + len(MORE) - 1), max_size=2),
+    ),
+    _mostly(
+        st.none(),
+        st.tuples(st.sampled_from("pqr"), st.sampled_from(("gone", "uid", "no_gpu", "label"))),
+    ),
+    _mostly(st.just(5.0), st.sampled_from((0.0, -20.0, 70.0))),
+    st.booleans(),
+)
+
+
+class Both:
+    """Two stores that take in the same pages: one knows the layouts of pages, one reads each."""
+
+    def __init__(self, *pods: Any, counts: bool = False) -> None:
+        self.fast, self.full = World(*pods), World(*pods)
+        self._memo = LabelMemo()
+        self._counts = counts
+        self.planned = 0
+        """Pages that the first store took in by a plan."""
+
+    def take(self, page: bytes, time: float) -> None:
+        before = self.fast.store._exporters.get(ORIGIN)
+        for world, memo in ((self.fast, self._memo), (self.full, LabelMemo())):
+            read = parse(page, time=time, memo=memo, wanted=CATALOG.series)
+            result = ScrapeResult(ORIGIN, NODE, read.samples, time + 0.01, read.rejects)
+            counted = self._counts and world is self.fast
+            if counted and before is not None and before.plan is not None:
+                plan = before.plan
+                self.planned += pageplan.fits(plan, before, result, 300.0, world.store._cluster)
+            world.store.ingest(result)
+
+    def states(self) -> list[Any]:
+        return [state_of(world, ORIGIN) for world in (self.fast, self.full)]
+
+
+def page_of(lines: Sequence[str], numbers: Sequence[str]) -> bytes:
+    written = [f"{text} {numbers[at % len(numbers)]}\n" for at, text in enumerate(lines)]
+    return ("# HELP x y\n" + "".join(written)).encode()
+
+
+def changed(both: Both, pod: tuple[str, str]) -> None:
+    name, what = pod
+    for world in (both.fast, both.full):
+        if what == "gone":
+            if PodRef("ml", name) in world.pods:
+                world.remove(name)
+        elif what == "uid":
+            world.put(make_pod(name, node=NODE, uid="another"))
+        elif what == "no_gpu":
+            world.put(make_pod(name, node=NODE, gpus={}))
+        else:
+            world.put(make_pod(name, node=NODE, labels={"GPU_I_ID": "9", "UUID": "GPU-0"}))
+
+
+@settings(bounded(150), derandomize=True)
+@given(changes=st.lists(CHANGES, min_size=4, max_size=16))
+def test_a_plan_gives_the_state_that_reading_the_samples_gives(changes: list[Change]) -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    every = (*LINES, *MORE)
+    shown = set(range(len(LINES)))
+    now = EPOCH
+    for change in changes:
+        now += change.seconds
+        shown ^= change.lines
+        if change.pod is not None:
+            changed(both, change.pod)
+        both.take(page_of([every[at] for at in sorted(shown)], change.numbers), now)
+        if change.looked:
+            fast, full = both.states()
+            assert fast == full
+    fast, full = both.states()
+    assert fast == full
+
+
+_NUMBER = re.compile(rb"(?m)(\} )([0-9.]+)$")
+
+
+def _scaled(page: bytes, factor: float) -> bytes:
+    def scaled(found: re.Match[bytes]) -> bytes:
+        return b"%s%g" % (found[1], float(found[2]) * factor)
+
+    return _NUMBER.sub(scaled, page)
+
+
+@pytest.mark.parametrize("path", every_page(), ids=lambda path: path.stem)
+def test_pages_of_exporters_with_other_numbers_give_the_same_state(path: Path) -> None:
+    page = path.read_bytes()
+    both = Both(*pods_named(parse(page, time=EPOCH, wanted=CATALOG.series).samples))
+    for scrape in range(6):
+        factor = (1.0, 1.0, 0.5, 0.0, 0.75, 3.0)[scrape]
+        both.take(_scaled(page, factor), EPOCH + 5 * scrape)
+        fast, full = both.states()
+        assert fast == full
+
+
+def test_a_usual_page_is_taken_in_by_its_plan() -> None:
+    """From the third page on: two equal texts show a layout."""
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"), counts=True)
+    for scrape in range(8):
+        both.take(page_of(LINES, [str(scrape), "0.5", "7"]), EPOCH + 5 * scrape)
+    assert both.planned == 6
+    assert both.states()[0] == both.states()[1]
+
+
+def test_samples_of_a_known_layout_are_made_when_they_are_asked_for() -> None:
+    memo = LabelMemo()
+    for _ in range(3):
+        read = parse(page_of(LINES, ["1.000000", "3"]), time=EPOCH, memo=memo)
+    plain = parse(page_of(LINES, ["1.000000", "3"]), time=EPOCH)
+    assert isinstance(read.samples, LayoutSamples)
+    assert isinstance(plain.samples, list)
+    assert read.samples[:3] == plain.samples[:3]
+    assert read.samples == plain.samples
+    assert type(read.samples[0].value) is type(plain.samples[0].value)
+
+
+def test_few_fields_and_rows_of_plans_are_kept() -> None:
+    row = pageplan._row((0,), ())
+    for number in range(1, 9000):
+        pageplan._row((number,), ())
+    assert pageplan._row.cache_info().currsize == 8192
+    assert pageplan._row((0,), ()) is not row
+    numbers = pageplan._numbers(())
+    for number in range(1, 1000):
+        pageplan._numbers((None,) * number)
+    assert pageplan._numbers.cache_info().currsize == 512
+    assert pageplan._numbers(()) is not numbers

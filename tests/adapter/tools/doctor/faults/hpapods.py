@@ -1,0 +1,84 @@
+"""Faults of the pods that HPAs want (GMA431 to GMA444): the situations of the causes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from adapter.answers.causes import CauseCode
+from adapter.pipeline.cluster.podobjects import SeenWorkload, read_workload
+from adapter.tools.doctor.facts import Fact, Facts
+from adapter.tools.doctor.scalers import read_hpa
+from tests.adapter.answers.causes.scene import NS, Scene
+from tests.adapter.answers.causes.situations import FOUND
+from tests.adapter.tools.doctor.clean import clean
+from tests.adapter.tools.doctor.faults.register import fault
+
+CHECKS: Final = {
+    CauseCode.QUOTA: "GMA431",
+    CauseCode.POD_SECURITY: "GMA432",
+    CauseCode.ADMISSION: "GMA432",
+    CauseCode.CRASH_LOOP: "GMA433",
+    CauseCode.OUT_OF_MEMORY: "GMA434",
+    CauseCode.IMAGE_PULL: "GMA435",
+    CauseCode.CONTAINER_CONFIG: "GMA436",
+    CauseCode.NEVER_READY: "GMA437",
+    CauseCode.TAINT: "GMA438",
+    CauseCode.UNSCHEDULABLE: "GMA438",
+    CauseCode.SCHEDULING_GATE: "GMA438",
+    CauseCode.ROLLOUT_DEADLOCK: "GMA439",
+    CauseCode.DEVICE_UNHEALTHY: "GMA440",
+    CauseCode.DEVICE_TAINT: "GMA440",
+    CauseCode.FOREIGN_PODS: "GMA441",
+    CauseCode.REPLICAS_RESET: "GMA442",
+    CauseCode.CONTROLLER_STOPPED: "GMA443",
+    CauseCode.METRICS_API_MISSING: "GMA444",
+    CauseCode.METRICS_API_DOWN: "GMA444",
+    CauseCode.GPUS_UNAVAILABLE: "GMA012",
+    CauseCode.WRONG_NAMESPACE: "GMA421",
+}
+"""Code -> the check that finds it."""
+_UNSEEN: Final = frozenset({"an-adapter-that-does-not-answer"})
+"""Situations that only an HPA's own reads show; GMA006 to GMA008 find the adapter's."""
+
+
+def facts_of(scene: Scene) -> Facts:
+    """The facts of a clean cluster, and those of a situation in the place of its workloads."""
+    found, around = clean(), scene.cluster()
+    found.now = around.now
+    inner = [row for row in around.workloads if row.kind == "ReplicaSet"]
+    found.workloads = Fact([row for row in around.workloads if row not in inner] + _moved(scene))
+    found.replicasets = Fact(inner)
+    found.pods = Fact(around.pods)
+    found.events = Fact(around.events)
+    found.slices = Fact(around.slices)
+    found.hpas = Fact([read_hpa(scene.hpa)])
+    found.controller_seen = Fact(around.controller_seen)
+    if around.nodes is not None:
+        found.nodes = Fact(around.nodes)
+    if around.apiservices is not None:
+        found.apiservices = Fact(list(around.apiservices.values()))
+    return found
+
+
+def _moved(scene: Scene) -> list[SeenWorkload]:
+    rows = scene.cluster().elsewhere
+    return [
+        read_workload(key.kind, {"metadata": {"name": key.name, "namespace": key.namespace}})
+        for key in rows
+        if key.namespace != NS
+    ]
+
+
+def _change(scene: Scene, name: str) -> Callable[[Facts], None]:
+    def change(facts: Facts) -> None:
+        for key, value in vars(facts_of(scene)).items():
+            setattr(facts, key, value)
+
+    change.__name__ = name.replace("-", "_")
+    return change
+
+
+for _name, (_code, _scene, _) in FOUND.items():
+    if _name not in _UNSEEN:
+        fault(CHECKS[_code])(_change(_scene, _name))

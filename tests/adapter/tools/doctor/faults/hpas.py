@@ -1,0 +1,335 @@
+"""Faults of HPAs and their targets (GMA401 to GMA425)."""
+
+from __future__ import annotations
+
+import json
+
+from adapter.answers.keda.manifest import SeenScaledObject
+from adapter.pipeline.cluster.objects import SeenVolumeClaim, read
+from adapter.tools.doctor.facts import Fact, Facts
+from adapter.tools.doctor.page import ExporterPage
+from tests.adapter.tools.doctor.clean import (
+    LABELS,
+    container,
+    external,
+    hpa,
+    metric,
+    pod,
+    scaledobject,
+    trigger,
+    workload,
+)
+from tests.adapter.tools.doctor.faults.register import fault
+
+
+@fault("GMA401")
+def misspelt(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("gpu_utilisation"))])
+
+
+@fault("GMA402")
+def share_of_request(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(target={"type": "Utilization", "averageUtilization": 70}))])
+
+
+@fault("GMA402")
+def plain_value(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(target={"type": "Value", "value": "70"}))])
+
+
+@fault("GMA403")
+def above(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(average="150"))])
+
+
+@fault("GMA403")
+def percent_of_ratio(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "70"))])
+
+
+@fault("GMA404")
+def ratio_of_percent(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(average="700m"))])
+
+
+@fault("GMA404")
+def bytes_without_suffix(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("gpu_memory_used_bytes", "20"))])
+
+
+@fault("GMA404")
+def bytes_for_mebibytes(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("DCGM_FI_DEV_FB_USED", "20Gi"))])
+
+
+@fault("GMA405")
+def pinned(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(minReplicas=3, maxReplicas=3)])
+
+
+@fault("GMA406")
+def no_way_in(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(behavior={"scaleDown": {"selectPolicy": "Disabled"}})])
+
+
+@fault("GMA407")
+def no_way_out(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(behavior={"scaleUp": {"selectPolicy": "Disabled"}})])
+
+
+@fault("GMA408")
+def to_zero(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(minReplicas=0)])
+
+
+@fault("GMA409")
+def rejected(facts: Facts) -> None:
+    facts.offline = True
+    facts.hpas = Fact([hpa(minReplicas=9, origin="hpa.yaml")])
+
+
+@fault("GMA410")
+def without_metric(facts: Facts) -> None:
+    row = {
+        "type": "ScalingActive",
+        "status": "False",
+        "reason": "FailedGetPodsMetric",
+        "message": "no metrics returned",
+    }
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])
+
+
+@fault("GMA411")
+def maximum(facts: Facts) -> None:
+    row = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])
+
+
+@fault("GMA421")
+def gone(facts: Facts) -> None:
+    facts.workloads = Fact([workload("llama")])
+
+
+@fault("GMA422")
+def selects_nothing(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("gpu_utilization", app="other"))])
+
+
+@fault("GMA422")
+def without_pods(facts: Facts) -> None:
+    facts.pods = Fact([each for each in facts.pods.read() if each.pod.ref.namespace != "chat"])
+
+
+@fault("GMA423")
+def twice(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(), hpa(name="other")])
+
+
+@fault("GMA423")
+def keda_too(facts: Facts) -> None:
+    facts.scaledobjects = Fact([scaledobject()])
+
+
+@fault("GMA423")
+def two_scaledobjects(facts: Facts) -> None:
+    facts.hpas = Fact([])
+    facts.scaledobjects = Fact([scaledobject(), scaledobject(name="other")])
+
+
+@fault("GMA412")
+def value_of_a_sum(facts: Facts) -> None:
+    row = external("gpu_utilization", app="llm")
+    row["external"]["target"] = {"type": "Value", "value": "70"}
+    facts.hpas = Fact([hpa(row)])
+
+
+@fault("GMA412")
+def averagevalue_of_a_mean(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("gpu_utilization", app="llm", aggregate="mean"))])
+
+
+@fault("GMA412")
+def value_of_an_objects_sum(facts: Facts) -> None:
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
+    of = {"describedObject": about, "metric": {"name": "inference_requests_waiting"}}
+    row = {"type": "Object", "object": of | {"target": {"type": "Value", "value": "8"}}}
+    facts.hpas = Fact([hpa(row)])
+
+
+@fault("GMA412")
+def value_of_a_triggers_sum(facts: Facts) -> None:
+    row = trigger(row={"metricType": "Value"})
+    facts.hpas = Fact([])
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA412")
+def averagevalue_of_a_triggers_mean(facts: Facts) -> None:
+    facts.hpas = Fact([])
+    facts.scaledobjects = Fact([scaledobject(trigger(aggregate="mean"))])
+
+
+@fault("GMA413")
+def free_memory(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("DCGM_FI_DEV_FB_FREE", "2000"))])
+
+
+@fault("GMA413")
+def temperature(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("gpu_temperature_celsius", "60"))])
+
+
+@fault("GMA413")
+def headroom_by_keda(facts: Facts) -> None:
+    facts.scaledobjects = Fact([scaledobject(trigger("gpu_memory_headroom_bytes", "8Gi"))])
+
+
+@fault("GMA414")
+def label_of_the_exporter(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(selector={"matchLabels": {"modelName": "NVIDIA-A100"}}))])
+
+
+@fault("GMA414")
+def value_that_no_label_has(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("gpu_utilization", app="llm", sharing="mig"))])
+
+
+@fault("GMA414")
+def unknown_key_of_a_trigger(facts: Facts) -> None:
+    row = trigger(metricSelector="gpu=0")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+def _other(name: str = "gpu_utilization", target: str = "70") -> SeenScaledObject:
+    return scaledobject(trigger(name, target), name="other", target="other")
+
+
+@fault("GMA426")
+def unknown_trigger_metric(facts: Facts) -> None:
+    facts.scaledobjects = Fact([_other(name="gpu_utilisation")])
+
+
+@fault("GMA426")
+def trigger_without_a_number(facts: Facts) -> None:
+    facts.scaledobjects = Fact([_other(target="many")])
+
+
+@fault("GMA424")
+def on_cpu(facts: Facts) -> None:
+    facts.workloads = Fact([workload(gpus=0)])
+
+
+@fault("GMA425")
+def saturated(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(average="90"))])
+    page = ExporterPage("chat/llm-1", "gpu-a", "inference", "8000/metrics")
+    fields = frozenset({"vllm:num_requests_waiting"})
+    facts.server_pages = Fact({"chat/llm-1": _with(page, fields)})
+    facts.pods = Fact([*facts.pods.read(), pod("llm-3", labels=LABELS)])
+
+
+def _with(page: ExporterPage, fields: frozenset[str]) -> ExporterPage:
+    return ExporterPage(page.pod, page.node, page.rule, page.url, fields=fields)
+
+
+@fault("GMA408")
+def keda_never_wakes(facts: Facts) -> None:
+    facts.scaledobjects = Fact([scaledobject(trigger(), maxReplicaCount=4)])
+
+
+@fault("GMA427")
+def scaledobject_not_ready(facts: Facts) -> None:
+    row = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed"}
+    row |= {"message": "error building deployment scalers"}
+    facts.scaledobjects = Fact([scaledobject(trigger(), status={"conditions": [row]})])
+
+
+@fault("GMA428")
+def port_of_the_metrics_api(facts: Facts) -> None:
+    row = trigger(scalerAddress="gpu-metrics-adapter.gpu-metrics.svc:443")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA428")
+def address_with_a_scheme(facts: Facts) -> None:
+    row = trigger(scalerAddress="http://gpu-metrics-adapter.gpu-metrics.svc:6000")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA428")
+def address_without_a_port(facts: Facts) -> None:
+    row = trigger(scalerAddress="gpu-metrics-adapter.gpu-metrics")
+    facts.scaledobjects = Fact([scaledobject(row)])
+
+
+@fault("GMA428")
+def tls_that_the_adapter_does_not_speak(facts: Facts) -> None:
+    facts.scaledobjects = Fact([scaledobject(trigger(enableTLS="true"))])
+
+
+def _query(promql: str, **more: str) -> SeenScaledObject:
+    metadata = {"serverAddress": "http://prometheus:9090", "query": promql, **more}
+    return scaledobject({"type": "prometheus", "metadata": metadata | {"threshold": "70"}})
+
+
+@fault("GMA429")
+def no_answer_is_zero(facts: Facts) -> None:
+    promql = 'sum(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"}) / 2'
+    facts.scaledobjects = Fact([_query(promql)])
+
+
+@fault("GMA412")
+def averagevalue_of_a_mean_in_promql(facts: Facts) -> None:
+    promql = 'avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"})'
+    facts.scaledobjects = Fact([_query(promql, ignoreNullValues="false")])
+
+
+@fault("GMA451")
+def replicas_in_the_manifest(facts: Facts) -> None:
+    given = {"metadata": {"name": "llm", "namespace": "chat"}, "spec": {"replicas": 1}}
+    note = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(given)}
+    facts.workloads = Fact([workload(annotations=note)])
+
+
+def _with_claim(facts: Facts, *modes: str) -> None:
+    volume = {"name": "model", "persistentVolumeClaim": {"claimName": "model"}}
+    facts.workloads = Fact([workload(pod={"volumes": [volume]})])
+    meta = {"name": "model", "namespace": "chat"}
+    given = {"metadata": meta, "spec": {"accessModes": list(modes)}}
+    facts.volume_claims = Fact([read(given, SeenVolumeClaim)])
+
+
+@fault("GMA452")
+def volume_of_one_node(facts: Facts) -> None:
+    _with_claim(facts, "ReadWriteOnce")
+
+
+@fault("GMA452")
+def volume_of_one_pod(facts: Facts) -> None:
+    _with_claim(facts, "ReadWriteOncePod")
+
+
+@fault("GMA453")
+def server_without_a_probe(facts: Facts) -> None:
+    facts.workloads = Fact([workload(pod={"containers": [container("vllm/vllm-openai:v1")]})])
+
+
+@fault("GMA454")
+def gpu_as_a_resource(facts: Facts) -> None:
+    target = {"type": "Utilization", "averageUtilization": 80}
+    row = {"type": "Resource", "resource": {"name": "nvidia.com/gpu", "target": target}}
+    facts.hpas = Fact([hpa(row)])
+
+
+@fault("GMA455")
+def ambiguous(facts: Facts) -> None:
+    row = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector"}
+    row |= {"message": "pods by selector app=llm are controlled by multiple HPAs: [a b]"}
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])
+
+
+@fault("GMA455")
+def no_scale(facts: Facts) -> None:
+    row = {"type": "AbleToScale", "status": "False", "reason": "FailedGetScale"}
+    row |= {"message": "the HPA controller was unable to get the target's current scale"}
+    facts.hpas = Fact([hpa(status={"conditions": [row]})])

@@ -1,0 +1,180 @@
+"""What `doctor` prints, of which checks, of which namespace, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapter.config.process.output import Screen
+from adapter.tools.doctor.facts import Fact
+from adapter.tools.doctor.model import CheckSection, Finding, Severity, registered
+from adapter.tools.doctor.runner import DoctorReport, Outcome, Result, run, within
+from tests.adapter.clientapi import ApiServer, api_server, forbidden
+from tests.adapter.commandline import Ended, invoke
+from tests.adapter.tools.doctor.clean import clean
+from tests.adapter.tools.doctor.faults.every import FAULTS
+from tests.adapter.tools.doctor.test_collect import LISTS, small
+
+CHECKS = {check.id: check for check in registered()}
+HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+HERE = "/apis/autoscaling/v2/namespaces/chat/horizontalpodautoscalers"
+
+
+def found(identity: str, *findings: Finding) -> Result:
+    return Result(CHECKS[identity], Outcome.FOUND if findings else Outcome.FINE, findings)
+
+
+def lines(*results: Result, quiet: bool = True) -> list[str]:
+    return DoctorReport(list(results), "server s", quiet=quiet).lines(Screen())
+
+
+def doctor(lab: tuple[ApiServer, Path], *arguments: str) -> Ended:
+    return invoke("doctor", *arguments, "--kubeconfig", str(lab[1]))
+
+
+def test_checks_without_a_finding_are_one_line_for_a_section() -> None:
+    facts = clean()
+    FAULTS["GMA008"][0](facts)
+    results = run(facts)
+    report = DoctorReport(results, "server s").lines(Screen())
+    assert len(report) < 20
+    fine = [each for each in results if each.outcome is Outcome.FINE]
+    told = sum(
+        int(line.split()[-4 if "other" in line else -3]) for line in report if " fine" in line[-5:]
+    )
+    assert told == len(fine)
+    every = DoctorReport(results, "server s", verbose=True).lines(Screen())
+    assert all(any(f" {each.check.id} " in line for line in every) for each in fine)
+
+
+def test_quiet_prints_findings_alone_and_nothing_if_all_is_fine() -> None:
+    fine, bad = found("GMA001"), found("GMA012", Finding("node n1", "has none", "look"))
+    assert lines(fine) == []
+    assert lines(fine, bad) == [
+        "cluster",
+        "\N{MULTIPLICATION SIGN} GMA012 expected: nodes offer GPUs",
+        "    node n1: has none",
+        "      fix: look",
+    ]
+
+
+def test_findings_with_one_cause_are_one_line() -> None:
+    many = [
+        Finding(
+            f"hpa chat/svc-{n}",
+            f"chat/svc-{n} has no value: n3 is down",
+            "restart",
+            f"k {n}",
+        )
+        for n in range(30)
+    ]
+    other = Finding("hpa chat/x", "the target is 5 %", "raise it")
+    shown = lines(found("GMA401", *many, other))
+    assert shown[2:] == [
+        "    30 HPAs (chat/svc-0, chat/svc-1, chat/svc-2 and 27 more): … has no value: n3 is down",
+        "      fix of hpa chat/svc-0: restart",
+        "      $ k 0",
+        "    hpa chat/x: the target is 5 %",
+        "      fix: raise it",
+    ]
+    rows = DoctorReport([found("GMA401", *many, other)], "s").json()["checks"][0]["findings"]
+    assert len(rows) == 31
+
+
+def test_a_namespace_leaves_out_findings_about_users_objects_of_others() -> None:
+    here, there = Finding("hpa chat/a", "m", "f"), Finding("hpa lab/b", "m", "f")
+    node, pod = Finding("node n1", "m", "f"), Finding("pod gpu-operator/dcgm-1", "m", "f")
+    results = [found("GMA401", here, there), found("GMA404", there), found("GMA103", node, pod)]
+    (hpas, gone, exporters), others = within(results, "chat")
+    assert (hpas.findings, gone.findings, gone.outcome, others) == ((here,), (), Outcome.FINE, 2)
+    assert exporters.findings == (node, pod)
+
+
+def test_only_names_checks_and_sections(tmp_path: Path) -> None:
+    with api_server(tmp_path) as lab:
+        small(lab[0])
+        ended = doctor(lab, "--only", "gma001", "--only", "HPAs", "-o", "json")
+        rows = json.loads(ended.output)["checks"]
+        wrong = doctor(lab, "--only", "GMA0001")
+        section = doctor(lab, "--only", "gpus")
+    wanted = {each.id for each in registered() if each.section is CheckSection.HPAS} | {"GMA001"}
+    assert {row["id"] for row in rows} == wanted
+    assert (wrong.code, "did you mean gma001" in wrong.output) == (2, True)
+    assert (section.code, "no check and no section" in section.output) == (2, True)
+
+
+@pytest.mark.parametrize("section", [each.value.replace(" ", "-") for each in CheckSection])
+def test_every_section_can_be_chosen(section: str, tmp_path: Path) -> None:
+    with api_server(tmp_path) as lab:
+        small(lab[0])
+        rows = json.loads(doctor(lab, "--only", section, "-o", "json").output)["checks"]
+    assert {row["section"].replace(" ", "-") for row in rows} == {section}
+
+
+def test_a_user_of_one_namespace_checks_its_hpas(tmp_path: Path) -> None:
+    with api_server(tmp_path) as (server, file):
+        small(server)
+        server.answers[HPAS] = forbidden(
+            "bob", "list", "horizontalpodautoscalers", "autoscaling", ""
+        )
+        for path in LISTS:
+            prefix, _, plural = path.rpartition("/")
+            server.answers[f"{prefix}/namespaces/chat/{plural}"] = []
+        rows = {
+            row["id"]: row["status"]
+            for row in json.loads(doctor((server, file), "-n", "chat", "-o", "json").output)[
+                "checks"
+            ]
+        }
+        every = json.loads(doctor((server, file), "-o", "json").output)["checks"]
+    hpas = [each.id for each in registered() if each.section is CheckSection.HPAS]
+    assert "unknown" not in {rows[identity] for identity in hpas}
+    assert "unknown" in {row["status"] for row in every if row["id"] in hpas}
+
+
+def test_wait_looks_until_the_cluster_is_healthy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    with api_server(tmp_path) as lab:
+        small(lab[0])
+
+        async def sleep(seconds: float) -> None:
+            """No time passes; the API server comes back, and then the rights."""
+            looks.append(seconds)
+            lab[0].answers["/version"] = {"gitVersion": "v1.33.1" if len(looks) > 1 else ""}
+
+        lab[0].answers["/version"] = (500, {})
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        ended = doctor(lab, "--wait", "1h", "--only", "GMA001")
+        over = doctor(lab, "--wait", "1s", "--only", "GMA002", "-q")
+    first, second, *_ = ended.output.splitlines()
+    assert (ended.code, len(looks)) == (0, 2)
+    assert first.partition(" more: ")[2].startswith("GET /version: 500")
+    assert second.endswith("could not check GMA001")
+    assert (over.code, "GMA002 expected" in over.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("-v", "-q"), "-v and -q exclude each other"),
+        (("-n", "a", "-A"), "-A and -n exclude each other"),
+        (("--wait", "5m", "-f", "."), "--wait looks at a cluster again"),
+    ],
+)
+def test_options_that_exclude_each_other(arguments: tuple[str, ...], text: str) -> None:
+    ended = invoke("doctor", *arguments)
+    assert (ended.code, text in ended.output) == (2, True)
+
+
+def test_a_warning_alone_is_fine() -> None:
+    warning = Finding("node n1", "m", "f", severity=Severity.WARNING)
+    assert DoctorReport([found("GMA001", warning)], "s").status == 0
+    facts: Any = clean()
+    facts.pods = Fact(facts.pods.read())
+    assert DoctorReport(run(facts), "s").status == 0

@@ -1,0 +1,182 @@
+"""What `explain` is asked about: TYPE/NAME as in kubectl, GPUs and workloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adapter.tools.client.errors import VIEW
+from adapter.tools.explain import hpafacts, nodereport, podreport
+from tests.adapter.clientapi import ApiServer, api_server
+from tests.adapter.commandline import Ended, invoke
+from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, NS, World, gpu_metric
+
+Json = dict[str, Any]
+WORKLOADS = f"{VIEW}/namespaces/{NS}/gpuworkloads"
+UUID = "GPU-5f0c7f3e-1111-2222-3333-444455556666"
+GPU: Json = {
+    "metadata": {"name": "n1.gpu0"},
+    "node": "n1",
+    "uuid": UUID,
+    "values": [{"metric": "gpu_utilization", "value": "92", "unit": "percent"}],
+}
+
+
+def gpuworkload(kind: str, name: str, pods: int, measured: int, *reasons: Json) -> Json:
+    """A workload as the view API shows it."""
+    return {
+        "metadata": {"name": f"{kind.lower()}.{name}", "namespace": NS},
+        "workload": {"kind": kind, "name": name},
+        "pods": pods,
+        "measured": measured,
+        "reasons": list(reasons),
+    }
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ApiServer, Path]]:
+    for module in (podreport, nodereport, hpafacts):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
+    with api_server(tmp_path) as (server, file):
+        world = World().hpa(gpu_metric()).pod("llm-7f9", "60").pod("llm-a11", "61")
+        world.replicas = 2
+        world.serve(server)
+        server.answers["/api/v1/nodes"] = [{"metadata": {"name": "n1"}, "status": {}}]
+        server.answers[f"{VIEW}/gpus"] = [GPU]
+        server.answers[f"{VIEW}/gpupods"] = []
+        server.answers[WORKLOADS] = [
+            gpuworkload("Deployment", "llm", 2, 2),
+            gpuworkload("StatefulSet", "train", 3, 1, {**NO_PODS_NAMED, "pods": 2}),
+            gpuworkload("Job", "train", 1, 1),
+        ]
+        yield server, file
+
+
+def explain(lab: tuple[ApiServer, Path], *arguments: str) -> Ended:
+    ended = invoke("--kubeconfig", str(lab[1]), "explain", *arguments)
+    return Ended(ended.code, ended.output.replace(lab[0].url, "https://lab"))
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        (("hpa/llm",), ("hpa", "llm")),
+        (("hpas", "llm"), ("hpa", "llm")),
+        (("horizontalpodautoscalers.autoscaling/llm",), ("hpa", "llm")),
+        (("pod/llm-7f9",), ("pod", "llm-7f9")),
+        (("po", "llm-7f9"), ("pod", "llm-7f9")),
+        (("Node/n1",), ("node", "n1")),
+        (("gpu/n1.gpu0",), ("gpu", "n1.gpu0")),
+        (("gpu", UUID), ("gpu", "n1.gpu0")),
+        (("deployment/llm",), ("workload", "deployment/llm")),
+        (("deployment", "llm"), ("workload", "deployment/llm")),
+        (("deploy/llm",), ("workload", "deployment/llm")),
+        (("deployments.apps/llm",), ("workload", "deployment/llm")),
+        (("workload", "llm"), ("workload", "deployment/llm")),
+        (("workload", "deployment.llm"), ("workload", "deployment/llm")),
+        (("workload/deployment/llm",), ("workload", "deployment/llm")),
+        (("-n", NS, "hpa/llm"), ("hpa", "llm")),
+        (("hpa/llm", "-n", NS), ("hpa", "llm")),
+    ],
+)
+def test_an_object_has_several_spellings(
+    words: tuple[str, ...], same: tuple[str, ...], lab: tuple[ApiServer, Path]
+) -> None:
+    ended = explain(lab, *words)
+    assert ended.code in (0, 1)
+    assert ended == explain(lab, *same)
+
+
+def test_a_workload_is_explained_by_its_hpa(lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, "deployment/llm")
+    head, empty, hpa, *_ = ended.output.splitlines()
+    assert (ended.code, head, empty) == (0, "Deployment chat/llm   2 of 2 GPU pods measured", "")
+    assert hpa.startswith("HPA chat/llm -> Deployment llm")
+    assert ended.output.partition("\n\n")[2] == explain(lab, "hpa/llm").output
+
+
+def test_a_workload_without_an_hpa_says_so_and_why_pods_have_no_value(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    ended = explain(lab, "statefulset/train")
+    assert ended.code == 1
+    assert ended.output.splitlines()[:2] == [
+        "StatefulSet chat/train   1 of 3 GPU pods measured",
+        "  no HPA scales it",
+    ]
+    assert "2 pods: exporter_names_no_pod" in ended.output
+    assert "      fix: kubectl patch clusterpolicies.nvidia.com" in ended.output
+    assert json.loads(explain(lab, "sts/train", "-o", "json").output)["hpas"] == []
+
+
+def test_a_workload_without_hpa_and_gpu_pods_leads_to_the_cause(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    deployments = "/apis/apps/v1/namespaces/chat/deployments"
+    lab[0].answers[f"{deployments}/new/scale"] = {
+        "spec": {"replicas": 1},
+        "status": {"replicas": 0, "selector": "app=new"},
+    }
+    amounts = "requested: pods=1, used: pods=0, limited: pods=0"
+    message = f'pods "new-1" is forbidden: exceeded quota: gpus, {amounts}'
+    lab[0].answers[f"{deployments}/new"] = {
+        "metadata": {"name": "new", "namespace": NS, "generation": 1},
+        "spec": {"replicas": 1},
+        "status": {
+            "observedGeneration": 1,
+            "conditions": [
+                {
+                    "type": "ReplicaFailure",
+                    "status": "True",
+                    "reason": "FailedCreate",
+                    "message": message,
+                }
+            ],
+        },
+    }
+    ended = explain(lab, "deployment/new")
+    assert ended.code == 1
+    assert ended.output.splitlines()[:2] == [
+        "Deployment chat/new   no pod holds a GPU or serves models",
+        "  no HPA scales it",
+    ]
+    assert "quota" in ended.output
+    assert [
+        row["code"]
+        for row in json.loads(explain(lab, "deploy", "new", "-o", "json").output)["causes"]
+    ] == ["quota"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("llm",), "'llm' names no object: write hpa/NAME, pod/NAME, node/NAME, gpu/NAME or a"),
+        (("hpa/",), "'hpa/': write hpa/NAME"),
+        (("/llm",), "'/llm': write hpa/NAME"),
+        (("hpa",), "Missing argument 'NAME'"),
+        (("hpa/lln",), "no HPA 'lln' in namespace chat: did you mean llm?"),
+        (("gpu/n1.gpu9",), "no GPU 'n1.gpu9' in the cluster: did you mean n1.gpu0?"),
+        (("deployment/lmm",), "no workload 'deployment/lmm' in namespace chat that an HPA scales"),
+        (("workload", "train"), "'train' is 2 workloads in namespace chat: job/train, statefulset"),
+    ],
+)
+def test_a_wrong_word_names_the_right_ones(
+    words: tuple[str, ...], text: str, lab: tuple[ApiServer, Path]
+) -> None:
+    ended = explain(lab, *words)
+    assert ended.code == 2
+    assert text in ended.output
+
+
+def test_without_the_view_api_a_workload_is_explained_by_its_hpa(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    del lab[0].answers[WORKLOADS]
+    ended = explain(lab, "deployment/llm")
+    assert "HPA chat/llm" in ended.output
+    assert "note: values of pods are not shown: the cluster does not serve" in ended.output

@@ -1,0 +1,185 @@
+"""``generate``: every manifest passes the checks of ``doctor``, and asks for metrics that exist."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+import yaml
+
+from adapter.answers.keda.trigger import compile_trigger
+from adapter.hpa import from_manifest
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.cluster.optin import PREFIX
+from adapter.tools.doctor import manifests as doctormanifests
+from adapter.tools.generate.manifests import API_VERSIONS
+from adapter.tools.generate.presets import PRESETS
+from tests.adapter.commandline import invoke
+
+METRICS = Catalog().metrics
+
+
+def generated(*arguments: str) -> str:
+    ended = invoke("generate", *arguments)
+    assert ended.code == 0, ended.output
+    return ended.output
+
+
+def manifest(*arguments: str) -> dict[str, Any]:
+    (found,) = yaml.safe_load_all(generated(*arguments))
+    assert isinstance(found, dict)
+    return found
+
+
+def _combinations() -> Iterator[tuple[str, ...]]:
+    """Every value of each option, beside every kind of server."""
+    for server, kind in product(PRESETS, API_VERSIONS):
+        yield ("hpa", "--for", server, "--workload", "llm", "--kind", kind)
+    more: dict[str, list[tuple[str, ...]]] = {
+        "hpa": [("-n", "chat"), ("--min", "2", "--max", "16"), ("--target", "60")],
+        "scaledobject": [("-n", "chat"), ("--target", "12"), ("--pods", "app=a,tier!=b")],
+    }
+    more["hpa"].append(("--gateway", "llm-epp"))
+    more["scaledobject"].append(("--min", "0", "--gateway", "app=llm-epp"))
+    for (command, rows), server in product(more.items(), PRESETS):
+        for row in rows:
+            yield (command, "--for", server, "--workload", "llm", *row)
+
+
+COMBINATIONS = {" ".join(each): each for each in _combinations()}
+
+
+@pytest.mark.parametrize("arguments", COMBINATIONS.values(), ids=COMBINATIONS)
+def test_every_manifest_passes_doctor(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = generated(*arguments)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    ended = invoke("doctor", "-f", "-")
+    assert ended.code == 0, ended.output
+    assert "0 errors, 0 warnings" in ended.output
+    found = yaml.safe_load(text)
+    if found["kind"] == "HorizontalPodAutoscaler":
+        assert len(from_manifest(found).metrics) == len(found["spec"]["metrics"])
+    for trigger in found["spec"].get("triggers", ()):
+        compiled = compile_trigger(trigger["metadata"], METRICS)
+        assert compiled.pods is not None
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_doctor_finds_what_is_wrong_in_a_manifest_on_standard_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = generated("hpa", "--for", "vllm", "--workload", "llm")
+    wrong = text.replace("inference_requests_running", "inference_request_running")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(wrong.encode())))
+    ended = invoke("doctor", "-f", "-")
+    assert ended.code == 1
+    assert "did you mean inference_requests_running?" in " ".join(ended.output.split())
+
+
+def test_doctor_finds_a_trigger_with_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = generated("scaledobject", "--for", "vllm", "--workload", "llm")
+    wrong = text.replace('podSelector: "app', 'podSelektor: "app', 1)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(wrong.encode())))
+    ended = invoke("doctor", "-f", "-")
+    assert ended.code == 1
+    said = " ".join(ended.output.split())
+    assert "scaledobject default/llm in -: spec.triggers[0].metadata: podSelektor" in said
+    assert "podSelektor" in said
+
+
+def test_doctor_leaves_out_a_standard_input_that_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctormanifests, "MOST_BYTES", 10)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: " + b"b" * 20)))
+    ended = invoke("doctor", "-f", "-")
+    assert ended.code == 2
+    assert "larger than 10 bytes" in ended.output
+
+
+def test_the_target_is_of_the_metric_that_follows_the_load() -> None:
+    rows = manifest("hpa", "--for", "vllm", "--workload", "llm", "--target", "48")["spec"][
+        "metrics"
+    ]
+    targets = {each["pods"]["metric"]["name"]: each["pods"]["target"] for each in rows}
+    assert targets["inference_requests_running"] == {"type": "AverageValue", "averageValue": "48"}
+    assert targets["inference_requests_waiting"]["averageValue"] == "4"
+
+
+@pytest.mark.parametrize("server", PRESETS)
+def test_the_queue_is_never_alone_and_the_page_is_named(server: str) -> None:
+    text = generated("hpa", "--for", server, "--workload", "llm")
+    names = [each["pods"]["metric"]["name"] for each in yaml.safe_load(text)["spec"]["metrics"]]
+    assert names[0] in ("inference_requests_running", "gpu_utilization")
+    kind = PRESETS[server].server
+    assert (f'{PREFIX}port: "{kind.port}"' in text) if kind else (PREFIX not in text)
+    assert (kind is not None and kind.path != "/metrics") is (f"{PREFIX}path" in text)
+
+
+def test_a_workload_at_zero_is_started_by_the_gateway_first() -> None:
+    found = manifest(
+        *("scaledobject", "--for", "vllm", "--workload", "llm", "--min", "0"),
+        *("--gateway", "app=llm-epp", "--scaler-address", "gma.gpu.svc:6000"),
+    )
+    first, *others = found["spec"]["triggers"]
+    assert (first["type"], first["metadata"]["podSelector"]) == ("external-push", "app=llm-epp")
+    assert first["metadata"]["metric"] == "inference_gateway_requests_waiting"
+    assert {each["metadata"]["podSelector"] for each in others} == {"app=llm"}
+    assert {each["metadata"]["scalerAddress"] for each in found["spec"]["triggers"]} == {
+        "gma.gpu.svc:6000"
+    }
+
+
+HPA = ("hpa", "--for", "vllm", "--workload", "llm")
+OBJECT = ("scaledobject", "--for", "vllm", "--workload", "llm")
+WRONG = {
+    "an unknown server": (("hpa", "--for", "vlm", "--workload", "a"), "did you mean vllm?"),
+    "no server like it": (("hpa", "--for", "xyz", "--workload", "a"), "is not one of"),
+    "no workload": (("hpa", "--for", "vllm"), "--workload"),
+    "a name that is none": (("hpa", "--for", "vllm", "--workload", "a b: c"), "lower-case"),
+    "a kind in other letters": ((*HPA, "--kind", "statefullset"), "did you mean StatefulSet?"),
+    "a kind that is none": ((*HPA, "--kind", "a b", "--api-version", "v1"), "write a kind"),
+    "an API version": ((*HPA, "--kind", "Foo", "--api-version", "1 2"), "write GROUP/VERSION"),
+    "a target of 0": ((*HPA, "--target", "0"), "above 0"),
+    "a negative target": ((*HPA, "--target", "-5"), "above 0"),
+    "a target that is a word": ((*HPA, "--target", "many"), "above 0"),
+    "a ratio for a percentage": (
+        ("hpa", "--for", "gpu", "--workload", "a", "--target", "0.7"),
+        "gpu_utilization is in percent",
+    ),
+    "no room": ((*HPA, "--min", "3", "--max", "3"), "nothing scales"),
+    "an HPA at 0": ((*HPA, "--min", "0"), "range"),
+    "zero without a gateway": ((*OBJECT, "--min", "0"), "--min 0 needs --gateway"),
+    "a selector": ((*OBJECT, "--pods", "app=a,,"), "--pods"),
+    "an address": ((*OBJECT, "--scaler-address", "a b"), "write HOST:PORT"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_one_line_that_names_the_fix(arguments: tuple[str, ...], said: str) -> None:
+    ended = invoke("generate", *arguments)
+    assert ended.code == 2
+    assert said in " ".join(ended.output.split())
+    assert "Traceback" not in ended.output
+
+
+def test_another_kind_needs_its_version_only() -> None:
+    dynamo = "DynamoGraphDeploymentScalingAdapter"
+    found = manifest(*HPA, "--kind", dynamo, "--api-version", "nvidia.com/v1alpha1")
+    assert found["spec"]["scaleTargetRef"]["kind"] == dynamo
+    assert manifest(*HPA, "--kind", "deployment")["spec"]["scaleTargetRef"]["kind"] == "Deployment"
+
+
+@pytest.mark.parametrize("name", ["123", "1e3", "true", "null", "on", "y", "0x1f"])
+def test_a_name_that_yaml_reads_as_something_else_stays_a_name(name: str) -> None:
+    done = invoke("generate", "hpa", "--for", "vllm", "--workload", name, "-n", name)
+    assert f'  name: "{name}"\n' in done.output
+    manifest = yaml.safe_load(done.output)
+    assert manifest["metadata"] == {"name": name, "namespace": name}
+    assert manifest["spec"]["scaleTargetRef"]["name"] == name

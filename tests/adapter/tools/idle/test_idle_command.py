@@ -1,0 +1,181 @@
+"""Idle GPUs as ``idle`` lists them, from the objects of the view API."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from adapter.config.process.output import Screen
+from adapter.pipeline.cluster.pod import Owner
+from adapter.tools.client.errors import ClientError
+from adapter.tools.idle.find import Json, idle_devices
+from adapter.tools.idle.prices import LIST_PRICES, PriceList, load
+from adapter.tools.idle.report import CSV_HEADER, GROUPS, IdleReport
+from tests.adapter.answers.view.viewer import Viewer
+from tests.adapter.world import World, make_pod, row
+
+UTIL, USED, FREE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+HOUR = 3600.0
+NOW = 10 * HOUR
+PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
+OWNER = Owner("apps/v1", "ReplicaSet", "llm-abc")
+
+
+TABLE = """
+POD            WORKLOAD         GPU     MODEL   MEM HELD   IDLE   PRICE/H   SO FAR
+ml/llm-abc-x   Deployment/llm   gpu-0   H100    1/4Gi      10h    4.00      40.00
+ml/notebook    -                gpu-2   H100    -          120m   4.00      8.00
+
+2 of 3 GPUs that pods hold are idle: 8.00 EUR an hour, 48.00 so far
+Longest idle: scale Deployment llm in namespace ml to 0 if nobody uses it
+"""
+
+
+def objects() -> list[Json]:
+    """One idle pod of a Deployment, one busy pod, and one that is idle without a workload."""
+    pods = (
+        make_pod(
+            "llm-abc-x", node="n1", owner=OWNER, labels={"pod-template-hash": "abc", "team": "a"}
+        ),
+        make_pod("busy", node="n1"),
+        make_pod("notebook", node="n1", namespace="ml", labels={"team": "b"}),
+    )
+    world = World(*pods)
+    for time in range(0, int(NOW), 1200):
+        page = (
+            row(UTIL, 0, "llm-abc-x", uuid="GPU-0")
+            + row(USED, 1024, "llm-abc-x", uuid="GPU-0")
+            + row(FREE, 3072, "llm-abc-x", uuid="GPU-0")
+            + row(UTIL, 80, "busy", uuid="GPU-1")
+            + row(UTIL, 50 if time < 8 * HOUR else 0, "notebook", uuid="GPU-2")
+        )
+        world.scrape(page, float(time), node="n1")
+    view = Viewer(world).pods
+    return [view.get(name, NOW - 1200) for name in view.names()]
+
+
+def report(by: str = "", minimum: float = 600.0, prices: PriceList = PRICES) -> IdleReport:
+    devices, held = idle_devices(objects(), prices, "team", NOW, minimum)
+    return IdleReport(devices, NOW, held, prices.currency, prices.own, by, minimum)
+
+
+def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
+    assert report().lines(Screen(width=200)) == TABLE.strip().splitlines()
+    assert report().status == 1
+
+
+def test_a_name_cannot_run_a_command_in_the_hint() -> None:
+    for pod in (pods := objects()):
+        pod["workload"] = {"kind": "Deployment", "name": "x; touch /tmp/evil"}
+    devices, _ = idle_devices(pods, PRICES, "team", NOW, 600.0)
+    # A hint is a command only for an object that was read.
+    assert devices[0].hint == (
+        "scale Deployment x; touch /tmp/evil in namespace ml to 0 if nobody uses it"
+    )
+
+
+def test_a_cell_of_the_csv_is_not_a_formula_and_has_no_control_characters() -> None:
+    pods = objects()
+    for pod in pods:
+        pod["metadata"]["labels"] = {"team": "=1+1\x1b[2J\x9b2J"}
+        pod["devices"][0]["model"] = "+1|cmd\r=2"
+    devices, held = idle_devices(pods, PRICES, "team", NOW, 600.0)
+    text = IdleReport(devices, NOW, held, "EUR", own_prices=True).csv()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["model"] for row in rows} == {"'+1|cmd =2"}
+    assert {row["team"] for row in rows} == {"'=1+1 [2J 2J"}
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+
+
+def test_what_is_idle_for_less_is_left_out() -> None:
+    assert [device.pods for device in report(minimum=3 * HOUR).devices] == [("llm-abc-x",)]
+    nothing = report(minimum=11 * HOUR)
+    assert nothing.lines(Screen()) == [
+        "Of 3 GPUs that pods hold, none has been idle for 11h or more."
+    ]
+    assert nothing.status == 0
+    unheld = replace(nothing, held=0).lines(Screen())
+    assert unheld == ["No pod holds a GPU that an exporter reports."]
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_it_sums_up(by: str) -> None:
+    lines = report(by).lines(Screen())
+    assert lines[0].split() == [by.upper(), "GPUS", "PODS", "PRICE/H", "SO", "FAR"]
+    sums = [line.split() for line in lines[1 : lines.index("")]]
+    assert sum(int(cells[-4]) for cells in sums) == 2
+    assert sum(float(cells[-1]) for cells in sums) == 48.0
+
+
+def test_the_output_for_programs_has_the_same_numbers() -> None:
+    found = report()
+    body = found.json()
+    assert (body["pricePerHour"], body["costSoFar"], body["withoutPrice"]) == (8.0, 48.0, 0)
+    rows = list(csv.DictReader(io.StringIO(found.csv())))
+    assert tuple(rows[0]) == CSV_HEADER
+    assert [(r["pods"], r["team"], r["idle_hours"], r["cost_so_far"]) for r in rows] == [
+        ("llm-abc-x", "a", "10.00", "40.00"),
+        ("notebook", "b", "2.00", "8.00"),
+    ]
+
+
+def test_a_model_without_a_price_has_none_and_is_counted() -> None:
+    found = report(prices=PriceList({"B200": 1.0}, own=True))
+    assert "2 of them have a model without a price: see --prices." in found.lines(Screen())
+    assert found.json()["withoutPrice"] == 2
+    assert found.json()["pricePerHour"] is None
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_quoted() -> None:
+    pods = objects()
+    pods[-1]["metadata"]["labels"]["team"] = "=HYPERLINK(1)"
+    devices, held = idle_devices(pods, PRICES, "team", NOW, 600.0)
+    text = IdleReport(devices, NOW, held, "EUR", own_prices=True).csv()
+    assert "'=HYPERLINK(1)" in text
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "price"),
+    [
+        ("NVIDIA H100 80GB HBM3", "", LIST_PRICES["H100"]),
+        ("NVIDIA A100-SXM4-80GB", "", LIST_PRICES["A100-SXM4-80GB"]),
+        ("NVIDIA A100-SXM4-80GB", "3g.40gb", LIST_PRICES["A100-SXM4-80GB"] * 3 / 7),
+        ("Tesla T4", "", LIST_PRICES["T4"]),
+        ("NVIDIA L4", "", LIST_PRICES["L4"]),
+        ("NVIDIA L40S", "", LIST_PRICES["L40S"]),
+        ("NVIDIA L40", "", None),
+        ("NVIDIA A100-PCIE-40GB", "", None),
+        ("AMD Instinct MI300X", "", None),
+        ("NVIDIA H100 80GB HBM3", "odd", None),
+    ],
+)
+def test_a_price_is_that_of_the_model_and_of_the_part(
+    model: str, profile: str, price: float | None
+) -> None:
+    assert load(None).of(model, profile) == (price if price is None else pytest.approx(price))
+
+
+BAD = {
+    "prices: [1]": "write `prices:` with a price per hour for each model",
+    "prices: {H100: 1" + "0" * 400 + "}": "write a number from 0 to 1e12",
+    "prices: {H100: cheap}": "prices.H100 is 'cheap': write a number from 0 to 1e12",
+    "prices: {H100: .nan}": "prices.H100 is nan",
+    "prices: {H100: -1}": "prices.H100 is -1",
+    "prices: {H100: 1}\nunit: h": "unknown key 'unit': remove it",
+    "prices: {": "cannot be read",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_bad_file_of_prices_is_one_line_that_names_the_key(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    with pytest.raises(ClientError, match=r"prices\.yaml") as raised:
+        load(file)
+    assert BAD[text] in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,187 @@
+"""A recording without a cluster: a service under a known load, and the HPA that scales it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from adapter.hpa import HpaState, Observation, decide, from_manifest
+from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
+from adapter.pipeline.cluster.pod import Owner, Pod
+from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
+from adapter.pipeline.exposition.samples import Sample, ScrapeResult
+from adapter.server.recording.events import Begun, Event, HpaSeen, Losses, PageRead, PodSeen
+from adapter.server.recording.writer import RecordingFile, RecordingWriter
+from adapter.tools.replay.syncs import pod_state
+from apiservice.wire.quantity import format_milli
+from tests.adapter.world import make_pod
+
+PERIOD = 240.0
+"""Seconds between two syncs."""
+START = 1_790_000_000.0
+METRIC = "DCGM_FI_DEV_GPU_UTIL"
+HASH = "7bf6d78758"
+
+
+def waves(second: float) -> float:
+    """From one GPU to seven, and back, every four hours, in percent of one GPU."""
+    return 400 - 300 * math.cos(2 * math.pi * second / (4 * 3600))
+
+
+def manifest(target: str = "60", low: int = 1, high: int = 20, **spec: Any) -> dict[str, Any]:
+    source = {
+        "metric": {"name": METRIC},
+        "target": {"type": "AverageValue", "averageValue": target},
+    }
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "llm", "namespace": "ml"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
+            "minReplicas": low,
+            "maxReplicas": high,
+            "metrics": [{"type": "Pods", "pods": source}],
+            **spec,
+        },
+    }
+
+
+def shown_hpa(current: int | None, desired: int | None, value: int = 0) -> ShownHpa:
+    metric = ShownMetric("Pods", METRIC, "60", format_milli(value))
+    return ShownHpa(
+        "ml", "llm", Workload(DEPLOYMENTS, "llm"), 1, 20, current, desired, (metric,), ()
+    )
+
+
+@dataclass(slots=True)
+class Day:
+    """Implements :class:`adapter.server.recording.events.Recording`."""
+
+    load: Callable[[float], float]
+    """Seconds since the start -> percent of one GPU."""
+    syncs: int = 360
+    period: float = PERIOD
+    """Seconds between two syncs."""
+    settings: Mapping[str, Any] = field(
+        default_factory=lambda: {"values": {"window": 5, "collect_interval": 10}}
+    )
+    hpa: dict[str, Any] = field(default_factory=manifest)
+    boot: float = 120.0
+    """Seconds until a new pod runs."""
+    start: int = 2
+    silent: tuple[float, float] = (0.0, 0.0)
+    """From when until when the exporter does not answer, in seconds since the start."""
+    losses: Losses = field(default_factory=Losses)
+
+    def events(self) -> Iterator[Event]:
+        """See the port."""
+        yield Begun(START, self.settings)
+        spec, state = from_manifest(self.hpa), HpaState()
+        pods = [self._pod(index, START - 3600) for index in range(self.start)]
+        running: set[str] = set()
+        number = self.start
+        yield from (PodSeen(START, pod) for pod in pods)
+        yield HpaSeen(START, shown_hpa(None, None))
+        for sync in range(self.syncs):
+            now = START + (sync + 1) * self.period
+            for index, pod in enumerate(pods):
+                if pod.phase == "Pending" and pod.born + self.boot <= now:
+                    pods[index] = self._pod(int(pod.uid), pod.born, "Running")
+                    yield PodSeen(now - 3, pods[index])
+            ready = [pod for pod in pods if pod.phase == "Running"]
+            running.update(pod.ref.name for pod in ready)
+            each = min(100.0, self.load(now - START) / max(1, len(ready)))
+            silent = self.silent[0] <= now - START < self.silent[1]
+            if not silent:
+                yield PageRead(now - 1, self._page(ready, round(each), now - 1))
+            values = {} if silent else {pod.ref.name: round(each) * 1000 for pod in ready}
+            seen = Observation(len(pods), [pod_state(pod) for pod in pods], (values,))
+            decision, state = decide(spec, state, seen, now)
+            usage = next((row.usage or 0 for row in decision.proposals), 0)
+            yield HpaSeen(now, shown_hpa(len(pods), decision.desired, usage or sync))
+            while len(pods) < decision.desired:
+                pods.append(self._pod(number, now, "Pending"))
+                number += 1
+                yield PodSeen(now + 1, pods[-1])
+            while len(pods) > decision.desired:
+                yield PodSeen(now + 1, pods.pop(), gone=True)
+
+    @staticmethod
+    def _pod(number: int, born: float, phase: str = "Running") -> Pod:
+        return make_pod(
+            f"llm-{HASH}-{number:05d}",
+            uid=str(number),
+            node="n" if phase == "Running" else "",
+            phase=phase,
+            ready=phase == "Running",
+            born=born,
+            labels={"pod-template-hash": HASH},
+            owner=Owner("apps/v1", "ReplicaSet", f"llm-{HASH}"),
+        )
+
+    @staticmethod
+    def _page(pods: list[Pod], percent: int, time: float) -> ScrapeResult:
+        samples = [Sample(METRIC, _labels(pod), float(percent), time) for pod in pods]
+        return ScrapeResult("http://n/metrics", "n", samples, time)
+
+
+@lru_cache
+def _labels_of(pod: str, uid: str) -> Mapping[str, str]:
+    return {
+        "gpu": uid,
+        "UUID": f"GPU-{uid}",
+        "Hostname": "n",
+        "container": "server",
+        "namespace": "ml",
+        "pod": pod,
+    }
+
+
+def _labels(pod: Pod) -> Mapping[str, str]:
+    return _labels_of(pod.ref.name, pod.uid)
+
+
+@dataclass(slots=True)
+class ServerDay(Day):
+    """The pods are vLLM servers: ten requests keep a GPU busy, and more wait."""
+
+    patience: float = 80.0
+    """Utilization in percent from which on four requests wait."""
+
+    def events(self) -> Iterator[Event]:
+        pods: dict[str, Pod] = {}
+        for event in Day.events(self):
+            yield event
+            if isinstance(event, PodSeen):
+                pods[event.pod.uid] = event.pod
+                if event.gone:
+                    del pods[event.pod.uid]
+            if isinstance(event, PageRead):
+                busy = {s.labels["pod"]: s.value for s in event.result.samples}
+                for pod in pods.values():
+                    if pod.ref.name in busy:
+                        yield self._served(pod, busy[pod.ref.name], event)
+
+    def _served(self, pod: Pod, busy: float, event: PageRead) -> PageRead:
+        waiting = 4.0 if busy > self.patience else 0.0
+        values = (
+            ("vllm:num_requests_running", round(busy / 10)),
+            ("vllm:num_requests_waiting", waiting),
+        )
+        samples = [Sample(name, {"model_name": "m"}, value, event.time) for name, value in values]
+        url = f"http://{pod.ref.name}:8000/metrics"
+        result = ScrapeResult(url, pod.node, samples, event.time, pod=pod.ref, serves=True)
+        return PageRead(event.time, result)
+
+
+def write(path: Path, day: Day) -> None:
+    """Write a day as ``serve --record`` does."""
+    writer = RecordingWriter()
+    for event in day.events():
+        writer.event(event)
+    RecordingFile(path, 1 << 30).append(writer.take())

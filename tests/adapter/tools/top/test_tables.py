@@ -1,0 +1,264 @@
+"""Rows, order and filter: kubectl's texts, and a dash with its reason for a missing value."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpus import GPUS
+from adapter.answers.view.gpuworkloads import GPUWORKLOADS
+from adapter.tools.overview.columns import natural
+from adapter.tools.top.facts import ClusterLists
+from adapter.tools.top.order import Sort, filtered, ordered
+from adapter.tools.top.rows import RowKey
+from adapter.tools.top.summaries import SHOWN, tables_of
+from adapter.tools.top.tables import TopTable, ViewName
+from apiservice.view.resource import ViewResource
+from tests.adapter.tools.overview.hpas import at_maximum, hpa, stuck
+from tests.adapter.tools.top.cluster import facts, gpu, pod
+
+
+def shown(view: ViewName, *, everywhere: bool = True) -> TopTable:
+    (found,) = tables_of(view, facts(), everywhere=everywhere)
+    return found
+
+
+def names(table: TopTable, sort: Sort | None = None) -> list[str]:
+    return [row.key.name for row in ordered(table, sort or Sort(table.sort))]
+
+
+def column(table: TopTable, name: str) -> dict[str, str | None]:
+    return {row.key.name: row.cells[table.index(name)] for row in table.rows}
+
+
+@pytest.mark.parametrize(
+    ("view", "resource"), [("gpus", GPUS), ("pods", GPUPODS), ("workloads", GPUWORKLOADS)]
+)
+def test_a_view_has_the_columns_of_kubectl_in_the_same_order(
+    view: ViewName, resource: ViewResource
+) -> None:
+    found = shown(view, everywhere=False).columns
+    own = ["NAME", *(each.name.upper() for each in resource.columns)]
+    assert [each.name for each in found] == own
+    kept = ["NAME", *(each.name.upper() for each in resource.columns if not each.wide)]
+    assert [each.name for each in found if each.rank < 5] == kept
+
+
+def test_cells_are_the_texts_of_the_server_and_missing_ones_are_none() -> None:
+    table = shown("pods")
+    assert column(table, "MEM")["llm-7f9"] == "71.9Gi"
+    assert column(table, "UTIL")["llm-x2k"] is None
+    assert column(table, "WHY-NOT")["llm-x2k"] == "exporter_names_no_pod"
+    assert column(table, "NAMESPACE")["train-0"] == "research"
+    assert shown("pods", everywhere=False).columns[0].name == "NAME"
+
+
+def test_a_column_that_an_older_server_lacks_is_empty() -> None:
+    found = facts()
+    old = found.tables["gpus"]
+    place = list(old.columns).index("XID")
+    rows = [
+        replace(row, cells=[c for at, c in enumerate(row.cells) if at != place]) for row in old.rows
+    ]
+    less = old._replace(columns=[c for c in old.columns if c != "XID"], rows=rows)
+    (table,) = tables_of("gpus", ClusterLists({**found.tables, "gpus": less}), everywhere=True)
+    assert set(column(table, "XID").values()) == {None}
+    assert column(table, "UTIL")["n1.gpu0"] == "92%"
+
+
+ORDERS: dict[str, tuple[ViewName, Sort, list[str]]] = {
+    "the busiest first, and those without a value last": (
+        "gpus",
+        Sort("UTIL"),
+        ["n1.gpu0", "n1.gpu1", "n2.gpu9", "n2.gpu0", "n2.gpu10"],
+    ),
+    "reversed, those without a value are last too": (
+        "gpus",
+        Sort("UTIL", reverse=True),
+        ["n2.gpu0", "n2.gpu9", "n1.gpu1", "n1.gpu0", "n2.gpu10"],
+    ),
+    "memory by bytes and not by text": (
+        "gpus",
+        Sort("MEM"),
+        ["n1.gpu0", "n1.gpu1", "n2.gpu0", "n2.gpu9", "n2.gpu10"],
+    ),
+    "names with numbers": (
+        "gpus",
+        Sort("NAME"),
+        ["n1.gpu0", "n1.gpu1", "n2.gpu0", "n2.gpu9", "n2.gpu10"],
+    ),
+    "ages by time": (
+        "gpus",
+        Sort("AGE"),
+        ["n2.gpu10", "n1.gpu0", "n1.gpu1", "n2.gpu0", "n2.gpu9"],
+    ),
+    "what needs attention first": ("hpas", Sort("STATE"), ["llm", "rank", "embed"]),
+    "nodes": ("nodes", Sort("UTIL"), ["n1", "n2"]),
+    "reasons by text": (
+        "pods",
+        Sort("WHY-NOT"),
+        ["llm-x2k", "train-0", "embed-0", "llm-7f9", "llm-a11"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_rows_are_sorted(name: str) -> None:
+    view, sort, found = ORDERS[name]
+    assert names(shown(view), sort) == found
+
+
+def test_rows_with_the_same_value_stay_in_the_order_of_their_names() -> None:
+    rows = [gpu(f"n{at}.gpu0", "50%") for at in (10, 2, 1)]
+    (table,) = tables_of("gpus", facts(gpus=rows), everywhere=True)
+    for reverse in (False, True):
+        assert names(table, Sort("UTIL", reverse)) == ["n1.gpu0", "n2.gpu0", "n10.gpu0"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("", 5),
+        ("LLM", 3),
+        ("chat llm", 3),
+        ("exact !a11", 1),
+        ("names_no", 1),
+        ("research", 1),
+        ("!chat", 1),
+        ("nothing", 0),
+        ("!", 0),
+        ("[bold] \\", 0),
+    ],
+)
+def test_the_filter_has_words_and_words_that_must_be_absent(typed: str, found: int) -> None:
+    assert len(filtered(shown("pods").rows, typed)) == found
+
+
+def test_a_node_sums_up_its_devices_and_a_mean_leaves_out_missing_values() -> None:
+    table = shown("nodes")
+    row = next(row for row in table.rows if row.key.name == "n2")
+    cells = dict(zip([each.name for each in table.columns], row.cells, strict=True))
+    assert cells == {
+        "NAME": "n2",
+        "POOL": "h100",
+        "MODEL": "H100",
+        "GPUS": "3",
+        "UTIL": "0.2%",
+        "MAX": "0.4%",
+        "BUSY": "0",
+        "IDLE": "1",
+        "FREE": "0",
+        "NO-POD": "1",
+        "NO-VALUE": "1",
+        "IDLE-FOR": "3h",
+    }
+    without = facts(gpus=[gpu("n1.gpu0", model=None), gpu("n1.gpu1", model="T4")])
+    (one,) = tables_of("nodes", without, everywhere=True)
+    assert one.rows[0].cells[one.index("UTIL")] is None
+    assert one.rows[0].cells[one.index("IDLE-FOR")] is None
+
+
+CELLS = st.tuples(
+    st.sampled_from([None, "0%", "0.4%", "60%"]),
+    st.sampled_from([None, "chat/llm-7f9"]),
+    st.sampled_from([None, "30s", "3h"]),
+)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=8))
+def test_each_gpu_of_a_node_is_in_one_column(cells: list[tuple[str | None, ...]]) -> None:
+    devices = [
+        gpu(f"n1.gpu{at}", util, pods, idle_since=idle)
+        for at, (util, pods, idle) in enumerate(cells)
+    ]
+    (table,) = tables_of("nodes", facts(gpus=devices), everywhere=True)
+    row = dict(zip([each.name for each in table.columns], table.rows[0].cells, strict=True))
+    counts = [int(row[name] or 0) for name in ("BUSY", "IDLE", "FREE", "NO-POD", "NO-VALUE")]
+    assert sum(counts) == int(row["GPUS"] or 0) == len(cells)
+    running = [util for util, pods, idle in cells if pods is None and idle is None and util]
+    assert counts[2] <= len(cells) - sum(util != "0%" for util in running)
+
+
+def test_a_gpu_that_runs_without_a_pod_is_not_free() -> None:
+    found = facts(gpus=[gpu("n1.gpu0", "60%", None)])
+    (table,) = tables_of("nodes", found, everywhere=True)
+    (row,) = table.rows
+    assert (row.cells[table.index("FREE")], row.cells[table.index("NO-POD")]) == ("0", "1")
+    assert row.emphasis == "warning"
+    assert tables_of("gpus", found, everywhere=True)[0].rows[0].emphasis == "warning"
+
+
+def test_hpas_with_one_cause_are_one_row_of_the_overview() -> None:
+    many = [stuck(f"svc-{n}") for n in range(30)]
+    part, *_ = tables_of("overview", facts(hpas=[*many, at_maximum("rank")]), everywhere=True)
+    group, alone = part.rows
+    cells = dict(zip([each.name for each in part.columns], group.cells, strict=True))
+    assert (cells["NAMESPACE"], cells["NAME"]) == ("chat", "30 HPAs, such as svc-0")
+    assert cells["STATE"] == "stuck"
+    assert group.about == RowKey("hpa", "chat", "svc-0")
+    assert alone.key.name == "rank"
+    (table,) = tables_of("hpas", facts(hpas=many), everywhere=True)
+    assert len(table.rows) == 30
+
+
+def test_each_row_leads_to_its_explanation() -> None:
+    about = {
+        view: {row.key.name: row.about for row in shown(view).rows}
+        for view in ("gpus", "pods", "workloads", "hpas", "nodes")
+    }
+    assert about["gpus"]["n1.gpu0"] == RowKey("gpu", "", "n1.gpu0")
+    assert about["pods"]["llm-x2k"] == RowKey("pod", "chat", "llm-x2k")
+    assert about["workloads"]["deployment.llm"] == RowKey("workload", "chat", "deployment.llm")
+    assert about["hpas"]["rank"] == RowKey("hpa", "search", "rank")
+    assert about["nodes"]["n2"] == RowKey("node", "", "n2")
+
+
+def test_the_target_of_an_hpa_without_a_value_has_a_dash_and_not_a_0() -> None:
+    targets = column(shown("hpas"), "TARGETS")
+    assert targets["llm"] == "gpu_utilization -/60"
+    assert targets["rank"] == "gpu_utilization 92/60"
+    (table,) = tables_of("hpas", facts(hpas=[hpa(metrics=())]), everywhere=False)
+    assert column(table, "TARGETS") == {"llm": None}
+
+
+def test_the_overview_has_what_needs_attention_and_the_busiest_and_idle_gpus() -> None:
+    parts = {
+        each.title: [row.key.name for row in each.rows]
+        for each in tables_of("overview", facts(), everywhere=True)
+    }
+    assert parts == {
+        "HPAs that need attention": ["llm", "rank"],
+        "Pods without a value": ["exporter_names_no_pod", "not_scheduled"],
+        "Busiest GPUs": ["n1.gpu0", "n1.gpu1", "n2.gpu9", "n2.gpu0"],
+        "Nodes with idle GPUs": ["n2"],
+    }
+
+
+def test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are() -> None:
+    many = facts(
+        gpus=[gpu(f"n{at}.gpu0", "5%", "a/b", idle_since="1h") for at in range(30)],
+        pods=[pod(f"p{at}", why_not=f"reason_{at}") for at in range(30)],
+        hpas=[stuck(f"h{at}", reason=f"Reason{at}") for at in range(30)],
+    )
+    parts = tables_of("overview", many, everywhere=True)
+    assert {len(each.rows) for each in parts} == {SHOWN}
+    assert all(each.title.endswith("(10 of 30)") for each in parts)
+
+
+def test_an_overview_of_nothing_says_so() -> None:
+    empty = facts([], [], [], [])
+    assert [each.none for each in tables_of("overview", empty, everywhere=True)] == [
+        "No HPA needs attention.",
+        "No pod holds a GPU.",
+        "No GPU has a utilization.",
+        "No GPU that a pod holds has been idle for 10 minutes.",
+    ]
+    assert tables_of("overview", ClusterLists(), everywhere=True) == []
+    assert tables_of("pods", ClusterLists(), everywhere=True) == []
+
+
+def test_the_order_of_names_is_that_of_the_page() -> None:
+    assert sorted(["b10", "b9"], key=natural) == ["b9", "b10"]

@@ -1,0 +1,196 @@
+"""The parts that follow from tables: order, numbers, missing values, and times."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from adapter.answers.judgement.counts import CLASSES
+from adapter.answers.judgement.states import LEVELS, ORDER
+from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpus import GPUS
+from adapter.tools.client.errors import ClientError
+from adapter.tools.idle.prices import PriceList
+from adapter.tools.overview.gpuclasses import GpuClass
+from adapter.tools.ui.gpurows import fleet, share
+from adapter.tools.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
+from adapter.tools.ui.hparows import hpa_rows
+from adapter.tools.ui.idlecosts import idle_price
+from adapter.tools.ui.idlelist import MOST_PODS, candidates
+from adapter.tools.ui.panels import HpaList, PanelState, failed, readers
+from adapter.tools.ui.podrows import pods
+from tests.adapter.tools.overview.hpas import state_of
+from tests.adapter.tools.ui.cluster import POOL, gpu, hpa, pod, stuck, table_of
+
+NOW = 1_000_000.0
+STATIC = Path(__file__).parents[4] / "adapter" / "tools" / "ui" / "static"
+PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
+
+
+def test_devices_are_sorted_by_pool_node_and_number() -> None:
+    rows = [
+        gpu("d", "n10", "0"),
+        gpu("c", "n2", "10"),
+        gpu("b", "n2", "2"),
+        gpu("e", "n1", "0", labels={POOL: "p2"}),
+        gpu("f", "n1", "0", labels={}),
+    ]
+    found = fleet(table_of(GPUS, rows), NOW, {})
+    assert [row[0] for row in found.static["rows"]] == ["b", "c", "d", "e", "f"]
+    assert found.pools == {"n2": "p1", "n10": "p1", "n1": "p2"}
+
+
+def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
+    rows = [gpu("a", Util=None, Mem=None, XID=None), gpu("b", Util="0%", Mem="<0.1/80Gi")]
+    load = fleet(table_of(GPUS, rows), NOW, {}).load
+    assert load["util"] == [None, 0.0]
+    assert load["memShare"][0] is None
+    assert 0 < load["memShare"][1] < 0.01
+    assert load["xid"] == [None, "0"]
+
+
+def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command() -> None:
+    rows = [gpu("a"), gpu("b", Util="0%", Idle_Since="20m"), gpu("c", Pods=None, Util="0%")]
+    found = fleet(table_of(GPUS, rows), NOW, {})
+    assert found.load["class"] == found.classes == ["busy", "idle", "free"]
+    assert fleet(table_of(GPUS, rows), NOW, {}, 7200.0).classes == ["busy", "busy", "free"]
+
+
+@pytest.mark.parametrize(
+    ("used", "total", "found"),
+    [
+        (31.2, 80, 0.39),
+        (80, 80, 1.0),
+        (81, 80, 1.0),
+        (4, None, None),
+        (None, 80, None),
+        (1, 0, None),
+    ],
+)
+def test_the_share_of_memory(used: float | None, total: float | None, found: float | None) -> None:
+    assert share(used, total) == found
+
+
+def test_the_time_since_which_a_device_is_idle_does_not_jump() -> None:
+    """Requests take time: the time of the first look stays while a look is close to it."""
+    before: dict[str, float] = {}
+    times = []
+    for at, ago in ((0, "1200s"), (30, "1229s"), (61, "1263s"), (4000, "5197s"), (5000, "300s")):
+        table = table_of(GPUS, [gpu("a", Idle_Since=ago)])
+        before = dict(fleet(table, NOW + at, before).idle_since)
+        times.append(before["a"])
+    assert times[:4] == [NOW - 1200.0] * 4
+    assert times[4] == NOW + 5000.0 - 300.0
+
+
+def test_pods_have_the_pool_and_model_of_their_device() -> None:
+    devices = fleet(table_of(GPUS, [gpu("g0")]), NOW, {})
+    table = table_of(GPUPODS, [pod("a", Device_IDs="GPU-g0,GPU-g1"), pod("b", Device_IDs=None)])
+    found = pods(table, devices.pools, devices.models)
+    rows = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+    assert [(row["pool"], row["model"]) for row in rows] == [
+        ("p1", "H100 80GB HBM3"),
+        ("p1", None),
+    ]
+
+
+def test_only_held_devices_that_are_idle_for_ten_minutes_cost() -> None:
+    rows = [
+        gpu("a", Idle_Since="60m"),
+        gpu("b", Idle_Since="9m"),
+        gpu("c", Idle_Since="5h", Pods=None),
+        gpu("d", Idle_Since="5h", Model="B200"),
+    ]
+    assert idle_price(table_of(GPUS, rows), PRICES) == (4.0, 4.0, 1)
+    assert idle_price(table_of(GPUS, rows[3:]), PRICES) == (None, None, 1)
+    assert idle_price(table_of(GPUS, rows), PRICES, idle_after=7200.0) == (None, None, 1)
+    assert idle_price(table_of(GPUS, rows), PRICES, idle_after=540.0) == (8.0, 4.6, 1)
+
+
+def test_idle_pods_are_found_by_their_devices() -> None:
+    gpus = table_of(GPUS, [gpu("a", Idle_Since="20m"), gpu("b", Idle_Since="5h"), gpu("c")])
+    held = table_of(
+        GPUPODS,
+        [
+            pod("x", Device_IDs="GPU-a"),
+            pod("y", Device_IDs="GPU-c,GPU-b"),
+            pod("z", Device_IDs="GPU-c", Util="0%"),
+            pod("w", Device_IDs=None, Util=None, Why_Not="exporter_down"),
+        ],
+    )
+    found = candidates(gpus, held)
+    assert found.pods == (("chat", "y"), ("chat", "x"))
+    assert (found.left, found.held) == (0, 3)
+    assert candidates(None, held).pods == (("chat", "z"),)
+    assert candidates(gpus, None).pods == ()
+    assert candidates(gpus, held, idle_after=7200.0).pods == (("chat", "y"),)
+
+
+def test_idle_pods_are_bounded() -> None:
+    rows = [pod(f"p{i}", Util="0%") for i in range(MOST_PODS + 7)]
+    found = candidates(None, table_of(GPUPODS, rows))
+    assert (len(found.pods), found.left) == (MOST_PODS, 7)
+
+
+def state(name: str = "llm", **status: Any) -> Any:
+    return state_of(hpa(name, **status))
+
+
+def test_the_history_of_an_hpa_has_gaps_and_an_end() -> None:
+    history = HpaHistory()
+    for at in range(POINTS + 5):
+        history.add([state()], float(at))
+    history.add([state(currentMetrics=None)], 5000.0)
+    found = as_json(history.copy(["chat/llm", "chat/other", "x"]))
+    assert list(found) == ["chat/llm"]
+    points = found["chat/llm"]
+    assert {len(column) for column in points.values()} == {POINTS}
+    assert points["time"][0] == 6.0
+    assert points["value"][-2:] == [54.0, None]
+    assert points["goal"][-1] == 60.0
+    assert points["current"][-1] == 3
+
+
+def test_the_history_is_bounded_in_hpas() -> None:
+    history = HpaHistory()
+    states = [state(f"h{i}") for i in range(MOST_HPAS + 3)]
+    history.add(states, 1.0)
+    assert history.left == 3
+    history.add(states[-10:], 2.0)
+    assert history.left == 0
+    last = f"chat/h{MOST_HPAS + 2}"
+    assert as_json(history.copy([last]))[last]["time"] == [2.0]
+
+
+def test_hpas_that_one_cause_stops_name_it_and_those_that_do_well_do_not() -> None:
+    lost = stuck("unable to get metric gpu_utilization: 2 of 3 pods have no value: exporter_down")
+    states = [state(f"s{n}", conditions=lost, currentReplicas=n) for n in range(5)]
+    alone = state("alone", conditions=stuck("the target does not exist"))
+    rows = hpa_rows([*states, alone, *(state(f"h{n}") for n in range(5))])
+    (shared,) = {row["group"] for row in rows[:5]}
+    assert shared.endswith("gpu_utilization: pods have no value: exporter_down")
+    assert [row["group"] for row in rows[5:]] == [None] * 6
+
+
+def test_an_hpa_of_another_form_is_counted() -> None:
+    assert HpaList([], 2).odd == 2
+    before = PanelState("hpas", "ok", updated=5.0)
+    after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
+    assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
+    assert set(readers("")) == {"gpus", "gpupods", "gpuworkloads", "hpas", "events"}
+
+
+def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_level() -> None:
+    """The table of the page is beside the server's: neither has a state that the other lacks."""
+    text = (STATIC / "states.js").read_text()
+    known: dict[str, dict[str, str]] = {}
+    for name, body in re.findall(r"export const (\w+) = \{\n(.*?)\n\};", text, re.DOTALL):
+        rows = re.findall(r'^  "?([\w ]+?)"?: \{.*?level: "(\w+)"', body, re.MULTILINE)
+        known[name] = dict(rows)
+    assert list(known["HPA_STATES"].items()) == [(str(state), LEVELS[state]) for state in ORDER]
+    assert set(known["GPU_CLASSES"]) == set(get_args(GpuClass))
+    counts = set(re.findall(r'count: "(\w+)"', text))
+    assert counts == {row.key for row in CLASSES}
