@@ -307,7 +307,8 @@ def device_taint(stage: CauseStage, namespace: str) -> None:
     }
     stage.admin.request("POST", f"{root}/namespaces/{namespace}/resourceclaims", claim)
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    made = stage.target(namespace, pod={"resourceClaims": claims})
+    pod = {"resourceClaims": claims, "nodeSelector": {"pool": "tainted-device"}}
+    made = stage.target(namespace, pod=pod)
     made["spec"]["template"]["spec"]["containers"][0].pop("resources")
     stage.admin.create(made)
     stage.admin.create(stage.scaled(namespace))

@@ -231,7 +231,10 @@ def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
 def _tainted_devices(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the DRA devices whose taints keep claims from them (KEP-5055, gate
     ``DRADeviceTaints``)."""
+    selected = {node.name for node in _candidates(target, pods)}
     for row in target.facts.slices or ():
+        if target.facts.nodes and row.spec.node_name and row.spec.node_name not in selected:
+            continue  # the pods may not run there, so another claim needs these devices
         tainted = [
             (device.name, Taint(taint.key, taint.value, taint.effect))
             for device in row.spec.devices
