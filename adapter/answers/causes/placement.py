@@ -232,8 +232,9 @@ def _tainted_devices(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]
     """Yield the DRA devices whose taints keep claims from them (KEP-5055, gate
     ``DRADeviceTaints``)."""
     selected = {node.name for node in _candidates(target, pods)}
+    others = {node.name for node in target.facts.nodes or ()} - selected
     for row in target.facts.slices or ():
-        if target.facts.nodes and row.spec.node_name and row.spec.node_name not in selected:
+        if row.spec.node_name in others:
             continue  # the pods may not run there, so another claim needs these devices
         tainted = [
             (device.name, Taint(taint.key, taint.value, taint.effect))

@@ -65,13 +65,14 @@ def rollout(seconds: float = 900.0, replicas: int = 1, **strategy: Any) -> Scene
     )
 
 
-def sliced(*taints: dict[str, str]) -> Scene:
-    """A pod that waits for a claim of devices with taints."""
+def sliced(*taints: dict[str, str], **more: Any) -> Scene:
+    """A pod that waits for a claim of devices with taints; ``more`` is of its spec."""
     scene = Scene(replicas=1).pending(
         "llm-a",
         "0/1 nodes are available: 1 cannot allocate all claims.",
         gpus="",
         resourceClaims=[{"name": "gpu"}],
+        **more,
     )
     devices = [{"name": "gpu-0", "taints": list(taints)}, {"name": "gpu-1"}]
     spec = {"driver": "gpu.nvidia.com", "nodeName": "n1", "devices": devices}

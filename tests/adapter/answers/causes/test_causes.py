@@ -10,7 +10,7 @@ import pytest
 
 from adapter.answers.causes import CauseCode, grouped
 from tests.adapter.answers.causes.othersituations import evening
-from tests.adapter.answers.causes.situations import FOUND, NONE
+from tests.adapter.answers.causes.situations import FOUND, NONE, XID, sliced
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -88,3 +88,11 @@ def test_a_job_that_scales_to_0_is_named() -> None:
     assert cause.code is CauseCode.REPLICAS_RESET
     assert "CronJob chat/good-night scales it (0 20 * * *)" in cause.text
     assert cause.command == "kubectl -n chat get cronjobs"
+
+
+@pytest.mark.parametrize(("pool", "found"), [("a", True), ("b", False)])
+def test_tainted_devices_count_on_nodes_that_the_pods_may_use(pool: str, *, found: bool) -> None:
+    scene = sliced(XID, nodeSelector={"pool": "a"})
+    scene.node("n1", labels={"pool": pool}).node("n2", labels={"pool": "a"})
+    codes = {cause.code for cause in scene.causes()}
+    assert (CauseCode.DEVICE_TAINT in codes) is found
