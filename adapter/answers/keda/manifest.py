@@ -98,6 +98,12 @@ class SeenScaledObject(NamedTuple):
         """How a person corrects it so that it lasts; empty for one of a file."""
         return "" if self.origin else lasting(self.object, edit(self.object, "correct it"))
 
+    @property
+    def resume(self) -> str | Fix:
+        """How a person ends its pause so that it lasts."""
+        what = f"remove the annotation {' or '.join(PAUSED)}"
+        return "" if self.origin else lasting(self.object, edit(self.object, what))
+
     def patch(self, path: str, value: object) -> str | Fix:
         """Return how one field is set: ``spec.triggers[0].metricType``; empty for one of a file."""
         return "" if self.origin else lasting(self.object, set_fields(self.object, {path: value}))

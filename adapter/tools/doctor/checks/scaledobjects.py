@@ -56,27 +56,36 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
 @check("GMA427", CheckSection.HPAS, "ScaledObjects are ready")
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """KEDA reports that a ScaledObject is not ready: it has made no HPA, so nothing scales. Or it
-    reports that it uses the replicas of `fallback`, because a trigger fails. The check looks at
-    ScaledObjects that ask the adapter and are not paused.
+    reports that it uses the replicas of `fallback`, because a trigger fails. Or an annotation
+    pauses it, so nothing scales until somebody removes the annotation. The check looks at
+    ScaledObjects that ask the adapter, or a store for GPU metrics.
 
     Correct what the condition says. The events of the ScaledObject, and the log of keda-operator,
     have more.
     """
     facts.live()
+    names = frozenset(servedmetrics.metrics(facts.settings))
     for scaled in facts.scaledobjects.read():
-        if not scaled.ours or scaled.paused:
+        if not scaled.ours and not any(words(row.query) & names for row in scaled.triggers):
             continue
-        for row in scaled.conditions:
-            bad = (row.type, row.status) in (("Ready", "False"), ("Fallback", "True"))
-            if not bad:
-                continue
-            what = "is not ready" if row.type == "Ready" else "uses its fallback"
-            yield Finding(
-                scaled.subject,
-                " ".join(f"{what}: {row.reason}: {row.message}".split()),
-                "see its events",
-                f"kubectl -n {scaled.namespace} describe scaledobject {scaled.name}",
-            )
+        if scaled.paused:
+            message = "is paused by an annotation: its workload keeps its size under any load"
+            yield Finding(scaled.subject, message, "end the pause when it is over", scaled.resume)
+        else:
+            yield from _failing(scaled)
+
+
+def _failing(scaled: SeenScaledObject) -> Iterator[Finding]:
+    for row in scaled.conditions:
+        if (row.type, row.status) not in (("Ready", "False"), ("Fallback", "True")):
+            continue
+        what = "is not ready" if row.type == "Ready" else "uses its fallback"
+        yield Finding(
+            scaled.subject,
+            " ".join(f"{what}: {row.reason}: {row.message}".split()),
+            "see its events",
+            f"kubectl -n {scaled.namespace} describe scaledobject {scaled.name}",
+        )
 
 
 @check("GMA428", CheckSection.HPAS, "triggers reach the adapter's port for KEDA")

@@ -244,6 +244,20 @@ def scaledobject_not_ready(facts: Facts) -> None:
     facts.scaledobjects = Fact([scaledobject(trigger(), status={"conditions": [row]})])
 
 
+@fault("GMA427")
+def scaledobject_paused(facts: Facts) -> None:
+    notes = {"autoscaling.keda.sh/paused": "true"}
+    facts.scaledobjects = Fact([scaledobject(trigger(), annotations=notes)])
+
+
+@fault("GMA427")
+def scaledobject_of_a_store_not_ready(facts: Facts) -> None:
+    row = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed"}
+    metadata = {"query": "sum(DCGM_FI_DEV_GPU_UTIL)", "ignoreNullValues": "false"}
+    asks = {"type": "prometheus", "metadata": metadata}
+    facts.scaledobjects = Fact([scaledobject(asks, status={"conditions": [row]})])
+
+
 @fault("GMA428")
 def port_of_the_metrics_api(facts: Facts) -> None:
     row = trigger(scalerAddress="gpu-metrics-adapter.gpu-metrics.svc:443")
