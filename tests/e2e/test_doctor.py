@@ -123,7 +123,8 @@ def _failing_commands(lab: Site, name: str) -> list[str]:
     """Return the commands of the findings that do not run, each with what it says."""
     failed = []
     for row in checked(lab.kubeconfig)["checks"]:
-        for command in {each.get("command", "") for each in row.get("findings") or ()} - {""}:
+        commands = {each.get("command", "") for each in row.get("findings") or ()} - {""}
+        for command in (one for one in commands if "://" not in one):  # no way out from here
             done = run_printed(lab.kubeconfig, command)
             finds_nothing = "| grep" in command and done.returncode == 1 and not done.stderr
             if done.returncode and not finds_nothing:

@@ -51,7 +51,7 @@ def steps(lab: LabStage, namespace: str, headroom: int) -> dict[str, float]:
 
 def test_steps_wait_for_a_boot_only_without_the_controller(lab: LabStage) -> None:
     without = steps(lab, "plain", headroom=0)
-    controller = lab.controller("buffers", way="auto")
+    controller = lab.controller("buffers", provisioning_method="auto")
     controller.start()
     try:
         nudged = steps(lab, "nudged", headroom=4)
@@ -71,7 +71,7 @@ def held(lab: LabStage, namespace: str) -> int:
 
 
 def test_placeholders_reserve_capacity_if_buffers_are_not_used(lab: LabStage) -> None:
-    controller = lab.controller("placeholders", way="placeholder")
+    controller = lab.controller("placeholders", provisioning_method="placeholder")
     controller.start()
     try:
         waits = steps(lab, "held", headroom=4)

@@ -30,7 +30,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabStage]:
 @pytest.fixture
 def controller(lab: LabStage) -> Iterator[Controller]:
     """A controller that looks at metrics as seldom as it does by default."""
-    one = lab.controller("orders", interval=PACE, way="buffer")
+    one = lab.controller("orders", interval=PACE, provisioning_method="buffer")
     one.start()
     yield one
     one.stop()
