@@ -1,1 +1,1 @@
-"""What clients are told: metrics APIs, view API, KEDA scaler, rules, causes and judgements."""
+"""Answers to clients: metrics APIs, view API, KEDA scaler, rules, causes and judgements."""

@@ -17,7 +17,7 @@ COLUMNS: Final = (
 _JITTER: Final = 5.0
 """Seconds by which an age may differ from the clock: requests take time."""
 _PLACES: Final = 2
-"""Decimals of a utilization on the page: for order and colour, and not sent anew for less."""
+"""Decimals of a utilization on the page: for order and colour, and not sent again for less."""
 
 
 class DeviceParts(NamedTuple):
