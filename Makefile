@@ -27,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHIPPED := --extra aws --extra azure --extra google
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz e2e e2e-stores browser attack bench soak lint audit format lock docs docs-site release release-dry-run proto pictures clean
+.PHONY: help demo test fuzz e2e e2e-causes e2e-stores browser attack bench soak lint audit format lock docs docs-site release release-dry-run proto pictures clean
 
 help: ## list the targets
 	@awk '/^##@ /{print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## /{name=$$0; sub(/:.*/, "", name); sub(/.*## /, ""); printf "  %-15s %s\n", name, $$0}' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ e2e: $(READY) ## test against a real control plane; installs and builds what is 
 	$(BIN)/python -m tests.e2e.imagebuild
 	$(BIN)/python -m tests.browser.axe
 	$(NETWORK) -m pytest tests/e2e $(if $(filter-out 1,$(E2E_WORKERS)),$(IN_PROCESSES)) $(ARGS)
+
+e2e-causes: $(READY) ## test forty faults of real clusters on one stage: twice those of `make e2e`
+	$(BIN)/python -m tests.e2e.programs
+	CAUSES=all $(NETWORK) -m pytest tests/e2e/test_causes.py $(ARGS)
 
 e2e-stores: $(READY) ## test Thanos too, which `make e2e` skips unless it is built: that takes 5 minutes of CPU time
 	$(BIN)/python -m tests.e2e.programs stores
