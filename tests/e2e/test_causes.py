@@ -1,9 +1,9 @@
 """Faults of real clusters: `explain` and `doctor` lead to the cause, and to a fix that runs.
 
 All faults stand on one stage at once. The control plane, the scheduler, the quota controller and
-the admission plugins are real; what a kubelet would write into the status of a pod is set. With ``CAUSES=all``, as ``make
-e2e-causes`` sets it, the faults of :mod:`tests.e2e.otherfaults` stand there too, which takes twice
-as long.
+the admission plugins are real; what a kubelet would write into the status of a pod is set. With
+``CAUSES=all``, as ``make e2e-causes`` sets it, the faults of :mod:`tests.e2e.otherfaults` stand
+there too, which takes twice as long.
 """
 
 from __future__ import annotations
