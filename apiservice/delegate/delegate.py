@@ -49,7 +49,7 @@ class Delegate:
         self._clock = clock
         self.places = Shares(
             options.at_once,
-            waiting=options.waiting // 4,
+            waiting=max(1, options.waiting // 4),
             all_waiting=options.waiting,
             seconds=options.timeout,
         )

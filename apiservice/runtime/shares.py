@@ -155,7 +155,7 @@ class Shares:
         if self._free and not self._shared:
             self._free -= 1
         else:
-            self._check(0, self._all)
+            self._check(self.waiting, self._all)
             turn = self._future()
             self._shared.append(turn)
             await self._wait(turn, lambda: _drop(self._shared, turn), self._release)
@@ -178,7 +178,8 @@ class Shares:
     def _check(self, count: int, most: int) -> None:
         if count >= most or self.waiting >= self._all:
             self.refused["full"] += 1
-            raise NoPlaceError("full", f"{max(count, 1)} requests wait already")
+            of = f"{count} of the namespace" if count >= most else f"{self.waiting} of all"
+            raise NoPlaceError("full", f"too many requests wait already ({of})")
 
     async def _wait(
         self,

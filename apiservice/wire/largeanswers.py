@@ -46,6 +46,18 @@ class _Sending:
     namespace: str
     bytes: int
     deadline: asyncio.Timeout
+    ended: bool = False
+    """Whether it gave way to another answer. It does not count any more."""
+
+    def end(self) -> None:
+        """Give way. The sender may run once more before its time-out does."""
+        self.ended = True
+        self.deadline.reschedule(0)
+
+    def extend(self, until: float) -> None:
+        """Move the deadline, unless the answer has ended."""
+        if not self.ended and not self.deadline.expired():
+            self.deadline.reschedule(until)
 
 
 class LargeAnswers:
@@ -106,48 +118,40 @@ class LargeAnswers:
                 self._sending[sending] = None
                 try:
                     self._make_room(sending)
-                    await self._send(prepared, body, deadline, send)
+                    await self._send(prepared, body, sending, send)
                 finally:
-                    del self._sending[sending]
+                    self._sending.pop(sending, None)
         except TimeoutError:
             # Returning ends the connection, because the answer is not complete.
             self.given_up += 1
-            log.warning("client reads too slowly", path=path)
+            why = "others needed the room" if sending.ended else "the client reads too slowly"
+            log.warning("large answer given up", path=path, reason=why)
 
     def _make_room(self, new: _Sending) -> None:
         """End the oldest answers of the namespace with the most bytes, until all fit."""
         sizes: dict[str, int] = {}
         for sending in self._sending:
             sizes[sending.namespace] = sizes.get(sending.namespace, 0) + sending.bytes
-        while sizes[new.namespace] > self._most // 2 or sum(sizes.values()) > self._most:
-            largest = max(sizes, key=sizes.__getitem__)
-            if sizes[new.namespace] > self._most // 2:
-                largest = new.namespace
-            oldest = next(
-                (
-                    row
-                    for row in self._sending
-                    if row.namespace == largest and row is not new and not row.deadline.expired()
-                ),
-                None,
-            )
+        while (own := sizes[new.namespace] > self._most // 2) or sum(sizes.values()) > self._most:
+            largest = new.namespace if own else max(sizes, key=sizes.__getitem__)
+            rows = (row for row in self._sending if row.namespace == largest and row is not new)
+            oldest = next(rows, None)
             if oldest is None:
                 return  # one answer may be as large as it is
-            oldest.deadline.reschedule(0)
             sizes[largest] -= oldest.bytes
-            oldest.bytes = 0
+            del self._sending[oldest]
+            oldest.end()
 
     async def _send(
-        self, prepared: Prepared, body: memoryview, deadline: asyncio.Timeout, send: Send
+        self, prepared: Prepared, body: memoryview, sending: _Sending, send: Send
     ) -> None:
         latest = asyncio.get_running_loop().time() + self._patience
-        deadline.reschedule(latest)
+        sending.extend(latest)
         await send(prepared.start)
         last = len(body) - _PIECE
         for first in range(0, last, _PIECE):
             latest += _PIECE / self._slowest
-            if not deadline.expired():
-                deadline.reschedule(latest)
+            sending.extend(latest)
             piece = body[first : first + _PIECE]
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             await asyncio.sleep(0)

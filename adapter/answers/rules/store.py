@@ -136,13 +136,19 @@ class RuleStore:
         except SourceError as error:
             return self._last(query, error)
 
-    async def fetch(self, query: str) -> RuleAnswer:
+    async def fetch(self, query: str, *, shared: bool = True) -> RuleAnswer:
         """Send a query whose answer the caller keeps.
+
+        Args:
+            query: in PromQL.
+            shared: whether it serves everybody. One with the selector of a client does not: clients
+                may write many of them.
 
         Raises:
             SourceError: the store failed.
         """
-        return await self._fetched(query, self.places.shared_place())
+        places = self.places
+        return await self._fetched(query, places.shared_place() if shared else places.place())
 
     def _last(self, query: str, error: SourceError) -> RuleAnswer:
         """Return the last good answer if its values are below the age limit."""

@@ -76,6 +76,8 @@ class _Query:
     text: str
     key: ObjectKey
     metric: tuple[MetricRule, str, ObjectKey]
+    selected: bool
+    """Whether it has a metric selector, which a client writes."""
     used: float
     """When a request needed it last, in epoch seconds like all times here."""
     sent: float = 0.0
@@ -208,7 +210,7 @@ class WideAnswers:
         same = sum(query.metric == metric for query in self._queries.values())
         if not selector.empty and same >= MAX_SELECTORS:
             return SELECTORS
-        made = self._queries[text] = _Query(text, key, metric, self._clock())
+        made = self._queries[text] = _Query(text, key, metric, not selector.empty, self._clock())
         return made
 
     def _plan(self, metric: tuple[MetricRule, str, ObjectKey]) -> Widened | str:
@@ -224,7 +226,7 @@ class WideAnswers:
     async def _refresh(self, query: _Query) -> None:
         query.sent = self._clock()
         try:
-            found = await self._store().fetch(query.text)
+            found = await self._store().fetch(query.text, shared=not query.selected)
             answer = await paced(
                 folded(found.vector, query.key, found.at, found.at + self._options.interval)
             )

@@ -182,6 +182,30 @@ async def test_slow_readers_of_one_namespace_displace_only_each_other() -> None:
         task.cancel()
 
 
+async def test_an_answer_that_gives_way_ends_also_while_its_client_reads() -> None:
+    """The sender runs once more before its time-out, and must not win its deadline back."""
+    body = b"x" * (8 << 20)
+    answers = PreparedAnswers()
+    answers.put(("a", b""), 1, float("inf"), body)
+    asked = Asked(("a", b""), lambda: 1, Work().source, answers)
+    fresh = partial(asked.fresh, lambda: 0.0)
+    large = LargeAnswers(Shares(4), most=len(body))
+    reads, quick = Client(), Client()
+
+    async def send(message: Any) -> None:
+        reads.sent.append(message)
+        await asyncio.sleep(0)
+
+    first = asyncio.create_task(large.answer("/", fresh, reads.receive, send))
+    await turns(9)
+    assert reads.sent
+    second = asyncio.create_task(large.answer("/", fresh, quick.receive, quick.send))
+    await asyncio.gather(first, second)
+    assert large.given_up == 1
+    assert len(reads.sent) < 1 + len(body) // (1 << 18)
+    assert b"".join(message["body"] for message in quick.sent[1:]) == body
+
+
 async def test_a_namespace_with_too_many_waiting_answers_gets_503() -> None:
     work, large = Work(), LargeAnswers(Shares(1, waiting=1))
     clients = [Client() for _ in range(3)]

@@ -20,6 +20,7 @@ from adapter.answers.rules.widevalues import WideAnswer
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from apiservice.errors import Unavailable
 from apiservice.labels.selector import parse
+from apiservice.runtime.shares import Shares
 from apiservice.runtime.steps import paced
 from tests.adapter.answers.rules.engine import Engine, Row, running, vector
 
@@ -94,6 +95,17 @@ async def test_a_metric_selector_has_a_query_of_its_own(wide: Wide, engine: Engi
     assert engine.asked == [
         'sum(up{queue=~"x|y",zone!="z",namespace!="",pod!=""}) by (pod,namespace)'
     ]
+
+
+async def test_selectors_of_clients_do_not_fill_the_places_of_everybodys_queries(
+    wide: Wide, engine: Engine
+) -> None:
+    """One place that only shared queries may take: with a selector, there is none."""
+    wide.store.places = Shares(1, kept=1, seconds=0.01)
+    assert await wide.ask() is not None
+    with pytest.raises(Unavailable, match="busy"):
+        await wide.ask("queue=a")
+    assert len(engine.asked) == 1
 
 
 async def test_selectors_beyond_the_bound_are_asked_narrowly(
