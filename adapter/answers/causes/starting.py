@@ -56,8 +56,26 @@ _FIXES: Final = (
     (("not found", "references non-existent"), "create what the message names"),
 )
 """What a message contains, and what to do."""
-_REJECTED: Final = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf")
-"""The kubelet's reasons for pods that it does not admit; ``OutOfnvidia.com/gpu`` and others."""
+_EVICTED: Final = "Evicted"
+"""The kubelet's reason for pods that it ended because the node, or their own limit of local
+storage, ran out (``pkg/kubelet/eviction`` of k8s.io/kubernetes)."""
+_REJECTED: Final = (
+    *("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf"),
+    _EVICTED,
+)
+"""The kubelet's reasons for pods that it does not admit, ``OutOfnvidia.com/gpu`` and others, or
+does not keep."""
+
+_REJECTIONS: Final = {
+    "rejected": "see the message, and the state of the node",
+    "evicted": "in the pod template, request what the message names, raise its limit, or write to "
+    "a volume of its own",
+}
+"""What the kubelet did with a pod, and what to do."""
+_DEVICE_PLUGIN: Final = (
+    "see the log of the device plugin on the node, and restart it; until the GPUs are repaired, "
+    "cordon the node, so that the pods go elsewhere"
+)
 
 
 def causes(target: Target) -> Iterator[Cause]:
@@ -152,7 +170,7 @@ def _of_init(target: Target, name: str, pods: Sequence[SeenPod]) -> Cause:
 
 
 def _rejected(target: Target) -> Iterator[Cause]:
-    """Yield the nodes whose kubelet does not admit the pods, while some are missing."""
+    """Yield the nodes whose kubelet does not admit or keep the pods, while some are missing."""
     failed: dict[tuple[str, str], list[SeenPod]] = {}
     for pod in target.failed:
         reason = pod.status.reason
@@ -164,16 +182,12 @@ def _rejected(target: Target) -> Iterator[Cause]:
     for (node, reason), pods in failed.items():
         since = _start(pods)
         device = "allocate" in pods[0].status.message.lower()
-        fix = (
-            "see the log of the device plugin on the node, and restart it; until the GPUs are "
-            "repaired, cordon the node, so that the pods go elsewhere"
-            if device
-            else "see the message, and the state of the node"
-        )
+        verb = "evicted" if reason == _EVICTED else "rejected"
+        fix = _DEVICE_PLUGIN if device else _REJECTIONS[verb]
         yield target.cause(
             CauseCode.CONTAINER_CONFIG,
-            f"the kubelet of node {node} has rejected {target.some(pods)}{target.facts.ago(since)} "
-            f"({reason}): {short(pods[0].status.message)}",
+            f"the kubelet of node {node} has {verb} {target.some(pods)}{target.facts.ago(since)} "
+            f"({reason}): {short(pods[0].status.message).rstrip('.')}",
             fix,
             f"kubectl {'cordon' if device else 'describe node'} {shlex.quote(node)}",
             pods,

@@ -101,6 +101,16 @@ def rejected(**more: Any) -> Scene:
     return scene.pod("llm-a", **more)
 
 
+def evicted(number: int = 3) -> Scene:
+    """Pods that the kubelet ended one after another, and the next one."""
+    message = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi."
+    status = {"reason": "Evicted", "message": message}
+    scene = Scene()
+    for at in range(number):
+        scene.pod(f"llm-b{at}", phase="Failed", ready=False, since=90 + at, status=status)
+    return scene.pod("llm-a", ready=False, since=20)
+
+
 def refused(message: str) -> Scene:
     """A StatefulSet whose pod is refused."""
     return Scene("StatefulSet").event("StatefulSet", "llm", "FailedCreate", message, 30, 5)
@@ -109,6 +119,11 @@ def refused(message: str) -> Scene:
 CLAIM: Final = [{"name": "v", "persistentVolumeClaim": {"claimName": "models"}}]
 
 OTHERS: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
+    "pods-that-are-evicted": (
+        CauseCode.CONTAINER_CONFIG,
+        evicted(),
+        ("has evicted", "ephemeral-storage", "in the pod template, request what the message"),
+    ),
     "gpus-that-others-hold": (
         CauseCode.UNSCHEDULABLE,
         full(),
