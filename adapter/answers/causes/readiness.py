@@ -17,7 +17,7 @@ from adapter.answers.causes import fixes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.target import Target, short
-from adapter.figures import age
+from adapter.figures import age, count
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 from apiservice.wire import instant
@@ -29,6 +29,15 @@ _LOST: Final = 60.0
 """Seconds after which a node that is not Ready is a cause: the kubelet reports every 10 s."""
 _GATED: Final = "ReadinessGatesNotReady"
 _GATE: Final = re.compile(r'readiness gate "([^"]+)"')
+
+_PROBES: Final = {
+    "readiness": "see why the server does not answer its readiness probe, or correct the probe",
+    "startup": "see why the server does not answer its startup probe in time; if it loads a model "
+    "for longer, raise failureThreshold of the probe",
+    "liveness": "the kubelet restarts a container whose liveness probe fails: give the server a "
+    "startup probe that lasts as long as it loads, or correct the liveness probe",
+}
+"""The probe that the kubelet's events name, and what to do."""
 
 
 def causes(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
@@ -133,24 +142,34 @@ def _of_gates(target: Target, pods: Sequence[SeenPod]) -> Cause:
 def _of_probe(target: Target, rows: Sequence[SeenPod]) -> Cause:
     since = _oldest(rows)
     first = min(rows, key=lambda pod: _since(pod) or 0.0)
-    failed = [
-        event
-        for each in rows
-        for event in target.facts.events_of(pod_key(each), "Unhealthy")
-        if event.message.startswith(("Readiness", "Startup"))
+    events = [
+        event for each in rows for event in target.facts.events_of(pod_key(each), "Unhealthy")
     ]
-    why = max(failed, key=lambda event: event.last or 0.0, default=None)
-    times = sum(event.times for event in failed)
-    said = f": {short(why.message)} ({times} times)" if why is not None else ""
+    newest = max(events, key=lambda event: event.last or 0.0, default=None)
+    probe = "" if newest is None else newest.message.partition(" ")[0].lower()
+    times = sum(event.times for event in events)
+    said = "" if newest is None else f": {short(newest.message)} ({times} times)"
     verb = "runs and is" if len(rows) == 1 else "run and are"
     return target.cause(
         CauseCode.NEVER_READY,
-        f"{target.some(rows)} {verb} not ready{target.facts.ago(since)}{said}",
-        "see why the server does not answer its readiness probe, or correct the probe",
-        _log(pod_key(first)),
+        f"{target.some(rows)} {verb} not ready{target.facts.ago(since)}{_of_containers(first)}"
+        f"{said}",
+        _PROBES.get(probe, "see why the server is not ready"),
+        _log(pod_key(first)) + (" --previous" if probe == "liveness" else ""),
         rows,
         since,
     )
+
+
+def _of_containers(pod: SeenPod) -> str:
+    """Return which containers of a pod are not ready, and how often they were restarted."""
+    unready = [row for row in pod.status.container_statuses if not row.ready]
+    beside = len(unready) < len(pod.status.container_statuses)
+    names = ", ".join(row.name for row in unready) if beside else ""
+    restarts = sum(row.restart_count for row in unready)
+    parts = [f"container {names}"] if names else []
+    parts += [f"restarted {count(restarts, 'time')}"] if restarts else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _log(key: KubeKey) -> str:

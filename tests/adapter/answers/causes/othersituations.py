@@ -119,6 +119,29 @@ def refused(message: str) -> Scene:
 CLAIM: Final = [{"name": "v", "persistentVolumeClaim": {"claimName": "models"}}]
 
 OTHERS: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
+    "killed-by-the-liveness-probe": (
+        CauseCode.NEVER_READY,
+        Scene()
+        .pod(
+            "llm-a",
+            {"name": "main", "ready": False, "restartCount": 9},
+            since=7200,
+        )
+        .event("Pod", "llm-a", "Unhealthy", "Liveness probe failed: timeout", 20, 27),
+        ("restarted 9 times", "startup probe that lasts as long as it loads", "--previous"),
+    ),
+    "a-sidecar-that-is-not-ready": (
+        CauseCode.NEVER_READY,
+        Scene()
+        .pod(
+            "llm-a",
+            {"name": "main", "ready": True},
+            {"name": "istio-proxy", "ready": False},
+            since=7200,
+        )
+        .event("Pod", "llm-a", "Unhealthy", "Readiness probe failed: HTTP 503", 20, 90),
+        ("container istio-proxy", "readiness probe"),
+    ),
     "pods-that-are-evicted": (
         CauseCode.CONTAINER_CONFIG,
         evicted(),
