@@ -16,6 +16,7 @@ from kubernetes.aio.client import ApiClient
 from kubernetes.aio.config import ConfigException
 
 from apiservice.kube.failures import TOO_LONG, transport_failure
+from apiservice.runtime.jsontext import UNREADABLE
 
 _JSON: Final = "application/json"
 _MOST_VERSION: Final = 1 << 16
@@ -145,11 +146,15 @@ async def _exchange(
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     """Return the body; if it is longer than ``most``, its first bytes, and more than ``most``."""
     body = bytearray()
-    async for chunk in response.content.iter_chunked(1 << 16):
-        body += chunk
-        if len(body) > most:
-            response.close()
-            break
+    try:
+        async for chunk in response.content.iter_chunked(1 << 16):
+            body += chunk
+            if len(body) > most:
+                response.close()
+                break
+    except BaseException:  # also a task that is cancelled, as when another list has failed
+        response.close()
+        raise
     return bytes(body)
 
 
@@ -180,5 +185,5 @@ class _Status(msgspec.Struct):
 def _status(answer: bytes) -> _Status:
     try:
         return msgspec.json.decode(answer, type=_Status)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return _Status(" ".join(answer[:200].decode("utf-8", "replace").split()))

@@ -71,3 +71,30 @@ async def test_a_connection_with_unsolicited_bytes_does_not_wait_forever(
     server.close()
     async with asyncio.timeout(PATIENCE):
         await ended.wait()
+
+
+async def test_a_request_that_is_given_up_while_its_answer_arrives_leaves_no_connection(
+    tmp_path: Path,
+) -> None:
+    """As a list does when another list of the same look has failed."""
+    arriving, ended = asyncio.Event(), asyncio.Event()
+
+    async def stalls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{")
+        await writer.drain()
+        arriving.set()
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    server = await asyncio.start_server(stalls, "127.0.0.1")
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    connecting = connect(write(tmp_path, kubeconfig(address)), environ=NOWHERE)
+    async with server, asyncio.timeout(PATIENCE), await connecting as client:
+        asking = asyncio.create_task(call(client, "GET", "/x", most=100))
+        await arriving.wait()
+        await asyncio.sleep(0.1)  # the head is read, and the body is waited for
+        asking.cancel()
+        await asyncio.wait([asking])
+        await ended.wait()  # before the client is closed
