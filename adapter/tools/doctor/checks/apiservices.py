@@ -29,8 +29,8 @@ _ENDPOINTS: Final = ("MissingEndpoints", "ServiceNotFound", "ServicePortError", 
 
 @check("GMA004", CheckSection.CLUSTER, "the adapter's APIServices are registered")
 def unregistered(facts: Facts) -> Iterator[Finding]:
-    """The API server forwards requests for `custom.metrics.k8s.io` only if an APIService for the
-    version exists. The HPA controller asks for `v1beta2`, and for `v1beta1` if that is missing.
+    """The HPA controller asks for `custom.metrics.k8s.io/v1beta2`, and for `v1beta1` if that is
+    missing. Without an APIService, the API server forwards nothing.
 
     Install the chart with `apiServices.create=true`, its default, or create the APIService.
     """
@@ -53,13 +53,11 @@ def unregistered(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA005", CheckSection.CLUSTER, "no other program serves the custom metrics API")
 def taken(facts: Facts) -> Iterator[Finding]:
-    """A cluster has one server for each version of `custom.metrics.k8s.io`. If prometheus-adapter
-    or another program has it, HPAs do not get values from this adapter, and the chart refuses to
-    be installed.
+    """A cluster has one server of `custom.metrics.k8s.io`. If prometheus-adapter or another program
+    has it, the chart refuses to be installed.
 
-    Two ways lead to values of both. The adapter asks the other program for its metrics:
-    `docs/delegation.md`. Or the adapter takes its rules over, and the other program is removed:
-    `docs/migrate-from-prometheus-adapter.md`.
+    Let the adapter ask the other program for its metrics (`docs/delegation.md`), or take its rules
+    over and remove it (`docs/migrate-from-prometheus-adapter.md`).
     """
     for each in facts.apiservices.read():
         if each.spec.group != CUSTOM or each.spec.service is None or is_ours(facts, each):
@@ -115,8 +113,8 @@ def _of_service(each: ApiService, what: str) -> str:
 
 @check("GMA006", CheckSection.CLUSTER, "the metrics APIs have endpoints")
 def no_endpoints(facts: Facts) -> Iterator[Finding]:
-    """An APIService names a Service without a ready pod, or one that does not exist. While it is
-    unavailable, HPAs keep their replica counts, and namespaces cannot be deleted.
+    """An APIService names a Service without a ready pod, or one that does not exist. Meanwhile HPAs
+    keep their replica counts, and namespaces cannot be deleted.
 
     See why the pods are not ready. If the program was removed, delete the APIService.
     """
@@ -132,13 +130,12 @@ def no_endpoints(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA007", CheckSection.CLUSTER, "the API server accepts the metrics APIs' certificates")
 def bad_certificate(facts: Facts) -> Iterator[Finding]:
-    """The API server does not accept the serving certificate of a metrics API: the `caBundle` of
-    the APIService is not the CA that signed it, the certificate has expired, or it is for another
-    name.
+    """The API server rejects the serving certificate of a metrics API: `caBundle` of the APIService
+    is not the CA that signed it, it has expired, or it is for another name.
 
-    The printed command copies `caBundle` from an APIService of the same Service that is available,
-    or from the Secret with the adapter's certificate. If the certificate itself is wrong, renew it:
-    with the chart's own certificate, run its CronJob once.
+    The printed command copies `caBundle` from an available APIService of the same Service, or from
+    the Secret with the adapter's certificate. If the certificate itself is wrong, run the chart's
+    CronJob once.
     """
     for each, condition in _unavailable(facts):
         if condition.reason not in _ENDPOINTS and _CERTIFICATE.search(condition.message):
@@ -197,11 +194,10 @@ def _patch_ca(each: ApiService, source: str, path: str) -> str:
 
 @check("GMA008", CheckSection.CLUSTER, "the API server reaches the metrics APIs")
 def unreachable(facts: Facts) -> Iterator[Finding]:
-    """The API server gets no answer from a metrics API, although its pods are ready. The usual
-    cause is a firewall or NetworkPolicy between the control plane and the pods: the chart's pods
-    listen on port 8443 by default.
+    """The API server gets no answer from a metrics API whose pods are ready. The usual cause is a
+    firewall or NetworkPolicy.
 
-    Admit the control plane to this port.
+    Admit the control plane to the port of the pods: 8443 in the chart.
     """
     for each, condition in _unavailable(facts):
         certificate = _CERTIFICATE.search(condition.message)

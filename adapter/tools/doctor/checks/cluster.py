@@ -19,8 +19,7 @@ _SOON: Final = 30 * 86400.0
 
 @check("GMA001", CheckSection.CLUSTER, "Kubernetes is 1.27 or newer")
 def old_version(facts: Facts) -> Iterator[Finding]:
-    """The chart supports Kubernetes 1.27 and newer. An older API server may lack `autoscaling/v2`,
-    which GPU metrics need.
+    """The chart needs Kubernetes 1.27: an older API server may lack `autoscaling/v2`.
 
     Upgrade the cluster.
     """
@@ -36,9 +35,8 @@ def old_version(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA002", CheckSection.CLUSTER, "the aggregation layer is on")
 def aggregation_off(facts: Facts) -> Iterator[Finding]:
-    """The API server forwards requests for metrics to the adapter only if it was started with
-    `--requestheader-client-ca-file` and `--proxy-client-cert-file`. It publishes the CA in
-    ConfigMap `kube-system/extension-apiserver-authentication`. Managed clusters have this.
+    """The API server forwards requests for metrics only if it was started with
+    `--requestheader-client-ca-file` and `--proxy-client-cert-file`, as in every managed cluster.
 
     Start the API server with these flags (Kubernetes documentation, "Configure the Aggregation
     Layer").
@@ -56,12 +54,12 @@ def aggregation_off(facts: Facts) -> Iterator[Finding]:
 @check("GMA003", CheckSection.CLUSTER, "the request-header CA is valid for 30 more days")
 def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     """The adapter authenticates the API server with the CA in ConfigMap
-    `kube-system/extension-apiserver-authentication`. After the CA has expired, the adapter
-    rejects every forwarded request with 401, and every HPA loses its metrics.
+    `kube-system/extension-apiserver-authentication`. After it expires, every forwarded request gets
+    401, and HPAs lose their metrics.
 
-    Replace the front-proxy CA of the cluster. `kubeadm certs renew` renews certificates, and not
-    CAs: see "Manual Rotation of CA Certificates" in the Kubernetes documentation. The provider of a
-    managed cluster replaces it.
+    Replace the front-proxy CA ("Manual Rotation of CA Certificates" in the Kubernetes
+    documentation; `kubeadm certs renew` renews no CA). The provider of a managed cluster replaces
+    it.
     """
     text = facts.authentication.read().get("requestheader-client-ca-file", "")
     try:
@@ -94,11 +92,11 @@ def _front_proxy(text: str, severity: Severity) -> Finding:
 
 @check("GMA009", CheckSection.CLUSTER, "the HPA controller may read the metrics")
 def hpa_rights(facts: Facts) -> Iterator[Finding]:
-    """The HPA controller reads metrics as ServiceAccount
-    `kube-system/horizontal-pod-autoscaler`. Kubernetes grants it access by default. Without it,
-    HPAs report `FailedGetPodsMetric` with `forbidden`.
+    """The HPA controller reads metrics as ServiceAccount `kube-system/horizontal-pod-autoscaler`,
+    which Kubernetes grants by default. Without the right, HPAs report `FailedGetPodsMetric` with
+    `forbidden`.
 
-    Grant the right with the printed command, or set `hpaReader.create=true` in the chart.
+    Run the printed command, or set `hpaReader.create=true` in the chart.
     """
     for review in facts.hpa_rights.read():
         if not review.allowed:
@@ -112,9 +110,8 @@ def hpa_rights(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA010", CheckSection.CLUSTER, "the adapter's account has the rights that it needs")
 def own_rights(facts: Facts) -> Iterator[Finding]:
-    """The adapter lists and watches pods, Services and nodes, reads one ConfigMap in
-    `kube-system`, and creates TokenReviews and SubjectAccessReviews. The chart grants these
-    rights.
+    """The adapter lists and watches pods, Services and nodes, reads one ConfigMap in `kube-system`,
+    and creates TokenReviews and SubjectAccessReviews. The chart grants these rights.
 
     Apply the chart again, or grant the right that is missing.
     """
@@ -133,9 +130,8 @@ _SKEW: Final = 5.0
 
 @check("GMA011", CheckSection.CLUSTER, "clocks agree", Severity.WARNING)
 def skew(facts: Facts) -> Iterator[Finding]:
-    """Values have an age, so clocks must agree within seconds. The check compares this machine
-    with the API server, and each node's heartbeat with the API server: a heartbeat from the future
-    shows a node whose clock is ahead.
+    """Values have an age, so clocks must agree within seconds. The check compares the API server
+    with this machine and with each node's heartbeat, which shows a node whose clock is ahead.
 
     Run a time service (chrony, systemd-timesyncd) on the machine.
     """

@@ -59,12 +59,12 @@ def _template(facts: Facts, each: SeenPod) -> SeenPod | None:
     Severity.WARNING,
 )
 def slow(facts: Facts) -> Iterator[Finding]:
-    """dcgm-exporter reads its GPUs every 30 s by default, and an HPA decides every 15 s: it then
-    decides twice on the same value, up to 30 s old.
+    """dcgm-exporter reads its GPUs every 30 s by default, and an HPA decides every 15 s: twice on
+    the same value.
 
-    Set the interval to 5 to 10 s, and `values.collect_interval` to the same. A DaemonSet then
-    replaces its pods one after the other, with a gap of some seconds on each node. The finding
-    names what manages the DaemonSet, because an operator, Helm or git reverts another change.
+    Set the interval to 5 to 10 s, and `values.collect_interval` to the same. The DaemonSet then
+    replaces its pods, with a gap of some seconds on each node. The finding names what manages it,
+    because an operator, Helm or git reverts another change.
     """
     found: dict[tuple[str, str, float | None], list[SeenPod]] = {}
     for each, rule in exporters(facts):
@@ -118,9 +118,8 @@ def version_of(each: SeenPod) -> tuple[int, int, int] | None:
 
 @check("GMA108", CheckSection.EXPORTERS, "exporters have no known error", Severity.WARNING)
 def bad_version(facts: Facts) -> Iterator[Finding]:
-    """Versions of dcgm-exporter with an error that matters here. Up to 4.8.1, a pod's label named
-    `pod` or `namespace` takes the place of the exporter's own label if
-    `DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS` is on. From 4.0.3 to 4.8.1,
+    """Up to dcgm-exporter 4.8.1, a pod's label named `pod` or `namespace` replaces the exporter's
+    own if `DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS` is on. From 4.0.3 to 4.8.1,
     `KUBERNETES_VIRTUAL_GPUS` copies the device's value to every pod that shares it.
 
     Upgrade to 4.8.2 or newer, or turn the option off.
@@ -157,8 +156,8 @@ def bad_version(facts: Facts) -> Iterator[Finding]:
     Severity.WARNING,
 )
 def unproven(facts: Facts) -> Iterator[Finding]:
-    """An exporter mounts no directory of its node, while other exporters of the cluster do. The
-    adapter does not scrape it, because any tenant can create a pod with such labels.
+    """An exporter mounts no directory of its node, while others in the cluster do. The adapter does
+    not scrape it, because any tenant can create a pod with such labels.
 
     Name the exporter in `source.scrape.exporters` with its namespace.
     """

@@ -41,13 +41,11 @@ def scraping(facts: Facts) -> None:
 
 @check("GMA101", CheckSection.EXPORTERS, "every GPU node has an exporter")
 def missing(facts: Facts) -> Iterator[Finding]:
-    """A node offers GPUs and no exporter runs on it, so its pods have no value. The adapter finds
-    exporters by the labels of the common charts (`docs/settings.md`, `source.scrape`).
+    """A node offers GPUs and no exporter runs on it, so its pods have no value. The finding names
+    the exporter's DaemonSet and what keeps it from the node: a label, or a taint.
 
-    The finding names the exporter's DaemonSet and why it has no pod on the node: a label that its
-    node selector or affinity needs, or a taint that it does not tolerate. Without a DaemonSet,
-    deploy dcgm-exporter, or the exporter of the vendor. Name an exporter with other labels in
-    `source.scrape.exporters`.
+    Without a DaemonSet, deploy dcgm-exporter, or the exporter of the vendor. Name an exporter with
+    other labels than the common charts' in `source.scrape.exporters`.
     """
     scraping(facts)
     nodes, resources = facts.nodes.read(), facts.gpu_resources
@@ -98,8 +96,8 @@ def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
 
 @check("GMA102", CheckSection.EXPORTERS, "exporters run")
 def not_running(facts: Facts) -> Iterator[Finding]:
-    """An exporter's pod is not Running, or its container restarts again and again. While it is
-    down, the pods on its node have no new value.
+    """An exporter's pod is not Running, or its container restarts again and again. The pods on its
+    node have no new value.
 
     See the log and the events of the pod.
     """
@@ -127,10 +125,10 @@ def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, Exporter
 
 @check("GMA103", CheckSection.EXPORTERS, "exporters answer")
 def silent(facts: Facts) -> Iterator[Finding]:
-    """An exporter runs, and its port refuses connections or does not answer. It listens on another
-    port or address, it hangs, or a NetworkPolicy is in the way.
+    """An exporter's port refuses connections or does not answer: it listens on another port or
+    address, it hangs, or a NetworkPolicy is in the way.
 
-    Compare the port of the container with the port on which the exporter listens.
+    Compare the port of the container with the one on which the exporter listens.
     """
     for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT):
         yield Finding(
@@ -143,12 +141,11 @@ def silent(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA104", CheckSection.EXPORTERS, "exporters answer with metrics")
 def no_page(facts: Facts) -> Iterator[Finding]:
-    """An exporter answers with an HTTP error, with HTML, or with a page without any series of the
-    catalogue. It needs credentials, its page has another path, another program has the port, or
-    the exporter reads no device.
+    """An exporter answers with an HTTP error, HTML, or a page without a series of the catalogue: it
+    needs credentials, the path is another, another program has the port, or it reads no device.
 
     With status 401 or 403, set `authorization` or `basic_auth` in a rule of
-    `source.scrape.exporters`. Otherwise open the page and see what it says.
+    `source.scrape.exporters`. Otherwise open the page.
     """
     wrong = (Trouble.STATUS, Trouble.HTML, Trouble.EMPTY, Trouble.TOO_LARGE)
     for each, page in _troubled(facts, *wrong):
@@ -165,9 +162,8 @@ def no_page(facts: Facts) -> Iterator[Finding]:
 def https(facts: Facts) -> Iterator[Finding]:
     """The port of an exporter expects TLS, and the rule that finds it says `http`.
 
-    Name the exporter in `source.scrape.exporters` with `scheme: https` and `tls_config`, or
-    annotate its pods with `gpu-metrics-adapter.io/scheme: https`. Set its CA in `tls_config` or in
-    `source.scrape.ca_file`.
+    Set `scheme: https` and `tls_config` in a rule of `source.scrape.exporters`, or annotate the
+    pods with `gpu-metrics-adapter.io/scheme: https`.
     """
     for each, page in _troubled(facts, Trouble.HTTPS):
         yield Finding(
@@ -181,9 +177,9 @@ def https(facts: Facts) -> Iterator[Finding]:
 @check("GMA106", CheckSection.EXPORTERS, "one exporter describes each node", Severity.WARNING)
 def twice(facts: Facts) -> Iterator[Finding]:
     """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. The
-    adapter scrapes one of them. Prometheus scrapes both, so that its series double.
+    adapter scrapes one; in Prometheus, series double.
 
-    Remove one of them, for example with `dcgmExporter.enabled=false` in the GPU operator.
+    Remove one, for example with `dcgmExporter.enabled=false` in the GPU operator.
     """
     on: dict[tuple[str, str], list[SeenPod]] = defaultdict(list)
     for each, rule in exporters(facts):

@@ -19,8 +19,7 @@ def _any_of_ours(facts: Facts) -> None:
 
 @check("GMA402", CheckSection.HPAS, "target types can work")
 def target_type(facts: Facts) -> Iterator[Finding]:
-    """A metric of type Pods needs a target of type AverageValue: for another type, the controller
-    uses `averageValue` regardless, or the API server rejects the HPA. `Utilization` works only for
+    """A metric of type Pods needs a target of type AverageValue. `Utilization` works only for
     Resource metrics, because it relates a value to the pods' requests.
 
     Set `type: AverageValue` and `averageValue`. For a share of what the pod requests, use
@@ -61,9 +60,8 @@ def _found(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfi
 
 @check("GMA403", CheckSection.HPAS, "targets can be reached")
 def unreachable_target(facts: Facts) -> Iterator[Finding]:
-    """The target is above the highest value of the metric: a percentage is at most 100, a ratio at
-    most 1. The HPA never scales out. The usual cause is a percentage as the target of a ratio
-    (`DCGM_FI_PROF_…` are 0 to 1).
+    """The target is above the highest value of the metric (100 for a percentage, 1 for a ratio such
+    as `DCGM_FI_PROF_…`), so the HPA never scales out.
 
     Give a target below the maximum, such as 70 for a percentage or 700m for a ratio.
     """
@@ -73,9 +71,8 @@ def unreachable_target(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA404", CheckSection.HPAS, "targets are in the metric's unit", Severity.WARNING)
 def wrong_unit(facts: Facts) -> Iterator[Finding]:
-    """The target's number suggests another unit: `700m` or `0.7` for a percentage is 0.7 %, and a
-    number below a mebibyte for a metric in bytes is a few bytes. The HPA scales to its maximum
-    under the lightest load.
+    """The target's number suggests another unit: `700m` for a percentage is 0.7 %, and a number
+    below a mebibyte is a few bytes. The HPA goes to its maximum under the lightest load.
 
     Give the number in the unit of the metric: `docs/metrics.md`.
     """
@@ -87,13 +84,13 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
 @check("GMA412", CheckSection.HPAS, "the type of targets fits a sum or a mean")
 def wrong_form(facts: Facts) -> Iterator[Finding]:
     """A target of type `Value` multiplies the replicas by value / target, so the value must be a
-    level, such as a mean. A sum grows with every new replica, and the HPA goes to its maximum. A
-    target of type `AverageValue` divides the value by the target, so the value must be a sum. With
-    a mean, the HPA asks for one or two replicas under any load.
+    level, such as a mean; with a sum, the HPA goes to its maximum. `AverageValue` divides the value
+    by the target, so the value must be a sum; with a mean, the HPA asks for one or two replicas
+    under any load.
 
-    Set the type that fits: `AverageValue` for a sum, `Value` for `aggregate: mean`, `max` or
-    `p95`. An External metric and a trigger of KEDA are sums unless `aggregate` says otherwise. An
-    Object metric is a sum or a mean by `docs/metrics.md`. Raise no maximum before.
+    Set `AverageValue` for a sum, `Value` for `aggregate: mean`, `max` or `p95`. An External metric
+    and a trigger of KEDA are sums unless `aggregate` says otherwise; for an Object metric see
+    `docs/metrics.md`. Raise no maximum before.
     """
     for target, misfit in _found(facts, MisfitKind.SUM, MisfitKind.LEVEL):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
@@ -102,12 +99,10 @@ def wrong_form(facts: Facts) -> Iterator[Finding]:
 @check("GMA413", CheckSection.HPAS, "metrics of HPAs rise with the load")
 def wrong_direction(facts: Facts) -> Iterator[Finding]:
     """An HPA adds replicas while the value is above the target. Free memory falls under load, so
-    the HPA goes to its maximum while the pods are idle, and to its minimum while they work. A
-    temperature, a clock, an error code or an amount of memory that is built in does not follow the
-    load at all: cooling, the driver or the model of the GPU sets it. That is a warning.
+    the HPA does the opposite of what it should. A temperature, a clock, an error code or an amount
+    of built-in memory does not follow the load at all; that is a warning.
 
-    Use a metric that rises with the load: `gpu_utilization`, `gpu_memory_utilization`, or the
-    queue of the server.
+    Use `gpu_utilization`, `gpu_memory_utilization`, or the queue of the server.
     """
     for target, misfit in _found(facts, MisfitKind.FALLS, MisfitKind.STEADY):
         severity = Severity.WARNING if misfit.kind is MisfitKind.STEADY else None
@@ -116,8 +111,8 @@ def wrong_direction(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
 def at_maximum(facts: Facts) -> Iterator[Finding]:
-    """The HPA wants more replicas than `maxReplicas` allows. The check leaves out HPAs whose target
-    does not fit its metric (GMA404, GMA412, GMA413): they want more replicas than the load needs.
+    """The HPA wants more replicas than `maxReplicas`. HPAs whose target does not fit its metric
+    (GMA404, GMA412, GMA413) are left out.
 
     Raise `maxReplicas` if there are GPUs for more replicas.
     """

@@ -42,11 +42,9 @@ def edit(hpa: Hpa, words: str = "correct it") -> str | Fix:
 
 @check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
 def unknown_metric(facts: Facts) -> Iterator[Finding]:
-    """An HPA names a metric that the adapter does not serve. The HPA reports `FailedGetPodsMetric`
-    and does not scale on it.
+    """An HPA names a metric that the adapter does not serve. It reports `FailedGetPodsMetric`.
 
-    Correct the name: `docs/metrics.md` lists the metrics. A metric of your own belongs to
-    `metrics` in the settings.
+    Correct the name (`docs/metrics.md`), or add a metric of your own to `metrics` in the settings.
     """
     names = servedmetrics.metrics(facts.settings)
     installed = facts.release.known and facts.release.value is not None
@@ -69,7 +67,7 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA405", CheckSection.HPAS, "HPAs have room to scale", Severity.WARNING)
 def no_room(facts: Facts) -> Iterator[Finding]:
-    """`minReplicas` equals `maxReplicas`, so the HPA never changes the number of replicas.
+    """`minReplicas` equals `maxReplicas`, so the HPA never changes anything.
 
     Raise `maxReplicas`, or delete the HPA.
     """
@@ -100,10 +98,10 @@ def _closed(hpa: Hpa, way: str) -> str:
 
 @check("GMA406", CheckSection.HPAS, "HPAs can scale in", Severity.WARNING)
 def never_in(facts: Facts) -> Iterator[Finding]:
-    """`behavior.scaleDown.selectPolicy: Disabled` keeps every replica that a peak has added, and
-    its GPU, until somebody scales the workload by hand.
+    """`behavior.scaleDown.selectPolicy: Disabled` keeps every replica that a peak has added, with
+    its GPU, until somebody scales by hand.
 
-    Remove it. To scale in slowly, use a longer `stabilizationWindowSeconds` or a policy of one pod
+    Remove it. To scale in slowly, use a longer `stabilizationWindowSeconds`, or a policy of one pod
     in several minutes.
     """
     for hpa in facts.hpas.read():
@@ -118,7 +116,7 @@ def never_in(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA407", CheckSection.HPAS, "HPAs can scale out", Severity.WARNING)
 def never_out(facts: Facts) -> Iterator[Finding]:
-    """`behavior.scaleUp.selectPolicy: Disabled` means that the HPA never adds a replica.
+    """With `behavior.scaleUp.selectPolicy: Disabled` the HPA never adds a replica.
 
     Remove it.
     """
@@ -134,11 +132,10 @@ def never_out(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA408", CheckSection.HPAS, "something wakes workloads at 0 replicas")
 def asleep(facts: Facts) -> Iterator[Finding]:
-    """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas there is no pod, so no
-    metric has a value and the HPA never scales out again. The API server rejects such an HPA, with
-    and without the feature gate `HPAScaleToZero`, so that is for manifests in files. A ScaledObject
-    scales to 0 unless `minReplicaCount` says otherwise, and never wakes if each of its triggers
-    asks the adapter about the workload's own pods.
+    """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas no metric has a value, so
+    the HPA never scales out again; the API server rejects such an HPA. A ScaledObject, whose
+    `minReplicaCount` is 0 by default, never wakes if each trigger asks about the workload's own
+    pods.
 
     Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
     such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).
@@ -166,8 +163,8 @@ def asleep(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA409", CheckSection.HPAS, "manifests of HPAs are valid")
 def invalid(facts: Facts) -> Iterator[Finding]:
-    """The API server would reject the manifest, or the controller could not use it. This check is
-    for manifests in files; what a cluster has stored is valid.
+    """The API server would reject the manifest, or the controller could not use it (manifests in
+    files only).
 
     Correct the key that the message names.
     """
@@ -190,8 +187,8 @@ def invalid(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA410", CheckSection.HPAS, "HPAs get their metrics")
 def failing(facts: Facts) -> Iterator[Finding]:
-    """The HPA controller reports in the condition `ScalingActive` that it could not read a metric.
-    The HPA keeps its replica count.
+    """The condition `ScalingActive` says that the HPA controller could not read a metric. The HPA
+    keeps its replica count.
 
     `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none. HPAs whose
     controller lacks one right are one finding, with the command that grants it.
@@ -220,9 +217,8 @@ def failing(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA454", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
 def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
-    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`. Such
-    metrics come from `metrics.k8s.io`, which has `cpu` and `memory` only. The HPA reports
-    `FailedGetResourceMetric` and does not scale on it.
+    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`.
+    `metrics.k8s.io` has `cpu` and `memory` only, so the HPA reports `FailedGetResourceMetric`.
 
     Use a Pods metric: `gpu_utilization`, with a target of type `AverageValue`.
     """

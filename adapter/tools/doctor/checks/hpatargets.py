@@ -37,7 +37,7 @@ _SATURATED: Final = 85
 
 @check("GMA421", CheckSection.HPAS, "the scale targets of HPAs exist")
 def no_target(facts: Facts) -> Iterator[Finding]:
-    """The HPA scales an object that does not exist. It reports `FailedGetScale`. An HPA scales
+    """The HPA scales an object that does not exist, and reports `FailedGetScale`. An HPA scales
     objects of its own namespace only: if another namespace has the target, it is named.
 
     Correct `scaleTargetRef`, create the HPA in the other namespace, or delete the HPA.
@@ -71,8 +71,7 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
     """An HPA's target selects no pod although it should have replicas, or the `selector` of its
     External metric matches no pod. The metric has no value.
 
-    Correct the selector. A Pods metric normally needs none: the HPA asks for the pods of its
-    target.
+    Correct the selector. A Pods metric normally needs none.
     """
     facts.live()
     for hpa, metric in metrics(facts):
@@ -128,9 +127,9 @@ def _without_pods(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA414", CheckSection.HPAS, "selectors of metrics name labels that series have")
 def selects_no_series(facts: Facts) -> Iterator[Finding]:
-    """The `selector` of a metric has a key that no series has, or a value that its key never has.
-    It selects nothing, and nothing says so: the metric has no value. The labels of exporters are
-    such keys: `modelName` and `UUID` of dcgm-exporter are `model` and `device` here.
+    """The `selector` of a metric has a key that no series has, or a value that its key never has,
+    so the metric has no value. Labels of exporters are such keys: `modelName` and `UUID` of
+    dcgm-exporter are `model` and `device` here.
 
     Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
     and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
@@ -146,11 +145,10 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")
 def two_autoscalers(facts: Facts) -> Iterator[Finding]:
-    """Two HPAs, or an HPA and a ScaledObject, scale one workload. Each sets the replica count that
-    its own metrics call for, so the count moves back and forth. The HPA controller reports
-    `AmbiguousSelector` and scales none of them.
+    """Two HPAs, or an HPA and a ScaledObject, scale one workload, so the count moves back and
+    forth, or the HPA controller reports `AmbiguousSelector` and scales none.
 
-    Put all metrics into one HPA or one ScaledObject: the largest count of all metrics applies.
+    Put all metrics into one HPA or ScaledObject: the largest count of all applies.
     """
     found: dict[tuple[str, str, str], list[Hpa]] = defaultdict(list)
     for hpa in facts.hpas.read():
@@ -251,9 +249,8 @@ def stopped(facts: Facts) -> Iterator[Finding]:
     "GMA424", CheckSection.HPAS, "workloads that scale on GPU metrics have GPUs", Severity.WARNING
 )
 def no_gpu(facts: Facts) -> Iterator[Finding]:
-    """The HPA asks for a GPU metric, and the pods of its target request no GPU in their spec. The
-    adapter serves GPU metrics only for pods that request one, because exporters name pods
-    wrongly otherwise.
+    """The HPA asks for a GPU metric, and the pods of its target request no GPU. The adapter serves
+    GPU metrics only for pods that request one, because exporters name pods wrongly otherwise.
 
     Request the GPU in the pod template (`limits: {nvidia.com/gpu: 1}`), or use a metric of the
     inference server.
@@ -280,9 +277,9 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA425", CheckSection.HPAS, "servers with a queue scale on it", Severity.WARNING)
 def saturated(facts: Facts) -> Iterator[Finding]:
-    """The HPA scales an inference server on GPU utilization with a target of 85 % or more. A
-    server that batches requests keeps its GPU busy at low load, so utilization says little about
-    waiting requests. The server exposes its queue, which does.
+    """The HPA scales an inference server on GPU utilization with a target of 85 % or more. A server
+    that batches requests keeps its GPU busy at low load, so utilization says little about waiting
+    requests.
 
     Use `inference_requests_waiting` or `inference_requests_running`, alone or beside utilization.
     """

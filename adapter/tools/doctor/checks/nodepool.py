@@ -35,9 +35,8 @@ def _settings(found: Release) -> Settings:
 
 @check("GMA601", CheckSection.NODEPOOL, "a node autoscaler runs", Severity.WARNING)
 def no_autoscaler(facts: Facts) -> Iterator[Finding]:
-    """nodepool is installed, and no node autoscaler was found: no status of a cluster-autoscaler
-    in `kube-system`, no Karpenter, and no managed node pools. Headroom then waits without a new
-    node.
+    """nodepool is installed, and no status of a cluster-autoscaler in `kube-system`, no Karpenter
+    and no managed node pools were found. Headroom then waits without a new node.
 
     Install a node autoscaler. If it runs where it cannot be seen, ignore this warning.
     """
@@ -54,7 +53,7 @@ def no_autoscaler(facts: Facts) -> Iterator[Finding]:
 @check("GMA602", CheckSection.NODEPOOL, "CapacityBuffers are served if the settings ask for them")
 def no_buffers(facts: Facts) -> Iterator[Finding]:
     """`nodepool.provisioning_method` is `buffer`, and the API server does not serve
-    CapacityBuffers. The controller orders no headroom.
+    CapacityBuffers. No headroom is ordered.
 
     Install the CRD and turn the autoscaler's feature on (`docs/nodepool.md`), or set
     `nodepool.provisioning_method: auto`.
@@ -74,9 +73,8 @@ def no_buffers(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA603", CheckSection.NODEPOOL, "the PriorityClass of placeholder pods is below workloads")
 def priority(facts: Facts) -> Iterator[Finding]:
-    """Placeholder pods give way to real pods only if their PriorityClass is lower. The class in
-    `nodepool.placeholder.priority_class` does not exist, is not below 0, or is below -10, where the
-    cluster-autoscaler ignores pods.
+    """The class in `nodepool.placeholder.priority_class` does not exist, is not below 0, so that
+    placeholder pods do not give way, or is below -10, where the cluster-autoscaler ignores pods.
 
     Apply the chart again, which creates the class with -10.
     """
@@ -103,8 +101,8 @@ def priority(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA604", CheckSection.NODEPOOL, "quotas leave room for headroom", Severity.WARNING)
 def quota(facts: Facts) -> Iterator[Finding]:
-    """A ResourceQuota in the namespace of nodepool is used up for pods or GPUs, so placeholder pods
-    cannot be created there.
+    """A ResourceQuota in the namespace of nodepool is used up for pods or GPUs, so it cannot create
+    placeholder pods.
 
     Raise the quota, or install nodepool in a namespace without one.
     """
@@ -149,8 +147,8 @@ def _scaled(facts: Facts) -> dict[str, tuple[SeenWorkload, int]]:
 
 @check("GMA605", CheckSection.NODEPOOL, "caps let headroom exist", Severity.WARNING)
 def caps(facts: Facts) -> Iterator[Finding]:
-    """A cap of the settings is smaller than one pod of a workload: `max_pods` is 0, or one pod
-    needs more GPUs than `max_gpus_per_pool`. This workload never gets headroom.
+    """`max_pods` is 0, or one pod of a workload needs more GPUs than `max_gpus_per_pool`. This
+    workload never gets headroom.
 
     Raise the cap in `nodepool.limits`.
     """
@@ -174,8 +172,8 @@ def caps(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA606", CheckSection.NODEPOOL, "nodes can hold the pods that HPAs scale")
 def shapes(facts: Facts) -> Iterator[Finding]:
-    """One pod of a workload requests more GPUs than any node of the cluster offers. New pods stay
-    Pending, unless the autoscaler has a node pool with larger nodes that is empty now.
+    """One pod requests more GPUs than any node offers. New pods stay Pending, unless the autoscaler
+    has an empty node pool with larger nodes.
 
     Add a node pool with larger nodes, or request fewer GPUs for each pod.
     """

@@ -14,13 +14,12 @@ from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
 
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
 def no_gpus(facts: Facts) -> Iterator[Finding]:
-    """No node offers a GPU resource and no exporter reports a device, or a node that is labeled as
-    a GPU node offers none, or a node offers fewer GPUs than it has: `allocatable` counts the
-    devices that are healthy, `capacity` all of them. Pods that request a GPU stay Pending. The
-    vendor's device plugin registers the resource.
+    """No node offers a GPU and no exporter reports one, a node with the label of GPU nodes offers
+    none, or a node offers fewer (`allocatable`) than it has (`capacity`). Pods that request a GPU
+    stay Pending.
 
-    Install the device plugin, or see the log of its pod on the node. If the resource has a name of
-    its own, add it to `cluster.gpu_resources`.
+    Install the vendor's device plugin, or see the log of its pod on the node. Add a resource with a
+    name of its own to `cluster.gpu_resources`.
     """
     nodes = facts.nodes.read()
     resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
@@ -59,8 +58,8 @@ def _waiting(facts: Facts) -> dict[str, list[str]]:
 
 @check("GMA013", CheckSection.CLUSTER, "GPU nodes are Ready", Severity.WARNING)
 def not_ready(facts: Facts) -> Iterator[Finding]:
-    """A GPU node is not Ready. Its pods keep their last values until the age limit and then have
-    none, so HPAs do not scale in while the node is down.
+    """The pods of a GPU node that is not Ready keep their last values until the age limit and then
+    have none, so HPAs do not scale in.
 
     See the conditions of the node.
     """

@@ -24,12 +24,9 @@ _FEW: Final = 10
 @check("GMA014", CheckSection.CLUSTER, "the adapter has the other metrics APIs that it serves")
 def taken(facts: Facts) -> Iterator[Finding]:
     """The adapter serves `external.metrics.k8s.io` or `metrics.k8s.io`, and the APIService belongs
-    to another program: KEDA, metrics-server, or another adapter. HPAs do not get values from this
-    adapter then.
+    to KEDA, metrics-server or another adapter. HPAs then get no values from this adapter.
 
-    Two ways lead to external metrics of both. The adapter asks the other program for its metrics:
-    `docs/delegation.md`. Or the adapter takes its rules over, and the other program is removed:
-    `docs/migrate-from-prometheus-adapter.md`. `metrics.k8s.io` has one server only.
+    For external metrics see GMA005. `metrics.k8s.io` has one server only.
     """
     found = installed(facts)
     served = {EXTERNAL: facts.settings.external.enabled}
@@ -97,8 +94,8 @@ def _counted(facts: Facts) -> Iterator[Finding]:
 @check("GMA722", CheckSection.OURS, "the store answers the queries of rules")
 def failing_queries(facts: Facts) -> Iterator[Finding]:
     """The store of `source.prometheus` does not answer about the series of rules, or rejects their
-    queries. HPAs on metrics of rules get no values after the age limit and keep their replica
-    counts; GPU metrics that are scraped directly are not affected.
+    queries. HPAs on metrics of rules get no values after the age limit; GPU metrics that are
+    scraped directly are not affected.
 
     See the cause in the adapter's log, and ask the store with the query of the rule.
     """
@@ -135,12 +132,11 @@ def _failing_share(page: SelfPage) -> str | None:
 
 @check("GMA723", CheckSection.OURS, "a rule and the catalogue have no metric of one name")
 def shared_names(facts: Facts) -> Iterator[Finding]:
-    """A rule makes a metric that the catalogue has too. `rules.prefer` decides which one serves
-    it: the rule by default. HPAs on that metric may see other values than the documentation of the
-    catalogue says.
+    """A rule makes a metric that the catalogue has too, so HPAs may see other values than
+    `docs/metrics.md` says. `rules.prefer` decides which one serves it: the rule by default. The log
+    names the metrics.
 
-    Rename the metric in the rule (`name.as`), or set `rules.prefer` on purpose. The log names the
-    metrics.
+    Rename the metric in the rule (`name.as`), or set `rules.prefer` on purpose.
     """
     winner = facts.settings.rules.prefer
     for page in _with_rules(facts):
@@ -175,12 +171,11 @@ def _by_name(facts: Facts) -> dict[str, DelegateSettings]:
 
 @check("GMA715", CheckSection.OURS, "the delegates list their metrics", Severity.WARNING)
 def delegates(facts: Facts) -> Iterator[Finding]:
-    """The adapter cannot read the discovery of a delegate, another metrics server that it asks.
-    HPAs on the metrics of this delegate keep their replica counts; other metrics are not affected.
+    """The adapter cannot read the discovery of a delegate. HPAs on the delegate's metrics keep
+    their replica counts; other metrics are not affected.
 
-    The message names the cause: the delegate does not answer, its certificate is not trusted, it
-    refuses the adapter's account, or it is not a metrics server. `docs/delegation.md` describes the
-    settings.
+    The message names the cause: no answer, a certificate that is not trusted, a refused account, or
+    no metrics server (`docs/delegation.md`).
     """
     chosen = _by_name(facts)
     for page in replica_pages(facts):
@@ -224,8 +219,8 @@ def _cause(
 @check("GMA724", CheckSection.OURS, "the adapter may ask its delegates")
 def delegate_rights(facts: Facts) -> Iterator[Finding]:
     """The adapter asks delegates as an account of its own, which must be able to read their
-    metrics, and whose tokens the adapter must be able to request. A delegate refuses requests
-    without these rights, and HPAs on its metrics keep their replica counts.
+    metrics, and whose tokens the adapter must be able to request. Otherwise HPAs on their metrics
+    keep their replica counts.
 
     Apply the chart again, or grant the right that is missing.
     """

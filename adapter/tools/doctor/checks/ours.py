@@ -32,7 +32,7 @@ def settings(facts: Facts) -> Iterator[Finding]:
     """The ConfigMap of the adapter has a key that does not exist, or a value that it rejects.
     Running pods keep the previous configuration; new pods do not start.
 
-    Correct the key that the message names. `docs/settings.md` lists the settings.
+    Correct the key that the message names (`docs/settings.md`).
     """
     found = installed(facts)
     meta = found.workload.metadata
@@ -47,9 +47,8 @@ def settings(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA702", CheckSection.OURS, "the adapter's pods are ready")
 def not_ready(facts: Facts) -> Iterator[Finding]:
-    """A replica of the adapter is not ready. It becomes ready when it has listed the pods and
-    scraped every exporter once, at the latest after one age limit. Without a ready replica, HPAs
-    keep their replica counts.
+    """A replica is not ready until it has listed the pods and scraped every exporter once, or one
+    age limit has passed. Without a ready replica, HPAs keep their replica counts.
 
     See the events and the log of the pod.
     """
@@ -104,11 +103,10 @@ def restarts(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA704", CheckSection.OURS, "image and chart have one version", Severity.WARNING)
 def skew(facts: Facts) -> Iterator[Finding]:
-    """The image of the adapter has another version than the chart was made for. Settings that only
-    one of them knows are rejected or have no effect.
+    """The image has another version than the chart was made for. Settings that only one of them
+    knows are rejected or have no effect.
 
-    Remove `image.tag` from the values, so that the chart's own version applies, or upgrade the
-    chart.
+    Remove `image.tag` from the values, or upgrade the chart.
     """
     found = installed(facts)
     labels = found.workload.metadata.labels
@@ -128,8 +126,7 @@ def skew(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA705", CheckSection.OURS, "an update or a lost node leaves a replica", Severity.WARNING)
 def single(facts: Facts) -> Iterator[Finding]:
-    """The adapter has one replica. Metrics are unavailable while it restarts or moves to another
-    node.
+    """With one replica, metrics are unavailable while it restarts or moves to another node.
 
     Set `replicas: 2`, the chart's default.
     """
@@ -145,12 +142,11 @@ def single(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA706", CheckSection.OURS, "GPU pods have a value")
 def unmeasured(facts: Facts) -> Iterator[Finding]:
-    """Pods that are ready and hold a GPU have no value. With the view API, the check prints one
-    finding for each reason, with the number of pods, an example and its fix. Without it, the check
-    prints the pods of each namespace that have no value of `gpu_utilization`.
+    """Pods that are ready and hold a GPU have no value. With the view API, there is one finding for
+    each reason, with an example and its fix; without it, one for each namespace.
 
-    `gpu-metrics-adapter explain pod NAME` says why, for one pod. `docs/troubleshooting.md` explains
-    the reasons.
+    `gpu-metrics-adapter explain pod NAME` says why, for one pod. `docs/reasons.md` explains the
+    reasons.
     """
     shown = facts.without_value
     if not shown.known:

@@ -40,7 +40,7 @@ def no_pods(facts: Facts) -> Iterator[Finding]:
     """Pods on the node hold GPUs, and the exporter's page names none: the mapping of GPUs to pods
     is off, or the exporter cannot reach the kubelet's socket. No pod of the node has a value.
 
-    Turn the mapping on. dcgm-exporter needs `DCGM_EXPORTER_KUBERNETES=true` and the directory
+    dcgm-exporter needs `DCGM_EXPORTER_KUBERNETES=true` and the directory
     `/var/lib/kubelet/pod-resources` of its node.
     """
     holders = {each.pod.node for each in facts.gpu_pods if each.runs and each.pod.ready}
@@ -61,8 +61,8 @@ def no_pods(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA122", CheckSection.EXPORTERS, "pages have GPU utilization")
 def no_utilization(facts: Facts) -> Iterator[Finding]:
-    """The page of an exporter has devices, and no field from which `gpu_utilization` is computed:
-    the field is commented out in the exporter's list of counters.
+    """A page has devices, and no field from which `gpu_utilization` is computed: the field is
+    commented out in the exporter's list of counters.
 
     Add `DCGM_FI_DEV_GPU_UTIL` to the CSV file with the counters (`docs/metrics.md` lists the fields
     of other vendors).
@@ -80,9 +80,8 @@ def no_utilization(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA123", CheckSection.EXPORTERS, "pages with MIG instances have their engine activity")
 def no_profiling(facts: Facts) -> Iterator[Finding]:
-    """GPU utilization does not exist for MIG instances. The adapter computes it from
-    `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, and the page does not have this field: profiling counters are
-    off, or another profiler holds them.
+    """GPU utilization of MIG instances comes from `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, which the page
+    lacks: profiling counters are off, or another profiler holds them.
 
     Add the field to the list of counters. Profiling counters need `SYS_ADMIN` in the exporter's
     container.
@@ -101,7 +100,7 @@ def no_profiling(facts: Facts) -> Iterator[Finding]:
 @check("GMA124", CheckSection.EXPORTERS, "exporters have the fields that HPAs need")
 def not_exported(facts: Facts) -> Iterator[Finding]:
     """An HPA asks for a metric, and no exporter on the nodes of its pods writes a field from which
-    it is computed, such as a profiling field (`DCGM_FI_PROF_…`).
+    it is computed, such as `DCGM_FI_PROF_…`.
 
     Add the field to the exporter's list of counters, or use another metric.
     """
@@ -129,8 +128,8 @@ def not_exported(facts: Facts) -> Iterator[Finding]:
 @check("GMA125", CheckSection.EXPORTERS, "pages name pods of their own node", Severity.WARNING)
 def strangers(facts: Facts) -> Iterator[Finding]:
     """The page names a pod that does not exist, or that runs on another node. The adapter leaves
-    these samples out. The kubelet keeps finished pods in its list for a while (until Kubernetes
-    1.34), so a single one that disappears is harmless.
+    these samples out. The kubelet lists finished pods for a while (until Kubernetes 1.34), so a
+    single one that disappears is harmless.
 
     Restart the exporter if it lasts.
     """
@@ -149,8 +148,8 @@ def strangers(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA126", CheckSection.EXPORTERS, "pages have valid values")
 def blank(facts: Facts) -> Iterator[Finding]:
-    """A device has samples of its utilization, and every one is DCGM's sign for "no value", not a
-    number, or out of range. The adapter leaves them out, and the pods have no value.
+    """Every utilization sample of a device is DCGM's sign for "no value", not a number, or out of
+    range. The pods have no value.
 
     Restart the host engine of DCGM, or the exporter. See the driver's log for errors of the device.
     """
@@ -168,11 +167,10 @@ def blank(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA127", CheckSection.EXPORTERS, "GPUs report no XID errors", Severity.WARNING)
 def xids(facts: Facts) -> Iterator[Finding]:
-    """A device reports an XID error, the code of its last error. The code stays until the driver is
-    loaded again. XID 13, 31 and 45 usually come from the program; 48, 63, 64, 79, 94 and 95 from
-    the hardware.
+    """A device reports an XID error, the code of its last error, until the driver is loaded again.
+    XID 13, 31 and 45 usually come from the program; 48, 63, 64, 79, 94 and 95 from the hardware.
 
-    Look the code up in NVIDIA's "XID Errors" page. Drain the node if it is a hardware error.
+    Look the code up in NVIDIA's "XID Errors". Drain the node if it is a hardware error.
     """
     for _, page in _pages(facts):
         found = {device.id: device.xid for device in page.devices if device.xid}
@@ -189,8 +187,8 @@ def xids(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA128", CheckSection.EXPORTERS, "pages are well within the limits", Severity.WARNING)
 def large(facts: Facts) -> Iterator[Finding]:
-    """The page has more than 80 % of the bytes or samples that the adapter accepts. Beyond the
-    limit, it rejects the page or leaves samples out (`docs/limits.md`).
+    """The page has more than 80 % of the bytes or samples that the adapter accepts
+    (`docs/limits.md`).
 
     Raise `source.scrape.max_bytes`, or remove counters and labels that nobody uses.
     """
@@ -212,8 +210,7 @@ def large(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA129", CheckSection.EXPORTERS, "pages are well formed", Severity.WARNING)
 def malformed(facts: Facts) -> Iterator[Finding]:
-    """The adapter cannot read more than 5 % of the lines of a page: labels are too long, numbers or
-    names are malformed, or the page ends in the middle of a line.
+    """The adapter cannot read more than 5 % of the lines of a page.
 
     `docs/troubleshooting.md` explains each reason. Upgrade the exporter.
     """

@@ -47,7 +47,7 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA302", CheckSection.PROMETHEUS, "Prometheus has the exporters' series")
 def no_series(facts: Facts) -> Iterator[Finding]:
-    """Prometheus has no series of GPU utilization from the last five minutes. It does not scrape
+    """Prometheus has no series of GPU utilization from the last five minutes: it does not scrape
     the exporters, a relabeling drops the series, or `source.prometheus.matchers` excludes them.
 
     Create a ServiceMonitor or PodMonitor for the exporters.
@@ -84,9 +84,8 @@ def partial(facts: Facts) -> Iterator[Finding]:
     "GMA304", CheckSection.PROMETHEUS, "Prometheus scrapes as often as configured", Severity.WARNING
 )
 def seldom(facts: Facts) -> Iterator[Finding]:
-    """Prometheus scrapes an exporter less often than `source.prometheus.scrape_interval` says. The
-    age limit follows from this setting, so values are left out as too old between two scrapes. The
-    check needs series that are five minutes old: it says nothing about new targets and pods.
+    """Prometheus scrapes an exporter less often than `source.prometheus.scrape_interval` says, so
+    values are too old between two scrapes. The check needs series that are five minutes old.
 
     Scrape exporters every 15 s, or set `source.prometheus.scrape_interval` to the real interval.
     """
@@ -105,8 +104,8 @@ def seldom(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA305", CheckSection.PROMETHEUS, "series in Prometheus name pods")
 def dropped(facts: Facts) -> Iterator[Finding]:
-    """Pods hold GPUs, and no series in Prometheus names a pod other than the exporter itself. A
-    relabeling drops the labels, or overwrites them with those of the scrape target.
+    """No series in Prometheus names a pod other than the exporter itself: a relabeling drops the
+    labels, or overwrites them with those of the scrape target.
 
     Remove `labeldrop` rules for `pod`, `namespace`, `container` and `exported_…`, and set
     `honorLabels: true`, or keep the `exported_…` labels.
@@ -156,8 +155,7 @@ def _pods(labels: Mapping[str, str]) -> set[str]:
 )
 def collision(facts: Facts) -> Iterator[Finding]:
     """With `honorLabels: true`, Prometheus adds the labels of the exporter's own pod to the series
-    of GPUs that no pod uses, so idle GPUs look as if the exporter used them. The adapter leaves
-    such series out, because the exporter's pod holds no GPU; dashboards and other adapters do not.
+    of idle GPUs. The adapter leaves such series out; dashboards and other adapters do not.
 
     Set `honorLabels: false` (the adapter reads `exported_pod`), or drop the target's `pod` label.
     """

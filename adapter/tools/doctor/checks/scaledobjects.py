@@ -24,9 +24,8 @@ _NUMBER: Final = re.compile(r"[0-9]{1,5}")
 
 @check("GMA426", CheckSection.HPAS, "triggers of ScaledObjects for the adapter are valid")
 def wrong_trigger(facts: Facts) -> Iterator[Finding]:
-    """The metadata of a trigger whose `scalerAddress` names the adapter has a mistake: an unknown
-    key, a metric that does not exist, or an invalid number or selector. The scaler rejects it, and
-    the workload does not scale by it.
+    """A trigger whose `scalerAddress` names the adapter has an unknown key, a metric that does not
+    exist, or an invalid number or selector. The scaler rejects it.
 
     Correct the metadata: `docs/keda.md` lists the keys, and `docs/metrics.md` the metrics.
     """
@@ -55,10 +54,9 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA427", CheckSection.HPAS, "ScaledObjects are ready")
 def not_ready(facts: Facts) -> Iterator[Finding]:
-    """KEDA reports that a ScaledObject is not ready: it has made no HPA, so nothing scales. Or it
-    reports that it uses the replicas of `fallback`, because a trigger fails. Or an annotation
-    pauses it, so nothing scales until somebody removes the annotation. The check looks at
-    ScaledObjects that ask the adapter, or a store for GPU metrics.
+    """KEDA reports that a ScaledObject is not ready, so it has no HPA; or that it uses `fallback`,
+    because a trigger fails; or an annotation pauses it. The check looks at ScaledObjects that ask
+    the adapter, or a store for GPU metrics.
 
     Correct what the condition says. The events of the ScaledObject, and the log of keda-operator,
     have more.
@@ -90,10 +88,9 @@ def _failing(scaled: SeenScaledObject) -> Iterator[Finding]:
 
 @check("GMA428", CheckSection.HPAS, "triggers reach the adapter's port for KEDA")
 def wrong_address(facts: Facts) -> Iterator[Finding]:
-    """The `scalerAddress` of a trigger is not `HOST:PORT` with the port for KEDA, which is 6000 on
-    the chart's Service: port 443 is that of the metrics API, and an address of gRPC has no scheme.
-    Or `enableTLS` does not match `keda.tls` of the settings. KEDA's calls fail, and the workload
-    keeps its replicas.
+    """The `scalerAddress` of a trigger is not `HOST:PORT` with the port for KEDA (6000 on the
+    chart's Service; 443 is the metrics API), or has a scheme; or `enableTLS` does not match
+    `keda.tls`. KEDA's calls fail, and the workload keeps its replicas.
 
     Correct the trigger: `docs/keda.md`.
     """
@@ -155,11 +152,11 @@ def _address(address: str, settings: Settings | None) -> tuple[str, str]:
 )
 def nothing_counts_as_zero(facts: Facts) -> Iterator[Finding]:
     """A trigger of type `prometheus` asks for a series of exporters or servers, and an empty answer
-    counts as 0, which is KEDA's default. When the exporter, the scrape or Prometheus fails, the
-    workload scales in under full load.
+    counts as 0, KEDA's default. When the exporter, the scrape or Prometheus fails, the workload
+    scales in under full load.
 
-    Set `ignoreNullValues: "false"`, so that an empty answer is an error and `fallback` applies. A
-    trigger of type `external` for the adapter never takes a missing value for 0.
+    Set `ignoreNullValues: "false"`, so that `fallback` applies, or use a trigger of type `external`
+    for the adapter.
     """
     names = frozenset(servedmetrics.metrics(facts.settings))
     for scaled in facts.scaledobjects.read():

@@ -68,14 +68,12 @@ def _servers(workload: SeenWorkload) -> Iterator[tuple[Container, ServerKind]]:
     Severity.WARNING,
 )
 def fixed_replicas(facts: Facts) -> Iterator[Finding]:
-    """The manifest of a workload sets `spec.replicas`, and an HPA or a ScaledObject scales the
-    workload. Each time the manifest is applied, by hand or by a pipeline, the replicas fall to its
-    number, and so do the GPUs that serve. In a cluster, the annotation of `kubectl apply` shows the
+    """A manifest sets `spec.replicas` of a workload that an HPA or a ScaledObject scales. Each
+    `apply` resets the replicas to it. In a cluster, the annotation of `kubectl apply` shows the
     manifest.
 
-    Remove `spec.replicas` from the manifest. `kubectl apply` sets the replicas to 1 when the key
-    disappears, so remove it from the last applied manifest first, with
-    `kubectl apply edit-last-applied`.
+    Remove `spec.replicas` from the manifest. `kubectl apply` sets 1 when the key disappears, so
+    remove it first from the last applied manifest, with `kubectl apply edit-last-applied`.
     """
     for workload, scaler in _scaled(facts):
         if workload.sets_replicas:
@@ -98,9 +96,8 @@ def fixed_replicas(facts: Facts) -> Iterator[Finding]:
 )
 def one_node_volume(facts: Facts) -> Iterator[Finding]:
     """The pods of a workload that scales out mount one PersistentVolumeClaim that only one node
-    can mount (`ReadWriteOnce`), or only one pod (`ReadWriteOncePod`). Further replicas stay
-    `Pending` or `ContainerCreating` once the first node is full. The volumes of a StatefulSet's
-    `volumeClaimTemplates` are one for each pod, which is fine.
+    (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas stay `Pending` or
+    `ContainerCreating`. A StatefulSet's `volumeClaimTemplates` are fine.
 
     Use a volume that many nodes can read (`ReadOnlyMany`, `ReadWriteMany`), an image volume, or a
     cache on each node.
@@ -141,9 +138,8 @@ def _modes(facts: Facts, key: tuple[str, str]) -> list[str]:
     Severity.WARNING,
 )
 def no_probe(facts: Facts) -> Iterator[Finding]:
-    """A container of an inference server has neither a readiness nor a startup probe, and an HPA or
-    a ScaledObject scales the workload. Kubernetes takes each new pod for ready before its model is
-    loaded: requests fail, and the HPA counts the idle pod.
+    """A container of a scaled inference server has neither a readiness nor a startup probe. A new
+    pod counts as ready before its model is loaded: requests fail, and the HPA counts the idle pod.
 
     Add a readiness probe on the server's health path, such as `/health`, and a startup probe that
     is long enough for the model.

@@ -38,9 +38,8 @@ def metrics_log(facts: Facts, page: SelfPage) -> str:
 
 @check("GMA711", CheckSection.OURS, "replicas agree", Severity.WARNING)
 def disagree(facts: Facts) -> Iterator[Finding]:
-    """The replicas of the adapter see different numbers of pods, exporters or devices. An HPA gets
-    another value from each, depending on which replica answers. One of them does not reach some
-    exporters, or its watch is behind.
+    """The replicas see different numbers of pods, exporters or devices, so an HPA gets another
+    value from each. One does not reach some exporters, or its watch is behind.
 
     See the log of the replica with the smaller number.
     """
@@ -61,7 +60,7 @@ def disagree(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA712", CheckSection.OURS, "memory is well below its limit", Severity.WARNING)
 def memory(facts: Facts) -> Iterator[Finding]:
-    """A replica uses more than 85 % of its memory limit. The kernel kills it at the limit.
+    """A replica uses more than 85 % of its memory limit, at which the kernel kills it.
 
     Raise `resources.limits.memory`. `docs/limits.md` lists what bounds the memory.
     """
@@ -88,9 +87,8 @@ def memory(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA713", CheckSection.OURS, "the serving certificate is valid for 14 more days")
 def certificate(facts: Facts) -> Iterator[Finding]:
-    """The serving certificate of the adapter ends soon, or has ended. The API server then rejects
-    the adapter. The chart's CronJob renews its own certificate long before; cert-manager renews
-    its own.
+    """The serving certificate ends soon, or has ended: the API server then rejects the adapter. The
+    chart's CronJob, or cert-manager, renews it long before.
 
     Run the CronJob now, and see the log of its last Job.
     """
@@ -113,8 +111,8 @@ def certificate(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA714", CheckSection.OURS, "few samples are rejected", Severity.WARNING)
 def rejects(facts: Facts) -> Iterator[Finding]:
-    """For one reason, the adapter has left out more than one sample or value for every 20 devices
-    and scrapes since its start. Some are normal while pods come and go.
+    """For one reason, more than one sample or value for every 20 devices and scrapes was left out
+    since the start. Some are normal while pods come and go.
 
     `docs/troubleshooting.md` explains each reason.
     """

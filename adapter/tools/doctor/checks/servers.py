@@ -112,11 +112,11 @@ def _opt_in(each: SeenPod, rules: ServerPages) -> dict[str, object]:
     "GMA501", CheckSection.SERVERS, "inference servers opt in to being scraped", Severity.WARNING
 )
 def not_opted_in(facts: Facts) -> Iterator[Finding]:
-    """A pod runs an inference server or a gateway of such servers, by the name of its image, and
-    the adapter does not scrape it, so its `inference_…` metrics have no value.
+    """A pod runs an inference server or a gateway, by the name of its image, and is not scraped, so
+    its `inference_…` metrics have no value.
 
-    Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or set it to
-    `"false"` if you do not want the metrics (`docs/inference.md`).
+    Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or `"false"` if
+    you do not want the metrics (`docs/inference.md`).
     """
     rules = discovery.server_pages(facts.settings)
     if rules is None:
@@ -146,11 +146,10 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
 @check("GMA502", CheckSection.SERVERS, "the ports of server pages are right")
 def wrong_port(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its page cannot be reached: the annotation names no port of the pod, or
-    nothing listens there. It is a warning if the page could not be read, and the container declares
+    nothing listens there. It is a warning if the page could not be read and the container declares
     other ports.
 
-    Set `gpu-metrics-adapter.io/port` to the port of the metrics. `docs/inference.md` lists the
-    default port of each server.
+    Set `gpu-metrics-adapter.io/port` (`docs/inference.md` has the default port of each server).
     """
     rules = discovery.server_pages(facts.settings)
     for each in facts.pods.read() if rules else ():
@@ -191,10 +190,10 @@ def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, Exporter
 
 @check("GMA503", CheckSection.SERVERS, "the paths of server pages are right")
 def wrong_path(facts: Facts) -> Iterator[Finding]:
-    """A pod opts in, and its server answers with an HTTP error or with HTML: the path is wrong, or
-    the server's metrics are off.
+    """A pod opts in, and its server answers with an HTTP error or HTML: the path is wrong, or the
+    server's metrics are off.
 
-    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. `docs/inference.md` lists the path
+    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. `docs/inference.md` has the path
     of each server, and the option that turns its metrics on.
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
@@ -209,11 +208,10 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA504", CheckSection.SERVERS, "server pages have their queue", Severity.WARNING)
 def no_queue(facts: Facts) -> Iterator[Finding]:
-    """A pod opts in, and its page has no series of a queue that the adapter knows, so
-    `inference_requests_waiting` has no value. The server is of another kind, its metrics are turned
-    off in part, or it writes its queue from the first request on (text-embeddings-inference). Or it
-    hands each request to its engine at once, so that its page cannot show a queue (Triton with
-    vLLM).
+    """A pod opts in, and its page has no queue that the adapter knows, so
+    `inference_requests_waiting` has no value: the server is of another kind, its metrics are partly
+    off, it writes its queue from the first request on (text-embeddings-inference), or it hands each
+    request to its engine at once (Triton with vLLM).
 
     Turn the server's metrics on; for Triton with vLLM, set `REPORT_CUSTOM_METRICS` in the model's
     configuration. For another server, define a metric of your own (`metrics` in the settings).
@@ -256,10 +254,10 @@ def _schedulers(server: ServerKind | None) -> Iterable[ServerKind]:
 
 @check("GMA505", CheckSection.SERVERS, "pods that opt in are scraped", Severity.WARNING)
 def disabled(facts: Facts) -> Iterator[Finding]:
-    """A pod opts in with `gpu-metrics-adapter.io/scrape: "true"`, and the settings do not allow it:
+    """A pod opts in with `gpu-metrics-adapter.io/scrape: "true"`, and
     `source.scrape.inference.enabled` is false, `source.scrape.inference.namespaces` leaves its
-    namespace out, or the source is Prometheus. Or the page of the pod has the address of another
-    pod's page, as with `hostNetwork`: the adapter scrapes one of them.
+    namespace out, or the source is Prometheus. Or its page has the address of another pod's, as
+    with `hostNetwork`: one of them is scraped.
 
     Change the setting, give each pod its own port, or remove the annotation.
     """

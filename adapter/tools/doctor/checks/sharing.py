@@ -42,10 +42,9 @@ def _shared(facts: Facts) -> dict[str, str]:
     Severity.WARNING,
 )
 def copied(facts: Facts) -> Iterator[Finding]:
-    """The pods of an HPA run on nodes that share GPUs by time-slicing or MPS, and `sharing.policy`
-    is `copy`: every pod gets the utilization of the whole GPU, including the work of its
-    neighbors. More replicas on the same GPU do not lower the value, so the HPA scales to its
-    maximum.
+    """The pods of an HPA share GPUs by time-slicing or MPS, and `sharing.policy` is `copy`: every
+    pod gets the utilization of the whole GPU. More replicas on it do not lower the value, so the
+    HPA goes to its maximum.
 
     Set `sharing.policy: equal` or `memory`, use a metric of the inference server, or give each pod
     a whole GPU or a MIG instance (`docs/sharing.md`).
@@ -81,9 +80,9 @@ def _equally(facts: Facts) -> Fix | str:
 
 @check("GMA202", CheckSection.SHARING, "pods request GPU resources that nodes offer")
 def unoffered(facts: Facts) -> Iterator[Finding]:
-    """A pod requests a GPU resource that no node offers, such as `nvidia.com/gpu` where MIG's
-    strategy is `mixed` and nodes offer `nvidia.com/mig-1g.5gb`, or where time-slicing has renamed
-    it to `nvidia.com/gpu.shared`. The pod stays Pending.
+    """A pod requests a GPU resource that no node offers, such as `nvidia.com/gpu` where nodes offer
+    `nvidia.com/mig-1g.5gb` (MIG's strategy `mixed`) or `nvidia.com/gpu.shared` (time-slicing). It
+    stays Pending.
 
     Request a resource that the nodes offer.
     """
@@ -108,10 +107,10 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA203", CheckSection.SHARING, "HPAs on MIG instances use metrics that MIG has")
 def not_on_mig(facts: Facts) -> Iterator[Finding]:
-    """An HPA asks for `DCGM_FI_DEV_GPU_UTIL`, and its pods run on MIG instances, for which this
-    field does not exist. The metric has no value.
+    """An HPA asks for `DCGM_FI_DEV_GPU_UTIL`, which does not exist for the MIG instances of its
+    pods.
 
-    Use `gpu_utilization`, which the adapter computes from the engine activity on MIG instances.
+    Use `gpu_utilization`.
     """
     mig = {node.name for node in facts.nodes.read() if _mig(node)}
     for hpa, metric in metrics(facts):
@@ -142,10 +141,9 @@ def _requests_mig(gpus: Iterable[str]) -> bool:
 @check("GMA204", CheckSection.SHARING, "pods with resource claims are on pages", Severity.WARNING)
 def claims(facts: Facts) -> Iterator[Finding]:
     """A pod holds its GPU through a ResourceClaim (DRA), and the exporter's page of its node does
-    not name it. dcgm-exporter maps claims to pods from 4.4.0 on, if `KUBERNETES_ENABLE_DRA` is on.
-    A claim is left out if its drivers or device classes are those of network cards.
+    not name it. Claims of network cards are left out.
 
-    Set `KUBERNETES_ENABLE_DRA=true`, and upgrade the exporter if it is older.
+    Set `KUBERNETES_ENABLE_DRA=true` in dcgm-exporter 4.4.0 or newer.
     """
     known = (facts.claims.value or ()) if facts.claims.known else ()
     pods = [
@@ -171,8 +169,8 @@ def claims(facts: Facts) -> Iterator[Finding]:
 @check("GMA205", CheckSection.SHARING, "GPU resources have known names", Severity.WARNING)
 def unknown_resource(facts: Facts) -> Iterator[Finding]:
     """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
-    The adapter counts a pod that requests only this resource as a GPU pod once a sample names it.
-    Before that, the pod is in no list and has no reason, and `nodepool` does not count it.
+    A pod with only this resource is in no list, has no reason and is not counted by `nodepool`
+    until a sample names it.
 
     Add the resource to `cluster.gpu_resources`.
     """
