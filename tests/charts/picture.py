@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from docs.dashboard import BOARDS, dashboard
+from charts.generate.dashboard import BOARDS, dashboard
 from tests.browser.page import start
 from tests.charts import clusterpages
 from tests.charts.clusterpages import Scaled

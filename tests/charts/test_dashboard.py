@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from docs.dashboard import BOARDS, dashboard
-from docs.dashboard.panel import COLUMNS, clustered, shown
+from charts.generate.dashboard import BOARDS, dashboard
+from charts.generate.dashboard.panel import COLUMNS, clustered, shown
 from tests.charts import clusterpages
 from tests.charts.conftest import PODS, Monitored, until
 

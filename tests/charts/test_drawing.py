@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from docs.dashboard import OPERATORS_BOARD, WORKLOADS_BOARD, dashboard
+from charts.generate.dashboard import OPERATORS_BOARD, WORKLOADS_BOARD, dashboard
 from tests.charts.drawing import Samples, height, page, shape
 from tests.charts.picture import DOCS
 

@@ -20,8 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
 from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import Family
-from docs.dashboard import BOARDS, dashboard
-from docs.dashboard.panel import shown
+from charts.generate.dashboard import BOARDS, dashboard
+from charts.generate.dashboard.panel import shown
 from tests.adapter.serving import Exporter, Lab
 from tests.apiservice.delegate.server import OtherServer
 from tests.charts.alertrules import rendered

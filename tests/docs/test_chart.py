@@ -11,8 +11,9 @@ import yaml
 
 from adapter import __version__
 from adapter.config.settings import Settings
-from docs import chart, chartvalues
-from docs.chartvalues import Value
+from charts.generate import readme as chart
+from charts.generate import values as chartvalues
+from charts.generate.values import Value
 
 VALUES = (chart.CHART / "values.yaml").read_text(encoding="utf-8")
 SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text(encoding="utf-8"))

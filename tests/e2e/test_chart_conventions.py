@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.chartschema import OTHER_CHARTS
+from charts.generate.schema import OTHER_CHARTS
 from tests.e2e import crds
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import FOLDER, RIGHTS, helm, one, pod_of, pods, render

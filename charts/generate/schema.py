@@ -16,7 +16,7 @@ import yaml
 
 from adapter.config.settings import Settings
 
-_CHART = Path(__file__).parents[1] / "charts" / "gpu-metrics-adapter"
+_CHART = Path(__file__).parents[1] / "gpu-metrics-adapter"
 FILE = _CHART / "values.schema.json"
 OTHER_CHARTS = _CHART / "files" / "othercharts.yaml"
 _REFUSED = "A value of other charts; here: "

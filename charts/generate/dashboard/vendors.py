@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.exporter import devices
-from docs.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.exporter import devices
+from charts.generate.dashboard.panel import Panel, Query, Row
 
 _MIG: Final = "{{Hostname}} GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
 _AMD: Final = "{{hostname}} GPU {{gpu_id}}"

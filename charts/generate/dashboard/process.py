@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.panel import Panel, Query, Row
 
 _OURS: Final = "on (job, instance) group_left (component, version) gma_build_info"
 _NAME: Final = "{{component}} {{instance}} {{version}}"

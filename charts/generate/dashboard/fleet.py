@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.exporter import asked, devices, held
-from docs.dashboard.panel import Panel, Query, Row, stat
+from charts.generate.dashboard.exporter import asked, devices, held
+from charts.generate.dashboard.panel import Panel, Query, Row, stat
 
 _GPU: Final = "{{Hostname}} GPU {{gpu}} {{GPU_I_PROFILE}}"
 _TEMP: Final = devices("DCGM_FI_DEV_GPU_TEMP")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from docs import chartvalues
+from charts.generate import values as chartvalues
 
-CHART = Path(__file__).parents[1] / "charts" / "gpu-metrics-adapter"
+CHART = Path(__file__).parents[1] / "gpu-metrics-adapter"
 _TOP = """\
 # gpu-metrics-adapter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.panel import Panel, Query, Row, stat
+from charts.generate.dashboard.panel import Panel, Query, Row, stat
 
 QUALITY: Final = Row(
     "Data quality: completeness and age of values",

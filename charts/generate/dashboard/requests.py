@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.panel import Panel, Query, Row
 
 REQUESTS: Final = Row(
     "Requests of HPAs and KEDA, and the answers",

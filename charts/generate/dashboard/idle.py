@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.exporter import by_pod
-from docs.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.exporter import by_pod
+from charts.generate.dashboard.panel import Panel, Query, Row
 
 _IDLE: Final = 'max by (at_least) (gma_idle_devices{held="true"})'
 

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from docs.dashboard.exporter import HOLDERS, NODES
-from docs.dashboard.fleet import FLEET
-from docs.dashboard.hpa import HPA
-from docs.dashboard.idle import IDLE
-from docs.dashboard.nodepool import NODEPOOL
-from docs.dashboard.panel import DATASOURCE, Json, Row, clustered, laid_out, shown
-from docs.dashboard.process import PROCESS
-from docs.dashboard.quality import QUALITY
-from docs.dashboard.requests import REQUESTS
-from docs.dashboard.servers import SERVERS
-from docs.dashboard.vendors import AMD, INTEL, MIG
-from docs.dashboard.verdict import VERDICT
-from docs.dashboard.workloads import WORKLOADS
+from charts.generate.dashboard.exporter import HOLDERS, NODES
+from charts.generate.dashboard.fleet import FLEET
+from charts.generate.dashboard.hpa import HPA
+from charts.generate.dashboard.idle import IDLE
+from charts.generate.dashboard.nodepool import NODEPOOL
+from charts.generate.dashboard.panel import DATASOURCE, Json, Row, clustered, laid_out, shown
+from charts.generate.dashboard.process import PROCESS
+from charts.generate.dashboard.quality import QUALITY
+from charts.generate.dashboard.requests import REQUESTS
+from charts.generate.dashboard.servers import SERVERS
+from charts.generate.dashboard.vendors import AMD, INTEL, MIG
+from charts.generate.dashboard.verdict import VERDICT
+from charts.generate.dashboard.workloads import WORKLOADS
 
 SCHEMA: Final = 39
 """The schema of Grafana 10.4 and 11. Later versions migrate it when they load it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.panel import Panel, Query, Row
 
 _HPA: Final = "{{namespace}}/{{horizontalpodautoscaler}}"
 _NAMESPACES: Final = 'namespace=~"$namespace"'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.exporter import asked, by_pod
-from docs.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.exporter import asked, by_pod
+from charts.generate.dashboard.panel import Panel, Query, Row
 
 _POD: Final = "{{namespace}}/{{pod}}"
 _CHOSEN: Final = asked('pod=~"($workload)(-.*)?"')

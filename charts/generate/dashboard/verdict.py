@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.dashboard.exporter import asked
-from docs.dashboard.hpa import chosen, overloaded
-from docs.dashboard.panel import Panel, Row, stat
+from charts.generate.dashboard.exporter import asked
+from charts.generate.dashboard.hpa import chosen, overloaded
+from charts.generate.dashboard.panel import Panel, Row, stat
 
 _INACTIVE: Final = (
     'sum(kube_horizontalpodautoscaler_status_condition{condition="ScalingActive", status="false"} '

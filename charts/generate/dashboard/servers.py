@@ -10,7 +10,7 @@ from adapter.pipeline.catalog.formulas import hides
 from adapter.pipeline.catalog.metric import Kind
 from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
 from adapter.pipeline.catalog.serverkinds import formulas
-from docs.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.panel import Panel, Query, Row
 
 _CHOSEN: Final = '{namespace=~"$namespace", pod=~"($workload)(-.*)?"}'
 _CATALOG: Final = Catalog()

@@ -1,0 +1,207 @@
+"""The page of the metrics: docs/metrics.md, written from the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from adapter.config.settings.values import ValueSettings
+from adapter.pipeline.catalog import VENDORS, Catalog
+from adapter.pipeline.catalog.field import Mig
+from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
+from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
+from docs import zeros
+from docs.paragraphs import wrapped
+
+
+def _direction_rows(catalog: Catalog) -> Iterator[str]:
+    yield "| Under load | Metrics |"
+    yield "|---|---|"
+    for load in (LoadDirection.FALLS, LoadDirection.STEADY):
+        names = [name for name in catalog.principal if catalog.metrics[name].load is load]
+        yield f"| {load} | {', '.join(f'`{name}`' for name in names)} |"
+
+
+def page() -> str:
+    """Every metric that is served: unit, whether a mean, and how devices and pods combine."""
+    catalog = Catalog()
+    named = list(catalog.neutral)
+    window = ValueSettings().window
+    lines = [
+        "# Metrics",
+        "",
+        "<!-- written by `make docs` from adapter/pipeline/catalog -->",
+        "",
+        *wrapped(
+            f"""
+            A *mean* is taken over `values.window`, {window:g} s by default; the answer states the
+            window. A *last* value is the newest value. A *rate* is the increase of a counter per
+            second over the window, from at least two samples.
+
+            If a pod has several devices, the metric combines the values of the devices. If an
+            object has several pods (a namespace, a Service, a Deployment, …), the metric combines
+            the values of the pods.
+
+            To add a metric of your own, write an entry of `metrics` in the
+            [settings](settings.md).
+            """
+        ),
+        "## Vendor-neutral names",
+        "",
+        *_metric_rows([m for m in named if m.scope is Scope.DEVICE]),
+        "",
+        *wrapped(
+            """
+            `gpu_utilization_imbalance` is the utilization of the busiest device minus that of the
+            least busy device, in percentage points. It is 0 for one device.
+
+            `gpu_utilization_of_request` divides the utilization by the share of a device that the
+            pod's spec requests: `nvidia.com/gpucores`, one of a node's replicas, or a whole device.
+            It is absent if the share is not known, or if the value includes the work of other pods.
+            """
+        ),
+        "## Inference servers",
+        "",
+        *wrapped(
+            """
+            These metrics describe the pod that serves the page. The pod does not need a GPU.
+            Metrics with `gateway` in the name describe a program in front of the servers, such as
+            an endpoint picker ([gateways](inference.md#gateways-of-a-pool-of-servers)).
+            """
+        ),
+        *_metric_rows([m for m in named if m.scope is Scope.SERVER]),
+        "",
+        "## Metrics that do not rise with the load",
+        "",
+        *wrapped(
+            """
+            An HPA adds replicas while a value is above its target. A metric that falls under load
+            scales backwards, and one that does not follow the load scales for another reason, such
+            as cooling or a fault. `doctor`, also with `-f`, and `explain hpa` find such targets
+            ([GMA413](checks.md#gma413)). All other metrics rise with the load.
+            """
+        ),
+        *_direction_rows(catalog),
+        "",
+        "## Formulas",
+        "",
+        *wrapped(
+            """
+            The adapter uses the first formula of a metric whose fields have a value for the device.
+            A formula joined by `+` needs all of its fields.
+            """
+        ),
+        *_sources(named, catalog),
+        *zeros.section(catalog),
+        "## Exporter names",
+        "",
+        *wrapped(
+            """
+            The API also serves the exporters' own names, in the unit of the exporter's
+            documentation. It accepts each of the names below, independent of the name that the page
+            uses, and each name in lower case.
+            """
+        ),
+        *_vendor_rows(catalog),
+        "### Other names of the same fields",
+        "",
+        "The adapter reads these names from pages, and the API serves them too. A unit in brackets",
+        "differs from that of the name.",
+        "",
+        *_spelling_rows(catalog),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
+    """One row for all metrics with the same unit and the same ways of combining."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for metric in metrics:
+        ways = (metric.unit, metric.kind, metric.over_devices, metric.over_pods)
+        alike.setdefault(ways, []).append(f"`{metric.name}`")
+    yield "| Names | Unit | Value | Over a pod's devices | Over an object's pods |"
+    yield "|---|---|---|---|---|"
+    for ways, names in alike.items():
+        yield f"| {', '.join(names)} | {' | '.join(ways)} |"
+
+
+def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
+    """One list for all metrics with the same formulas."""
+    alike: dict[tuple[Formula, ...], list[Metric]] = {}
+    for metric in metrics:
+        alike.setdefault(metric.formulas, []).append(metric)
+    for formulas, same in alike.items():
+        yield f"### {', '.join(f'`{metric.name}`' for metric in same)}"
+        yield ""
+        if any(isinstance(formula, Presence) for formula in formulas):
+            yield "Any sample of the device."
+            yield ""
+            continue
+        for number, formula in enumerate(formulas, 1):
+            parts = " + ".join(_shown(formula, catalog))
+            of_part = any(formula in metric.of_parts for metric in same)
+            some = ("values of pods only",) if of_part else ()
+            where = ", ".join((*some, *_conditions(formula, catalog)))
+            yield f"{number}. {parts}{f': {where}' if where else ''}"
+        yield ""
+
+
+def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
+    """The conditions under which a formula applies; none if it always does."""
+    if isinstance(formula, Unless):
+        yield from _conditions(formula.formula, catalog)
+        others = " nor ".join(_series(name, catalog) for name in formula.others)
+        yield (
+            f"the page has neither {others}"
+            if len(formula.others) > 1
+            else (f"the page does not have {others}")
+        )
+        return
+    if isinstance(formula, Unshown):
+        yield "no value: the page cannot show a queue"
+    if catalog.fields[formula.fields[0]].mig is Mig.FIRST:
+        yield "each partition has the value of its board's first"
+    if catalog.fields[formula.fields[0]].seen:
+        yield "no exporter describes the devices of the pod"
+    if isinstance(formula, Counting):
+        yield f"0 if only {_series(formula.beside, catalog)} is on the page"
+    if not isinstance(formula, Scaled | Rated):
+        return
+    if isinstance(formula, Scaled) and formula.mig is not None:
+        yield "MIG instances and partitions" if formula.mig else "whole devices"
+    if formula.unless is not None:
+        yield f"the exporter does not report {_series(formula.unless, catalog)}"
+
+
+def _shown(formula: Formula, catalog: Catalog) -> Iterator[str]:
+    if isinstance(formula, Unless):
+        formula = formula.formula
+    named = (formula.field,) if isinstance(formula, Counting) else formula.fields
+    for name in dict.fromkeys(named):
+        yield _series(name, catalog)
+
+
+def _series(name: str, catalog: Catalog) -> str:
+    field = catalog.fields[name]
+    return f"`{field.series or field.name}{field.condition}`"
+
+
+def _vendor_rows(catalog: Catalog) -> Iterator[str]:
+    for vendor, fields in VENDORS.items():
+        yield f"### {vendor}"
+        yield ""
+        yield from _metric_rows(catalog.metrics[f.name] for f in fields if not f.series)
+        yield ""
+
+
+def _spelling_rows(catalog: Catalog) -> Iterator[str]:
+    yield "| Name | Other names |"
+    yield "|---|---|"
+    for field in catalog.fields.values():
+        if not field.series:
+            others = [
+                f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
+                for name, _, unit in field.names
+                if name != field.name
+            ]
+            if others:
+                yield f"| `{field.name}` | {', '.join(others)} |"

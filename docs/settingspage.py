@@ -1,0 +1,134 @@
+"""The page of the settings: docs/settings.md, written from their declarations."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from adapter.config.settings import Settings
+from adapter.config.settings.types import ADVANCED
+from docs.paragraphs import wrapped
+
+
+def page() -> str:
+    """Every key with its default, its variable and its description, section by section."""
+    lines = [
+        "# Settings",
+        "",
+        "<!-- written by `make docs` from adapter/config/settings -->",
+        "",
+        *wrapped(
+            """
+            The adapter and the controller `nodepool` read their settings from these sources, in
+            this order of precedence: command-line flags, environment variables, the YAML file given
+            with `--config`, the defaults below. Durations are seconds or Go-style text (`5s`,
+            `1m30s`).
+
+            The variable of a key is `GMA_`, the section and the key in capital letters, joined by
+            `__`: `source.scrape.timeout` is `GMA_SOURCE__SCRAPE__TIMEOUT`. Write lists and mappings
+            as JSON.
+
+            An unknown key, an unknown variable or a bad value is an error that names the key and
+            the fix. At the start, the process exits with this error. Later, it logs the error and
+            keeps the previous configuration.
+
+            The value in brackets is the default. A key without one is not set, or empty.
+
+            Each section lists the common settings first. Advanced settings are for unusual
+            environments, for clusters of unusual size, and for bounds. Change them only if you know
+            why the default does not fit.
+            """
+        ),
+    ]
+    lines += _section(Settings, ())
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+    plain = {name: field for name, field in model.model_fields.items() if not _model(field)}
+    common = {name: field for name, field in plain.items() if ADVANCED not in field.metadata}
+    advanced = {name: field for name, field in plain.items() if ADVANCED in field.metadata}
+    if path:
+        yield f"## `{'.'.join(path)}`"
+        yield ""
+        yield _prose(model)
+        yield ""
+    if common:
+        yield from _keys(model, common)
+    for rows in (_rows(field) for field in common.values()):
+        if rows is not None:
+            yield f"Keys of an entry in `{'.'.join((*path, _name(model, rows)))}`: {_prose(rows)}"
+            yield ""
+            yield from _keys(rows, rows.model_fields)
+    if advanced:
+        yield f"### Advanced settings of `{'.'.join(path)}`"
+        yield ""
+        yield from _keys(model, advanced)
+    for name, field in model.model_fields.items():
+        section = _model(field)
+        if section:
+            yield from _section(section, (*path, name))
+
+
+def _keys(model: type[BaseModel], fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+    texts = _texts(model)
+    for name, field in fields.items():
+        default = _default(field)
+        yield f"- `{name}`{f' ({default})' if default else ''}: {texts[name]}"
+    yield ""
+
+
+def _model(field: FieldInfo) -> type[BaseModel] | None:
+    annotation: Any = field.annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _rows(field: FieldInfo) -> type[BaseModel] | None:
+    first: Any = next(iter(get_args(field.annotation)), None)
+    return first if isinstance(first, type) and issubclass(first, BaseModel) else None
+
+
+def _name(model: type[BaseModel], rows: type[BaseModel]) -> str:
+    return next(name for name, field in model.model_fields.items() if _rows(field) is rows)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, float):
+        return f"`{value:g}`"
+    shown = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"`{shown}`" if shown and value != {} else ""
+
+
+def _prose(model: type[BaseModel]) -> str:
+    return inspect.cleandoc(model.__doc__ or "").replace("``", "`")
+
+
+def _texts(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstring below each field."""
+    found: dict[str, str] = {}
+    for each in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+        tree = ast.parse(inspect.getsource(each))
+        definition = next(node for node in tree.body if isinstance(node, ast.ClassDef))
+        for field, below in pairwise(definition.body):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = " ".join(text.split()).replace("``", "`")
+    return found
