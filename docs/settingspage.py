@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -46,11 +46,17 @@ def page() -> str:
             """
         ),
     ]
-    lines += _section(Settings, ())
+    lines += _section(Settings, (), {})
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+Told = dict[tuple[str, str, str], str]
+"""Name, default and text of a key -> the section that has them first."""
+_SHORT: Final = 60
+"""Characters of a text that is not worth a reference."""
+
+
+def _section(model: type[BaseModel], path: tuple[str, ...], told: Told) -> Iterator[str]:
     plain = {name: field for name, field in model.model_fields.items() if not _model(field)}
     common = {name: field for name, field in plain.items() if ADVANCED not in field.metadata}
     advanced = {name: field for name, field in plain.items() if ADVANCED in field.metadata}
@@ -60,27 +66,38 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
         yield _prose(model)
         yield ""
     if common:
-        yield from _keys(model, common)
+        yield from _keys(model, common, ".".join(path), told)
     for rows in (_rows(field) for field in common.values()):
         if rows is not None:
-            yield f"Keys of an entry in `{'.'.join((*path, _name(model, rows)))}`: {_prose(rows)}"
+            place = ".".join((*path, _name(model, rows)))
+            yield f"Keys of an entry in `{place}`: {_prose(rows)}"
             yield ""
-            yield from _keys(rows, rows.model_fields)
+            yield from _keys(rows, rows.model_fields, place, told)
     if advanced:
         yield f"### Advanced settings of `{'.'.join(path)}`"
         yield ""
-        yield from _keys(model, advanced)
+        yield from _keys(model, advanced, ".".join(path), told)
     for name, field in model.model_fields.items():
         section = _model(field)
         if section:
-            yield from _section(section, (*path, name))
+            yield from _section(section, (*path, name), told)
 
 
-def _keys(model: type[BaseModel], fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+def _keys(
+    model: type[BaseModel], fields: Mapping[str, FieldInfo], place: str, told: Told
+) -> Iterator[str]:
+    """One item for each key. Keys that another section has with the same text refer to it."""
     texts = _texts(model)
+    same: dict[str, list[str]] = {}
     for name, field in fields.items():
         default = _default(field)
+        first = told.setdefault((name, default, texts[name]), place)
+        if first != place and len(texts[name]) > _SHORT:
+            same.setdefault(first, []).append(f"`{name}`")
+            continue
         yield f"- `{name}`{f' ({default})' if default else ''}: {texts[name]}"
+    for first, names in same.items():
+        yield f"- {', '.join(names)}: as in `{first}`."
     yield ""
 
 

@@ -27,10 +27,9 @@ class AzureLogsSettings(Section):
     timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
     """Seconds that one query may take."""
     delay: Annotated[Seconds, ADVANCED] = 180
-    """Seconds between a measurement and the time at which a query finds it; part of the age
-    limit. Azure Monitor documents 20 s to 3 min on average ("Log data ingestion time in Azure
-    Monitor"). To measure it in your workspace:
-    ``InsightsMetrics | extend s = ingestion_time() - TimeGenerated``."""
+    """Seconds between a measurement and the time at which a query finds it; part of the age limit.
+    Azure Monitor documents 20 s to 3 min on average. To measure it: ``InsightsMetrics | extend s =
+    ingestion_time() - TimeGenerated``."""
     endpoint: Annotated[SecureUrl, ADVANCED] = SecureUrl(_DEFAULTS.endpoint)
     """Log Analytics API of another Azure cloud, such as ``https://api.loganalytics.us``. Tokens
     are requested for this address."""

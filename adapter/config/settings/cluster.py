@@ -23,12 +23,11 @@ class ClusterSettings(Section):
     services: Annotated[bool, ADVANCED] = True
     """Watch Services. An Object metric can name a Service only if this is true."""
     nodes: Annotated[bool, ADVANCED] = True
-    """Watch nodes. Their labels show which nodes share GPUs, which GPU model a node has if the
-    samples do not say it, and which nodes a selector matches."""
+    """Watch nodes. Their labels show which nodes share GPUs, which GPU model a node has, and which
+    nodes a selector matches."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
     """Extended resources that stand for a GPU, as shell patterns. Network cards and other known
-    devices of the same vendors count only if they are listed literally. A pod without such a
-    resource counts as a GPU pod once an exporter's sample names it, if it has a DRA claim or a
-    resource of an unknown name. Other samples that name such pods are left out."""
+    devices of the same vendors count only if they are listed literally. A pod without one counts as
+    a GPU pod once a sample names it, if it has a DRA claim or a resource of an unknown name."""
     stale_after: Annotated[Interval, ADVANCED] = 300
     """Seconds without any message from the API server after which readiness fails."""

@@ -62,11 +62,10 @@ class DelegateSettings(Section):
     ``external`` (``external.metrics.k8s.io``, which needs ``external.enabled``)."""
     names: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
     """Patterns of the metrics that the adapter asks it for, such as ``http_*``. If empty, the
-    metrics that its discovery lists. KEDA lists ``externalmetrics``, which means every external
-    metric. Set this key for a server that lists nothing."""
+    metrics that its discovery lists. Set this key for a server that lists nothing."""
     ca_file: Path | None = None
-    """CA (PEM) of its certificate. The adapter reads it again when it changes. If neither this key
-    nor ``ca`` is set, the system's CAs are trusted."""
+    """CA (PEM) of its certificate, reloaded when it changes. Without this key and ``ca``, the
+    system's CAs are trusted."""
     ca: str = ""
     """CA of its certificate, as PEM text, such as the ``caBundle`` of its APIService."""
     insecure_skip_tls_verify: bool = False
@@ -78,7 +77,7 @@ class DelegateSettings(Section):
     """``HOST:PORT`` to connect to. If empty, ``NAME.NAMESPACE.svc`` and the port of the Service."""
     timeout: Annotated[Interval, Field(le=50), ADVANCED] = TIMEOUT
     """Seconds that one request may take, its time in the queue included. A worker of the HPA
-    controller waits as long, so keep it short."""
+    controller waits as long."""
 
     @model_validator(mode="after")
     def _trust(self) -> DelegateSettings:
@@ -109,9 +108,8 @@ class DelegationSettings(Section):
     """The servers, in the order in which the adapter asks them. A metric that the adapter has is
     never asked of them."""
     service_account: Annotated[Named, ADVANCED] = ""
-    """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them, with a token that is
-    valid for ten minutes. It should have the right to read metrics and no other. The chart creates
-    it and sets this key."""
+    """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them. It should have the
+    right to read metrics and no other. The chart creates it and sets this key."""
     token_file: Path | None = None
     """File with a bearer token, instead of ``service_account``. The adapter reads it again when it
     changes."""

@@ -26,7 +26,6 @@ class ExternalSettings(Section):
     """Serve ``external.metrics.k8s.io``. A cluster can have one server of this API: leave it off
     if KEDA or another server provides it."""
     service: Annotated[str, AfterValidator(_service), ADVANCED] = ""
-    """``NAMESPACE/NAME`` of the Service that the APIService should point to. If the APIService
-    points to another Service, the adapter logs it and sets ``gma_external_other_adapter`` to 1. If
-    empty, the adapter does not check. The chart sets this key and grants the right to read the
-    APIService."""
+    """``NAMESPACE/NAME`` of the Service that the APIService should point to. Otherwise the adapter
+    logs it and sets ``gma_external_other_adapter`` to 1. The chart sets this key and grants the
+    right to read the APIService."""

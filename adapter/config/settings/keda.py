@@ -22,31 +22,27 @@ class KedaSettings(Section):
     port: Annotated[Port, ADVANCED] = 6000
     """TCP port. With 0, the system chooses a free port."""
     tls: bool = False
-    """Use TLS, with ``cert_file``, or else with the certificate of the HTTPS listener. The trigger
-    then needs ``enableTLS: "true"`` and the CA in a TriggerAuthentication."""
+    """Use TLS, with ``cert_file`` or the certificate of the HTTPS listener. Triggers then need
+    ``enableTLS: "true"`` and the CA in a TriggerAuthentication."""
     cert_file: Path | None = None
     """Certificate (PEM) for this listener only. The adapter reloads it when it changes."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     client_ca_file: Path | None = None
-    """CA (PEM) of client certificates. If set, clients must present a certificate (mutual TLS).
-    If not set, every client that reaches the port is answered. The adapter reloads the file when
-    it changes."""
+    """CA (PEM) of client certificates, which clients must then present (mutual TLS). The adapter
+    reloads it when it changes."""
     max_connection_age: Annotated[Interval, ADVANCED] = 300
-    """Seconds, plus or minus 10 %, after which the listener asks a client to reconnect, so that
-    KEDA can reach another replica. Open streams then have the same time to end."""
+    """Seconds, plus or minus 10 %, after which a client must reconnect, so that KEDA can reach
+    another replica. Open streams have the same time to end."""
     push_interval: Annotated[Interval, Field(le=60), ADVANCED] = 1
-    """Seconds between two checks for changes that ``external-push`` triggers wait for. A poll may
-    get an answer that is up to this old, at most one second, although values have changed. An
-    answer never outlives its age limit or a change of the pods."""
+    """Seconds between two checks for changes that ``external-push`` triggers wait for. The answer
+    to a poll may be as old, up to one second."""
     max_calls: Annotated[int, Field(ge=1), ADVANCED] = 5000
-    """Calls served at the same time, open streams included. The listener answers further calls
-    with RESOURCE_EXHAUSTED. Streams may use four fifths of the calls. An ``external-push`` trigger
-    keeps one or two streams open."""
+    """Calls served at the same time, open streams included, which may use four fifths. Further
+    calls get RESOURCE_EXHAUSTED. An ``external-push`` trigger keeps one or two streams open."""
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = 32
-    """Connections open at the same time, TLS handshakes included. The listener closes further
-    connections. KEDA keeps one connection for each address, CA and client certificate that
-    triggers name."""
+    """Connections open at the same time, TLS handshakes included; further ones are closed. KEDA
+    keeps one for each address, CA and client certificate that triggers name."""
     scaled_objects: bool = False
     """Watch ScaledObjects. A trigger without ``podSelector`` then selects the pods of its own
     ``scaleTargetRef``. Needs the right to list and watch scaledobjects.keda.sh."""

@@ -52,13 +52,11 @@ class MetricSettings(Section):
     series: Annotated[str, AfterValidator(_series_name)] | None = None
     """Name of the series, on the exporters' pages or in Prometheus."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """Labels that a sample of the series must have. An empty value means that the label must be
-    absent."""
+    """Labels that a sample must have. An empty value means that the label must be absent."""
     query: Promql | None = None
-    """PromQL, instead of ``series``. For ``source.kind: prometheus`` only. The adapter sends one
-    query for all pods. It assigns each series of the answer to the pod that the labels
-    ``namespace`` and ``pod`` (or ``exported_namespace`` and ``exported_pod``) name. The values
-    count as measured at the time of the query."""
+    """PromQL, instead of ``series``, for ``source.kind: prometheus`` only: one query for all pods.
+    The labels ``namespace`` and ``pod`` (or ``exported_namespace`` and ``exported_pod``) of each
+    series name its pod. The values count as measured at the time of the query."""
     unit: Unit = Unit.NUMBER
     """Unit of the value. ``percent`` limits it to 0-100, ``ratio`` to 0-1."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
@@ -83,8 +81,8 @@ class MetricSettings(Section):
     """How the values of an object's pods are combined. If not set, ``combine``."""
     scope: Scope | None = None
     """``device``: a sample describes a GPU and names it. ``server``: a sample describes the pod,
-    with or without a GPU. If not set: ``server`` for a query, or else the scope of the series in
-    the catalogue, or else ``device``."""
+    with or without a GPU. If not set: ``server`` for a query, else the series' scope in the
+    catalogue, else ``device``."""
 
     @model_validator(mode="after")
     def _sense(self) -> MetricSettings:

@@ -19,12 +19,11 @@ class LimitSettings(Section):
     """Probability that pods and headroom suffice for the demand within one boot time. If not set,
     0.8, or what follows from ``waiting_minute_price``."""
     waiting_minute_price: Annotated[float, Field(gt=0)] | None = None
-    """Price of one minute in which a pod waits for a node, in the currency of
-    ``gpu_hour_prices``. It takes the place of ``quantile``: headroom grows while a GPU that may
-    not be used costs less than a pod that waits."""
+    """Price of one minute in which a pod waits for a node, in the currency of ``gpu_hour_prices``,
+    instead of ``quantile``: headroom grows while a GPU that may not be used costs less."""
     share: Annotated[Annotated[float, Field(ge=0, le=10)], ADVANCED] = 0.2
     """Headroom as a share of a workload's pods at a probability of 0.8, until five forecasts have
-    been checked, and while forecasts would have cost more in its last 6 hours. If 0, the forecast
+    been checked, and while they would have cost more in its last 6 hours. If 0, the forecast
     applies from the third known minute on."""
     boot_seconds: Annotated[Interval, ADVANCED] = 300
     """Boot time of a node pool until nodepool has measured it: from the order to allocatable
@@ -37,20 +36,17 @@ class LimitSettings(Section):
     """Seconds after which unknown demand no longer holds headroom. The headroom then decays to
     0."""
     min_pods: Count = 0
-    """Fewest headroom pods for each pod shape that an HPA scales, independent of past demand. The
-    other limits and budgets take precedence. The annotation ``gpu-metrics-adapter.io/headroom`` of
-    an HPA raises it."""
+    """Fewest headroom pods for each pod shape that an HPA scales, within the other limits and
+    budgets. The annotation ``gpu-metrics-adapter.io/headroom`` of an HPA raises it."""
     max_pods: Count = 8
     """Most headroom pods of one shape in one namespace."""
     max_gpus_per_pool: Count = 8
     """Most GPUs of headroom in one node pool."""
     gpu_hours_per_day: Annotated[float, Field(gt=0)] | None = None
-    """GPU-hours of headroom that each node pool may use in a UTC day. If not set, there is no
-    budget."""
+    """GPU-hours of headroom that each node pool may use in a UTC day."""
     cost_per_day: Annotated[float, Field(gt=0)] | None = None
     """Cost of headroom that each node pool may cause in a UTC day, in the currency of
-    ``gpu_hour_prices``. A node pool without a price gets no headroom. If not set, there is no
-    budget."""
+    ``gpu_hour_prices``. A node pool without a price then gets no headroom."""
     gpu_hour_prices: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     """Price of one GPU for one hour, by node pool. ``*`` sets the price for all other node
     pools."""
@@ -77,8 +73,8 @@ class PlaceholderSettings(Section):
     """Placeholder pods, which hold headroom in clusters without CapacityBuffers."""
 
     priority_class: Annotated[str, ADVANCED] = "gpu-metrics-adapter-headroom"
-    """PriorityClass of the placeholder pods: at least -10, and lower than the priority of the
-    workloads. The chart creates it. The controller checks it and never writes it."""
+    """PriorityClass of the placeholder pods: at least -10, and lower than the workloads'. The chart
+    creates it."""
     image: str = "registry.k8s.io/pause:3.10"
     """Image of the placeholder pods and of the pod templates of CapacityBuffers."""
 
@@ -110,9 +106,9 @@ class HistorySettings(Section):
     interval: Annotated[Interval, ADVANCED] = 300
     """Seconds between two writes of the ConfigMap."""
     prometheus_url: BaseUrl | None = None
-    """Prometheus that scrapes this controller. If the history of a workload is lost, the controller
-    reads it from ``gma_nodepool_wanted_pods`` there. If this is also the URL of
-    ``source.prometheus``, the login, the CA and the headers there are used."""
+    """Prometheus that scrapes this controller. A lost history is read from
+    ``gma_nodepool_wanted_pods`` there. If this is also the URL of ``source.prometheus``, its login,
+    CA and headers are used."""
 
 
 class NodepoolSettings(Section):
@@ -125,17 +121,16 @@ class NodepoolSettings(Section):
     """Remove all headroom immediately and order none. The controller applies a change of this key
     in the file without a restart."""
     namespace: Annotated[str | None, ADVANCED] = None
-    """Namespace of the Lease, the ConfigMap and all headroom. If not set, the namespace of the
-    pod, or ``gpu-metrics`` outside a cluster."""
+    """Namespace of the Lease, the ConfigMap and all headroom. If not set, that of the pod, or
+    ``gpu-metrics``."""
     claim_namespaces: tuple[str, ...] = ()
-    """Namespaces whose workloads get headroom with ResourceClaims (DRA). Such headroom is in the
-    namespace of its ResourceClaimTemplates, so the controller's account needs the right to write
-    there."""
+    """Namespaces whose workloads get headroom with ResourceClaims (DRA). Such headroom is in these
+    namespaces, so the controller's account needs the right to write there."""
     namespaces: tuple[str, ...] = ()
     """Namespaces whose workloads get headroom. If empty, every namespace."""
     interval: Annotated[Interval, Field(ge=1, le=300), ADVANCED] = 15
-    """Seconds between two reads of the metrics. The HPA controller's default is 15. The controller
-    plans for a change of GPU pods within a second."""
+    """Seconds between two reads of the metrics. A change of GPU pods is planned for within a
+    second."""
     host: Annotated[str, ADVANCED] = EVERY_ADDRESS
     """Address of the listener for ``/metrics``, ``/healthz`` and ``/readyz``. See
     ``server.host``."""
@@ -148,8 +143,8 @@ class NodepoolSettings(Section):
     """Provisioning method. ``auto`` uses CapacityBuffers if a probe shows that a controller serves
     them, and placeholder pods otherwise."""
     probe_wait: Annotated[Seconds, ADVANCED] = 30
-    """Seconds in which the probe buffer should become ReadyForProvisioning. If it becomes ready
-    later, the controller changes the provisioning method then."""
+    """Seconds in which the probe buffer should become ReadyForProvisioning. If it does so later,
+    the provisioning method changes then."""
     lifeline: Annotated[Interval, Field(ge=10), ADVANCED] = 900
     """Seconds after which headroom ends when its controller is gone. At least three times
     ``interval``."""
@@ -159,8 +154,8 @@ class NodepoolSettings(Section):
     """Write ``controller.kubernetes.io/pod-deletion-cost`` to GPU pods before a scale-in. Needs
     the right to patch pods."""
     provisioning_request_pods: Annotated[Annotated[int, Field(ge=2)] | None, ADVANCED] = None
-    """If a forecast for Jobs adds at least this many pods in one step, order them with one
-    ProvisioningRequest, if the cluster-autoscaler serves them. If not set, never."""
+    """Pods that a forecast for Jobs adds in one step from which they are ordered with one
+    ProvisioningRequest. If not set, never."""
     limits: LimitSettings = LimitSettings()
     placeholder: PlaceholderSettings = PlaceholderSettings()
     lease: LeaseSettings = LeaseSettings()

@@ -21,7 +21,7 @@ class TlsConfig(Section):
     URL."""
     insecure_skip_verify: bool = False
     """Accept any certificate, such as one that kube-rbac-proxy signs itself. Anyone who can
-    redirect the connection can then answer in its place and read the credentials."""
+    redirect the connection can then answer, and read the credentials."""
 
 
 class PageAuthorization(Section):
@@ -47,11 +47,10 @@ class PageAccessSettings(Section):
     """TLS of the page, with the keys ``ca_file``, ``server_name`` and ``insecure_skip_verify`` of
     ``source.scrape.inference.tls_config``."""
     authorization: PageAuthorization | None = None
-    """Bearer token, in the file of the key ``credentials_file``. The adapter reads it before each
-    scrape. It replaces ``source.scrape.bearer_token_file``."""
+    """Bearer token, in the file of the key ``credentials_file``, read before each scrape. It
+    replaces ``source.scrape.bearer_token_file``."""
     basic_auth: BasicAuth | None = None
-    """Basic authentication, with the keys ``username`` and ``password_file``. The adapter reads the
-    file before each scrape. It replaces ``source.scrape.bearer_token_file``."""
+    """Basic authentication, with the keys ``username`` and ``password_file``, in the same way."""
 
     @property
     def credentials(self) -> str:

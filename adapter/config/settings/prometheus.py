@@ -44,17 +44,16 @@ class PrometheusSettings(Section):
     scrape_interval: Interval = 15
     """Seconds between two scrapes that Prometheus makes of an exporter; part of the age limit."""
     query: Annotated[dict[str, Promql], ADVANCED] = Field(default_factory=dict)
-    """PromQL by metric group (``utilization``, ``profiling``, ``memory`` or ``board``). It replaces
-    the query that the adapter makes from the catalogue; another name adds a query. The series must
-    keep the names of the exporter. ``[1m]`` at the end of the query keeps the times of the
-    scrapes."""
+    """PromQL by metric group (``utilization``, ``profiling``, ``memory`` or ``board``), instead of
+    the adapter's query; another name adds one. The series must keep the exporter's names. ``[1m]``
+    at the end keeps the times of the scrapes."""
     matchers: Annotated[str, AfterValidator(_matchers)] = _DEFAULTS.matchers
     """Label matchers that are added to every selector, such as ``cluster="a"``."""
     exact_names: Annotated[bool | None, ADVANCED] = None
-    """Query every series by its exact name, one query each. Google's engine accepts names in this
-    form only. If not set, this is true for ``auth.kind: google``. Set it if a proxy hides that
-    engine. The adapter then also queries GKE's ``kubernetes_io:container_accelerator_…`` series;
-    they have one value a minute and need ``values.collect_interval: 60s``."""
+    """Query every series by its exact name, the only form that Google's engine accepts. True for
+    ``auth.kind: google``; set it if a proxy hides that engine. The adapter then also queries GKE's
+    ``kubernetes_io:container_accelerator_…`` series, which have one value a minute and need
+    ``values.collect_interval: 60s``."""
     username: str | None = None
     """User for basic authentication."""
     password: SecretStr | None = None
@@ -70,21 +69,20 @@ class PrometheusSettings(Section):
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     plain_http: Annotated[bool, ADVANCED] = False
-    """Allow credentials over plain HTTP, for example if a service mesh encrypts the traffic. If
-    false, credentials are sent over HTTPS or to this machine only."""
+    """Allow credentials over plain HTTP to other machines, for example if a service mesh encrypts
+    the traffic."""
     headers: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
     """Headers that are added to every query."""
     tenant: Annotated[str, Field(min_length=1)] | None = None
-    """Tenant, sent as ``X-Scope-OrgID`` (Mimir, Cortex) and ``THANOS-TENANT`` (Thanos). The
-    cluster version of VictoriaMetrics has the tenant in the URL:
-    ``http://vmselect:8481/select/0/prometheus``."""
+    """Tenant, sent as ``X-Scope-OrgID`` (Mimir, Cortex) and ``THANOS-TENANT`` (Thanos); a
+    VictoriaMetrics cluster has it in the URL (``http://vmselect:8481/select/0/prometheus``)."""
     params: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
     """Parameters that are added to every query, such as ``dedup: "true"`` and
     ``partial_response: "false"`` for Thanos, or ``nocache: "1"`` and ``extra_label`` for
     VictoriaMetrics."""
     method: Annotated[Literal["GET", "POST"], ADVANCED] = _DEFAULTS.method
-    """HTTP method of the queries. Use ``GET`` for a proxy that allows only ``GET``. The proxy and
-    the engine must then accept URLs of 8 KiB."""
+    """HTTP method of the queries. With ``GET``, the engine and its proxies must accept URLs of 8
+    KiB."""
     auth: AuthSettings = AuthSettings()
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
     """Largest answer that is accepted."""

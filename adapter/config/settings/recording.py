@@ -17,8 +17,7 @@ class RecordingSettings(Section):
     A change of this section needs a restart."""
 
     file: Path | None = None
-    """File to append the recording to (``--record``). If not set, nothing is recorded. The file has
-    the labels of all series, the names and labels of pods and nodes, and the status of the HPAs.
-    With ``view.enabled: false``, HPAs are not read and not recorded."""
+    """File to append the recording to (``--record``). It has the labels of all series, pods and
+    nodes, and the status of the HPAs unless ``view.enabled`` is false."""
     max_bytes: Annotated[int, Field(ge=1 << 20)] = _GIGABYTES << 30
     """Size of the file at which the recording ends. The log says so, and the adapter goes on."""

@@ -22,9 +22,8 @@ class RuleSettings(Section):
     """prometheus-adapter's configuration file. ``externalRules`` also need ``external.enabled``,
     and ``resourceRules`` need ``rules.resource_metrics``."""
     resource_metrics: bool = _DEFAULTS.resource_metrics
-    """Serve ``metrics.k8s.io`` by the file's ``resourceRules``: cpu and memory for ``kubectl top``
-    and for HPAs. A cluster has one server of this API, which is metrics-server in most clusters. A
-    change needs a restart."""
+    """Serve ``metrics.k8s.io`` by the file's ``resourceRules``. A cluster has one server of it,
+    usually metrics-server. A change needs a restart."""
     prefer: Literal["rules", "catalogue"] = "rules"
     """What serves a metric that a rule and the catalogue both have. The log names such metrics."""
     relist_interval: Interval = _DEFAULTS.relist_interval
@@ -36,12 +35,12 @@ class RuleSettings(Section):
     cache: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.cache
     """Seconds for which the answer to a query serves further requests."""
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
-    """Bytes of one answer of the store to a query of a rule or for series, after decompression.
-    Other answers in progress take a quarter of it together. With a higher bound, raise the pod's
-    memory limit by three times the difference."""
+    """Bytes of one answer to a query of a rule or for series, after decompression. Other answers in
+    progress take a quarter of it together. For a higher bound, raise the pod's memory limit by
+    three times the difference."""
     widen: bool = _DEFAULTS.widen
-    """Send the query of a rule once per ``interval`` for all objects if its template allows it, and
-    answer requests from memory. With ``false``, each request sends its own query, as in
-    prometheus-adapter. A change needs a restart."""
+    """Send the query of a rule once per ``interval`` for all objects if its template allows it.
+    With ``false``, each request sends its own query, as in prometheus-adapter. A change needs a
+    restart."""
     interval: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.interval
     """Seconds between two queries of a rule for all objects, while its metric is requested."""

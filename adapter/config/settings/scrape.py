@@ -85,9 +85,9 @@ class ExporterRule(PageAccessSettings):
     scheme: Scheme = _RULE.scheme
     """Protocol of the page."""
     namespace: Namespace | None = None
-    """Namespace of the pods, all of which are scraped. If not set, every namespace, and one pod of
-    the rule is scraped on each node. The adapter believes such a pod about every GPU of its node,
-    so choose a namespace in which tenants cannot create pods."""
+    """Namespace of the pods, all of which are scraped; if not set, one pod of every namespace on
+    each node. Such a pod is believed about every GPU of its node, so choose a namespace in which
+    tenants cannot create pods."""
 
     @model_validator(mode="after")
     def _credentials(self) -> ExporterRule:
@@ -107,7 +107,7 @@ class StaticTarget(PageAccessSettings):
     node: str | None = None
     """Node whose GPUs the page describes, if known."""
     pod: PodName | None = None
-    """``namespace/name`` of a pod, if the page is an inference server's. Its samples then describe
+    """``namespace/name`` of the pod whose inference server serves the page. Its samples describe
     this pod only."""
 
     @model_validator(mode="after")
@@ -135,8 +135,8 @@ class InferenceSettings(Section):
     selector: LabelSelector | None = None
     """Label selector for pods to scrape without opting in. If not set, it selects none."""
     port_names: tuple[PortName, ...] = ()
-    """Names of container ports. Without ``selector``, every pod with such a port is scraped at
-    that port. With ``selector``, the selected pods are scraped at that port."""
+    """Names of container ports at which pods are scraped: those that ``selector`` selects, or every
+    pod with such a port."""
     port: PortNumber | None = None
     """Port of pods that do not set one. If not set, the pod's only container port."""
     path: PagePath = _SERVERS.path
@@ -149,12 +149,11 @@ class InferenceSettings(Section):
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.server_max_bytes
     """Largest server page that is accepted, after decompression."""
     label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = _DEFAULTS.server_label_bytes
-    """Memory for the label sets of all server pages. Samples with further label sets are left out
-    and counted as ``over_budget``."""
+    """Memory for the label sets of server pages. Further samples are left out as ``over_budget``.
+    """
     sample_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = TelemetryOptions().server_bytes
-    """Memory for the samples of all server pages. One pod may use a sixteenth of it. A longer
-    ``values.window`` needs more. Pages that do not fit are left out and counted as
-    ``over_budget``."""
+    """Memory for the samples of server pages, a sixteenth of it for one pod. A longer
+    ``values.window`` needs more. Further pages are left out as ``over_budget``."""
 
 
 class ScrapeSettings(Section):
@@ -165,31 +164,28 @@ class ScrapeSettings(Section):
     timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
     """Seconds that one scrape may take."""
     discover: bool = True
-    """Find exporters among the watched pods by the labels of the usual charts, in every namespace.
-    If an exporter in the cluster mounts a directory of its node, pods that mount none are not
-    scraped. Of the exporters of one vendor on a node, one is scraped. If tenants can mount
-    directories of nodes, or your exporters mount none, turn it off and list your exporters in
+    """Find exporters by the labels of the usual charts, in every namespace: one of a vendor on each
+    node, and if any exporter mounts a directory of its node, none that mounts none. If tenants can
+    mount directories of nodes, or your exporters mount none, turn it off and list them in
     ``exporters``."""
     exporters: tuple[ExporterRule, ...] = ()
-    """Discovery rules of your own. They apply before the rules of ``discover``, and also if
-    ``discover`` is off."""
+    """Discovery rules of your own, before those of ``discover``."""
     inference: InferenceSettings = InferenceSettings()
     targets: tuple[StaticTarget, ...] = ()
     """Exporters at fixed addresses."""
     concurrency: Annotated[int, Field(ge=1, le=10000), ADVANCED] = _DEFAULTS.concurrency
-    """Exporters scraped at the same time. As many server pages are scraped at the same time; the
-    pods of one namespace may use an eighth of those."""
+    """Exporters scraped at the same time, and as many server pages, of which the pods of one
+    namespace may use an eighth."""
     max_bytes: Annotated[int, Field(ge=1024), ADVANCED] = _DEFAULTS.max_bytes
     """Largest page that is accepted from an exporter, after decompression."""
     label_bytes: Annotated[int, Field(ge=1024 * 1024), ADVANCED] = _DEFAULTS.label_bytes
-    """Memory for the label sets of the pages of all exporters. 128 MiB hold about 20,000 GPUs with
-    pods. Samples with further label sets are left out and counted as ``over_budget``."""
+    """Memory for the label sets of exporters' pages. 128 MiB hold about 20,000 GPUs with pods.
+    Further samples are left out as ``over_budget``."""
     max_backoff: Annotated[Interval, ADVANCED] = _DEFAULTS.max_backoff
     """Longest pause, in seconds, between two scrapes of an exporter that keeps failing."""
     ca_file: Path | None = None
     """CA of pages that use HTTPS. If not set, the system's CAs are trusted."""
     bearer_token_file: Path | None = None
-    """File with a bearer token. The adapter sends the token to ``targets`` and to every pod that it
-    scrapes as an exporter, never to server pages. It reads the file before each scrape. If you
-    set it and tenants can create pods, turn ``discover`` off: while the cluster has no exporter
-    that mounts a directory of its node, labels alone make a pod an exporter."""
+    """File with a bearer token, read before each scrape, for ``targets`` and every pod that is
+    scraped as an exporter, never for server pages. If tenants can create pods, turn ``discover``
+    off: while no exporter mounts a directory of its node, labels alone make a pod an exporter."""

@@ -37,8 +37,8 @@ class ServerSettings(Section):
     """Private key of ``cert_file``."""
     cert_dir: Annotated[Path | None, ADVANCED] = None
     """Directory of the self-signed certificate. Its ``ca.crt`` is the APIService's caBundle. If not
-    set, ``gpu-metrics-adapter/certs`` in ``XDG_STATE_HOME``, which is ``~/.local/state`` if the
-    variable is not set, and ``/tmp`` in the image."""
+    set, ``gpu-metrics-adapter/certs`` in ``XDG_STATE_HOME`` (``~/.local/state``, in the image
+    ``/tmp``)."""
     cert_names: Annotated[tuple[Subject, ...], Field(min_length=1), ADVANCED] = (
         "gpu-metrics-adapter.gpu-metrics.svc",
         "localhost",
@@ -48,31 +48,29 @@ class ServerSettings(Section):
     max_header_bytes: Annotated[int, Field(ge=1024, le=1 << 20), ADVANCED] = _DEFAULTS.max_headers
     """Largest request head that is accepted, URL included."""
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_connections
-    """Connections open at the same time, TLS handshakes in progress included. When all are in use
-    and a new client connects, the listener closes the connection without a front proxy's
-    certificate that has been idle for the longest time. If none is idle, it closes the new
-    connection."""
+    """Connections open at the same time, TLS handshakes included. When all are in use, a new client
+    replaces the connection without a front proxy's certificate that has been idle for the longest
+    time. If none is idle, the new connection is closed."""
     reserved_connections: Annotated[int, Field(ge=0), ADVANCED] = _DEFAULTS.reserved_connections
-    """How many of ``max_connections`` are reserved for the API server: connections with a front
-    proxy's certificate."""
+    """Part of ``max_connections`` for the API server: connections with a front proxy's certificate.
+    """
     max_connections_per_address: Annotated[int, Field(ge=1), ADVANCED] = (
         _DEFAULTS.max_connections_per_address
     )
-    """Connections of one address without a front proxy's certificate. When the address opens more,
-    the listener closes idle connections of that address."""
+    """Connections of one address without a front proxy's certificate. Beyond them, idle ones of the
+    address are closed."""
     max_handshakes: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_handshakes
-    """TLS handshakes in progress at the same time. When there are more, the listener ends the
-    oldest handshake of the address that has the most."""
+    """TLS handshakes in progress at the same time. Beyond them, the oldest one of the address that
+    has the most is ended."""
     handshakes_per_second: Annotated[
         float, Field(gt=0, le=100_000, allow_inf_nan=False), ADVANCED
     ] = _DEFAULTS.handshakes_per_second
-    """TLS handshakes that may begin per second, with bursts of twice as many. One address may use
-    a quarter of them. An address that has presented a front proxy's certificate has four times as
-    many for itself."""
+    """TLS handshakes that may begin per second, with bursts of twice as many. One address may use a
+    quarter. One that has presented a front proxy's certificate has four times as many for itself.
+    """
     probe_port: Annotated[Port | None, ADVANCED] = None
     """TCP port of a second listener that answers ``/healthz``, ``/livez`` and ``/readyz`` over
-    plain HTTP, for the kubelet. With 0, the system chooses a free port. If not set, there is no
-    such listener. The chart sets 8080 by default."""
+    plain HTTP, for the kubelet. If not set, there is none. The chart sets 8080."""
     drain: Annotated[Seconds, ADVANCED] = _DEFAULTS.drain_seconds
     """Seconds between SIGTERM and the end of the listener. Readiness fails meanwhile."""
     grace: Annotated[Interval, ADVANCED] = _DEFAULTS.shutdown_seconds

@@ -25,20 +25,16 @@ class SharingSettings(Section):
     resource claim or virtual GPUs."""
 
     policy: SharingPolicy = SharingOptions().policy
-    """``copy``: every pod gets the value of the device, marked ``copied``. It is never too low, so
-    it is safe for scaling up. ``equal``: the value is divided by the number of running pods that
-    are known to share the device, and marked ``split``. ``memory``: the value is divided in
-    proportion to the memory that each pod uses, or, if that is not known for all of them, to the
-    memory that each pod requests (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``). If neither is
-    known, the value is left out. ``exact``: the value is left out unless it is measured per process
-    or container. Under every policy, a value that is measured per process or container is served
-    unchanged, and the values of a pod's containers on one device (HAMi) are added up. Quantities
-    that cannot be divided (temperatures, clocks, codes, counts) are copied under ``equal`` and
-    ``memory``."""
+    """``copy``: every pod gets the value of the device, marked ``copied``, which is never too low.
+    ``equal``: the value divided by the number of running pods that are known to share the device,
+    marked ``split``. ``memory``: divided in proportion to the memory that each pod uses, or else
+    requests (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``); left out if neither is known.
+    ``exact``: left out unless it is measured per process or container. Such values are served
+    unchanged under every policy, and those of a pod's containers on one device are added up.
+    Temperatures, clocks, codes and counts are copied under ``equal`` and ``memory``."""
     rules: tuple[SharingRule, ...] = ()
     """Policies for some namespaces or node pools. The first matching rule applies."""
     mig_normalization: Literal["off", "profile"] = "off"
-    """``profile``: relate ``gpu_utilization`` of a MIG instance to what one compute instance of
-    its profile can reach on DCGM's engine counter, which is 50 % for 2g and 33 % for 3g profiles.
-    An instance that exceeds this limit has several compute instances and is left unchanged. Other
-    profiles have no known limit and are left unchanged too."""
+    """``profile``: relate ``gpu_utilization`` of a MIG instance to what one compute instance of its
+    profile can reach on DCGM's engine counter: 50 % for 2g and 33 % for 3g profiles. Other
+    profiles, and instances that exceed it, are left unchanged."""

@@ -17,8 +17,8 @@ class ValueSettings(Section):
     """How the adapter computes values, and which it leaves out."""
 
     window: Annotated[Interval, Field(le=3600)] = _DEFAULTS.window
-    """Seconds over which utilization is averaged: at most an hour and at most 720 scrapes. The
-    adapter keeps every scrape of the window in memory, 8 bytes per field and device."""
+    """Seconds over which utilization is averaged: at most an hour and 720 scrapes, which take 8
+    bytes each per field and device."""
     collect_interval: Interval = _DEFAULTS.collect_interval
     """Seconds between two readings that an exporter takes of its devices (dcgm-exporter's
     ``--collect-interval``)."""
