@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from adapter.config.settings.values import ValueSettings
 from adapter.pipeline.catalog import VENDORS, Catalog
@@ -11,6 +12,9 @@ from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled,
 from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
 from docs import zeros
 from docs.paragraphs import wrapped
+
+_PREFIX: Final = "amd_"
+"""What some configurations of AMD's exporter write before each name."""
 
 
 def _direction_rows(catalog: Catalog) -> Iterator[str]:
@@ -194,14 +198,20 @@ def _vendor_rows(catalog: Catalog) -> Iterator[str]:
 
 
 def _spelling_rows(catalog: Catalog) -> Iterator[str]:
-    yield "| Name | Other names |"
-    yield "|---|---|"
+    """One line for the names that differ by a prefix only, and a row for each other field."""
+    prefixed: list[str] = []
+    rows: list[str] = []
     for field in catalog.fields.values():
-        if not field.series:
-            others = [
-                f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
-                for name, _, unit in field.names
-                if name != field.name
-            ]
-            if others:
-                yield f"| `{field.name}` | {', '.join(others)} |"
+        if field.series:
+            continue
+        others = [
+            f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
+            for name, _, unit in field.names
+            if name != field.name
+        ]
+        if others == [f"`{_PREFIX}{field.name}`"]:
+            prefixed.append(f"`{field.name}`")
+        elif others:
+            rows.append(f"| `{field.name}` | {', '.join(others)} |")
+    yield from wrapped(f"With the prefix `{_PREFIX}`: {', '.join(prefixed)}.")
+    yield from ("| Name | Other names |", "|---|---|", *rows)

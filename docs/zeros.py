@@ -49,7 +49,7 @@ def _shown(field: Field) -> str:
 
 
 def _contradictions(catalog: Catalog) -> Iterator[str]:
-    """One row for all comparisons of a field with the same limit."""
+    """One row for all fields whose zeros are compared with the same fields and limit."""
     beside: dict[tuple[str, str], list[str]] = {}
     for entry in CONTRADICTIONS:
         zero, by = catalog.fields[entry.zero], catalog.fields[entry.by]
@@ -58,10 +58,13 @@ def _contradictions(catalog: Catalog) -> Iterator[str]:
         amount = f"{100 * limit:g} percent" if ratio else f"{limit:g} {by.unit}"
         how = "in the mean" if entry.mean < inf else "in every sample"
         beside.setdefault((_shown(zero), f"{amount} {how}"), []).append(f"`{_shown(by)}`")
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (shown, text), names in beside.items():
+        alike.setdefault((", ".join(names), text), []).append(f"`{shown}`")
     yield "| A 0 of | is absent beside | from |"
     yield "|---|---|---|"
-    for (shown, limit), others in beside.items():
-        yield f"| `{shown}` | {', '.join(others)} | {limit} |"
+    for (names_beside, text), zeros in alike.items():
+        yield f"| {', '.join(zeros)} | {names_beside} | {text} |"
 
 
 def _wholes(catalog: Catalog) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The lines of a recording: one JSON object each, with the kind in ``k``.
 
-docs/replay.md describes them for other readers.
+The docstring of the package describes them for other readers.
 """
 
 from __future__ import annotations
