@@ -69,17 +69,15 @@ def page() -> str:
 
 
 def _facts() -> Iterator[str]:
-    """Yield the table that leads from a fact to the module that alone decides it.
+    """Yield the list that leads from a fact to the module that alone decides it.
 
     Raises:
-        LookupError: no module, or more than one, ends as the table says.
+        LookupError: no module, or more than one, ends as the list says.
     """
     yield "## Where a fact is decided"
     yield ""
-    yield "| Fact | Module |"
-    yield "|---|---|"
     for fact, ending in FACTS.items():
-        yield f"| {fact} | {_link(_module(ending))} |"
+        yield f"- {fact}: {_link(_module(ending))}"
     yield ""
 
 
@@ -138,16 +136,16 @@ def _name(module: str) -> str:
 
 
 def _packages_of(top: Path) -> Iterator[str]:
-    """Yield a table for a top, and one for each wing: a package whose parts are all packages."""
+    """Yield a list for a top, and one for each wing: a package whose parts are all packages."""
     packages = [path for path in sorted(top.iterdir()) if (path / "__init__.py").is_file()]
     wings = [path for path in packages if _is_wing(path)]
-    yield from _table(path for path in packages if path not in wings)
+    yield from _list(path for path in packages if path not in wings)
     for wing in wings:
         yield f"### {'.'.join(wing.relative_to(ROOT).parts)}"
         yield ""
         yield _summary(wing / "__init__.py")
         yield ""
-        yield from _table(path for path in sorted(wing.iterdir()) if path.is_dir())
+        yield from _list(path for path in sorted(wing.iterdir()) if path.is_dir())
 
 
 def _is_wing(package: Path) -> bool:
@@ -155,13 +153,11 @@ def _is_wing(package: Path) -> bool:
     return not modules and any(path.is_dir() for path in package.iterdir())
 
 
-def _table(packages: Iterable[Path]) -> Iterator[str]:
-    yield "| Package | Content |"
-    yield "|---|---|"
+def _list(packages: Iterable[Path]) -> Iterator[str]:
     for package in packages:
         for file in sorted(package.rglob("__init__.py")):
             folder = file.parent.relative_to(ROOT)
-            yield f"| [{folder}](../{folder}) | {_summary(file)} |"
+            yield f"- [{folder}](../{folder}): {_summary(file)}"
     yield ""
 
 
@@ -169,4 +165,4 @@ def _summary(file: Path) -> str:
     """The first paragraph of a module's docstring, on one line."""
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     first = " ".join(text.partition("\n\n")[0].split())
-    return first.replace("|", "\\|").replace("``", "`").removesuffix("::")
+    return first.replace("``", "`").removesuffix("::")

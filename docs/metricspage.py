@@ -198,7 +198,7 @@ def _vendor_rows(catalog: Catalog) -> Iterator[str]:
 
 
 def _spelling_rows(catalog: Catalog) -> Iterator[str]:
-    """One line for the names that differ by a prefix only, and a row for each other field."""
+    """One line for the names that differ by a prefix only, and an item for each other field."""
     prefixed: list[str] = []
     rows: list[str] = []
     for field in catalog.fields.values():
@@ -212,6 +212,6 @@ def _spelling_rows(catalog: Catalog) -> Iterator[str]:
         if others == [f"`{_PREFIX}{field.name}`"]:
             prefixed.append(f"`{field.name}`")
         elif others:
-            rows.append(f"| `{field.name}` | {', '.join(others)} |")
+            rows.append(f"- `{field.name}`: {', '.join(others)}")
     yield from wrapped(f"With the prefix `{_PREFIX}`: {', '.join(prefixed)}.")
-    yield from ("| Name | Other names |", "|---|---|", *rows)
+    yield from rows

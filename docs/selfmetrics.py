@@ -17,6 +17,8 @@ EXPLAINED = (
     (FAILURES, "troubleshooting.md#why-a-scrape-or-query-failed"),
 )
 """Label values that another page explains, and that page."""
+_SHORT = 100
+"""Characters of a list of values that is not worth a reference."""
 
 
 def page() -> str:
@@ -56,10 +58,16 @@ def page() -> str:
 
 
 def _list(families: Iterable[Family]) -> Iterator[str]:
+    """One item for each metric. Values that an earlier metric has are not listed again."""
+    listed: dict[str, str] = {}
     for family in families:
         labels = " by " + ", ".join(f"`{label}`" for label in family.labels)
         kind = f"{family.kind}{labels if family.labels else ''}"
-        yield f"- `{family.name}` ({kind}): {family.text}{_values(family)}"
+        values = _values(family)
+        first = listed.setdefault(values, family.name)
+        if first != family.name and len(values) > _SHORT:
+            values = f" `{family.labels[-1]}`: as of `{first}`."
+        yield f"- `{family.name}` ({kind}): {family.text}{values}"
 
 
 def _values(family: Family) -> str:
