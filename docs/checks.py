@@ -22,22 +22,21 @@ def page() -> str:
             `gpu-metrics-adapter doctor` runs these checks on the cluster of your kubeconfig, before
             and after the installation. With `-f PATH` it checks manifests in files instead, for CI.
             It only reads. It prints each check that found something or could not check, `‼` for a
-            warning and a cross for an error, and for each section how many checks are fine. A
-            finding begins with what the check expects. Three or more findings with one cause are
-            one line. The first line says which findings to fix first, if the order matters: an HPA
-            whose target is in another unit goes to its maximum as soon as it gets values again.
+            warning and a cross for an error. A finding begins with what the check expects, and ends
+            with its fix and a command. The first line says which findings to fix first, if the
+            order matters: an HPA whose target is in another unit goes to its maximum as soon as it
+            gets values again.
+
+            `doctor --explain GMA012` prints the text of one check, and
+            `doctor --explain exporter_down` that of a reason why a pod has no value.
 
             `-v` prints a line for each check, `-q` only what was found, and `-o json` and `-o yaml`
             every finding for programs. `--only GMA404` and `--only hpas` run one check or one
-            section. `-n NAMESPACE` reads HPAs, ScaledObjects and quotas of one namespace, and
-            leaves out findings about pods and HPAs of others. `--wait 5m` looks every 5 seconds
-            until there is no error and nothing unchecked, or the time is over.
-
-            The exit status is 0 without errors, 1 with errors, and 2 if it could not check
-            ([exit codes](commands.md#exit-codes)). A check that needs a right that you do not have
-            names the right and the command that grants it; the other checks go on.
-            `doctor --explain GMA012` prints the text of one check, and
-            `doctor --explain exporter_down` that of a reason why a pod has no value.
+            section. `-n NAMESPACE` leaves out findings about objects of other namespaces.
+            `--wait 5m` looks every 5 seconds until there is no error and nothing unchecked, or the
+            time is over. A check that needs a right that you do not have names the right and the
+            command that grants it. [Exit codes](commands.md#exit-codes) has 1 for errors, and 2 if
+            it could not check.
             """
         ),
     ]

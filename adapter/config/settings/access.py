@@ -15,32 +15,30 @@ class AuthenticationSettings(Section):
 
     configmap: Annotated[bool, ADVANCED] = True
     """Read the CAs and header names from the ConfigMap
-    ``kube-system/extension-apiserver-authentication``, and watch it. Without a cluster, set the
-    files below instead."""
+    ``kube-system/extension-apiserver-authentication``, and watch it."""
     requestheader_ca_file: Annotated[Path | None, ADVANCED] = None
     """CA of the front proxy's client certificate. Overrides the CA in the ConfigMap."""
     requestheader_allowed_names: Annotated[tuple[str, ...], ADVANCED] = ()
-    """Common names that the front proxy's certificate may have. If empty, every name that the CA
-    signed is allowed."""
+    """Common names that the front proxy's certificate may have. If empty, every one."""
     client_ca_file: Annotated[Path | None, ADVANCED] = None
     """CA of other client certificates. Overrides the CA in the ConfigMap."""
     token_review: Annotated[bool, ADVANCED] = True
     """Check bearer tokens with TokenReview. Needs a cluster."""
     token_audiences: Annotated[tuple[str, ...], ADVANCED] = ()
-    """Audiences that a token must be issued for. If empty, the API server uses its own."""
+    """Audiences of tokens. If empty, the API server's own."""
     cache: Annotated[Seconds, ADVANCED] = tokens.TTL
-    """Seconds that the result of a TokenReview is remembered, for valid and invalid tokens."""
+    """Seconds that the result of a TokenReview is remembered."""
 
 
 class AuthorizationSettings(Section):
     """What a user may do. The group ``system:masters`` may do everything."""
 
     subject_access_review: Annotated[bool, ADVANCED] = True
-    """Ask the API server with SubjectAccessReview. Needs a cluster. If false, only the users and
-    groups below are allowed."""
+    """Ask the API server with SubjectAccessReview. If false, only the users and groups below are
+    allowed."""
     allow_users: Annotated[tuple[str, ...], ADVANCED] = ()
     """Users that are allowed everything without a review, for use without a cluster."""
     allow_groups: Annotated[tuple[str, ...], ADVANCED] = ()
     """Groups that are allowed everything without a review."""
     cache: Annotated[Seconds, ADVANCED] = authorization.TTL
-    """Seconds that the result of a SubjectAccessReview is remembered, allowed or denied."""
+    """Seconds that the result of a SubjectAccessReview is remembered."""

@@ -34,6 +34,5 @@ class AzureLogsSettings(Section):
     """Log Analytics API of another Azure cloud, such as ``https://api.loganalytics.us``. Tokens
     are requested for this address."""
     ca_file: Annotated[Path | None, ADVANCED] = None
-    """CA of the endpoint's certificate, for a proxy that replaces it. If not set, the system's
-    CAs are trusted."""
+    """CA of the endpoint's certificate, for a proxy that replaces it."""
     identity: AzureIdentitySettings = AzureIdentitySettings()

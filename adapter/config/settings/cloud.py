@@ -15,18 +15,16 @@ class AzureIdentitySettings(Section):
     """The identity that queries Azure. A pod with workload identity needs no setting."""
 
     client_id: str | None = None
-    """Client ID of a user-assigned identity. If not set, the adapter uses the pod's workload
-    identity, or else the node's managed identity."""
+    """Client ID of a user-assigned identity. If not set, the pod's workload identity, or else the
+    node's managed identity."""
     tenant_id: Annotated[
         Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]+$")] | None,
         ADVANCED,
     ] = None
-    """Entra tenant of the workload identity. If not set, the tenant that the webhook injected.
-    Not used for a managed identity."""
+    """Entra tenant of the workload identity. If not set, the one that the webhook injected."""
     authority: Annotated[SecureUrl | None, ADVANCED] = None
-    """Entra address of another Azure cloud for a workload identity, such as
-    ``https://login.microsoftonline.us``. If not set, ``AZURE_AUTHORITY_HOST``, or else the public
-    cloud."""
+    """Entra address of another Azure cloud, such as ``https://login.microsoftonline.us``. If not
+    set, ``AZURE_AUTHORITY_HOST``, or the public cloud."""
 
 
 class AzureAuthSettings(AzureIdentitySettings):

@@ -105,8 +105,7 @@ class DelegationSettings(Section):
     """Other servers of the metrics APIs: see docs/delegation.md."""
 
     delegates: tuple[DelegateSettings, ...] = ()
-    """The servers, in the order in which the adapter asks them. A metric that the adapter has is
-    never asked of them."""
+    """The servers, in the order in which the adapter asks them."""
     service_account: Annotated[Named, ADVANCED] = ""
     """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them. It should have the
     right to read metrics and no other. The chart creates it and sets this key."""

@@ -23,8 +23,8 @@ class ExternalSettings(Section):
     docs/external-metrics.md."""
 
     enabled: bool = False
-    """Serve ``external.metrics.k8s.io``. A cluster can have one server of this API: leave it off
-    if KEDA or another server provides it."""
+    """Serve ``external.metrics.k8s.io``. A cluster has one server of it: leave it off if KEDA
+    provides it."""
     service: Annotated[str, AfterValidator(_service), ADVANCED] = ""
     """``NAMESPACE/NAME`` of the Service that the APIService should point to. Otherwise the adapter
     logs it and sets ``gma_external_other_adapter`` to 1. The chart sets this key and grants the

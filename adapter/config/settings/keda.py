@@ -44,7 +44,7 @@ class KedaSettings(Section):
     """Connections open at the same time, TLS handshakes included; further ones are closed. KEDA
     keeps one for each address, CA and client certificate that triggers name."""
     scaled_objects: bool = False
-    """Watch ScaledObjects. A trigger without ``podSelector`` then selects the pods of its own
+    """Watch ScaledObjects, so that a trigger without ``podSelector`` selects the pods of its own
     ``scaleTargetRef``. Needs the right to list and watch scaledobjects.keda.sh."""
 
     @model_validator(mode="after")

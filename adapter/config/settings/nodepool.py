@@ -16,8 +16,8 @@ class LimitSettings(Section):
     """Bounds and times of the plan."""
 
     quantile: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, ADVANCED] = None
-    """Probability that pods and headroom suffice for the demand within one boot time. If not set,
-    0.8, or what follows from ``waiting_minute_price``."""
+    """Probability that pods and headroom suffice within one boot time. If not set, 0.8, or what
+    follows from ``waiting_minute_price``."""
     waiting_minute_price: Annotated[float, Field(gt=0)] | None = None
     """Price of one minute in which a pod waits for a node, in the currency of ``gpu_hour_prices``,
     instead of ``quantile``: headroom grows while a GPU that may not be used costs less."""
@@ -118,8 +118,7 @@ class NodepoolSettings(Section):
     """Write to the cluster. If false, the controller prints its plan and writes nothing (dry
     run)."""
     stop: bool = False
-    """Remove all headroom immediately and order none. The controller applies a change of this key
-    in the file without a restart."""
+    """Remove all headroom immediately and order none. A change needs no restart."""
     namespace: Annotated[str | None, ADVANCED] = None
     """Namespace of the Lease, the ConfigMap and all headroom. If not set, that of the pod, or
     ``gpu-metrics``."""
@@ -140,8 +139,8 @@ class NodepoolSettings(Section):
     """Node labels that name the node pool of a node. They take precedence over the labels of the
     cloud providers."""
     provisioning_method: Literal["auto", "buffer", "placeholder"] = "auto"
-    """Provisioning method. ``auto`` uses CapacityBuffers if a probe shows that a controller serves
-    them, and placeholder pods otherwise."""
+    """``auto`` uses CapacityBuffers if a probe shows that a controller serves them, and placeholder
+    pods otherwise."""
     probe_wait: Annotated[Seconds, ADVANCED] = 30
     """Seconds in which the probe buffer should become ReadyForProvisioning. If it does so later,
     the provisioning method changes then."""

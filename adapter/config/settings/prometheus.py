@@ -42,7 +42,7 @@ class PrometheusSettings(Section):
     timeout: Annotated[Interval, ADVANCED] = _DEFAULTS.timeout
     """Seconds that one query may take."""
     scrape_interval: Interval = 15
-    """Seconds between two scrapes that Prometheus makes of an exporter; part of the age limit."""
+    """Seconds between two scrapes of an exporter by Prometheus; part of the age limit."""
     query: Annotated[dict[str, Promql], ADVANCED] = Field(default_factory=dict)
     """PromQL by metric group (``utilization``, ``profiling``, ``memory`` or ``board``), instead of
     the adapter's query; another name adds one. The series must keep the exporter's names. ``[1m]``
@@ -77,9 +77,8 @@ class PrometheusSettings(Section):
     """Tenant, sent as ``X-Scope-OrgID`` (Mimir, Cortex) and ``THANOS-TENANT`` (Thanos); a
     VictoriaMetrics cluster has it in the URL (``http://vmselect:8481/select/0/prometheus``)."""
     params: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
-    """Parameters that are added to every query, such as ``dedup: "true"`` and
-    ``partial_response: "false"`` for Thanos, or ``nocache: "1"`` and ``extra_label`` for
-    VictoriaMetrics."""
+    """Parameters that are added to every query, such as ``partial_response: "false"`` for Thanos,
+    or ``nocache: "1"`` and ``extra_label`` for VictoriaMetrics."""
     method: Annotated[Literal["GET", "POST"], ADVANCED] = _DEFAULTS.method
     """HTTP method of the queries. With ``GET``, the engine and its proxies must accept URLs of 8
     KiB."""

@@ -20,4 +20,4 @@ class RecordingSettings(Section):
     """File to append the recording to (``--record``). It has the labels of all series, pods and
     nodes, and the status of the HPAs unless ``view.enabled`` is false."""
     max_bytes: Annotated[int, Field(ge=1 << 20)] = _GIGABYTES << 30
-    """Size of the file at which the recording ends. The log says so, and the adapter goes on."""
+    """Size of the file at which the recording ends."""

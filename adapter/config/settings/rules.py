@@ -25,7 +25,7 @@ class RuleSettings(Section):
     """Serve ``metrics.k8s.io`` by the file's ``resourceRules``. A cluster has one server of it,
     usually metrics-server. A change needs a restart."""
     prefer: Literal["rules", "catalogue"] = "rules"
-    """What serves a metric that a rule and the catalogue both have. The log names such metrics."""
+    """What serves a metric that a rule and the catalogue both have."""
     relist_interval: Interval = _DEFAULTS.relist_interval
     """Seconds between two discoveries of series, as prometheus-adapter's
     ``--metrics-relist-interval``."""

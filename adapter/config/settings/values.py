@@ -26,8 +26,8 @@ class ValueSettings(Section):
     """Seconds after which a value is left out. If not set, twice ``collect_interval`` plus the
     scrape interval."""
     cross_checks: Annotated[bool, ADVANCED] = _DEFAULTS.cross_checks
-    """Leave out values that other fields of the device, or of other exporters, contradict: zeros
-    on a busy device, and high utilization at idle power."""
+    """Leave out values that other fields or exporters contradict: zeros on a busy device, and high
+    utilization at idle power."""
     include_unready: bool = _DEFAULTS.unready
     """Also serve pods that are not Ready, such as a pod that is loading its model."""
     ratio_scale: Annotated[RatioScale, ADVANCED] = _DEFAULTS.ratio_scale

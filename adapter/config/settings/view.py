@@ -11,4 +11,4 @@ class ViewSettings(Section):
 
     enabled: bool = True
     """Serve the API, and watch HorizontalPodAutoscalers to show them with their workloads. The
-    chart sets this key, registers the API and grants the rights."""
+    chart sets this key."""
