@@ -11,9 +11,9 @@ one. The text is one JSON object a line, with its kind in ``k``. Times are secon
 - ``labels`` is a label set: ``id``, ``labels``.
 - ``layout`` has the series of a page: ``id``, ``origin``, ``names``, and ``labels``, the ids of the
   label sets. ``node``, ``pod`` and ``serves`` are those of the page.
-- ``page``: ``layout``, ``time``, ``values``. ``at`` has the times of the samples if they differ
-  from ``time``. A value is a number, or a text (``NaN``, ``inf``; ``1.0`` for a one that was written
-  with decimals). ``rejects`` counts lines that could not be read.
+- ``page``: ``layout``, ``time``, ``values``. ``at`` has the times of the samples if others.
+  A value is a number, or a text (``NaN``, ``inf``; ``1.0`` for a one that was written with
+  decimals). ``rejects`` counts lines that could not be read.
 - ``pod``, ``node``, ``hpa``: an object as of ``time``, or with ``gone`` the last state of a deleted
   one. With ``until``, an HPA's status was written between ``time`` and ``until``; the line comes
   before the others of that span.

@@ -19,7 +19,7 @@ from adapter.tools.client.errors import (
     describe_silent_view,
     missing_right,
 )
-from adapter.tools.client.options import NOBODY, Impersonation
+from adapter.tools.client.impersonation import NOBODY, Impersonation
 from adapter.tools.client.tables import TABLE_TYPE, ObjectTable, TableRow, decode_table
 from apiservice.kube.client import (
     BoundedAnswer,

@@ -17,7 +17,7 @@ import click
 
 from adapter.tools.client.access import cluster
 from adapter.tools.client.errors import ClientError, odd_answers
-from adapter.tools.client.options import Impersonation
+from adapter.tools.client.impersonation import Impersonation
 from apiservice.kube.failures import ClusterError
 from apiservice.kube.kubeconfig import context_names, kubeconfig_files
 

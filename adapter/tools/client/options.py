@@ -8,36 +8,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from adapter.figures import age
 from adapter.tools.client.amount import Amount
+from adapter.tools.client.impersonation import Impersonation
 from apiservice.runtime.nearest import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 Output = Literal["text", "json", "yaml"]
-
-
-class Impersonation(NamedTuple):
-    """Whom the API server is asked to take the caller for."""
-
-    user: str = ""
-    """Empty: nobody else."""
-    groups: tuple[str, ...] = ()
-
-    @property
-    def headers(self) -> list[tuple[str, str]]:
-        """The headers of each request (kubernetes.io, "User impersonation")."""
-        found = [("Impersonate-User", self.user)] if self.user else []
-        return found + [("Impersonate-Group", group) for group in self.groups]
-
-
-NOBODY: Final = Impersonation()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapter.tools.client.options import Impersonation, identity
+from adapter.tools.client.impersonation import Impersonation
+from adapter.tools.client.options import identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Final, NamedTuple
@@ -21,7 +21,6 @@ import msgspec
 
 from adapter.pipeline.exposition.samples import Sample
 from adapter.pipeline.sources.errors import SourceError
-from adapter.pipeline.sources.prometheus.labelsets import LabelSet
 from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.steps import Steps, at_once, parts
 
@@ -31,6 +30,18 @@ _STEP: Final = 1024
 """Series of a step."""
 _ORIGINS: Final = 8
 """Exporters of a step."""
+
+
+@dataclass(slots=True, eq=False)
+class LabelSet:
+    """The labels of the series of one device, without their names."""
+
+    key: int
+    """Hash of the text of the labels."""
+    labels: Mapping[str, str]
+    origin: str
+    round: int = -1
+    """The last round that contained them."""
 
 
 @dataclass(slots=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from sys import intern
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from adapter.pipeline.devices.device import cluster
-
-if TYPE_CHECKING:
-    from adapter.pipeline.sources.prometheus.answer import QueryAnswer
+from adapter.pipeline.sources.prometheus.answer import LabelSet, QueryAnswer
 
 _ORIGIN_LABELS = ("instance", "Hostname", "hostname", "node")
 """Labels that distinguish exporters, best first. ``instance`` is the scrape target's address."""
@@ -24,18 +21,6 @@ _BEFORE_NAME: Final = (b"{", b",")
 """What precedes the name. Behind another byte, ``_NAMED`` is the end of another label's name."""
 
 _labels = msgspec.json.Decoder(dict[str, str])
-
-
-@dataclass(slots=True, eq=False)
-class LabelSet:
-    """The labels of the series of one device, without their names."""
-
-    key: int
-    """Hash of the text of the labels."""
-    labels: Mapping[str, str]
-    origin: str
-    round: int = -1
-    """The last round that contained them."""
 
 
 class SeriesMemo:

@@ -26,12 +26,13 @@ import msgspec
 from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.answer import (
     LATEST,
+    LabelSet,
     QueryAnswer,
     not_json,
     result_of,
     sample_number,
 )
-from adapter.pipeline.sources.prometheus.labelsets import LabelSet, SeriesMemo
+from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
 from adapter.pipeline.sources.prometheus.seriesblock import (
     NEXT,

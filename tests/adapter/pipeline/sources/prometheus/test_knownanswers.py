@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.pipeline.sources.errors import SourceError
-from adapter.pipeline.sources.prometheus.answer import QueryAnswer
-from adapter.pipeline.sources.prometheus.labelsets import LabelSet, SeriesMemo
+from adapter.pipeline.sources.prometheus.answer import LabelSet, QueryAnswer
+from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
 from adapter.pipeline.sources.prometheus.reader import AnswerReader, decode
 from apiservice.runtime.steps import at_once
