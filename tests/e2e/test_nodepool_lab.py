@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -104,21 +105,61 @@ def test_headroom_outlives_a_restart_of_the_api_server(lab: LabStage) -> None:
         controller.stop()
 
 
-def test_headroom_and_nodes_of_a_killed_controller_are_removed(lab: LabStage) -> None:
-    controller = lab.controller("killed", lifeline=20)
+def test_nothing_of_a_killed_controller_remains(lab: LabStage) -> None:
+    """Karpenter takes no notice of the last buffer's deletion: the probe outlives the headroom.
+
+    An uninstallation is the same to the lifeline, which no chart owns.
+    """
+    controller = lab.controller("killed", provisioning_method="buffer", lifeline=20)
     controller.start()
     try:
         lab.workload("killed", 2, headroom=3)
         lab.load.set("killed", 50)
         lab.lab.wait_nodes(5)
         controller.stop(signal.SIGKILL)
+        killed = time.monotonic()
         assert held(lab, "killed") == 3, "nobody was there to let it go"
         wait_until(lambda: not held(lab, "killed"), "the buffer is gone")
+        gone = time.monotonic() - killed
+        lab.lab.wait_nodes(2)
         assert len(lab.running("killed")) == 2
+        print(f"after SIGKILL headroom was gone in {gone:.0f} s", end=", ")
+        print(f"its nodes in {time.monotonic() - killed:.0f} s", end=", ")
+        wait_until(lambda: not remains(lab), "nothing remains", 200)
+        print(f"everything in {time.monotonic() - killed:.0f} s")
     finally:
         lab.clear("killed")
-    # Karpenter thinks again when pods change; of a buffer that went it takes no notice for up to
-    # five minutes.
+    lab.lab.wait_nodes(0)
+
+
+def remains(lab: LabStage) -> list[str]:
+    """Names of the controller's objects in its namespace."""
+    lists = (
+        BUFFERS,
+        f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
+        f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+        f"/api/v1/namespaces/{NAMESPACE}/podtemplates",
+        f"/api/v1/namespaces/{NAMESPACE}/pods",
+    )
+    rows = [row for path in lists for row in lab.admin.get(path)["items"]]
+    return [row["metadata"]["name"] for row in rows]
+
+
+def test_nodes_of_headroom_that_is_stopped_are_removed(lab: LabStage) -> None:
+    controller = lab.controller("stopped", provisioning_method="buffer")
+    controller.start()
+    try:
+        lab.workload("stopped", 2, headroom=3)
+        lab.load.set("stopped", 50)
+        lab.lab.wait_nodes(5)
+        text = controller.config.read_text()
+        controller.config.write_text(text.replace("nodepool:\n", "nodepool:\n  stop: true\n"))
+        lab.lab.wait_nodes(2)
+        assert not held(lab, "stopped")
+        assert len(lab.running("stopped")) == 2
+    finally:
+        lab.clear("stopped")
+        controller.stop()
     lab.lab.wait_nodes(0)
 
 

@@ -35,6 +35,7 @@ DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 LIFELINE: Final = "gpu-headroom-lifeline"
 """The Job that owns all headroom of its namespace."""
 PROBE: Final = "gpu-headroom-probe"
+"""The CapacityBuffer without replicas, and the Job that owns it and ends after the lifeline."""
 
 
 def headroom_key(namespace: str, shape: str) -> str:

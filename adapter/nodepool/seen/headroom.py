@@ -182,10 +182,11 @@ def decoder(
 
 
 def _ours(meta: _Meta) -> None:
-    """Check that our field manager applied all fields that are read, with a lifeline as owner."""
+    """Check that our field manager applied all fields that are read, with the Job as owner."""
     owners = meta.owner_references or ()
-    if [(row.api_version, row.kind, row.name) for row in owners] != [_OWNER]:
-        raise _NotOursError(f"its only owner must be Job {LIFELINE}")
+    job = PROBE if meta.name == PROBE else LIFELINE
+    if [(row.api_version, row.kind, row.name) for row in owners] != [("batch/v1", "Job", job)]:
+        raise _NotOursError(f"its only owner must be Job {job}")
     for path in _WRITTEN[meta.name == PROBE]:
         if not _applied(meta.managed_fields or (), path):
             raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
@@ -242,7 +243,6 @@ def _ordered(
     )
 
 
-_OWNER: Final = ("batch/v1", "Job", LIFELINE)
 _WRITTEN: Final = {
     False: (("metadata", "annotations", SHAPE), ("spec", "replicas")),
     True: (("spec", "replicas"),),
