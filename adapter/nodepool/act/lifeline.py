@@ -1,9 +1,10 @@
 """The lifeline: headroom is deleted if the controller no longer runs.
 
-One Job without pods owns all headroom of its namespace. Another owns the probe, and ends later. The controller extends the Job's
-``activeDeadlineSeconds`` while it runs. When the controller stops, the Job controller ends the Job
-at its deadline, the TTL controller deletes it immediately, and the garbage collector deletes what
-it owns (docs/decisions/0005-*.md). No headroom is ordered before the Job has started.
+One Job without pods owns all headroom of its namespace. Another owns the probe, and ends later. The
+controller extends the Job's ``activeDeadlineSeconds`` while it runs. When the controller stops, the
+Job controller ends the Job at its deadline, the TTL controller deletes it immediately, and the
+garbage collector deletes what it owns (docs/decisions/0005-*.md). No headroom is ordered before the
+Job has started.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The probe: a CapacityBuffer with 0 replicas shows whether a controller implements buffers.
 
-It also makes Karpenter remove the nodes of headroom that was deleted. Karpenter 1.14 keeps a node
-until a provisioning pass has seen that no virtual pod is on it (``Cluster.HasBufferPods``), and the
-deletion of a CapacityBuffer starts no pass: its ``capacitybuffer`` controller only drops the virtual
-pods. Each existing buffer starts a pass every 30 s. So the probe outlives the headroom, under a Job
-of its own.
+It also makes Karpenter remove the nodes of headroom that was deleted. Karpenter 1.14.1 keeps a node
+until a provisioning pass has found no virtual pod on it (``HasBufferPods`` in
+``pkg/controllers/disruption/emptiness.go``). The deletion of a CapacityBuffer starts no pass:
+``pkg/controllers/capacitybuffer/controller.go`` only drops its virtual pods. Each existing buffer
+starts one every 30 s. So the probe outlives the headroom, under a Job of its own.
 """
 
 from __future__ import annotations

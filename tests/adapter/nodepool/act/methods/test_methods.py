@@ -17,9 +17,11 @@ from adapter.nodepool.model import names
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.shape import Shape, key
+from adapter.nodepool.plan.order import Tie
+from adapter.nodepool.seen.headroom import decoder
 from adapter.nodepool.seen.podspec import shape_of
 from adapter.nodepool.seen.priorityclasses import PriorityClass
-from tests.adapter.nodepool.manifests import T0, found, priority_class
+from tests.adapter.nodepool.manifests import HOME, T0, found, managed, priority_class, raw
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
 
 NAME = names.headroom_name(names.headroom_key("team", key(SHAPE)))
@@ -42,6 +44,64 @@ def test_a_buffer_sets_only_replicas_and_the_lifeline_owns_both_objects() -> Non
     assert pod["nodeSelector"] == {"agentpool": "gput4"}
     assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
     assert pod["containers"][0]["image"] == "pause"
+
+
+HOST = "kubernetes.io/hostname"
+OWN = (
+    '{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Exists"}]},'
+    '{"matchFields":[{"key":"metadata.name","operator":"In","values":["a"]}]}]}'
+)
+
+
+def test_a_buffer_that_is_tied_to_nodes_fits_on_no_other_node() -> None:
+    made = order(tie=Tie(True, ("a", "b"), 2), shape=replace(SHAPE, node_affinity=OWN))
+    template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    affinity = template["template"]["spec"]["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    only = {"key": HOST, "operator": "In", "values": ["a", "b"]}
+    assert terms == [
+        {"matchExpressions": [{"key": "zone", "operator": "Exists"}, only]},
+        {
+            "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}],
+            "matchExpressions": [only],
+        },
+    ]
+    row = found(ProvisioningMethod.BUFFER, buffer)
+    assert (row.problem, row.tie, row.replicas) == ("", ("only a,b", 2), 2)
+
+
+def test_a_buffer_whose_nodes_all_boot_fits_nowhere() -> None:
+    template, buffer = capacitybuffer.manifests(
+        order(tie=Tie(True, (), 2)), "v1beta1", LIFELINE, "pause", None
+    )
+    (term,) = template["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": HOST, "operator": "In", "values": ["none"]}]
+    assert found(ProvisioningMethod.BUFFER, buffer).tie == ("only ", 2)
+
+
+def test_a_buffer_for_missing_nodes_orders_only_those_and_remembers_all() -> None:
+    made = order(5, tie=Tie(False, ("a", "b"), 3))
+    template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    (term,) = template["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    rule = {"key": HOST, "operator": "NotIn", "values": ["a", "b"]}
+    assert term["matchExpressions"] == [rule]
+    assert buffer["spec"]["replicas"] == 3
+    row = found(ProvisioningMethod.BUFFER, buffer)
+    assert (row.problem, row.tie, row.replicas) == ("", ("beside a,b", 3), 5)
+
+
+def test_the_number_of_a_buffer_for_missing_nodes_must_be_ours() -> None:
+    made = order(5, tie=Tie(False, ("a",), 4))
+    _, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    rows = managed(buffer)
+    del rows[0]["fieldsV1"]["f:metadata"]["f:annotations"]["f:gpu-metrics-adapter.io/replicas"]
+    buffer["metadata"] |= {"managedFields": rows, "uid": "uid"}
+    read = decoder(ProvisioningMethod.BUFFER, HOME)(raw(buffer))
+    assert "did not apply metadata.annotations.gpu-metrics-adapter.io/replicas" in read.problem
 
 
 def test_an_object_names_its_reason_and_its_workloads() -> None:
@@ -202,6 +262,8 @@ def test_a_change_of_texts_alone_is_not_written() -> None:
     assert worth(replicas=3)
     assert worth(reckoned=3)
     assert worth(nudge=True)
+    assert worth(tie=Tie(True, (), 2))
+    assert worth(tie=Tie(False, ("a",), 1))
     assert headroomobjects.worth_a_write(order(), None, ProvisioningMethod.BUFFER, LIFELINE)
     assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.PLACEHOLDER, LIFELINE)
 
