@@ -185,6 +185,10 @@ class World:
     def _held(self) -> int:
         return sum(each.replicas for each in self.at.headroom)
 
+    def _written(self) -> object:
+        """Return what changes the CapacityBuffer at once."""
+        return [(each.replicas, each.pods) for each in self.at.headroom]
+
     def _write(self, second: float) -> None:
         """Change the Deployment of placeholders. Those without a node are deleted first."""
         changed = self._held() - self.bound - len(self.placeholders)
@@ -224,11 +228,11 @@ class World:
             for each in self.nodes
         )
         decided = plan([row], replace(self.at, nodes=nodes), self.limits, now)
-        before, self.at = (self.at.headroom, self.tie), applied(decided, self.at)
+        before, self.at = self._written(), applied(decided, self.at)
         self.tie = decided.orders[0].tie
         if not self.limits.buffers:
             self._write(second)
-        elif before != (self.at.headroom, self.tie) and not self.autoscaler.waits:
+        elif before != self._written() and not self.autoscaler.waits:
             self.autoscaler.pods_changed(second)
         self.held = max(self.held, self._held())
 
@@ -261,12 +265,10 @@ WAYS: dict[str, Callable[[Case], World]] = {
 def test_nodes_do_not_exceed_the_pods_and_the_headroom_of_the_plan(
     world: Callable[[Case], World], case: Case
 ) -> None:
-    """Except if pods come in the moment between an order and the round of the autoscaler.
-
-    The moment is a second with Karpenter, and a scan interval with the cluster-autoscaler.
-    """
+    """Except with Karpenter, if pods take free nodes in the second in which it collects changes."""
     played = world(case).play()
-    assert played.nodes <= case.pods + (played.held if played.raced else played.left)
+    late = played.raced and world is WAYS["Karpenter, buffers"]
+    assert played.nodes <= case.pods + (played.held if late else played.left)
 
 
 @pytest.mark.parametrize("world", WAYS.values(), ids=WAYS)
