@@ -20,7 +20,7 @@ class Tie(NamedTuple):
     only: bool
     """Whether only ``nodes`` admit them, or only nodes beside ``nodes``."""
     nodes: tuple[str, ...]
-    """Host names of Ready nodes."""
+    """Names of Ready nodes."""
     pods: int
     """Replicas of the CapacityBuffer: those beside ``nodes`` if it is for them."""
 

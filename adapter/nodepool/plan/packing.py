@@ -19,7 +19,7 @@ from adapter.nodepool.model.shape import Amounts, Shape, gpus, key
 from adapter.pipeline.cluster.nodeaffinity import affine
 from adapter.pipeline.cluster.taints import Taint, repels
 
-HOSTNAME: Final = "kubernetes.io/hostname"
+_HOSTNAME = "kubernetes.io/hostname"
 
 
 def admits(
@@ -72,7 +72,7 @@ class Placement(NamedTuple):
     left: int
     """Pods that do not fit into the pool."""
     on: tuple[str, ...] = ()
-    """Host names of the Ready nodes."""
+    """Names of the Ready nodes."""
 
 
 NOWHERE: Final = Placement(0, 0, 0, 0)
@@ -130,7 +130,7 @@ class PoolRoom:
             full += left > 0
             if each.state is _Readiness.READY:
                 ready += taken
-                on += [each.node.labels.get(HOSTNAME, each.node.name)] if taken else []
+                on += [each.node.name] if taken else []
             else:
                 later += taken
         self._full[shape] = full
@@ -216,7 +216,7 @@ def _take(target: _Bin, shape: Shape, most: int) -> int:
 
 def _next(example: PoolNode) -> PoolNode:
     """Return a node like the example: empty, and with another name."""
-    if not example.used and HOSTNAME not in example.labels:
+    if not example.used and _HOSTNAME not in example.labels:
         return example
-    labels = {name: text for name, text in example.labels.items() if name != HOSTNAME}
+    labels = {name: text for name, text in example.labels.items() if name != _HOSTNAME}
     return replace(example, labels=labels, used={})

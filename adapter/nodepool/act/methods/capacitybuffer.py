@@ -14,13 +14,12 @@ from adapter.nodepool.act.methods import headroomobjects
 from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.model import names
 from adapter.nodepool.plan.order import Order, Tie
-from adapter.nodepool.plan.packing import HOSTNAME
 from adapter.nodepool.seen.headroom import BUFFER_GROUP, HeadroomObject
 from adapter.nodepool.seen.meta import ObjectCondition
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_NO_NODE: Final = "none"
-"""A host name of no node, while all nodes boot: a list of values must not be empty."""
+_NO_NODE: Final = "gpu-headroom-none"
+"""The name of no node, while all nodes boot."""
 
 
 def manifests(
@@ -39,13 +38,19 @@ def manifests(
 
 def _tie(spec: KubeObject, tie: Tie) -> None:
     """Let a pod run only on, or only beside, some nodes, in addition to its own requirements."""
-    operator, values = "In" if tie.only else "NotIn", list(tie.nodes) or [_NO_NODE]
-    rule = {"key": HOSTNAME, "operator": operator, "values": values}
+    # ``matchFields`` take one name each. Terms are alternatives; all fields of a term must match.
+    rules = [
+        {"key": "metadata.name", "operator": "In" if tie.only else "NotIn", "values": [name]}
+        for name in tie.nodes or (_NO_NODE,)
+    ]
+    choices = [[rule] for rule in rules] if tie.only else [rules]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
-    own = affinity.setdefault(_REQUIRED, {"nodeSelectorTerms": [{}]})["nodeSelectorTerms"]
+    own = affinity.get(_REQUIRED, {"nodeSelectorTerms": [{}]})["nodeSelectorTerms"]
     affinity[_REQUIRED] = {
         "nodeSelectorTerms": [
-            term | {"matchExpressions": [*term.get("matchExpressions", ()), rule]} for term in own
+            term | {"matchFields": [*term.get("matchFields", ()), *choice]}
+            for term in own
+            for choice in choices
         ]
     }
 

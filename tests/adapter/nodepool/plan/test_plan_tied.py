@@ -41,13 +41,6 @@ def test_a_node_that_the_autoscaler_has_requested_is_enough() -> None:
     assert made("a", coming=1).tie == Tie(True, ("a",), 2)
 
 
-def test_the_host_name_is_the_one_of_the_label() -> None:
-    labelled = node("a", labels={"pool": "gpu", "kubernetes.io/hostname": "host-a"})
-    at = capacity(nodes=(FULL, labelled))
-    row = demand(1, bound=1, asked=1, coming=1, floor=1)
-    assert order(row, at=at, limits=LIMITS).tie == Tie(True, ("host-a",), 1)
-
-
 def test_karpenter_collects_pods_before_it_orders_and_placeholders_are_pods() -> None:
     assert made("a", "b", waits=False).tie is None
     placeholders = LIMITS.model_copy(update={"buffers": False})

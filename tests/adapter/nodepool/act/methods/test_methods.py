@@ -46,49 +46,46 @@ def test_a_buffer_sets_only_replicas_and_the_lifeline_owns_both_objects() -> Non
     assert pod["containers"][0]["image"] == "pause"
 
 
-HOST = "kubernetes.io/hostname"
 OWN = (
     '{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Exists"}]},'
-    '{"matchFields":[{"key":"metadata.name","operator":"In","values":["a"]}]}]}'
+    '{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["c"]}]}]}'
 )
+
+
+def named(operator: str, name: str) -> dict[str, Any]:
+    return {"key": "metadata.name", "operator": operator, "values": [name]}
+
+
+def terms_of(template: Any) -> Any:
+    affinity = template["template"]["spec"]["affinity"]["nodeAffinity"]
+    return affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
 
 def test_a_buffer_that_is_tied_to_nodes_fits_on_no_other_node() -> None:
     made = order(tie=Tie(True, ("a", "b"), 2), shape=replace(SHAPE, node_affinity=OWN))
     template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
-    affinity = template["template"]["spec"]["affinity"]["nodeAffinity"]
-    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    only = {"key": HOST, "operator": "In", "values": ["a", "b"]}
-    assert terms == [
-        {"matchExpressions": [{"key": "zone", "operator": "Exists"}, only]},
-        {
-            "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}],
-            "matchExpressions": [only],
-        },
+    zone = [{"key": "zone", "operator": "Exists"}]
+    assert terms_of(template) == [
+        {"matchExpressions": zone, "matchFields": [named("In", "a")]},
+        {"matchExpressions": zone, "matchFields": [named("In", "b")]},
+        {"matchFields": [named("NotIn", "c"), named("In", "a")]},
+        {"matchFields": [named("NotIn", "c"), named("In", "b")]},
     ]
     row = found(ProvisioningMethod.BUFFER, buffer)
     assert (row.problem, row.tie, row.replicas) == ("", ("only a,b", 2), 2)
 
 
 def test_a_buffer_whose_nodes_all_boot_fits_nowhere() -> None:
-    template, buffer = capacitybuffer.manifests(
-        order(tie=Tie(True, (), 2)), "v1beta1", LIFELINE, "pause", None
-    )
-    (term,) = template["template"]["spec"]["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [{"key": HOST, "operator": "In", "values": ["none"]}]
+    made = order(tie=Tie(True, (), 2))
+    template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    assert terms_of(template) == [{"matchFields": [named("In", "gpu-headroom-none")]}]
     assert found(ProvisioningMethod.BUFFER, buffer).tie == ("only ", 2)
 
 
 def test_a_buffer_for_missing_nodes_orders_only_those_and_remembers_all() -> None:
     made = order(5, tie=Tie(False, ("a", "b"), 3))
     template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
-    (term,) = template["template"]["spec"]["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    rule = {"key": HOST, "operator": "NotIn", "values": ["a", "b"]}
-    assert term["matchExpressions"] == [rule]
+    assert terms_of(template) == [{"matchFields": [named("NotIn", "a"), named("NotIn", "b")]}]
     assert buffer["spec"]["replicas"] == 3
     row = found(ProvisioningMethod.BUFFER, buffer)
     assert (row.problem, row.tie, row.replicas) == ("", ("beside a,b", 3), 5)
