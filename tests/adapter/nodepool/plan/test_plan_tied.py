@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.order import Order, Tie
 from tests.adapter.nodepool.planning import GPU, NOW, capacity, demand, headroom, node, order, pool
@@ -10,7 +12,7 @@ LIMITS = Limits(share=0, max_pods=100, max_gpus_per_pool=100)
 FULL = node("full", GPU)
 
 
-def made(*free: str, booting: int = 0, limits: Limits = LIMITS, **fields: object) -> Order:
+def made(*free: str, booting: int = 0, limits: Limits = LIMITS, **fields: Any) -> Order:
     """The order of a workload with one pod that has two pods of headroom."""
     nodes = [FULL, *(node(name) for name in free)]
     nodes += [node(f"boots-{number}", ready=False) for number in range(booting)]
