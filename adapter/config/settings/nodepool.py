@@ -158,9 +158,6 @@ class NodepoolSettings(Section):
     deletion_cost: bool = False
     """Write ``controller.kubernetes.io/pod-deletion-cost`` to GPU pods before a scale-in. Needs
     the right to patch pods."""
-    provisioning_request_pods: Annotated[Annotated[int, Field(ge=2)] | None, ADVANCED] = None
-    """If a forecast for Jobs adds at least this many pods in one step, order them with one
-    ProvisioningRequest, if the cluster-autoscaler serves them. If not set, never."""
     limits: LimitSettings = LimitSettings()
     placeholder: PlaceholderSettings = PlaceholderSettings()
     lease: LeaseSettings = LeaseSettings()

@@ -57,7 +57,7 @@ SERVED = {
     "cluster-autoscaler 1.34": (
         {"v1alpha1": ["capacitybuffers"], "v1": ["provisioningrequests"]},
         {},
-        ServedApis(buffers="v1alpha1", requests=True),
+        ServedApis(buffers="v1alpha1"),
     ),
     "cluster-autoscaler 1.35": (
         {"v1alpha1": ["capacitybuffers"], "v1beta1": ["capacitybuffers", "provisioningrequests"]},
@@ -67,7 +67,7 @@ SERVED = {
     "provisioning requests alone": (
         {"v1": ["provisioningrequests"], "v1beta1": ["provisioningrequests"]},
         {},
-        ServedApis(requests=True),
+        ServedApis(),
     ),
     "metrics and claims": (
         {},

@@ -11,11 +11,9 @@ from adapter.nodepool.act.methods import (
     capacitybuffer,
     headroomobjects,
     placeholder,
-    provisioningrequest,
 )
 from adapter.nodepool.model import names
 from adapter.nodepool.model.capacity import ProvisioningMethod
-from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.plan.order import Tie
 from adapter.nodepool.seen.headroom import decoder
@@ -153,29 +151,6 @@ def test_an_unsuitable_priority_class_is_refused(
     text = placeholder.refusal("gpu-metrics-adapter-headroom", cls, shape)
     assert words in text
     assert bool(words) is bool(text)
-
-
-def test_a_step_of_jobs_is_a_provisioning_request() -> None:
-    jobs = order(20, 2, workloads=(WorkloadRef("team", "Job", "x"),))
-    assert provisioningrequest.wanted(jobs, 10)
-    template, request = provisioningrequest.manifests(jobs, LIFELINE, "pause", 7)
-    assert request["spec"] == {
-        "provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
-        "podSets": [{"count": 18, "podTemplateRef": {"name": f"{NAME}-7"}}],
-    }
-    assert template["metadata"]["name"] == f"{NAME}-7"
-
-
-@pytest.mark.parametrize(
-    ("replicas", "was", "kind", "least"),
-    [(20, 2, "Deployment", 10), (20, 15, "Job", 10), (20, 2, "Job", None)],
-    ids=["pods of an HPA come one by one", "a small step", "not asked for"],
-)
-def test_other_steps_are_not_provisioning_requests(
-    replicas: int, was: int, kind: str, least: int | None
-) -> None:
-    row = order(replicas, was, workloads=(WorkloadRef("team", kind, "x"),))
-    assert not provisioningrequest.wanted(row, least)
 
 
 def conditions(*rows: tuple[str, str, str, str]) -> dict[str, object]:
