@@ -86,7 +86,6 @@ NODEPOOL = {
         "nodepool": {
             "port": 9090,
             "deletion_cost": True,
-            "provisioning_request_pods": 10,
             "lease": {"name": "ours"},
         }
     },

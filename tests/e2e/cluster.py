@@ -84,7 +84,7 @@ class Cluster:
             base_url=url,
             verify=context,
             headers=dict(headers or {}) | ({"Authorization": f"Bearer {token}"} if token else {}),
-            timeout=30,
+            timeout=120,  # a busy machine answers late: only a hang fails
             trust_env=False,
             limits=httpx.Limits(max_connections=100),
         )

@@ -89,7 +89,8 @@ class Controller:
     def get(self, path: str) -> tuple[int, str]:
         """Send a request to its listener."""
         try:
-            answer = httpx.get(f"http://127.0.0.1:{self.port}{path}", trust_env=False)
+            url = f"http://127.0.0.1:{self.port}{path}"
+            answer = httpx.get(url, trust_env=False, timeout=60)  # on a busy machine
         except httpx.TransportError:
             return 0, ""
         return answer.status_code, answer.text

@@ -109,12 +109,6 @@ def test_a_permission_exists_only_with_its_feature(
     [
         ({}, Right("patch", "", "pods"), False),
         ({"deletion_cost": True}, Right("patch", "", "pods"), True),
-        ({}, Right("create", "autoscaling.x-k8s.io", "provisioningrequests"), False),
-        (
-            {"provisioning_request_pods": 4},
-            Right("create", "autoscaling.x-k8s.io", "provisioningrequests"),
-            True,
-        ),
         ({}, Right("list", "batch", "jobs"), True),
         ({"jobs": False}, Right("list", "batch", "jobs"), False),
         ({"provisioning_method": "buffer"}, Right("create", "apps", "deployments"), False),

@@ -465,6 +465,7 @@ def test_the_account_may_not_change_other_jobs(running: NodepoolStage) -> None:
         assert not may("create", "", "events", "", where)
     assert may("create", "apps", "deployments", "a")
     assert may("patch", "batch", "jobs", "gpu-headroom-lifeline")
+    assert may("patch", "batch", "jobs", "gpu-headroom-probe")
     assert not may("patch", "batch", "jobs", "training")
     assert not may("delete", "", "pods", "a")
     assert not may("create", "", "pods", "a")

@@ -14,6 +14,8 @@ import pytest
 from adapter.nodepool.act import lifeline
 from adapter.nodepool.act.lifeline import Lifeline
 from adapter.nodepool.act.methods import capacitybuffer, placeholder
+from adapter.nodepool.model import names
+from adapter.nodepool.plan.order import Tie
 from tests.adapter.nodepool.orders import order
 from tests.e2e import chart
 from tests.e2e.apiservice import NAMESPACE, ensure_namespace
@@ -30,6 +32,7 @@ VALUES = {"nodepool": {"enabled": True, "apply": True, "claimNamespaces": ["dra"
 IMAGE = "registry.k8s.io/pause:3.10"
 CLASS = "gpu-metrics-adapter-headroom"
 OWNER = Lifeline(NAMESPACE, "11111111-2222-3333-4444-555555555555", 0.0)
+TIE = Tie(True, ("gpu-a",), 2)
 ALONE = "only nodepool may write objects"
 Change = Callable[[Any], object]
 
@@ -119,8 +122,10 @@ def job(change: Change = lambda _: None) -> Object:
 
 def test_objects_of_the_controller_are_admitted(account: Cluster) -> None:
     probe = capacitybuffer.probe(NAMESPACE, "v1beta1", OWNER, IMAGE)[0]
+    probe_job = lifeline.manifest(NAMESPACE, 1485, IMAGE, names.PROBE)
+    tied = capacitybuffer.manifests(order(tie=TIE), "v1beta1", OWNER, IMAGE, None)[0]
     claims = deployment(lambda obj: obj["metadata"].update(namespace="dra"))
-    for obj in (deployment(), template(), job(), probe, claims):
+    for obj in (deployment(), template(), job(), probe, probe_job, tied, claims):
         assert refusal(account, obj) == ""
 
 

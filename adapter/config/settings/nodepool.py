@@ -152,9 +152,6 @@ class NodepoolSettings(Section):
     deletion_cost: bool = False
     """Write ``controller.kubernetes.io/pod-deletion-cost`` to GPU pods before a scale-in. Needs
     the right to patch pods."""
-    provisioning_request_pods: Annotated[Annotated[int, Field(ge=2)] | None, ADVANCED] = None
-    """Pods that a forecast for Jobs adds in one step from which they are ordered with one
-    ProvisioningRequest. If not set, never."""
     limits: LimitSettings = LimitSettings()
     placeholder: PlaceholderSettings = PlaceholderSettings()
     lease: LeaseSettings = LeaseSettings()

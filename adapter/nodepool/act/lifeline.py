@@ -1,9 +1,10 @@
 """The lifeline: headroom is deleted if the controller no longer runs.
 
-One Job without pods owns all headroom of its namespace. The controller extends the Job's
-``activeDeadlineSeconds`` while it runs. When the controller stops, the Job controller ends the Job
-at its deadline, the TTL controller deletes it immediately, and the garbage collector deletes what
-it owns (docs/decisions/0005-*.md). No headroom is ordered before the Job has started.
+One Job without pods owns all headroom of its namespace. Another owns the probe, and ends later. The
+controller extends the Job's ``activeDeadlineSeconds`` while it runs. When the controller stops, the
+Job controller ends the Job at its deadline, the TTL controller deletes it immediately, and the
+garbage collector deletes what it owns (docs/decisions/0005-*.md). No headroom is ordered before the
+Job has started.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from adapter.nodepool.act.serverside import KubeObject, Writer, label
 from adapter.nodepool.model.names import LIFELINE
@@ -20,7 +21,7 @@ from apiservice.wire import instant
 
 _LOOKS, _PAUSE = 10, 0.2
 """Number of reads of a new Job, and seconds between them: the Job starts within a second."""
-_RENEW = 2 / 3
+RENEW: Final = 2 / 3
 """The deadline is extended when this fraction of it is left: one write per third of the time."""
 _SURPLUS = 10.0
 """Seconds by which a deadline may exceed the setting: clocks of two replicas differ by less. A
@@ -39,18 +40,19 @@ class Lifeline:
     uid: str
     ends: float
     """Epoch seconds, from the API server's clock."""
+    name: str = LIFELINE
 
     def reference(self) -> KubeObject:
         """Return the ``ownerReferences`` of its headroom."""
         return {
             "apiVersion": "batch/v1",
             "kind": "Job",
-            "name": LIFELINE,
+            "name": self.name,
             "uid": self.uid,
         }
 
 
-def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
+def manifest(namespace: str, deadline: int, image: str, name: str = LIFELINE) -> KubeObject:
     """Return the Job. ``deadline`` is in seconds from its start."""
     container = {
         "name": "none",
@@ -66,12 +68,13 @@ def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": LIFELINE,
+            "name": name,
             "namespace": namespace,
             "labels": {"app.kubernetes.io/managed-by": "gpu-metrics-adapter-nodepool"},
             "annotations": {
-                "gpu-metrics-adapter.io/why": "owns the GPU headroom of this namespace and ends "
-                "it when its controller no longer extends activeDeadlineSeconds; has no pods"
+                "gpu-metrics-adapter.io/why": "owns GPU headroom or its probe in this namespace "
+                "and ends it when the controller no longer extends activeDeadlineSeconds; has no "
+                "pods"
             },
         },
         "spec": {
@@ -91,12 +94,16 @@ def manifest(namespace: str, deadline: int, image: str) -> KubeObject:
 
 
 class Lifelines:
-    """Keeps one Job per namespace with headroom, and extends its deadline."""
+    """Keeps one Job per namespace, and extends its deadline.
 
-    def __init__(self, writer: Writer, seconds: float, image: str) -> None:
+    After the last extension a Job lives for at least two thirds of ``seconds``.
+    """
+
+    def __init__(self, writer: Writer, seconds: float, image: str, name: str = LIFELINE) -> None:
         self._writer = writer
         self._seconds = seconds
         self._image = image
+        self._name = name
         self._known: dict[str, Lifeline] = {}
 
     async def keep(self, namespace: str, now: float, *, sure: bool = False) -> Lifeline:
@@ -115,13 +122,13 @@ class Lifelines:
             return known
         # Read first: a deadline counts from the Job's start, and a deadline shorter than the
         # Job's age would end it immediately.
-        job = await self._writer.read(manifest(namespace, 1, self._image))
+        job = await self._writer.read(self._manifest(namespace, 1))
         counted = 0.0 if job is None else now - _started(job)
         if job is not None and self._lasts(found := _lifeline(namespace, job), now):
             self._known[namespace] = found
             return found
         deadline = math.ceil(counted + self._seconds)
-        job = await self._writer.apply(manifest(namespace, deadline, self._image))
+        job = await self._writer.apply(self._manifest(namespace, deadline))
         for _ in range(_LOOKS):
             if (job.get("status") or {}).get("startTime"):
                 break
@@ -130,9 +137,12 @@ class Lifelines:
         self._known[namespace] = _lifeline(namespace, job)
         return self._known[namespace]
 
+    def _manifest(self, namespace: str, deadline: int) -> KubeObject:
+        return manifest(namespace, deadline, self._image, self._name)
+
     def _lasts(self, lifeline: Lifeline, now: float) -> bool:
         """Return whether the deadline is neither nearly over nor longer than the setting."""
-        return self._seconds * _RENEW < lifeline.ends - now <= self._seconds + _SURPLUS
+        return self._seconds * RENEW < lifeline.ends - now <= self._seconds + _SURPLUS
 
     def forget(self) -> None:
         """Read every Job again: another replica may have been the leader meanwhile."""
@@ -141,7 +151,8 @@ class Lifelines:
 
 def _lifeline(namespace: str, job: Mapping[str, Any]) -> Lifeline:
     ends = _started(job) + int(job["spec"]["activeDeadlineSeconds"])
-    return Lifeline(namespace, job["metadata"]["uid"], ends)
+    meta = job["metadata"]
+    return Lifeline(namespace, meta["uid"], ends, meta["name"])
 
 
 def _started(job: Mapping[str, Any]) -> float:

@@ -20,7 +20,6 @@ from adapter.nodepool.act.methods import (
     capacitybuffer,
     headroomobjects,
     placeholder,
-    provisioningrequest,
 )
 from adapter.nodepool.act.methods.choice import MethodChoice
 from adapter.nodepool.act.methods.headroomobjects import name_of
@@ -36,8 +35,6 @@ log = structlog.get_logger(__name__)
 
 _AGAIN: Final = 300.0
 """Seconds until a refused write is tried again."""
-_BOOKED: Final = 600.0
-"""Seconds for which the capacity of a ProvisioningRequest is reserved (nodepool.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,6 @@ class Orders:
         self._home = home
         self._settings = settings
         self._refused: dict[tuple[str, str], _Refused] = {}
-        self._booked: dict[tuple[str, str], float] = {}
 
     async def carry_out(
         self,
@@ -109,7 +105,6 @@ class Orders:
         rows = list(orders)
         places = {self._place(order) for order in rows}
         self._refused = {place: row for place, row in self._refused.items() if place in places}
-        self._booked = {place: end for place, end in self._booked.items() if now < end}
         outcomes = []
         for order in rows:
             place = self._place(order)
@@ -190,8 +185,6 @@ class Orders:
             name = self._settings.placeholder.priority_class
             done = await self._writer.apply(placeholder.manifest(order, lifeline, image, name))
             return str(done["metadata"]["uid"])
-        if await self._booked_instead(order, lifeline, served, now):
-            return current.uid if current else ""
         nudged_at = current.nudged_at if current is not None else None
         template, buffer = capacitybuffer.manifests(
             order, served.buffers, lifeline, image, now if order.nudge else nudged_at
@@ -199,23 +192,6 @@ class Orders:
         await self._writer.apply(template)
         done = await self._writer.apply(buffer)
         return str(done["metadata"]["uid"])
-
-    async def _booked_instead(
-        self, order: Order, lifeline: Lifeline, served: ServedApis, now: float
-    ) -> bool:
-        """Return whether a ProvisioningRequest covers this increase. A buffer would repeat it."""
-        place = self._place(order)
-        if now < self._booked.get(place, 0.0):
-            return True
-        least = self._settings.provisioning_request_pods
-        possible = served.requests and not served.karpenter
-        if not possible or not provisioningrequest.wanted(order, least):
-            return False
-        image = self._settings.placeholder.image
-        for each in provisioningrequest.manifests(order, lifeline, image, int(now)):
-            await self._writer.apply(each)
-        self._booked[place] = now + _BOOKED
-        return True
 
     async def _let_go(self, rows: Iterable[HeadroomObject], served: ServedApis) -> None:
         for row in rows:

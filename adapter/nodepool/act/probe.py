@@ -1,4 +1,11 @@
-"""The probe: a CapacityBuffer with 0 replicas shows whether a controller implements buffers."""
+"""The probe: a CapacityBuffer with 0 replicas shows whether a controller implements buffers.
+
+It also makes Karpenter remove the nodes of headroom that was deleted. Karpenter 1.14.1 keeps a node
+until a provisioning pass has found no virtual pod on it (``HasBufferPods`` in
+``pkg/controllers/disruption/emptiness.go``). The deletion of a CapacityBuffer starts no pass:
+``pkg/controllers/capacitybuffer/controller.go`` only drops its virtual pods. Each existing buffer
+starts one every 30 s. So the probe outlives the headroom, under a Job of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from adapter.config.settings.nodepool import NodepoolSettings
-from adapter.nodepool.act.lifeline import LifelineError, Lifelines
+from adapter.nodepool.act.lifeline import RENEW, LifelineError, Lifelines
 from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.act.methods.choice import MethodChoice, choose
 from adapter.nodepool.act.serverside import WriteError, WriteFailure, Writer
@@ -16,16 +23,28 @@ from adapter.nodepool.seen.served import ServedApis
 
 _AGAIN: Final = 300.0
 """Seconds after which a refused or deleted probe is written again."""
+_AFTER: Final = 90.0
+"""Minimum seconds from the end of the lifeline to that of the probe: Karpenter's 30 s, the 10 s for
+which it collects pods, the time to the deletion, and one interval of the controller."""
+
+
+def job_seconds(lifeline: float) -> float:
+    """Return the seconds of the probe's Job, so that it ends after each lifeline.
+
+    Args:
+        lifeline: seconds of the lifeline.
+    """
+    return (lifeline + _AFTER) / RENEW
 
 
 class Probe:
     """The leader writes the probe once and keeps it, so that a controller may accept it later."""
 
-    def __init__(
-        self, writer: Writer, lifelines: Lifelines, settings: NodepoolSettings, namespace: str
-    ) -> None:
+    def __init__(self, writer: Writer, settings: NodepoolSettings, namespace: str) -> None:
         self._writer = writer
-        self._lifelines = lifelines
+        self._jobs = Lifelines(
+            writer, job_seconds(settings.lifeline), settings.placeholder.image, names.PROBE
+        )
         self._settings = settings
         self._namespace = namespace
         self._written: float | None = None
@@ -35,6 +54,7 @@ class Probe:
     def forget(self) -> None:
         """Write it again: another replica may have been the leader meanwhile."""
         self._written = self._refused = None
+        self._jobs.forget()
 
     async def method(
         self, served: ServedApis, buffers: Iterable[HeadroomObject], now: float
@@ -42,25 +62,31 @@ class Probe:
         """Return the provisioning method. Write a probe first if one is needed and allowed."""
         # Only the probe is evidence: tenants may write the status of their own buffers.
         probe = (self._namespace, names.PROBE)
-        settings, waited = self._settings, None
+        settings, waited, problem = self._settings, None, ""
+        setting = settings.provisioning_method
         rows = [row for row in buffers if row.key == probe and not row.problem]
-        if settings.apply and settings.provisioning_method == "auto" and served.buffers:
+        if settings.apply and setting != "placeholder" and served.buffers:
             problem = await self._keep(served, rows, now)
-            if self._written is None:
+            if self._written is not None:
+                waited, problem = now - self._written, ""
+            elif setting == "auto":
                 return MethodChoice(None, f"no probe of CapacityBuffers: {problem}")
-            waited = now - self._written
-        return choose(settings.provisioning_method, served, rows, waited, settings.probe_wait)
+        choice = choose(setting, served, rows, waited, settings.probe_wait)
+        if not problem:
+            return choice
+        kept = f"Karpenter may keep the nodes of deleted headroom, without a probe: {problem}"
+        return MethodChoice(choice.method, f"{choice.reason}; {kept}")
 
     async def _keep(self, served: ServedApis, buffers: list[HeadroomObject], now: float) -> str:
         """Write the probe. Return why that failed; empty if it exists."""
         if self._written is not None and not buffers and now - self._written > _AGAIN:
             self._written = None
+        if self._refused is not None and now - self._refused[0] < _AGAIN:
+            return self._refused[1]
         try:
-            lifeline = await self._lifelines.keep(self._namespace, now)
+            lifeline = await self._jobs.keep(self._namespace, now)
             if self._written is not None:
                 return ""
-            if self._refused is not None and now - self._refused[0] < _AGAIN:
-                return self._refused[1]
             for each in capacitybuffer.probe(
                 self._namespace, served.buffers, lifeline, self._settings.placeholder.image
             ):

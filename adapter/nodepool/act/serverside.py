@@ -21,10 +21,7 @@ from apiservice.kube.failures import NOT_AN_API_SERVER
 
 KubeObject = dict[str, Any]
 
-KINDS: Final = (
-    *("CapacityBuffer", "ConfigMap", "Deployment", "Job", "Pod", "PodTemplate"),
-    "ProvisioningRequest",
-)
+KINDS: Final = ("CapacityBuffer", "ConfigMap", "Deployment", "Job", "Pod", "PodTemplate")
 """Kinds that the controller applies and deletes. Their plurals are regular."""
 _OTHERS = re.compile(r'conflicts? with "([^"]+)"')
 

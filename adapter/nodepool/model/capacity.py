@@ -57,6 +57,8 @@ class Pool:
     limits: Amounts = field(default_factory=dict)
     """Resource -> maximum over all its nodes in thousandths (``spec.limits`` of a Karpenter
     NodePool)."""
+    coming: int = 0
+    """Nodes that the Cluster Autoscaler has requested from the cloud and that do not exist yet."""
     waits: bool = True
     """Whether its autoscaler lets a new GPU pod wait before it orders a node. The Cluster
     Autoscaler does (30 s), Karpenter does not."""

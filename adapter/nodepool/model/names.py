@@ -23,6 +23,10 @@ PODS: Final = "gpu-metrics-adapter.io/pods"
 """Annotation: pods of the shape that the order assumed."""
 WHY: Final = "gpu-metrics-adapter.io/why"
 WORKLOADS: Final = "gpu-metrics-adapter.io/workloads"
+TIED: Final = "gpu-metrics-adapter.io/nodes"
+"""Annotation: the nodes that a CapacityBuffer is tied to; missing if it is not."""
+REPLICAS: Final = "gpu-metrics-adapter.io/replicas"
+"""Annotation: pods of headroom, if ``spec.replicas`` has only those whose nodes are missing."""
 NUDGED_AT: Final = "gpu-metrics-adapter.io/nudged-at"
 """Annotation that only changes the object: Karpenter then refills a consumed buffer immediately,
 and otherwise at its resync every 30 s."""
@@ -35,6 +39,7 @@ DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 LIFELINE: Final = "gpu-headroom-lifeline"
 """The Job that owns all headroom of its namespace."""
 PROBE: Final = "gpu-headroom-probe"
+"""The CapacityBuffer without replicas, and the Job that owns it and ends after the lifeline."""
 
 
 def headroom_key(namespace: str, shape: str) -> str:

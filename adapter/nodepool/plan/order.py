@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from adapter.nodepool.model.capacity import Headroom
 from adapter.nodepool.model.demand import WorkloadRef
@@ -11,6 +12,20 @@ from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape, key
 from adapter.nodepool.plan.poolchoice import PoolNote
 from adapter.nodepool.seen.headroom import HeadroomObject
+
+
+class Tie(NamedTuple):
+    """The nodes that admit the pods of a CapacityBuffer."""
+
+    only: bool
+    """Whether only ``nodes`` admit them, or only nodes beside ``nodes``."""
+    nodes: tuple[str, ...]
+    """Names of Ready nodes."""
+    pods: int
+    """Replicas of the CapacityBuffer: those beside ``nodes`` if it is for them."""
+
+    def __str__(self) -> str:
+        return f"{'only' if self.only else 'beside'} {','.join(self.nodes)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,8 @@ class Order:
     nodes: int | None = 0
     """New nodes that it needs, without booting nodes; None as for ``ready``, and if the pool has
     never had a node."""
+    tie: Tie | None = None
+    """None if all nodes may take it."""
     about: tuple[str, ...] = ()
     """Names of the workloads for people, in the order of ``workloads``."""
 

@@ -71,6 +71,8 @@ class Placement(NamedTuple):
     """New nodes for them."""
     left: int
     """Pods that do not fit into the pool."""
+    on: tuple[str, ...] = ()
+    """Names of the Ready nodes."""
 
 
 NOWHERE: Final = Placement(0, 0, 0, 0)
@@ -99,7 +101,10 @@ class PoolRoom:
         self._example = _next(pool.example) if pool.example is not None else None
         own = sorted(nodes, key=lambda node: (not node.ready, node.name))
         self._bins = [self._bin(node) for node in own]
-        self._count = len(own)
+        if self._example is not None:
+            ordered = replace(self._example, name="")
+            self._bins += [_Bin(ordered, _Readiness.BOOTING) for _ in range(pool.coming)]
+        self._count = len(own) + pool.coming
         self._full: dict[Shape, int] = {}
         """Shape -> number of first bins that cannot take more of it. Pods never leave a bin."""
         self._total = {
@@ -115,6 +120,7 @@ class PoolRoom:
         """
         ready = later = nodes = 0
         left = pods
+        on: list[str] = []
         full = self._full.get(shape, 0)
         for each in islice(self._bins, full, None):
             if left <= 0 or (each.state is _Readiness.NEW and not grow):
@@ -124,6 +130,7 @@ class PoolRoom:
             full += left > 0
             if each.state is _Readiness.READY:
                 ready += taken
+                on += [each.node.name] if taken else []
             else:
                 later += taken
         self._full[shape] = full
@@ -132,7 +139,7 @@ class PoolRoom:
             left -= taken
             later += taken
             nodes += 1
-        return Placement(ready, later, nodes, max(0, left))
+        return Placement(ready, later, nodes, max(0, left), tuple(on))
 
     def _bin(self, node: PoolNode) -> _Bin:
         if node.ready:

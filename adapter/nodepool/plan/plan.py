@@ -17,7 +17,7 @@ from adapter.nodepool.model.demand import Demand
 from adapter.nodepool.model.reason import Reason, count_gpus, count_pods
 from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.plan.limits import Limits
-from adapter.nodepool.plan.order import Order, Plan
+from adapter.nodepool.plan.order import Order, Plan, Tie
 from adapter.nodepool.plan.packing import NOWHERE, Lot, Placement, PoolRoom, largest_first, pack
 from adapter.nodepool.plan.poolchoice import PoolChoice, backed_off, choose, notes
 from adapter.nodepool.plan.request import NOTHING, HeadroomRequest, ask
@@ -37,6 +37,18 @@ class _OrderDraft:
     asked: HeadroomRequest = NOTHING
     kept: int = 0
     """The order as far as free nodes exist for it."""
+    twice: bool = False
+    """Whether the autoscaler may order its nodes twice.
+
+    The Cluster Autoscaler starts a round as soon as a pod is unschedulable (``loop/trigger.go`` of
+    1.36), and adds headroom to the pending pods. If the pods that headroom was ordered for are
+    pending before it is lowered, it orders their nodes again. So a CapacityBuffer is for the nodes
+    that are missing, and is tied to its nodes as soon as all exist or boot: no new node admits its
+    pods then, and pods that take its nodes need no second order. Placeholders for pods that an HPA
+    is about to create are removed before.
+    """
+    buffers: bool = True
+    """Whether it becomes a CapacityBuffer, and not placeholders."""
     prompt: int = 0
     """Fewest pending pods without a node with which it is one pod at least; 0 if never."""
     reasons: list[Reason] = field(default_factory=list)
@@ -70,24 +82,42 @@ class _OrderDraft:
     def order(self, now: float) -> Order:
         placed = self.placed
         asked = self.asked
+        awaited = min(asked.awaited, self.replicas)
+        handed = awaited if self.twice and not self.buffers else 0
+        if handed:
+            text = f"{count_pods(handed)} will be created soon: room is left for them"
+            self.reasons.append(Reason("coming", text))
         # If a cut leaves at most what is needed, none of the order is merely kept.
         needed = asked.needed >= self.replicas - self.added > 0
         return Order(
             namespace=self.namespace,
             shape=self.shape,
             pool=self.pool,
-            replicas=self.replicas,
+            replicas=self.replicas - handed,
             was=self.was,
             pods=sum(each.real for each in self.members),
-            reckoned=asked.expected - min(asked.awaited, self.replicas),
+            reckoned=asked.expected - awaited + handed,
             needed_at=now if needed else asked.kept_since,
             workloads=tuple(each.workload for each in self.members),
             reasons=tuple(self.reasons),
             nudge=asked.consumed and self.replicas > 0,
             ready=None if self.shape.claims else placed.ready,
             nodes=None if self.shape.claims or placed.left else placed.nodes,
+            tie=self._tie(now),
             about=tuple(each.name for each in self.members),
         )
+
+    def _tie(self, now: float) -> Tie | None:
+        """Return the nodes that admit the pods of a buffer."""
+        placed, pool = self.placed, self.choice.pool
+        if not self.twice or not self.buffers or self.shape.claims or not self.replicas:
+            return None
+        nodes = tuple(sorted(set(placed.on)))
+        if not placed.nodes and not placed.left:
+            return Tie(True, nodes, self.replicas)
+        # While no node can be added, the buffer keeps the nodes that exist.
+        refused = pool is not None and backed_off(pool, now)
+        return Tie(False, nodes, self.replicas - placed.ready) if nodes and not refused else None
 
 
 def plan(demand: Sequence[Demand], capacity: Capacity, limits: Limits, now: float) -> Plan:
@@ -139,8 +169,8 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     wish = ForecastRequest(lead, quantile, limits.share)
     draft.asked = ask(draft.members, draft.held, wish, limits, now)
     draft.replicas, draft.kept = draft.asked.replicas, draft.asked.kept
-    urgent = limits.buffers and pool is not None and pool.waits
-    draft.prompt = draft.asked.prompt if urgent else 0
+    draft.twice, draft.buffers = pool is not None and pool.waits, limits.buffers
+    draft.prompt = draft.asked.prompt if draft.twice and limits.buffers else 0
     draft.reasons.extend(draft.asked.reasons)
     if not draft.members:
         draft.reasons[:] = [Reason("gone", "no workload has pods of this shape any more")]

@@ -144,6 +144,7 @@ def pools(
             traps=frozenset(odd.get(name, ())),
             example=_example(name, nodes),
             limits=limits.get(name, {}),
+            coming=max(0, sum(group.target for group in own) - len(names.get(name, ()))),
             waits=name not in rows,
         )
     return found

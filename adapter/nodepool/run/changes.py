@@ -12,7 +12,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
 from adapter.nodepool.model.shape import gpus
+from adapter.nodepool.seen.nodes import NodeInfo
 from adapter.nodepool.seen.pods import PodInfo
+from adapter.nodepool.seen.status import AutoscalerStatus
 from adapter.nodepool.seen.workloads import ScalableWorkload
 from adapter.pipeline.cluster.table import Keyed, Table
 from apiservice.kube.reflector import EventType
@@ -93,6 +95,16 @@ def living(pod: PodInfo) -> object:
     """Return the relevant part of a pod: of a workload, with GPUs, and not being deleted."""
     ours = pod.headroom or pod.daemon or pod.deleting
     return None if ours or gpus(pod.shape) == 0 else pod.uid
+
+
+def usable(node: NodeInfo) -> object:
+    """Return what makes a node capacity: an order is tied to nodes as soon as they exist."""
+    return node.healthy, tuple(sorted(node.devices.items()))
+
+
+def requested(status: AutoscalerStatus) -> object:
+    """Return the nodes that the cluster-autoscaler has requested."""
+    return tuple((group.name, group.target) for group in status.groups)
 
 
 def sized(workload: ScalableWorkload) -> object:

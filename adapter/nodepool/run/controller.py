@@ -112,7 +112,7 @@ class NodepoolController:
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
-        self._probe = Probe(self.writer, self.lifelines, settings, home.namespace)
+        self._probe = Probe(self.writer, settings, home.namespace)
         self._orders = Orders(self.writer, self.lifelines, home, settings)
         self._events = Events(self.writer)
         self._store = LedgerStore(self.writer, ledger, home.namespace, settings.history, past)

@@ -9,7 +9,14 @@ from typing import Any
 
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
-from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living, sized
+from adapter.nodepool.run.changes import (
+    ChangeSignal,
+    WatchedTable,
+    living,
+    requested,
+    sized,
+    usable,
+)
 from adapter.nodepool.seen import (
     autoscalers,
     claimtemplates,
@@ -62,7 +69,11 @@ class Watches:
         self._required = self._always(jobs_too=jobs_too)
         self._optional: dict[str, Reflector[Any]] = {
             "status": self._reflector(
-                status.PATH, status.decode, cluster.status, fields=f"metadata.name={status.NAME}"
+                status.PATH,
+                status.decode,
+                cluster.status,
+                fields=f"metadata.name={status.NAME}",
+                counts=requested,
             )
         }
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -154,7 +165,7 @@ class Watches:
         decode_node = partial(nodes.decode, resources=gpus)
         found = {
             "pods": reflector(pods.PATH, decode_pod, cluster.pods, fields=pods.LIVE, counts=living),
-            "nodes": reflector(nodes.PATH, decode_node, cluster.nodes),
+            "nodes": reflector(nodes.PATH, decode_node, cluster.nodes, counts=usable),
             "autoscalers": reflector(autoscalers.PATH, autoscalers.decode, cluster.autoscalers),
             "classes": reflector(priorityclasses.PATH, priorityclasses.decode, cluster.classes),
             "placeholders": reflector(

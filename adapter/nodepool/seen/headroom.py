@@ -19,8 +19,10 @@ from adapter.nodepool.model.names import (
     PODS,
     POOL,
     PROBE,
+    REPLICAS,
     SERVES,
     SHAPE,
+    TIED,
     headroom_key,
     headroom_name,
 )
@@ -63,6 +65,8 @@ class HeadroomObject(NamespacedObject):
     owners: frozenset[str]
     """UIDs of its owners. It is deleted with them."""
     conditions: Mapping[str, ObjectCondition]
+    tie: tuple[str, int] | None = None
+    """The nodes that it is tied to as text, and ``spec.replicas``; None if it is not tied."""
     problem: str = ""
     """Why the object does not count as written by this controller; empty if it does."""
 
@@ -182,11 +186,15 @@ def decoder(
 
 
 def _ours(meta: _Meta) -> None:
-    """Check that our field manager applied all fields that are read, with a lifeline as owner."""
+    """Check that our field manager applied all fields that are read, with the Job as owner."""
     owners = meta.owner_references or ()
-    if [(row.api_version, row.kind, row.name) for row in owners] != [_OWNER]:
-        raise _NotOursError(f"its only owner must be Job {LIFELINE}")
-    for path in _WRITTEN[meta.name == PROBE]:
+    job = PROBE if meta.name == PROBE else LIFELINE
+    if [(row.api_version, row.kind, row.name) for row in owners] != [("batch/v1", "Job", job)]:
+        raise _NotOursError(f"its only owner must be Job {job}")
+    paths = _WRITTEN[meta.name == PROBE]
+    if REPLICAS in (meta.annotations or {}):
+        paths = (*paths, ("metadata", "annotations", REPLICAS))
+    for path in paths:
         if not _applied(meta.managed_fields or (), path):
             raise _NotOursError(f"field manager {MANAGER} did not apply {'.'.join(path)}")
 
@@ -227,22 +235,22 @@ def _ordered(
         raise _NotOursError("its name or label does not match its shape and namespace")
     if problem := home.problem(meta.namespace, serves, shape):
         raise _NotOursError(problem)
-    pods = int(notes.get(PODS) or 0)
-    if pods < 0 or manifest.spec.replicas < 0:
+    pods, replicas = int(notes.get(PODS) or 0), int(notes.get(REPLICAS) or manifest.spec.replicas)
+    if min(pods, replicas, manifest.spec.replicas) < 0:
         raise _NotOursError("a number of pods is negative")
     return replace(
         found,
-        replicas=manifest.spec.replicas,
+        replicas=replicas,
         serves=serves,
         shape=shape,
         pool=notes.get(POOL, ""),
         pods=pods,
         needed_at=instant.read(notes.get(NEEDED_AT)) or meta.created,
         nudged_at=instant.read(notes.get(NUDGED_AT)),
+        tie=(notes[TIED], manifest.spec.replicas) if TIED in notes else None,
     )
 
 
-_OWNER: Final = ("batch/v1", "Job", LIFELINE)
 _WRITTEN: Final = {
     False: (("metadata", "annotations", SHAPE), ("spec", "replicas")),
     True: (("spec", "replicas"),),

@@ -42,8 +42,6 @@ class ServedApis:
 
     buffers: str = ""
     """Version of CapacityBuffers; empty if they are not served."""
-    requests: bool = False
-    """ProvisioningRequests, v1."""
     karpenter: bool = False
     """NodePools and NodeClaims, v1."""
     custom_metrics: str = ""
@@ -57,18 +55,13 @@ async def discover(call: ApiCall) -> ServedApis:
     answer = await get(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
     scaling = groups.get(headroom.BUFFER_GROUP, [])
-    buffers, requests = "", False
-    for version in (*headroom.BUFFER_VERSIONS, "v1"):
-        if version not in scaling:
-            continue
-        names = await _resources(call, f"/apis/{headroom.BUFFER_GROUP}/{version}")
-        if version == "v1":
-            requests = "provisioningrequests" in names
-        elif "capacitybuffers" in names and not buffers:
-            buffers = version
+    buffers = ""
+    for version in headroom.BUFFER_VERSIONS:
+        if not buffers and version in scaling:
+            names = await _resources(call, f"/apis/{headroom.BUFFER_GROUP}/{version}")
+            buffers = version if "capacitybuffers" in names else ""
     return ServedApis(
         buffers=buffers,
-        requests=requests,
         karpenter="v1" in groups.get(karpenter.GROUP, []),
         custom_metrics=_first(("v1beta2", "v1beta1"), groups.get(_CUSTOM, [])),
         claims=_first(claimtemplates.VERSIONS, groups.get(claimtemplates.GROUP, [])),

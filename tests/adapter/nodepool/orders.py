@@ -6,6 +6,7 @@ from typing import Any
 
 from adapter.nodepool.act.lifeline import Lifeline
 from adapter.nodepool.act.methods import headroomobjects
+from adapter.nodepool.model import names
 from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.reason import Reason
 from adapter.nodepool.model.shape import Shape
@@ -14,6 +15,7 @@ from adapter.nodepool.seen.podspec import shape_of
 from tests.adapter.nodepool.manifests import SPEC, T0
 
 LIFELINE = Lifeline("gpu-metrics", "uid-lifeline", T0 + 900)
+PROBE_JOB = Lifeline("gpu-metrics", "uid-probe", T0 + 1485, names.PROBE)
 SHAPE = shape_of(SPEC | {"tolerations": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]})
 
 

@@ -1,9 +1,7 @@
-"""The main job in the lab: exporters on every node, `serve`, HPAs, and measured waits of pods."""
+"""The main job in the lab: exporters on every node, `serve`, HPAs, and pods that had to wait."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 from tests.e2e import chart
 from tests.e2e.adapterprocess import Adapter
 from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, register, wait_available
-from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object, Watch
+from tests.e2e.cluster import DEPLOYMENTS, HPAS, PODS, Object
 from tests.e2e.exporter import Load
 from tests.e2e.lab.fleet import Fleet
 from tests.e2e.lab.lab import POOL, Lab, gpu_pod
@@ -49,9 +47,6 @@ class LabStage:
         self.admin = self.lab.admin
         self.load = Load()
         self.fleet = Fleet(self.admin, self.load)
-        self._seen: dict[tuple[str, str], float] = {}
-        self._waits: dict[tuple[str, str], float] = {}
-        self._lock = threading.Lock()
         self._stack = ExitStack()
 
     def __enter__(self) -> LabStage:
@@ -60,7 +55,6 @@ class LabStage:
             ensure_namespace(self.admin, NAMESPACE)
             self.fleet.start()
             stack.callback(self.fleet.stop)
-            stack.callback(Watch(self.admin, "/api/v1/pods", self._changed).stop)
             for row in chart.render(only=("serviceaccount", "rbac")):
                 self.admin.create(row)
             for row in chart.render(
@@ -135,22 +129,20 @@ class LabStage:
             if pod.namespace == namespace and ("app", "inference") in pod.labels
         ]
 
-    def longest_wait(self, namespace: str) -> float:
-        """The longest start of a pod in seconds since the last call."""
-        with self._lock:
-            own = [key for key in self._waits if key[0] == namespace]
-            return max(self._waits.pop(key) for key in own)
+    def waited(self, namespace: str) -> set[str]:
+        """Names of the pods whose node was created after them, however fast the machine is."""
+        nodes = {each["metadata"]["name"]: _created(each) for each in self.lab.nodes()}
+        pods = self.admin.get(PODS.format(ns=namespace))["items"]
+        return {
+            pod["metadata"]["name"]
+            for pod in pods
+            if nodes.get(pod["spec"].get("nodeName"), "") > _created(pod)
+        }
 
-    def _changed(self, kind: str, pod: Object) -> None:
-        meta = pod["metadata"]
-        if (meta.get("labels") or {}).get("app") != "inference" or kind == "DELETED":
-            return
-        key, now = (meta["namespace"], meta["name"]), time.monotonic()
-        with self._lock:
-            self._seen.setdefault(key, now)
-            if pod["status"].get("phase") == "Running" and self._seen[key] >= 0:
-                self._waits[key] = now - self._seen[key]
-                self._seen[key] = -1.0
+
+def _created(obj: Object) -> str:
+    """Return when the API server created an object, as text that sorts by time."""
+    return str(obj["metadata"]["creationTimestamp"])
 
 
 def _deployment(namespace: str, replicas: int, pool: str) -> Object:

@@ -1,1 +1,1 @@
-"""The provisioning methods: CapacityBuffers, placeholder pods, ProvisioningRequests."""
+"""The provisioning methods: CapacityBuffers and placeholder pods."""

@@ -7,14 +7,19 @@ uses the smallest and Karpenter the largest.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from adapter.nodepool.act.lifeline import Lifeline
 from adapter.nodepool.act.methods import headroomobjects
 from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.model import names
-from adapter.nodepool.plan.order import Order
+from adapter.nodepool.plan.order import Order, Tie
 from adapter.nodepool.seen.headroom import BUFFER_GROUP, HeadroomObject
 from adapter.nodepool.seen.meta import ObjectCondition
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_NO_NODE: Final = "gpu-headroom-none"
+"""The name of no node, while all nodes boot."""
 
 
 def manifests(
@@ -23,10 +28,31 @@ def manifests(
     """Return the PodTemplate and the CapacityBuffer, in the order in which they are applied."""
     meta = headroomobjects.metadata(order, lifeline, nudged_at)
     # Only facts that rarely change: otherwise each round would write the template.
-    template = headroomobjects.pod_template(
-        meta | {"annotations": {}}, headroomobjects.pause_pod(order, image)
-    )
-    return template, buffer(meta, version, order.replicas)
+    spec = headroomobjects.pause_pod(order, image)
+    if order.tie is not None:
+        _tie(spec, order.tie)
+    template = headroomobjects.pod_template(meta | {"annotations": {}}, spec)
+    replicas = order.replicas if order.tie is None else order.tie.pods
+    return template, buffer(meta, version, replicas)
+
+
+def _tie(spec: KubeObject, tie: Tie) -> None:
+    """Let a pod run only on, or only beside, some nodes, in addition to its own requirements."""
+    # ``matchFields`` take one name each. Terms are alternatives; all fields of a term must match.
+    rules = [
+        {"key": "metadata.name", "operator": "In" if tie.only else "NotIn", "values": [name]}
+        for name in tie.nodes or (_NO_NODE,)
+    ]
+    choices = [[rule] for rule in rules] if tie.only else [rules]
+    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    own = affinity.get(_REQUIRED, {"nodeSelectorTerms": [{}]})["nodeSelectorTerms"]
+    affinity[_REQUIRED] = {
+        "nodeSelectorTerms": [
+            term | {"matchFields": [*term.get("matchFields", ()), *choice]}
+            for term in own
+            for choice in choices
+        ]
+    }
 
 
 def buffer(meta: KubeObject, version: str, replicas: int) -> KubeObject:

@@ -47,6 +47,10 @@ def metadata(order: Order, lifeline: Lifeline, nudged_at: float | None) -> KubeO
         names.WHY: order.why[:_LONGEST],
         names.WORKLOADS: ", ".join(order.about)[:_LONGEST],
     }
+    if order.tie is not None:
+        annotations[names.TIED] = str(order.tie)
+        if order.tie.pods != order.replicas:
+            annotations[names.REPLICAS] = str(order.replicas)
     if nudged_at is not None:
         annotations[names.NUDGED_AT] = instant.write(nudged_at)
     return {
@@ -93,6 +97,7 @@ def worth_a_write(
     """Return whether the object differs from the order in more than texts."""
     if found is None or found.method is not method:
         return True
+    tie = None if order.tie is None else (str(order.tie), order.tie.pods)
     return (
         order.nudge
         # Without its lifeline, the object would never be deleted.
@@ -100,5 +105,6 @@ def worth_a_write(
         or found.replicas != order.replicas
         or found.pods != order.reckoned
         or found.pool != order.pool
+        or found.tie != tie
         or abs(order.needed_at - found.needed_at) >= _NOTE_EVERY
     )

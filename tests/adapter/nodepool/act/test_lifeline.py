@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from adapter.nodepool.act.lifeline import LifelineError, Lifelines, manifest
+from adapter.nodepool.act.probe import job_seconds
 from adapter.nodepool.act.serverside import WriteError, WriteFailure, Writer
+from adapter.nodepool.model import names
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import T0
 
@@ -73,6 +75,19 @@ async def test_a_deadline_of_a_replica_whose_clock_differs_is_kept() -> None:
     await lifelines(api).keep("team", T0)
     await lifelines(api).keep("team", T0 - 5)
     assert deadlines(api) == [900]
+
+
+@pytest.mark.parametrize("seconds", [20, 60, 900, 7200])
+async def test_the_probe_outlives_each_lifeline_whenever_the_controller_dies(seconds: int) -> None:
+    """Karpenter needs up to 40 s with a buffer to see that the others are gone."""
+    api = FakeApi()
+    writer = Writer(api, lambda: True)
+    headroom = Lifelines(writer, seconds, "pause")
+    probe = Lifelines(writer, job_seconds(seconds), "pause", names.PROBE)
+    for now in range(0, 10 * seconds, 5):
+        if now % 15 == 0:
+            end = (await probe.keep("team", T0 + now)).ends
+        assert end >= (await headroom.keep("team", T0 + now)).ends + 60
 
 
 async def test_a_deleted_job_is_created_again() -> None:

@@ -15,7 +15,6 @@ from adapter.nodepool.act.methods.choice import MethodChoice
 from adapter.nodepool.act.orders import OrderOutcome, Orders
 from adapter.nodepool.act.serverside import Writer
 from adapter.nodepool.model.capacity import ProvisioningMethod
-from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.names import headroom_key, headroom_name
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.order import Order
@@ -239,32 +238,6 @@ async def test_a_failed_order_does_not_affect_the_others() -> None:
     world.api.fail("PATCH", f"capacitybuffers/{NAME}", 403, "forbidden")
     outcomes = await world.act(order(), order(namespace="other"))
     assert [row.failure for row in outcomes] == ["forbidden", ""]
-
-
-JOBS = order(20, workloads=(WorkloadRef("team", "Job", "x"),))
-
-
-async def test_a_large_step_of_jobs_is_requested_once() -> None:
-    world = World(provisioning_request_pods=10)
-    served = ServedApis(buffers="v1beta1", requests=True)
-    await world.act(JOBS, served=served)
-    await world.act(JOBS, served=served, now=T0 + 60)
-    requests = [path for path in world.api.paths("PATCH") if "provisioningrequests" in path]
-    assert len(requests) == 1
-    assert BUFFER not in world.api.objects
-    await world.act(order(20, 20, workloads=JOBS.workloads), served=served, now=T0 + 601)
-    assert world.api.objects[BUFFER]["spec"]["replicas"] == 20
-
-
-@pytest.mark.parametrize(
-    "served",
-    [ServedApis(buffers="v1beta1"), ServedApis(buffers="v1beta1", requests=True, karpenter=True)],
-    ids=["not served", "karpenter"],
-)
-async def test_a_buffer_is_used_if_requests_are_not_served(served: ServedApis) -> None:
-    world = World(provisioning_request_pods=10)
-    await world.act(JOBS, served=served)
-    assert world.api.objects[BUFFER]["spec"]["replicas"] == 20
 
 
 async def test_events_are_written_on_change_only() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
+from operator import add
 
 import pytest
 
@@ -17,7 +19,7 @@ EIGHT = pod(gpus=8, cpu="20")
 
 def test_free_room_is_taken_before_new_nodes() -> None:
     space = PoolRoom(pool(), [node("a"), node("b", used=GPU)])
-    assert space.put(GPU, 3) == Placement(ready=1, later=2, nodes=2, left=0)
+    assert space.put(GPU, 3) == Placement(ready=1, later=2, nodes=2, left=0, on=("a",))
 
 
 def test_placing_pods_one_by_one_equals_placing_them_together() -> None:
@@ -25,7 +27,8 @@ def test_placing_pods_one_by_one_equals_placing_them_together() -> None:
     space, other = (PoolRoom(pool(high=4), nodes) for _ in range(2))
     for shape, pods in ((TWO, 2), (GPU, 4), (TWO, 2), (GPU, 1)):
         one_by_one = [other.put(shape, 1) for _ in range(pods)]
-        assert space.put(shape, pods) == Placement(*map(sum, zip(*one_by_one, strict=True)))
+        added = Placement(*(reduce(add, each) for each in zip(*one_by_one, strict=True)))
+        assert space.put(shape, pods) == added._replace(on=tuple(dict.fromkeys(added.on)))
 
 
 def test_a_booting_node_is_room_for_later() -> None:
@@ -36,8 +39,8 @@ def test_a_booting_node_is_room_for_later() -> None:
 
 def test_ready_nodes_are_filled_before_booting_nodes_in_any_order() -> None:
     seen = [node("a", ready=False), node("b")]
-    assert PoolRoom(pool(), seen).put(GPU, 1) == Placement(ready=1, later=0, nodes=0, left=0)
-    assert PoolRoom(pool(), seen[::-1]).put(GPU, 1) == Placement(ready=1, later=0, nodes=0, left=0)
+    for nodes in (seen, seen[::-1]):
+        assert PoolRoom(pool(), nodes).put(GPU, 1) == Placement(1, 0, 0, 0, on=("b",))
 
 
 def test_the_maximum_nodes_of_a_pool_apply() -> None:
@@ -54,6 +57,12 @@ def test_a_booting_node_counts_towards_the_limits() -> None:
     space = PoolRoom(
         pool(limits={"nvidia.com/gpu": 2000}), [node("a", ready=False, allocatable={"cpu": 4000})]
     )
+    assert space.put(GPU, 3) == Placement(ready=0, later=2, nodes=1, left=1)
+
+
+def test_a_node_that_the_autoscaler_has_requested_is_room_for_later() -> None:
+    """It counts towards the maximum, and exists minutes later."""
+    space = PoolRoom(pool(high=3, coming=1), [node("a", used=GPU)])
     assert space.put(GPU, 3) == Placement(ready=0, later=2, nodes=1, left=1)
 
 
@@ -111,4 +120,6 @@ def test_a_new_node_has_another_name_than_the_example() -> None:
     pinned = replace(GPU, node_affinity=affinity)
     example = node("n", labels={"pool": "gpu", "kubernetes.io/hostname": "n"})
     assert not ever(pinned, example)
-    assert PoolRoom(pool(example=example), [example]).put(pinned, 2) == Placement(1, 0, 0, 1)
+    assert PoolRoom(pool(example=example), [example]).put(pinned, 2) == Placement(
+        1, 0, 0, 1, ("n",)
+    )

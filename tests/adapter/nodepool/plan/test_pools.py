@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from adapter.nodepool.learn.boots import BootTimes
@@ -121,6 +123,16 @@ def test_a_pool_has_the_limits_and_the_back_off_of_its_groups() -> None:
     assert pool.backoff_until == T0 + 300
     assert pool.example is not None
     assert (pool.example.name, pool.example.used) == ("b", {})
+
+
+def test_nodes_that_the_autoscaler_has_requested_are_coming_until_they_exist() -> None:
+    """A cloud takes minutes until a node exists, and the target says that it is ordered."""
+    group = autoscaler_status().groups[0]
+    every = [node("aks-gput4-12345678-vmss000001")]
+    nodes = with_pods(every, [], (), NOW)
+    for target, coming in ((3, 2), (1, 0), (0, 0)):
+        groups = [replace(group, target=target)]
+        assert pools(every, nodes, groups, [], BootTimes(), (), NOW)["gput4"].coming == coming
 
 
 def test_a_karpenter_pool_has_limits_and_may_have_no_nodes_yet() -> None:

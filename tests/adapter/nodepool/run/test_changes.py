@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from adapter.nodepool.run import changes as module
-from adapter.nodepool.run.changes import ChangeSignal, WatchedTable, living, sized
+from adapter.nodepool.run.changes import (
+    ChangeSignal,
+    WatchedTable,
+    living,
+    requested,
+    sized,
+    usable,
+)
 from adapter.nodepool.seen.cluster import ClusterTables
+from adapter.nodepool.seen.nodes import NodeInfo
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.workloads import ScalableWorkload
 from adapter.pipeline.cluster.workload import Workload
 from apiservice.kube.reflector import EventType
-from tests.adapter.nodepool.manifests import SPEC, deployment, pod
+from tests.adapter.nodepool.manifests import SPEC, autoscaler_status, deployment, node, pod
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 
@@ -69,6 +78,31 @@ def test_a_workload_that_requests_more_pods_is_noted() -> None:
     table.apply(MODIFIED, deployment(2))
     assert changes.count == 1
     table.apply(MODIFIED, deployment(4))
+    assert changes.count == 2
+
+
+def test_a_node_that_is_new_usable_or_gone_is_noted_and_its_heartbeat_is_not() -> None:
+    changes = Noted()
+    table: WatchedTable[str, NodeInfo] = WatchedTable(ClusterTables().nodes, changes, usable)
+    table.apply(ADDED, node("a", ready="False"))
+    table.apply(MODIFIED, node("a", ready="False"))
+    assert changes.count == 1
+    table.apply(MODIFIED, node("a"))
+    table.apply(MODIFIED, node("a"))
+    assert changes.count == 2
+    table.apply(DELETED, node("a"))
+    assert changes.count == 3
+
+
+def test_a_changed_target_of_the_cluster_autoscaler_is_noted() -> None:
+    changes = Noted()
+    table = WatchedTable(ClusterTables().status, changes, requested)
+    status = autoscaler_status()
+    table.apply(ADDED, status)
+    table.apply(MODIFIED, replace(status, written=(status.written or 0) + 10))
+    assert changes.count == 1
+    more = tuple(replace(group, target=group.target + 1) for group in status.groups)
+    table.apply(MODIFIED, replace(status, groups=more))
     assert changes.count == 2
 
 

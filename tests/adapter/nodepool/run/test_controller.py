@@ -297,34 +297,58 @@ def test_an_empty_plan_is_explained() -> None:
     assert "no HPA scales a workload with GPU pods" in render(Plan((), ()), "none yet")[1]
 
 
-@pytest.mark.parametrize("served", [[], ["v1beta1"]], ids=["nothing", "buffers"])
-async def test_the_probe_is_written_if_buffers_are_served(served: list[str]) -> None:
-    world = World(apply=True)
-    groups = [{"groupVersion": v, "version": v} for v in served]
-    world.api.objects["/apis"] = {"groups": [{"name": "autoscaling.x-k8s.io", "versions": groups}]}
-    world.api.objects["/apis/autoscaling.x-k8s.io/v1beta1"] = {
-        "resources": [{"name": "capacitybuffers"}]
-    }
-    await world.round()
-    probes = [path for path in world.api.paths("PATCH") if path.endswith("gpu-headroom-probe")]
-    assert len(probes) == 2 * len(served)
-
-
-async def test_a_refused_probe_is_reported_and_not_tried_each_round() -> None:
-    world = World(apply=True)
+def with_buffers(world: World) -> World:
+    """Let the API server serve CapacityBuffers."""
     versions = [{"groupVersion": "v1beta1", "version": "v1beta1"}]
     groups = [{"name": "autoscaling.x-k8s.io", "versions": versions}]
     world.api.objects["/apis"] = {"groups": groups}
-    world.api.objects["/apis/autoscaling.x-k8s.io/v1beta1"] = {
-        "resources": [{"name": "capacitybuffers"}]
-    }
-    world.api.fail("PATCH", "gpu-headroom-probe", 403, "forbidden")
+    resources = {"resources": [{"name": "capacitybuffers"}]}
+    world.api.objects["/apis/autoscaling.x-k8s.io/v1beta1"] = resources
+    return world
+
+
+def probe_writes(world: World) -> int:
+    paths = world.api.paths("PATCH")
+    return sum(path.endswith(names.PROBE) and "/batch/" not in path for path in paths)
+
+
+async def test_no_probe_is_written_if_no_buffers_are_served() -> None:
+    world = World(apply=True)
+    await world.round()
+    assert probe_writes(world) == 0
+
+
+@pytest.mark.parametrize(("method", "writes"), [("auto", 2), ("buffer", 2), ("placeholder", 0)])
+async def test_the_probe_is_written_if_buffers_may_be_used(method: str, writes: int) -> None:
+    """Karpenter keeps the nodes of the last buffer: with each of them, a probe outlives it."""
+    world = with_buffers(World(apply=True, provisioning_method=method))
+    await world.round()
+    assert probe_writes(world) == writes
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("auto", "no probe of CapacityBuffers: "),
+        ("buffer", "Karpenter may keep the nodes of deleted headroom, without a probe: "),
+    ],
+)
+@pytest.mark.parametrize("refused", ["jobs/gpu-headroom-probe", "capacitybuffers"])
+async def test_a_refused_probe_is_reported_and_not_tried_each_round(
+    method: str, words: str, refused: str
+) -> None:
+    world = with_buffers(World(apply=True, provisioning_method=method))
+    world.api.fail("PATCH", refused, 403, "forbidden")
+    kind = "Job" if refused.startswith("jobs") else "CapacityBuffer"
     for seconds in (0, 15, 30):
         await world.round(seconds)
-        assert "grant it to this ServiceAccount" in world.controller.state.method_reason
-    assert world.controller.writer.failed["PodTemplate", "forbidden"] == 1
+        reason = world.controller.state.method_reason
+        assert words in reason
+        assert "grant it to this ServiceAccount" in reason
+    once = world.controller.writer.failed[kind, "forbidden"]
+    assert once
     await world.round(301)
-    assert world.controller.writer.failed["PodTemplate", "forbidden"] == 2
+    assert world.controller.writer.failed[kind, "forbidden"] == 2 * once
 
 
 async def test_a_round_that_fails_unexpectedly_is_counted_and_the_next_one_plans() -> None:

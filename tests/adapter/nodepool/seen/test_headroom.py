@@ -17,7 +17,7 @@ from adapter.nodepool.seen import headroom
 from adapter.nodepool.seen.headroom import HeadroomObject, read_shape, shape_text
 from adapter.nodepool.seen.podspec import shape_of
 from tests.adapter.nodepool.manifests import GPU, HOME, SPEC, T0, found, managed, raw
-from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
+from tests.adapter.nodepool.orders import LIFELINE, PROBE_JOB, SHAPE, order
 
 Object = dict[str, Any]
 
@@ -38,13 +38,20 @@ def test_objects_written_by_this_controller_are_accepted() -> None:
 
 
 def test_the_probe_is_accepted_and_has_no_shape() -> None:
-    obj = capacitybuffer.probe("ns", "v1beta1", LIFELINE, "pause")[1]
+    obj = capacitybuffer.probe("ns", "v1beta1", PROBE_JOB, "pause")[1]
     assert (
         found(ProvisioningMethod.BUFFER, obj).problem,
         found(ProvisioningMethod.BUFFER, obj).shape,
     ) == ("", None)
     obj["spec"]["replicas"] = 3
     assert found(ProvisioningMethod.BUFFER, obj).problem == "a probe must have 0 replicas"
+
+
+def test_a_probe_that_ends_with_the_headroom_is_written_again() -> None:
+    """Earlier versions gave it the lifeline as its owner."""
+    obj = capacitybuffer.probe("ns", "v1beta1", LIFELINE, "pause")[1]
+    problem = found(ProvisioningMethod.BUFFER, obj).problem
+    assert problem == "its only owner must be Job gpu-headroom-probe"
 
 
 def test_a_status_written_by_another_manager_is_accepted() -> None:

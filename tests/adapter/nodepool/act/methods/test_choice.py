@@ -14,7 +14,7 @@ from adapter.nodepool.seen.served import ServedApis, discover
 from apiservice.kube.client import ClusterAnswerError
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import found
-from tests.adapter.nodepool.orders import LIFELINE
+from tests.adapter.nodepool.orders import PROBE_JOB
 
 
 def groups(**versions: list[str]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ SERVED = {
     "cluster-autoscaler 1.34": (
         {"v1alpha1": ["capacitybuffers"], "v1": ["provisioningrequests"]},
         {},
-        ServedApis(buffers="v1alpha1", requests=True),
+        ServedApis(buffers="v1alpha1"),
     ),
     "cluster-autoscaler 1.35": (
         {"v1alpha1": ["capacitybuffers"], "v1beta1": ["capacitybuffers", "provisioningrequests"]},
@@ -67,7 +67,7 @@ SERVED = {
     "provisioning requests alone": (
         {"v1": ["provisioningrequests"], "v1beta1": ["provisioningrequests"]},
         {},
-        ServedApis(requests=True),
+        ServedApis(),
     ),
     "metrics and claims": (
         {},
@@ -93,7 +93,7 @@ async def test_an_api_server_that_does_not_answer_is_reported() -> None:
 
 
 def probe(**status: Any) -> HeadroomObject:
-    _, buffer = capacitybuffer.probe("gpu-metrics", "v1beta1", LIFELINE, "pause")
+    _, buffer = capacitybuffer.probe("gpu-metrics", "v1beta1", PROBE_JOB, "pause")
     return found(ProvisioningMethod.BUFFER, buffer, status)
 
 

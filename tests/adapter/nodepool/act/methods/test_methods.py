@@ -11,15 +11,15 @@ from adapter.nodepool.act.methods import (
     capacitybuffer,
     headroomobjects,
     placeholder,
-    provisioningrequest,
 )
 from adapter.nodepool.model import names
 from adapter.nodepool.model.capacity import ProvisioningMethod
-from adapter.nodepool.model.demand import WorkloadRef
 from adapter.nodepool.model.shape import Shape, key
+from adapter.nodepool.plan.order import Tie
+from adapter.nodepool.seen.headroom import decoder
 from adapter.nodepool.seen.podspec import shape_of
 from adapter.nodepool.seen.priorityclasses import PriorityClass
-from tests.adapter.nodepool.manifests import T0, found, priority_class
+from tests.adapter.nodepool.manifests import HOME, T0, found, managed, priority_class, raw
 from tests.adapter.nodepool.orders import LIFELINE, SHAPE, order
 
 NAME = names.headroom_name(names.headroom_key("team", key(SHAPE)))
@@ -42,6 +42,61 @@ def test_a_buffer_sets_only_replicas_and_the_lifeline_owns_both_objects() -> Non
     assert pod["nodeSelector"] == {"agentpool": "gput4"}
     assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
     assert pod["containers"][0]["image"] == "pause"
+
+
+OWN = (
+    '{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Exists"}]},'
+    '{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["c"]}]}]}'
+)
+
+
+def named(operator: str, name: str) -> dict[str, Any]:
+    return {"key": "metadata.name", "operator": operator, "values": [name]}
+
+
+def terms_of(template: Any) -> Any:
+    affinity = template["template"]["spec"]["affinity"]["nodeAffinity"]
+    return affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+
+def test_a_buffer_that_is_tied_to_nodes_fits_on_no_other_node() -> None:
+    made = order(tie=Tie(True, ("a", "b"), 2), shape=replace(SHAPE, node_affinity=OWN))
+    template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    zone = [{"key": "zone", "operator": "Exists"}]
+    assert terms_of(template) == [
+        {"matchExpressions": zone, "matchFields": [named("In", "a")]},
+        {"matchExpressions": zone, "matchFields": [named("In", "b")]},
+        {"matchFields": [named("NotIn", "c"), named("In", "a")]},
+        {"matchFields": [named("NotIn", "c"), named("In", "b")]},
+    ]
+    row = found(ProvisioningMethod.BUFFER, buffer)
+    assert (row.problem, row.tie, row.replicas) == ("", ("only a,b", 2), 2)
+
+
+def test_a_buffer_whose_nodes_all_boot_fits_nowhere() -> None:
+    made = order(tie=Tie(True, (), 2))
+    template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    assert terms_of(template) == [{"matchFields": [named("In", "gpu-headroom-none")]}]
+    assert found(ProvisioningMethod.BUFFER, buffer).tie == ("only ", 2)
+
+
+def test_a_buffer_for_missing_nodes_orders_only_those_and_remembers_all() -> None:
+    made = order(5, tie=Tie(False, ("a", "b"), 3))
+    template, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    assert terms_of(template) == [{"matchFields": [named("NotIn", "a"), named("NotIn", "b")]}]
+    assert buffer["spec"]["replicas"] == 3
+    row = found(ProvisioningMethod.BUFFER, buffer)
+    assert (row.problem, row.tie, row.replicas) == ("", ("beside a,b", 3), 5)
+
+
+def test_the_number_of_a_buffer_for_missing_nodes_must_be_ours() -> None:
+    made = order(5, tie=Tie(False, ("a",), 4))
+    _, buffer = capacitybuffer.manifests(made, "v1beta1", LIFELINE, "pause", None)
+    rows = managed(buffer)
+    del rows[0]["fieldsV1"]["f:metadata"]["f:annotations"]["f:gpu-metrics-adapter.io/replicas"]
+    buffer["metadata"] |= {"managedFields": rows, "uid": "uid"}
+    read = decoder(ProvisioningMethod.BUFFER, HOME)(raw(buffer))
+    assert "did not apply metadata.annotations.gpu-metrics-adapter.io/replicas" in read.problem
 
 
 def test_an_object_names_its_reason_and_its_workloads() -> None:
@@ -96,29 +151,6 @@ def test_an_unsuitable_priority_class_is_refused(
     text = placeholder.refusal("gpu-metrics-adapter-headroom", cls, shape)
     assert words in text
     assert bool(words) is bool(text)
-
-
-def test_a_step_of_jobs_is_a_provisioning_request() -> None:
-    jobs = order(20, 2, workloads=(WorkloadRef("team", "Job", "x"),))
-    assert provisioningrequest.wanted(jobs, 10)
-    template, request = provisioningrequest.manifests(jobs, LIFELINE, "pause", 7)
-    assert request["spec"] == {
-        "provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
-        "podSets": [{"count": 18, "podTemplateRef": {"name": f"{NAME}-7"}}],
-    }
-    assert template["metadata"]["name"] == f"{NAME}-7"
-
-
-@pytest.mark.parametrize(
-    ("replicas", "was", "kind", "least"),
-    [(20, 2, "Deployment", 10), (20, 15, "Job", 10), (20, 2, "Job", None)],
-    ids=["pods of an HPA come one by one", "a small step", "not asked for"],
-)
-def test_other_steps_are_not_provisioning_requests(
-    replicas: int, was: int, kind: str, least: int | None
-) -> None:
-    row = order(replicas, was, workloads=(WorkloadRef("team", kind, "x"),))
-    assert not provisioningrequest.wanted(row, least)
 
 
 def conditions(*rows: tuple[str, str, str, str]) -> dict[str, object]:
@@ -202,6 +234,8 @@ def test_a_change_of_texts_alone_is_not_written() -> None:
     assert worth(replicas=3)
     assert worth(reckoned=3)
     assert worth(nudge=True)
+    assert worth(tie=Tie(True, (), 2))
+    assert worth(tie=Tie(False, ("a",), 1))
     assert headroomobjects.worth_a_write(order(), None, ProvisioningMethod.BUFFER, LIFELINE)
     assert headroomobjects.worth_a_write(order(), there, ProvisioningMethod.PLACEHOLDER, LIFELINE)
 
