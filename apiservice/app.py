@@ -55,7 +55,13 @@ from apiservice.wire.metricvalues import (
     EXTERNAL_GROUP,
     EXTERNAL_VERSIONS,
 )
-from apiservice.wire.routes import ResourcePath, attributes, locate, query_parameters
+from apiservice.wire.routes import (
+    ResourcePath,
+    attributes,
+    check_parameters,
+    locate,
+    query_parameters,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -226,6 +232,7 @@ class ApiServer:
         parameters = query_parameters(key[1])
         wanted = attributes(scope["method"], key[0], parameters)
         user = await self._admit(scope, wanted)
+        check_parameters(key[1])
         ASKER.set(Asker(wanted.namespace, user.name))
         if (view := self._views.get((where.group, where.version))) is not None:
 

@@ -19,6 +19,8 @@ from apiservice.kube.failures import TOO_LONG, transport_failure
 from apiservice.runtime.jsontext import UNREADABLE
 
 _JSON: Final = "application/json"
+_MOST_ANSWER: Final = 64 << 20
+"""Bytes of an answer. A page of 500 objects is smaller, unless they are of the largest kind."""
 _MOST_VERSION: Final = 1 << 16
 """Bytes of an answer of which only the head counts; ``/version`` is a tenth of it."""
 
@@ -55,13 +57,20 @@ async def call(
     Args:
         content_type: type of the body, such as ``application/apply-patch+yaml``.
         accept: what the answer may be.
-        most: bytes of the answer that are read; None for any number.
+        most: bytes of the answer that are read, after decompression; None for 64 MiB.
 
     Raises:
         ClusterAnswerError: see there; also if the answer is longer than ``most``.
     """
     response, answer = await _exchange(
-        client, method, path, body, timeout_seconds, content_type, accept=accept, most=most
+        client,
+        method,
+        path,
+        body,
+        timeout_seconds,
+        content_type,
+        accept=accept,
+        most=_MOST_ANSWER if most is None else most,
     )
     if not 200 <= response.status <= 299:
         said = _status(answer)
@@ -124,7 +133,7 @@ async def _exchange(
     content_type: str,
     *,
     accept: str = _JSON,
-    most: int | None = None,
+    most: int,
 ) -> tuple[Any, bytes]:
     """Return the response with any status, and its body. Raise ClusterAnswerError without one."""
     try:
@@ -133,12 +142,10 @@ async def _exchange(
             response = await _request(
                 client, method, path, body, timeout_seconds, content_type, accept
             )
-            if most is None:
-                return response, await response.read()
             answer = await _read(response.response, most)
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
         raise ClusterAnswerError(f"{method} {path}: {transport_failure(error)}") from error
-    if len(answer) > (most or 0):
+    if len(answer) > most:
         raise ClusterAnswerError(f"{method} {path}: {TOO_LONG} {most} bytes")
     return response, answer
 

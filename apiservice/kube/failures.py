@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Final
 
 import aiohttp
 
+from apiservice.runtime.requesterror import connect_failure
 from apiservice.runtime.servertrust import certificate_fix
 
 NOT_AN_API_SERVER: Final = "this is not a response of a Kubernetes API server"
@@ -30,8 +30,8 @@ def transport_failure(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         found = error.certificate_error
         return f"certificate verify failed: {getattr(found, 'verify_message', '') or found}"
-    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
-        return f"cannot connect to {error.host}:{error.port}: {os.strerror(error.os_error.errno)}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return str(connect_failure(error.host, error.port, error.os_error))
     return str(error) or type(error).__name__
 
 

@@ -10,12 +10,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import msgspec
 
 from apiservice.kube.failures import NOT_AN_API_SERVER
+
+_SLICE: Final = 0.005
+"""Seconds of the event loop that a burst of events may take before other tasks run."""
 
 
 class WatchError(Exception):
@@ -229,20 +232,31 @@ async def _body(response: aiohttp.ClientResponse, path: str, limit: int) -> byte
 async def _lines(
     response: aiohttp.ClientResponse, limit: int, heard: Callable[[], None]
 ) -> AsyncIterator[bytes]:
-    """Yield the stream's complete lines. A last line without its end was cut and is dropped."""
-    rest = bytearray()
+    """Yield the stream's complete lines, with turns for other tasks. Blank lines are dropped.
+
+    A last line without its end was cut and is dropped.
+
+    Raises:
+        GarbledError: more than ``limit`` bytes came without an event.
+    """
+    loop = asyncio.get_running_loop()
+    rest, without, since = bytearray(), 0, loop.time()
     async for chunk in response.content.iter_any():
         heard()
-        rest += chunk
-        if b"\n" not in chunk:
-            if len(rest) > limit:
-                raise GarbledError(f"a watch event above {limit} bytes")
-            continue
-        *whole, tail = bytes(rest).split(b"\n")
-        rest = bytearray(tail)
-        for line in whole:
-            if line.strip():
-                yield line
+        *whole, tail = chunk.split(b"\n")
+        without += len(chunk)
+        for part in whole:
+            rest += part
+            if rest.strip():
+                without = 0
+                yield bytes(rest)
+            rest.clear()
+            if loop.time() - since >= _SLICE:
+                await asyncio.sleep(0)
+                since = loop.time()
+        rest += tail
+        if without > limit:
+            raise GarbledError(f"more than {limit} bytes of a watch without an event")
 
 
 def _refusal(path: str, code: int, body: bytes) -> WatchError:

@@ -28,12 +28,15 @@ from apiservice.kube.listwatch import (
     WatchEvent,
 )
 from apiservice.kube.outages import Outages
+from apiservice.kube.pages import Pages
 from apiservice.runtime.steps import Steps, paced
 
 log = structlog.get_logger(__name__)
 
 _SLICE: Final = 0.005
-"""Seconds of the event loop that a list or a burst of events may take before other tasks run."""
+"""Seconds of the event loop that a page of a list may take before other tasks run."""
+_AT_ONCE: Final = 1.0
+"""Seconds that a watch lasts at least on a server that works: it was asked for a minute."""
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -155,17 +158,14 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         items: list[T] = []
-        turns = _Turns()
+        pages = Pages()
         token = ""
         while True:
             page = await self._requests.page(token)
             self.last_contact = self._clock()
-            for raw in page.items:
-                if (item := self._read(raw)) is not None:
-                    items.append(item)
-                await turns.give()
+            await paced(self._decoded(page.items, items), _SLICE)
             token = page.token
-            if not token:
+            if not pages.more(token, page.items):
                 break
         replacing = getattr(self._into, "replacing", None)
         if replacing is None:
@@ -179,9 +179,8 @@ class Reflector(Generic[T]):
     async def _watch(self, version: str) -> None:
         """Apply events until the server ends the watch normally."""
         loop = asyncio.get_running_loop()
-        began, heard = loop.time(), False
+        began = loop.time()
         answered = 0.0
-        turns = _Turns()
 
         def watched() -> None:
             nonlocal answered
@@ -192,9 +191,7 @@ class Reflector(Generic[T]):
             async with asyncio.timeout(self._options.longest_watch) as deadline:
                 async for event in self._requests.watch(version, watched):
                     self._apply(event)
-                    heard = True
-                    self._failures = self._pauses = 0
-                    await turns.give()
+                    self._failures = 0
         except TimeoutError:
             if deadline.expired():
                 raise WatchError(
@@ -207,7 +204,7 @@ class Reflector(Generic[T]):
                 # Even a quiet watch shows that the server works: a proxy that sometimes cuts
                 # connections must not add up to the longest pause.
                 self._pauses = 0
-        if not heard and loop.time() - began < 1:
+        if loop.time() - began < _AT_ONCE:
             raise WatchError(f"GET {self.path}: the server ends every watch at once")
         self._failures = self._pauses = 0
 
@@ -221,6 +218,12 @@ class Reflector(Generic[T]):
             raise GarbledError(f"GET {self.path}: unknown watch event {event.type[:40]!r}")
         if event.version:
             self._version = event.version
+
+    def _decoded(self, page: Sequence[msgspec.Raw], into: list[T]) -> Steps[None]:
+        for raw in page:
+            if (item := self._read(raw)) is not None:
+                into.append(item)
+            yield
 
     def _read(self, raw: msgspec.Raw) -> T | None:
         try:
@@ -264,17 +267,3 @@ class Reflector(Generic[T]):
         """Seconds to wait after a failure: doubling, bounded, jittered."""
         ceiling = self._options.backoff_min * 2.0 ** min(self._pauses - 1, 16)
         return min(self._options.backoff_max, ceiling) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-
-
-class _Turns:
-    """Lets other tasks of the event loop run after every slice of work."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._since = self._loop.time()
-
-    async def give(self) -> None:
-        if self._loop.time() - self._since < _SLICE:
-            return
-        await asyncio.sleep(0)
-        self._since = self._loop.time()

@@ -86,18 +86,26 @@ def judge_pair(
             f"{certificate_name} and {key_name} do not belong together: give the key that "
             f"the certificate was issued for, and the server's certificate first in its file"
         )
-    starts, ends = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
+    dates = dates_of(leaf)
+    if (outside := outside_of(dates, now)) is not None:
+        hint = ", or remove it to have another made where it is self-signed"
+        raise CertificatePairError(f"{certificate_name} {outside}{hint if now >= dates[1] else ''}")
+    return ServingCertificate(names, *dates)
+
+
+def dates_of(leaf: x509.Certificate) -> tuple[float, float]:
+    """Return from when until when a certificate is valid, in epoch seconds."""
+    return leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
+
+
+def outside_of(dates: tuple[float, float], now: float) -> str | None:
+    """Return why a certificate with these dates is not valid now, with the fix; None if it is."""
+    starts, ends = dates
     if now >= ends:
-        raise CertificatePairError(
-            f"{certificate_name} expired on {instant.minute(ends)}: renew it, or remove it to have "
-            f"another made where it is self-signed"
-        )
+        return f"expired on {instant.minute(ends)}: renew it"
     if now < starts:
-        raise CertificatePairError(
-            f"{certificate_name} is not valid before {instant.minute(starts)}: "
-            f"check this machine's clock"
-        )
-    return ServingCertificate(names, starts, ends)
+        return f"is not valid before {instant.minute(starts)}: check this machine's clock"
+    return None
 
 
 def load_into(context: ssl.SSLContext, files: CertificateFiles) -> None:

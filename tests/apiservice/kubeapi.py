@@ -15,12 +15,15 @@ class FakeApiServer:
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []
+        self.more: list[tuple[bytes, bytes]] = []
+        """Further headers of each answer."""
         self.asked: list[tuple[str, str, dict[bytes, bytes], bytes]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked.append((scope["method"], scope["path"], dict(scope["headers"]), b""))
         status, body = self.answers.pop(0) if self.answers else (200, b"{}")
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        headers += self.more
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 

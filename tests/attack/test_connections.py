@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from tests.attack.siege import Siege
 from tests.attack.strangers import (
@@ -17,6 +21,8 @@ from tests.attack.strangers import (
     strange,
 )
 from tests.needs import OPEN_FILES, needs
+
+ROOT = Path(__file__).parents[2]
 
 
 @needs(OPEN_FILES)
@@ -89,6 +95,25 @@ def test_connections_that_fill_the_probe_listener(siege: Callable[..., Siege]) -
         for line in lines:
             line.close()
     assert attacked.verdict().probes
+
+
+def test_heads_that_arrive_byte_by_byte(siege: Callable[..., Siege]) -> None:
+    """500 clients send a byte a second; each is cut after ten seconds and comes back at once."""
+    attacked = siege()
+    before = attacked.process.memory_info().rss
+    module = [sys.executable, "-m", "tests.attack.slowheads"]
+    attack = subprocess.Popen([*module, str(attacked.port), "500", "25"], cwd=ROOT)
+    try:
+        attacked.observe(seconds=25)
+        assert attack.wait(60) == 0
+    finally:
+        attack.kill()
+        attack.wait()
+    with attacked.serving.client() as client:
+        cut = re.search(r'limit="slow-request"} (\d+)', client.get("/metrics").text)
+    assert cut is not None
+    assert int(cut[1]) > 0
+    assert attacked.verdict().peak - before < 64 << 20
 
 
 @needs(OPEN_FILES)

@@ -148,6 +148,16 @@ def addresses(site: Site) -> list[str]:
     ]
 
 
+def roll(site: Site, traffic: Traffic) -> None:
+    """As ``helm upgrade`` does: every replica is replaced, one after another."""
+    before = {pod.name for pod in ready(site)}
+    where = f"--namespace={NAMESPACE}"
+    site.kubectl("rollout", "restart", f"deployment/{SERVICE}", where)
+    site.kubectl("rollout", "status", f"deployment/{SERVICE}", where, "--timeout=300s")
+    wait_until(lambda: not before & {pod.name for pod in site.pods(SERVE)}, "the former are gone")
+    traffic.wait_more()
+
+
 def renew(site: Site, traffic: Traffic) -> None:
     """As an operator does who does not wait for the CronJob's own time."""
     _rotate(site, "certificate")
@@ -196,6 +206,7 @@ def served(pod: PodRunner) -> str:
 
 ACTS = {
     "is-evicted": evict,
+    "is-rolled": roll,
     "is-killed": kill,
     "stands-still": freeze,
     "gets-another-certificate": renew,

@@ -30,6 +30,7 @@ from apiservice.kube.client import (
 )
 from apiservice.kube.connection import connect
 from apiservice.kube.failures import NOT_AN_API_SERVER, ClusterError, describe_failure
+from apiservice.kube.pages import EndlessListError, Pages
 from apiservice.runtime.jsontext import UNREADABLE
 
 Json = dict[str, Any]
@@ -37,10 +38,6 @@ Json = dict[str, Any]
 TIMEOUT: Final = 15.0
 """Seconds for one request."""
 _PAGE: Final = 500
-_MOST: Final = 200_000
-"""Objects of one list: a server that never ends its pages is left."""
-_MOST_BYTES: Final = 64 << 20
-"""Bytes of one answer. A page of 500 objects is smaller, unless they are of the largest kind."""
 _SILENT: Final = (502, 503, 504)
 """What the API server answers if the server of a registered API does not."""
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -91,7 +88,7 @@ class Api:
         self, path: str, *, labels: str = "", fields: str = ""
     ) -> AsyncIterator[Sequence[Any]]:
         """Yield the items of a collection page by page; the arguments are those of :meth:`list`."""
-        total = 0
+        pages = Pages()
         query = _query(labels, fields)
         while True:
             page = await self._send("GET", f"{path}?{urlencode(query)}")
@@ -99,11 +96,10 @@ class Api:
             if not isinstance(rows, list):
                 raise self._garbled(path, "items is not a list")
             yield rows
-            total += len(rows)
-            token = (page.get("metadata") or {}).get("continue")
-            if not self._continues(path, token, len(rows), total):
+            token = str((page.get("metadata") or {}).get("continue") or "")
+            if not self._continues(path, pages, token, rows):
                 return
-            query["continue"] = str(token)
+            query["continue"] = token
 
     async def table(
         self, path: str, *, labels: str = "", fields: str = "", numbers: bool = False
@@ -117,6 +113,7 @@ class Api:
                 server of an older release ignores it.
         """
         rows: list[TableRow] = []
+        pages = Pages()
         query = {**_query(labels, fields), "includeObject": "Metadata"}
         if numbers:
             query["numbers"] = "true"
@@ -127,17 +124,15 @@ class Api:
             except UNREADABLE as error:
                 raise self._garbled(path, str(error)) from None
             rows += page.rows
-            if not self._continues(path, page.token, len(page.rows), len(rows)):
+            if not self._continues(path, pages, page.token, page.rows):
                 return ObjectTable(page.columns, rows)
             query["continue"] = page.token
 
-    def _continues(self, path: str, token: Any, rows: int, total: int) -> bool:
-        """Return whether a list has another page. Raise ClientError for a list without an end."""
-        if not token:
-            return False
-        if not rows or total > _MOST:
-            raise self._garbled(path, f"the list does not end after {total} objects")
-        return True
+    def _continues(self, path: str, pages: Pages, token: str, rows: Sequence[Any]) -> bool:
+        try:
+            return pages.more(token, rows)
+        except EndlessListError as error:
+            raise self._garbled(path, str(error)) from None
 
     async def can(self, verb: str, group: str, resource: str, namespace: str = "") -> bool:
         """Return whether the caller has a right; ``namespace`` is empty for the whole cluster."""
@@ -203,9 +198,7 @@ class Api:
         self, method: str, path: str, body: Any = None, *, accept: str = "application/json"
     ) -> bytes:
         try:
-            return await call(
-                self._client, method, path, body, TIMEOUT, accept=accept, most=_MOST_BYTES
-            )
+            return await call(self._client, method, path, body, TIMEOUT, accept=accept)
         except ClusterAnswerError as error:
             raise self._failed(path, error) from None
 

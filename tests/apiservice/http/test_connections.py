@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+import ssl
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,49 @@ def test_handshakes_are_counted_and_bounded(run: Run, tls: ServingTLS) -> None:
                 assert (await wire.ask())[0] == 200
 
     run(body)
+
+
+def test_handshakes_that_come_at_once_leave_turns_to_others(run: Run, tls: ServingTLS) -> None:
+    """Clients that were cut at once come back at once: 128 of them stopped the loop for 128 ms."""
+
+    async def body() -> None:
+        most = progressed = 0
+        begun: list[int] = []
+
+        def context() -> ssl.SSLContext:
+            begun.append(1)
+            return tls.listening()
+
+        async with serving(hello, context, handshakes_per_second=1000) as server:
+            lines = []
+            for _ in range(60):
+                connection = socket.create_connection(("127.0.0.1", server.port))
+                connection.sendall(_client_hello())
+                lines.append(connection)
+            quiet = socket.create_connection(("127.0.0.1", server.port))
+            async with asyncio.timeout(PATIENCE):
+                while len(begun) < 60:
+                    await asyncio.sleep(0)
+                    most = max(most, len(begun) - progressed)
+                    progressed = len(begun)
+            assert most <= 8, "a few in one iteration of the loop"
+            assert server.handshakes >= 1, "the quiet client takes no turn"
+            assert len(begun) == 60
+            quiet.close()
+            for line in lines:
+                line.close()
+
+    run(body)
+
+
+def _client_hello() -> bytes:
+    out = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(
+        ssl.MemoryBIO(), out, server_hostname="localhost"
+    )
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return out.read()
 
 
 def test_one_address_may_not_shake_hands_as_often_as_it_likes(

@@ -12,7 +12,15 @@ from apiservice.http import exchange
 from apiservice.http.options import ServingOptions
 from apiservice.labels import selector
 from apiservice.runtime import shares, steps
-from apiservice.wire import accept, answers, instant, largeanswers, metricroutes, metricvalues
+from apiservice.wire import (
+    accept,
+    answers,
+    instant,
+    largeanswers,
+    metricroutes,
+    metricvalues,
+    routes,
+)
 from tests.docs.bounds.row import Rows, default, most, row
 
 _LIMITS = "apiservice/http/test_limits.py::"
@@ -34,6 +42,11 @@ _STRANGER = _LIMITS + "test_a_stranger_may_send_and_queue_less_than_a_front_prox
 
 REQUESTS: Final[Rows] = {
     "Head of a request": row(_API.max_headers, by=_REFUSED),
+    "Parameters of a query": row(
+        routes._MOST_PARAMETERS,
+        by="apiservice/test_app.py"
+        "::test_a_query_of_very_many_parameters_is_refused_after_the_right",
+    ),
     "URL": row(_API.max_target, by=_REFUSED),
     "Header lines of a request": row(
         *(_API.stranger_header_lines, run._BYTES_PER_LINE, _API.max_header_lines),

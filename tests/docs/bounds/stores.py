@@ -24,7 +24,7 @@ from adapter.pipeline.sources.prometheus import reader, seriesreader, storedpage
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.pipeline.sources.prometheus.ruleoptions import RuleOptions
 from adapter.server.serve import rules as serving
-from apiservice.kube import reflector
+from apiservice.kube import listwatch, pages
 from apiservice.kube.listwatch import ListWatchOptions
 from apiservice.kube.reflector import ReflectorOptions
 from apiservice.runtime import shares
@@ -43,6 +43,7 @@ _WIDENED = "adapter/answers/rules/test_wide_real.py::"
 _SERIES_READER = "adapter/pipeline/sources/prometheus/test_seriesreader.py::"
 _SERVICE = "adapter/answers/rules/test_service.py::"
 _REFLECTOR = "apiservice/kube/test_reflector.py::"
+_HOSTILE = "apiservice/kube/test_hostile_server.py::"
 _FAILURES = "apiservice/kube/test_reflector_failures.py::"
 _SHARED = _STORE + "test_answers_in_progress_share_a_bound_of_bytes"
 _SERIES = _REGISTRY + "test_malformed_and_surplus_series_are_left_out_and_counted"
@@ -207,8 +208,16 @@ OBJECTS: Final[Rows] = {
             _FAILURES + "test_a_page_that_does_not_end_is_given_up",
         ),
     ),
+    "Objects and pages of a list": row(
+        *(pages._MOST_OBJECTS, pages._MOST_PAGES),
+        by=_HOSTILE + "test_ever_new_objects_end_at_a_number",
+    ),
     "A watch event": row(
-        _LIST.max_event_bytes, by=_FAILURES + "test_a_stream_without_line_ends_is_bounded"
+        _LIST.max_event_bytes,
+        by=(
+            _FAILURES + "test_a_stream_without_line_ends_is_bounded",
+            _HOSTILE + "test_a_watch_without_an_event_is_bounded",
+        ),
     ),
     "Silence on a watch": row(
         _LIST.watch_seconds + _LIST.grace,
@@ -219,7 +228,7 @@ OBJECTS: Final[Rows] = {
         by=_FAILURES + "test_the_pause_between_tries_is_bounded",
     ),
     "Work on the event loop": row(
-        reflector._SLICE, by=_REFLECTOR + "test_a_flood_of_events_leaves_turns_to_others"
+        listwatch._SLICE, by=_REFLECTOR + "test_a_flood_of_events_leaves_turns_to_others"
     ),
     "Log lines that wait": row(
         logs._WAITING,

@@ -16,6 +16,7 @@ from adapter.tools.explain import hpafacts, hpametric
 from adapter.tools.migrate import compare, configfile, servers
 from adapter.tools.replay import defects, options, simulation, storerecording, variants
 from adapter.tools.top import state, summaries
+from apiservice.kube import client, pages
 from tests.docs.bounds.row import Rows, default, row
 
 _ACCESS = "adapter/tools/client/test_access.py::"
@@ -40,14 +41,14 @@ TOOLS: Final[Rows] = {
         access.TIMEOUT, by=_ACCESS + "test_a_server_that_does_not_answer_is_left"
     ),
     "Objects of one list": row(
-        access._MOST,
+        pages._MOST_OBJECTS,
         by=(
             _ACCESS + "test_a_list_of_too_many_objects_is_left",
             _ACCESS + "test_a_list_is_read_in_pages_of_500",
         ),
     ),
     "Bytes of one answer |": row(
-        access._MOST_BYTES, by=_ACCESS + "test_an_answer_that_is_too_long_is_left"
+        client._MOST_ANSWER, by=_ACCESS + "test_an_answer_that_is_too_long_is_left"
     ),
     "Other HPAs of the namespace": row(
         hpafacts._RIVALS, by=_EXPLAIN + "test_some_other_hpas_are_compared"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ssl
+import time
 from base64 import b64encode
+from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 from adapter.pipeline.sources.errors import CredentialError
@@ -62,6 +65,9 @@ class TlsClient:
         cert_file: the client's certificate, with ``key_file``; None presents none.
         verify: verify the server's certificate.
 
+    A server that gets an expired certificate of a client ends the connection, with an alert of TLS
+    at best. So the dates are checked here at each use.
+
     Raises:
         CredentialError: a file is missing or holds no certificate or key.
     """
@@ -73,8 +79,12 @@ class TlsClient:
         key_file: Path | None = None,
         *,
         verify: bool = True,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._verify = verify
+        self._clock = clock
+        self._dates = (-inf, inf)
+        """From when until when the client's certificate is valid, in epoch seconds."""
         self._ca_file, self._cert_file, self._key_file = ca_file, cert_file, key_file
         self._files = [path for path in (ca_file, cert_file, key_file) if path]
         self._stamp = stamp(self._files)
@@ -82,11 +92,17 @@ class TlsClient:
 
     def current(self) -> ssl.SSLContext:
         """Return the context for new connections; raises CredentialError while a file is
-        invalid."""
+        invalid, or the client's certificate is outside its dates."""
         found = stamp(self._files)
         if found != self._stamp:
             self._context = self._read()
             self._stamp = found
+        if not self._dates[0] <= (now := self._clock()) < self._dates[1]:
+            from apiservice.tls.certificates import outside_of  # noqa: PLC0415 - 10 MB
+
+            raise CredentialError(
+                f"client certificate {self._cert_file} {outside_of(self._dates, now)}"
+            )
         return self._context
 
     def _read(self) -> ssl.SSLContext:
@@ -107,4 +123,19 @@ class TlsClient:
                     f"client certificate {self._cert_file} with key {self._key_file}: {error}; "
                     "give a PEM certificate and its own key"
                 ) from error
+            self._dates = _dates(self._cert_file)
         return context
+
+
+def _dates(file: Path) -> tuple[float, float]:
+    """Return the dates of the first certificate of a file that OpenSSL has loaded."""
+    from cryptography import x509  # noqa: PLC0415 - 10 MB, and few stores want a certificate
+
+    from apiservice.tls.certificates import dates_of  # noqa: PLC0415 - as above
+
+    try:
+        return dates_of(x509.load_pem_x509_certificates(file.read_bytes())[0])
+    except (OSError, ValueError) as error:
+        raise CredentialError(
+            f"client certificate {file}: {error}; give a PEM certificate"
+        ) from error

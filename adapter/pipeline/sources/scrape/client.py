@@ -37,6 +37,7 @@ from adapter.pipeline.sources.scrape.refusal import (
     untrusted,
 )
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
+from apiservice.runtime.names import NameLookups
 
 _HEADERS: Final = (
     "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4\r\n"
@@ -105,6 +106,7 @@ class PageClient:
         self._idle = idle
         self._large = large or LargePages()
         self._keys = keys or PageKeys(None, None, ())
+        self._names = NameLookups()
         self._kept: dict[str, tuple[PageConnection, float]] = {}
         """URL -> its idle connection, and until when it is kept; the longest idle first."""
         self._connected = False
@@ -206,9 +208,7 @@ class PageClient:
         context = self._keys.context(PageAccess(insecure_skip_verify=True))
         try:
             async with asyncio.timeout(_HANDSHAKE):
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    PageConnection, address.host, address.port, ssl=context
-                )
+                connection = await self._open(address, context)
         except OSError:  # SSLError and TimeoutError are OSErrors
             return False
         connection.close()
@@ -229,21 +229,37 @@ class PageClient:
         return await self._large.read(parts, ask.limit, ask.lines)
 
     async def _connect(self, target: ScrapeTarget, address: _Address) -> PageConnection:
-        loop = asyncio.get_running_loop()
         context = self._keys.context(target.access) if address.tls else None
         name = target.access.server_name if address.tls else ""
         try:
-            _, connection = await loop.create_connection(
-                PageConnection,
-                address.host,
-                address.port,
-                ssl=context,
-                server_hostname=name or None,
-            )
+            connection = await self._open(address, context, name)
         except (OSError, ssl.SSLError) as error:
             failed = untrusted(target, error) if address.tls else None
             raise failed or unreachable(address.host, address.port, error) from error
         return connection
+
+    async def _open(
+        self, address: _Address, context: ssl.SSLContext | None, name: str = ""
+    ) -> PageConnection:
+        """Connect to the first address of a host that takes the connection; raises OSError."""
+        loop = asyncio.get_running_loop()
+        failed: OSError | None = None
+        for where in await self._names.find(address.host, address.port):
+            try:
+                _, connection = await loop.create_connection(
+                    PageConnection,
+                    where,
+                    address.port,
+                    ssl=context,
+                    server_hostname=(name or address.host) if context else None,
+                )
+            except ssl.SSLError:
+                raise
+            except OSError as error:
+                failed = failed or error
+            else:
+                return connection
+        raise failed or OSError(f"{address.host} has no address")
 
 
 def _request(target: ScrapeTarget, sent: str) -> bytes:

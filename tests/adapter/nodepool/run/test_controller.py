@@ -54,8 +54,10 @@ VALUES = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/team/pods/%2A/gpu_utili
 class World:
     """Two pods with demand for six, an HPA that adds two immediately, and a controller."""
 
-    def __init__(self, *, listing: bool = False, **settings: Any) -> None:
-        self.api = FakeApi()
+    def __init__(
+        self, *, api: FakeApi | None = None, listing: bool = False, **settings: Any
+    ) -> None:
+        self.api = api or FakeApi()
         self.api.objects["/apis"] = {"groups": []}
         self.load(145)
         self.problem = ""

@@ -17,6 +17,8 @@ class Machine(CyclicCollector):
         self.now = 0.0
         self.memory = 100 * MIB
         self.difference = 0
+        self.unreachable = 50_000
+        """What a full collection finds."""
         self.events: list[str] = []
 
     def made(self) -> int:
@@ -25,9 +27,10 @@ class Machine(CyclicCollector):
     def visit_new(self) -> None:
         self.events.append("new")
 
-    def visit_all(self) -> None:
+    def visit_all(self) -> int:
         self.events.append(f"all at {self.memory // MIB}")
         self.now += 0.3
+        return self.unreachable
 
     def exclude(self) -> None:
         self.events.append("exclude")
@@ -77,6 +80,16 @@ def test_later_a_quarter_is_enough_and_never_less_than_32_mebibytes() -> None:
     machine.run(garbage, 120)
     wanted = ["all at 133", "all at 169", "all at 214", "all at 268", "all at 337"]
     assert machine.run(garbage, 100, growth=3) == wanted
+
+
+def test_a_full_collection_that_finds_nothing_doubles_the_growth_that_starts_the_next() -> None:
+    """Caches that fill up grow the memory, and no collection frees that: each would be a stop."""
+    machine, garbage = made()
+    machine.run(garbage, 120)
+    machine.unreachable = 400
+    assert machine.run(garbage, 100, growth=3) == ["all at 133", "all at 202"]
+    machine.unreachable = 50_000
+    assert machine.run(garbage, 40, growth=8) == ["all at 408", "all at 512", "all at 648"]
 
 
 def test_a_full_collection_takes_a_tenth_of_the_time_at_most() -> None:

@@ -63,7 +63,7 @@ async def test_a_list_that_never_ends_is_left(lab: tuple[ApiServer, Path]) -> No
 async def test_a_list_of_too_many_objects_is_left(
     lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.tools.client.access._MOST", 10)
+    monkeypatch.setattr("apiservice.kube.pages._MOST_OBJECTS", 10)
     monkeypatch.setattr("adapter.tools.client.access._PAGE", 4)
     server, file = lab
     server.answers[PODS] = rows(100)
@@ -390,7 +390,7 @@ async def test_an_answer_that_is_not_a_table_is_one_line(
 async def test_an_answer_that_is_too_long_is_left(
     lab: tuple[ApiServer, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.tools.client.access._MOST_BYTES", 1000)
+    monkeypatch.setattr("apiservice.kube.client._MOST_ANSWER", 1000)
     server, file = lab
     server.answers[PODS] = rows(100)
     error = await failure(file, lambda api: api.list(PODS))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,8 @@ import yaml
 from click.testing import CliRunner
 
 from adapter.__main__ import main
-from tests.adapter.tools.maintain.fakecluster import FakeCluster
+from adapter.tools.maintain.trust import issuer_of, read_bundle
+from tests.adapter.tools.maintain.fakecluster import CERTIFICATE, FakeCluster
 
 NAMES = ("--namespace", "gpu-metrics", "--service", "adapter")
 CERTIFICATES = (
@@ -63,6 +67,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _write(self, body: Any) -> None:
         cluster = self.api.cluster
+        self.api.before_write()
         if self.command == "DELETE":
             change = cluster.delete(self.path, body["preconditions"]["resourceVersion"])
         else:
@@ -70,7 +75,9 @@ class Handler(BaseHTTPRequestHandler):
         with contextlib.suppress(StopIteration):
             while True:
                 change.send(None)
-        self._answer(200, cluster.objects.get(self.path, {}))
+        self.api.after_write()
+        with contextlib.suppress(ConnectionError):  # of a client that was killed
+            self._answer(200, cluster.objects.get(self.path, {}))
 
     do_GET = do_PATCH = do_DELETE = _handle  # noqa: N815 - http.server looks for these names
 
@@ -85,6 +92,8 @@ class Api:
         """What every request for an object gets instead."""
         self.date = "Fri, 15 Jan 2027 08:00:00 GMT"
         self.requests: list[str] = []
+        self.before_write: Callable[[], object] = int
+        self.after_write: Callable[[], object] = int
         handler = type("OwnHandler", (Handler,), {"api": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -143,6 +152,51 @@ def test_a_second_run_reads_only_and_is_silent(api: Api) -> None:
         "GET /api/v1/namespaces/gpu-metrics/secrets/adapter-certificate",
         "GET /api/v1/namespaces/gpu-metrics/secrets/adapter-ca",
     ]
+
+
+@pytest.mark.parametrize("moment", ["before_write", "after_write"])
+def test_a_process_that_is_killed_at_a_write_leaves_what_the_next_heals(
+    api: Api, moment: str
+) -> None:
+    """SIGKILL, at the first write and one later in each run, until a run comes to its end."""
+    ends: list[int] = []
+    while not ends or ends[-1] != 0:
+        api.cluster.install()
+        ends.append(Doomed(api, moment, len(ends)).run())
+        assert api.run(*CERTIFICATES)[0] == 0
+        secret = api.cluster.data(CERTIFICATE, "tls.crt")
+        trusted = api.cluster.bundle("v1beta1.custom.metrics.k8s.io")
+        assert issuer_of(*read_bundle(secret), read_bundle(trusted))
+        assert trusted == api.cluster.data(CERTIFICATE, "ca.crt")
+        assert api.run(*CERTIFICATES) == (0, "")
+    assert set(ends[:-1]) == {-signal.SIGKILL}
+    assert len(ends) > 3, "CA, caBundle, certificate"
+
+
+class Doomed:
+    """The command in a process that is killed at a write, if it has so many."""
+
+    def __init__(self, api: Api, moment: str, writes: int) -> None:
+        self._api, self._moment, self._left = api, moment, writes
+        self._started = threading.Event()
+
+    def run(self) -> int:
+        command = [sys.executable, "-m", "adapter", "maintain", *CERTIFICATES]
+        command += ["--kubeconfig", str(self._api.kubeconfig), "--wait", "0"]
+        setattr(self._api, self._moment, self._strike)
+        try:
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            self._started.set()
+            return self._process.wait(120)
+        finally:
+            setattr(self._api, self._moment, int)
+
+    def _strike(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self._started.wait(60)
+            self._process.kill()
+            self._process.wait(60)
 
 
 def test_unregister_deletes_and_says_so(api: Api) -> None:

@@ -122,6 +122,73 @@ def test_a_ca_is_replaced_in_three_runs(cluster: FakeCluster) -> None:
     assert cluster.run() == 0
 
 
+def test_a_run_that_is_killed_at_any_request_is_healed_by_the_next() -> None:
+    """From nothing, for a new certificate, and in each of the three runs that replace a CA."""
+    begun = 0
+    for start in (_empty, _old_certificate, _old_ca, _new_ca_trusted, _new_ca_in_use):
+        for requests in range(100):
+            cluster = start()
+            run = cluster.rotation().run()
+            try:
+                for _ in range(requests):
+                    run.send(None)
+            except StopIteration:
+                break
+            run.close()
+            begun += 1
+            if start is not _empty:
+                assert served_well(cluster), "requests succeed between the runs too"
+            cluster.run()
+            assert served_well(cluster)
+            assert cluster.data(CERTIFICATE, "ca.crt") == cluster.data(AUTHORITY, "ca.crt")
+            assert {cluster.bundle(name) for name in CUSTOM} == {cluster.data(AUTHORITY, "ca.crt")}
+            assert cluster.run() == 0
+            for _ in range(3):
+                cluster.time += SETTLE + 1
+                cluster.run()
+            assert served_well(cluster)
+            assert len(authorities(cluster)) == 1, "a rotation that has begun ends"
+    assert begun > 60
+
+
+def _empty() -> FakeCluster:
+    cluster = FakeCluster()
+    cluster.install()
+    return cluster
+
+
+def _settled(days: float) -> FakeCluster:
+    cluster = _empty()
+    cluster.run()
+    cluster.time = NOW + days * DAY
+    return cluster
+
+
+def _old_certificate() -> FakeCluster:
+    return _settled(61)
+
+
+def _old_ca() -> FakeCluster:
+    cluster = _settled(240)
+    cluster.fill(CERTIFICATE, **pair_of(cluster, 240 * DAY))
+    cluster.time = NOW + 276 * DAY
+    return cluster
+
+
+def _new_ca_trusted() -> FakeCluster:
+    cluster = _old_ca()
+    cluster.run()
+    cluster.time += SETTLE + 1
+    return cluster
+
+
+def _new_ca_in_use() -> FakeCluster:
+    cluster = _new_ca_trusted()
+    cluster.run()
+    cluster.time += SETTLE + 1
+    return cluster
+
+
 def pair_of(cluster: FakeCluster, later: float) -> dict[str, bytes | None]:
     authority = read_authority(cluster.data(AUTHORITY, "ca.crt"), cluster.data(AUTHORITY, "ca.key"))
     issued = authority.issue(POLICY.names, NOW + later, POLICY.days)
