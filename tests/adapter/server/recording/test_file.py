@@ -380,7 +380,7 @@ def test_more_objects_at_one_time_than_the_bound_are_one_line(
 ) -> None:
     monkeypatch.setattr("adapter.server.recording.reader.OBJECT_BYTES", 1_500)
     writer = begun()
-    pods = [make_pod(f"p{number}") for number in range(40)]
+    pods = [make_pod(f"p{number}", uid=f"u{number}") for number in range(40)]
     for pod in pods:  # one after the other: few exist at one time
         writer.pod(pod, 2.0)
         writer.pod(pod, 3.0, gone=True)
