@@ -20,6 +20,7 @@ from apiservice.errors import Internal, TooManyRequests
 from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, AccessDecision, Attributes, User
 from apiservice.runtime.bytecache import ByteCache, Remembering, weight
 from apiservice.runtime.flight import SingleFlight
+from apiservice.runtime.shares import Asker, NoPlaceError, Shares
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +31,12 @@ _LARGEST_REMEMBERED = 10_000
 _RATE, _BURST = 5.0, 50
 """Reviews per second for the anonymous user, and at once. What anonymous clients usually ask for
 (health, the version) is allowed by a static rule or cached after one review."""
+
+_AT_ONCE: Final = 32
+"""Reviews in progress at once. They are one flow of the API server's Priority and Fairness, so a
+tenant with many questions would delay those of all others there."""
+_WAITING: Final = 256
+"""Questions of one namespace that may wait: a controller asks about all its HPAs at once."""
 
 _OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz"))
 """Non-resource paths open to everyone: exact paths, without what lies below them."""
@@ -79,14 +86,16 @@ class Authorization(Remembering):
         self._allows: ByteCache[_Question, AccessDecision] = ByteCache(limit, ttl, clock)
         self._denies: ByteCache[_Question, AccessDecision] = ByteCache(limit, ttl, clock)
         self._anonymous = Allowance(_RATE, _BURST, clock)
+        self.places = Shares(_AT_ONCE, waiting=_WAITING)
+        """Those of reviews in progress."""
         self._flights: SingleFlight[_Question, AccessDecision] = SingleFlight()
         self._failing = False
         super().__init__(self._allows, self._denies)
 
     @property
     def refused(self) -> int:
-        """Questions of anonymous clients that were refused without a review."""
-        return self._anonymous.refused
+        """Questions that were refused without a review."""
+        return self._anonymous.refused + self.places.refused.total()
 
     def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
         """Return the decision of a static rule or of the cache, else None."""
@@ -111,7 +120,8 @@ class Authorization(Remembering):
 
         Raises:
             Internal: the cluster could not be asked.
-            TooManyRequests: anonymous clients have asked too often.
+            TooManyRequests: anonymous clients have asked too often, or too many questions of the
+                namespace wait.
         """
         known = self.cached(user, attributes)
         if known is not None:
@@ -130,7 +140,10 @@ class Authorization(Remembering):
     async def _review(self, reviewer: AccessReviewer, question: _Question) -> AccessDecision:
         user, attributes = question
         try:
-            decision = await reviewer.review_access(user, attributes)
+            async with self.places.place(Asker(attributes.namespace, user.name)):
+                decision = await reviewer.review_access(user, attributes)
+        except NoPlaceError as error:
+            raise TooManyRequests(f"access reviews: {error}") from None
         except ReviewError as error:
             if not self._failing:
                 log.warning("SubjectAccessReview is failing; requests get 500", error=str(error))

@@ -46,7 +46,9 @@ class ServingOptions:
     max_header_line: int = 24 << 10
     """One line, name and value. The largest bearer token that is reviewed has 16 KiB."""
     max_body: int = 64 << 10
-    """No route reads a body. A small one is discarded, a larger one refused."""
+    """No route of an API server reads a body. A small one is discarded, a larger one refused."""
+    read_bodies: bool = False
+    """Whether the application gets bodies."""
     max_connections: int = 1000
     """Open connections, TLS handshakes in progress included."""
     reserved_connections: int = 250

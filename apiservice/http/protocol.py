@@ -207,7 +207,9 @@ class Connection(HttpToolsProtocol):
         return wanted and self.options.keep_alive > 0 and not self.draining
 
     def on_body(self, body: bytes) -> None:
-        """Discard the body, which no route reads. Its length was checked with the head."""
+        """Discard the body, unless the application reads it. Its length was checked already."""
+        if self.options.read_bodies:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Handle the end of the request."""

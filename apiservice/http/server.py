@@ -120,15 +120,15 @@ class Server:
         """Requests that are being answered now."""
         return len(self._state.tasks)
 
-    async def start(self) -> None:
-        """Bind and accept.
+    async def start(self, listener: socket.socket | None = None) -> None:
+        """Bind, unless ``listener`` is bound already, and accept.
 
         Raises:
             ListenError: the address is in use, is not an address of this machine, or is not
                 allowed.
         """
         self._acceptor = Acceptor(
-            bind(self._options),
+            bind(self._options) if listener is None else listener,
             self._connect,
             self._context,
             self._options,

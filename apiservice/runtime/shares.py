@@ -122,13 +122,13 @@ class Shares:
         """Requests that got no place, by reason."""
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Hold a place for the request that the task works on.
+    async def place(self, asker: Asker | None = None) -> AsyncIterator[None]:
+        """Hold a place for a request, by default for the one that the task works on.
 
         Raises:
             NoPlaceError: too many wait already, or no place became free in time.
         """
-        asker = ASKER.get()
+        asker = ASKER.get() if asker is None else asker
         namespace = self._namespaces.setdefault(asker.namespace, _Namespace())
         try:
             if self._may_start(namespace):

@@ -1,6 +1,7 @@
 """A store behind rules, and delegates, that answer slowly, without end, or with lies.
 
-``python -m tests.attack.hostileservers FOLDER`` prints the port of the store and of each delegate.
+``python -m tests.attack.hostileservers FOLDER [NAME …]`` prints the port of each, by default of the
+store and of each of `DELEGATES`.
 A name in the request decides about the answer of the store: see `STORE`.
 """
 
@@ -11,7 +12,7 @@ import json
 import ssl
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -116,7 +117,19 @@ async def _lying(request: web.Request) -> web.StreamResponse:
     return web.Response(text=json.dumps(lists), content_type="application/json")
 
 
-async def serve(folder: Path) -> None:
+async def _uneven(request: web.Request) -> web.StreamResponse:
+    """Answer about ``slow_delegated`` after two seconds, and about other metrics at once."""
+    _, _, group, version, _, namespace, _, _, name = request.path.split("/")
+    if name.startswith("slow"):
+        await asyncio.sleep(2)
+    pod = {"kind": "Pod", "namespace": namespace, "name": "p0", "apiVersion": "/v1"}
+    row = {"describedObject": pod, "metric": {"name": name}, "value": "7"}
+    row["timestamp"] = "2026-01-01T00:00:00Z"
+    lists = {"kind": "MetricValueList", "apiVersion": f"{group}/{version}", "items": [row]}
+    return web.Response(text=json.dumps(lists), content_type="application/json")
+
+
+async def serve(folder: Path, names: Sequence[str]) -> None:
     """Serve for a limited time; print the ports once all of them listen."""
     authority = Authority("other", time.time())
     (folder / "other-ca.crt").write_bytes(authority.pem)
@@ -124,9 +137,9 @@ async def serve(folder: Path) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
     handlers: dict[str, Handler] = {"store": _store, "slow": _slow, "endless": _endless}
-    handlers |= {"lying": _lying, "redirecting": _redirecting}
+    handlers |= {"lying": _lying, "redirecting": _redirecting, "uneven": _uneven}
     ports = []
-    for name in ("store", *DELEGATES):
+    for name in names:
         app = web.Application(client_max_size=1 << 24)
         app.router.add_route("*", "/{path:.*}", handlers[name])
         runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
@@ -139,4 +152,4 @@ async def serve(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
+    asyncio.run(serve(Path(sys.argv[1]), sys.argv[2:] or ("store", *DELEGATES)))

@@ -183,12 +183,15 @@ def exporter_pod(name: str, port: int, node: str, namespace: str = "tenant") -> 
 
 
 @contextmanager
-def besieged(folder: Path, *pods: dict[str, Any], **config: Any) -> Iterator[Siege]:
+def besieged(
+    folder: Path, *pods: dict[str, Any], front_proxies: bytes = b"", **config: Any
+) -> Iterator[Siege]:
     """Start ``serve`` with default limits beside the tenants' ``pods``.
 
     Args:
         folder: for certificates, pods, configuration.
         pods: manifests of the tenants' pods; those with the opt-in annotations are scraped.
+        front_proxies: PEM of CAs whose front proxies are trusted beside the observer's.
         config: sections that are merged into the configuration, one level deep.
     """
     exporter = Exporter()
@@ -196,6 +199,8 @@ def besieged(folder: Path, *pods: dict[str, Any], **config: Any) -> Iterator[Sie
     try:
         lab = Lab(folder, exporter)
         (folder / "pods.yaml").write_text(yaml.safe_dump_all([POD, *pods]))
+        with (folder / "proxy-ca.crt").open("ab") as authorities:
+            authorities.write(front_proxies)
         lab.config["source"]["scrape"]["inference"] = {"enabled": True}
         for section, values in config.items():
             lab.config.setdefault(section, {}).update(values)

@@ -26,9 +26,9 @@ NESTED = "<<range .GroupBySlice>>" * 60 + "<<end>>" * 60
 
 
 @contextmanager
-def servers(folder: Path) -> Iterator[list[int]]:
+def servers(folder: Path, *names: str) -> Iterator[list[int]]:
     """Run the hostile servers in a process of their own; yields their ports."""
-    command = [sys.executable, "-m", "tests.attack.hostileservers", str(folder)]
+    command = [sys.executable, "-m", "tests.attack.hostileservers", str(folder), *names]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

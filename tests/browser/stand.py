@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from starlette.requests import Request
@@ -19,7 +18,7 @@ from adapter.tools.ui.explanations import Explained, Explanations
 from adapter.tools.ui.files import page_files
 from adapter.tools.ui.parts import PageParts
 from adapter.tools.ui.security import Access, Guard
-from adapter.tools.ui.server import PageServer, listen
+from adapter.tools.ui.server import listen, served
 from adapter.tools.ui.stream import Streams
 from tests.browser import states
 
@@ -38,15 +37,6 @@ class Explainer:
         if name == "gone":
             return Explained(404, {"error": f"{kind} {name} does not exist"})
         return Explained(200, states.explanation(kind, namespace, name))
-
-
-class _ThreadServer(PageServer):
-    """Only the main thread of a process can handle signals."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Handle none."""
-        yield
 
 
 class Stand:
@@ -105,14 +95,13 @@ class Stand:
         inner = application(
             Streams(self._parts), cast("Explanations", self.explainer), page_files()
         )
-        self._server = _ThreadServer(
-            Guard(self._with_answers(inner), self.access), self._parts.close
-        )
-        self._ready.set()
-        await self._server.serve([self._socket])
+        self._stopped = asyncio.Event()
+        async with served(Guard(self._with_answers(inner), self.access), self._socket):
+            self._ready.set()
+            await self._stopped.wait()
 
     def _stop(self) -> None:
-        self._server.should_exit = True
+        self._stopped.set()
         self._parts.close()
 
     def _with_answers(self, inner: ASGIApp) -> ASGIApp:

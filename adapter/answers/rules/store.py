@@ -27,7 +27,7 @@ from adapter.pipeline.sources.prometheus.queryapi import QueryApi
 from apiservice.errors import Unavailable
 from apiservice.runtime.bytecache import ByteCache, weight
 from apiservice.runtime.flight import SingleFlight
-from apiservice.runtime.shares import NoPlaceError, Shares
+from apiservice.runtime.shares import Asker, NoPlaceError, Shares
 from apiservice.runtime.steps import WaitingSteps, paced, waiting
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -136,19 +136,20 @@ class RuleStore:
         except SourceError as error:
             return self._last(query, error)
 
-    async def fetch(self, query: str, *, shared: bool = True) -> RuleAnswer:
+    async def fetch(self, query: str, asker: Asker | None = None) -> RuleAnswer:
         """Send a query whose answer the caller keeps.
 
         Args:
             query: in PromQL.
-            shared: whether it serves everybody. One with the selector of a client does not: clients
-                may write many of them.
+            asker: whose selector it has; None if it serves everybody. Clients may write many
+                selectors.
 
         Raises:
             SourceError: the store failed.
         """
         places = self.places
-        return await self._fetched(query, places.shared_place() if shared else places.place())
+        place = places.shared_place() if asker is None else places.place(asker)
+        return await self._fetched(query, place)
 
     def _last(self, query: str, error: SourceError) -> RuleAnswer:
         """Return the last good answer if its values are below the age limit."""

@@ -27,6 +27,7 @@ from adapter.pipeline.sources.errors import SourceError
 from apiservice.errors import Unavailable
 from apiservice.labels.selector import Selector
 from apiservice.runtime.flight import SingleFlight
+from apiservice.runtime.shares import ASKER, Asker
 from apiservice.runtime.steps import WaitingSteps, paced, waiting
 
 log = structlog.get_logger(__name__)
@@ -76,8 +77,8 @@ class _Query:
     text: str
     key: ObjectKey
     metric: tuple[MetricRule, str, ObjectKey]
-    selected: bool
-    """Whether it has a metric selector, which a client writes."""
+    asker: Asker | None
+    """Who asked last, if it has a metric selector, which a client writes."""
     used: float
     """When a request needed it last, in epoch seconds like all times here."""
     sent: float = 0.0
@@ -142,6 +143,8 @@ class WideAnswers:
             self.narrow[query] += 1
             return None
         query.used = self._clock()
+        if query.asker is not None:
+            query.asker = ASKER.get()
         if not query.reason and not self._young(query):
             yield from waiting(self._flights.ask(query.text, partial(self._refresh, query)))
         if query.reason:
@@ -210,7 +213,8 @@ class WideAnswers:
         same = sum(query.metric == metric for query in self._queries.values())
         if not selector.empty and same >= MAX_SELECTORS:
             return SELECTORS
-        made = self._queries[text] = _Query(text, key, metric, not selector.empty, self._clock())
+        asker = None if selector.empty else ASKER.get()
+        made = self._queries[text] = _Query(text, key, metric, asker, self._clock())
         return made
 
     def _plan(self, metric: tuple[MetricRule, str, ObjectKey]) -> Widened | str:
@@ -226,7 +230,7 @@ class WideAnswers:
     async def _refresh(self, query: _Query) -> None:
         query.sent = self._clock()
         try:
-            found = await self._store().fetch(query.text, shared=not query.selected)
+            found = await self._store().fetch(query.text, query.asker)
             answer = await paced(
                 folded(found.vector, query.key, found.at, found.at + self._options.interval)
             )
@@ -235,7 +239,9 @@ class WideAnswers:
             return
         except SourceError as error:
             query.failure = f"({error.reason}): {str(error)[:300]}"
-            if error.reason not in _STORE_FAILS:
+            # Where a client's selector gets no place, each request has the place of its namespace.
+            own = error.reason == "busy" and query.asker is not None
+            if own or error.reason not in _STORE_FAILS:
                 self._give_up(query, FAILED, query.failure)
             return
         others = (each.answer for each in self._queries.values() if each is not query)

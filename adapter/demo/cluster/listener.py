@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import secrets
-import socket
+import ssl
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from adapter.demo.certificates import FrontProxy
@@ -20,22 +17,15 @@ from adapter.demo.cluster.app import ClusterApi
 from adapter.demo.cluster.upstream import Upstream
 from adapter.demo.server import HOST
 from adapter.demo.state import DemoState
+from apiservice.http.options import ServingOptions, ServingStats
+from apiservice.http.server import Server
 from apiservice.tls.authority import new_authority
 
 CONTEXT: Final = "gpu-metrics-adapter-demo"
 AT_ONCE: Final = 256
-"""Connections. While there are more, new requests are answered with 503."""
-_GRACE: Final = 2
-"""Seconds that requests in progress may take when the demo ends."""
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to the demo."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Do nothing."""
-        yield
+"""Connections that are answered at once."""
+_CONNECTING: Final = 64
+"""TLS handshakes at once."""
 
 
 class Listener:
@@ -57,39 +47,35 @@ class Listener:
         self._certificate, self._key = folder / "api.crt", folder / "api.key"
         self._certificate.write_bytes(issued.certificate)
         _write_private(self._key, issued.key)
-        self._socket: socket.socket | None = None
-        self._server: _Server | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._server: Server | None = None
 
     async def start(self, app: ASGIApp) -> None:
         """Listen, and write the kubeconfig."""
-        self._socket = socket.create_server((HOST, 0))
-        port = self._socket.getsockname()[1]
-        self._server = _Server(
-            uvicorn.Config(
-                app,
-                ssl_certfile=self._certificate,
-                ssl_keyfile=self._key,
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                # uvicorn refuses from this number on.
-                limit_concurrency=AT_ONCE + 1,
-                timeout_graceful_shutdown=_GRACE,
-            )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # A session that is resumed is closed: none is offered.
+        context.minimum_version, context.num_tickets = ssl.TLSVersion.TLSv1_3, 0
+        context.load_cert_chain(self._certificate, self._key)
+        # Every client is on this machine, so one address may use all of the limits.
+        options = ServingOptions(
+            host=HOST,
+            port=0,
+            read_bodies=True,
+            max_connections=AT_ONCE + _CONNECTING,
+            reserved_connections=0,
+            max_connections_per_address=AT_ONCE,
+            max_handshakes=_CONNECTING,
+            handshakes_per_second=4000,
+            shutdown_seconds=2,
         )
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
-        _write_private(self._kubeconfig, self._config(port).encode())
+        server = Server(app, options, lambda: context, stats=ServingStats("demo"))
+        await server.start()
+        self._server = server
+        _write_private(self._kubeconfig, self._config(server.port).encode())
 
     async def stop(self) -> None:
         """Stop to listen, and wait for the requests in progress."""
-        if self._server is None or self._task is None:
-            return
-        self._server.should_exit = True
-        await self._task
+        if self._server is not None:
+            await self._server.stop()
 
     def _config(self, port: int) -> str:
         ca = self._kubeconfig.with_name("api-ca.crt")

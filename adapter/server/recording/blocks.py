@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 MOST: Final = 16 << 20
 """Bytes of one block, compressed."""
-MOST_TEXT: Final = 64 << 20
+MOST_TEXT: Final = 16 << 20
 """Bytes of the text of one block that is read."""
 WRITTEN: Final = 15 << 20
 """Bytes of the text of one block that is written. Deflate makes no text longer by more than a

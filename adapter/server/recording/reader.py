@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from sys import intern
 from typing import BinaryIO, Final
 
 from adapter.pipeline.exposition.samples import ScrapeResult
@@ -23,6 +25,7 @@ from adapter.server.recording.events import (
 )
 from adapter.server.recording.layout import ORIGINS, LayoutKey, read_samples
 from adapter.server.recording.records import (
+    MOST_PARTS,
     VERSION,
     AnyRecord,
     BegunRecord,
@@ -31,15 +34,23 @@ from adapter.server.recording.records import (
     LayoutRecord,
     MissedRecord,
     NodeRecord,
+    ObjectRecord,
     PageRecord,
     PodRecord,
     decoder,
 )
+from apiservice.runtime.bytecache import ByteCache, weight
 from apiservice.runtime.jsontext import UNREADABLE
 
 DAMAGED: Final = "damaged"
 """Reason of a stretch of time whose lines cannot be read."""
-_SETS: Final = 1 << 19
+MOST_SERIES: Final = 1 << 20
+"""Series of all layouts that are kept; a series takes 150 bytes."""
+LABEL_BYTES: Final = 384 << 20
+"""Bytes of the label sets that are kept."""
+OBJECT_BYTES: Final = 64 << 20
+"""Bytes of the lines of all pods, nodes and HPAs that exist at one time; in memory they take five
+times as many."""
 
 
 class RecordingReader:
@@ -65,12 +76,10 @@ class RecordingReader:
             if text is None:
                 yield None
                 continue
-            try:
-                line = decoder.decode(text)
-            except UNREADABLE as error:
+            line = self._decoded(text)
+            if line is None:
                 if number == 0:
-                    raise self._foreign() from error
-                self.losses.count("malformed")
+                    raise self._foreign()
                 yield None
                 continue
             if isinstance(line, BegunRecord):
@@ -84,9 +93,23 @@ class RecordingReader:
             elif state is None:
                 raise self._foreign()
             else:
+                if isinstance(line, ObjectRecord):
+                    state.keep(line, len(text), self.path)
                 yield from state.take(line, self.losses)
         if state is None:
             raise self._foreign() if self.losses.damaged else self._empty()
+
+    def _decoded(self, text: bytes) -> AnyRecord | None:
+        """Return a line; None, and count it, if it cannot be read."""
+        try:
+            if text.count(b",") <= MOST_PARTS:
+                line: AnyRecord = decoder.decode(text)
+                return line
+        except UNREADABLE:
+            self.losses.count("malformed")
+        else:
+            self.losses.count("too_many_parts")
+        return None
 
     def _empty(self) -> RecordingError:
         return RecordingError(f"{self.path} is empty: nothing was recorded")
@@ -102,9 +125,28 @@ class _Run:
     """What the lines of one recorder refer to."""
 
     def __init__(self) -> None:
-        self._sets: OrderedDict[int, Mapping[str, str]] = OrderedDict()
+        self._sets: ByteCache[int, Mapping[str, str]] = ByteCache(LABEL_BYTES, first_in=True)
         self._layouts: OrderedDict[int, LayoutKey] = OrderedDict()
         self._last_of: dict[str, int] = {}
+        self._series = 0
+        """Of all layouts."""
+        self._objects: dict[tuple[type[ObjectRecord], str], int] = {}
+        """What identifies a pod, node or HPA -> bytes of its last line."""
+        self._bytes = 0
+        """Of these lines."""
+
+    def keep(self, line: ObjectRecord, size: int, path: Path) -> None:
+        """Count the line of an object; raises RecordingError if all of them are too large."""
+        key = type(line), line.key
+        self._bytes -= self._objects.pop(key, 0)
+        if not line.gone:
+            self._objects[key] = size
+            self._bytes += size
+        if self._bytes > OBJECT_BYTES:
+            raise RecordingError(
+                f"{path} has pods, nodes and HPAs of more than {OBJECT_BYTES >> 20} MiB at one "
+                "time: record fewer namespaces"
+            )
 
     def take(self, line: AnyRecord, losses: Losses) -> Iterator[Event | None]:
         """Yield the event of a line; None if it cannot be read.
@@ -113,9 +155,7 @@ class _Run:
         """
         match line:
             case LabelsRecord():
-                self._sets[line.id] = line.labels
-                if len(self._sets) > _SETS:
-                    self._sets.popitem(last=False)
+                self._sets.put(line.id, line.labels, weight(line.labels))
             case LayoutRecord():
                 self._define(line, losses)
             case PageRecord():
@@ -132,20 +172,26 @@ class _Run:
     def _define(self, line: LayoutRecord, losses: Losses) -> None:
         try:
             series = tuple(
-                (name, self._sets[labels])
+                (intern(name), self._sets[labels])
                 for name, labels in zip(line.names, line.labels, strict=True)
             )
         except (KeyError, ValueError):
             losses.count("undefined_labels")
             return
-        earlier = self._last_of.pop(line.origin, None)
-        if earlier is not None:
-            self._layouts.pop(earlier, None)
+        for earlier in {self._last_of.get(line.origin, line.id), line.id}:
+            self._forget(earlier)
         self._last_of[line.origin] = line.id
         self._layouts[line.id] = LayoutKey(line.origin, line.node, line.pod, line.serves, series)
-        if len(self._layouts) > ORIGINS:
-            _, oldest = self._layouts.popitem(last=False)
-            self._last_of.pop(oldest.origin, None)
+        self._series += len(series)
+        while len(self._layouts) > ORIGINS or self._series > MOST_SERIES:
+            self._forget(next(iter(self._layouts)))
+
+    def _forget(self, number: int) -> None:
+        """Forget a layout, if it is known."""
+        layout = self._layouts.pop(number, None)
+        if layout is not None:
+            self._series -= len(layout.series)
+            self._last_of.pop(layout.origin, None)
 
     def _page(self, line: PageRecord, losses: Losses) -> Iterator[Event | None]:
         layout = self._layouts.get(line.layout)
@@ -198,4 +244,4 @@ def _lines(file: BinaryIO, losses: Losses) -> Iterator[bytes | None]:
             losses.damaged += 1
             yield None
         else:
-            yield from text.splitlines()
+            yield from io.BytesIO(text)

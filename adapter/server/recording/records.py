@@ -16,6 +16,8 @@ from adapter.server.recording.events import Stretch
 from adapter.server.recording.layout import Written
 
 VERSION: Final = 1
+MOST_PARTS: Final = 1 << 18
+"""Commas of a line. One takes up to 80 bytes of memory, and a sample has two."""
 
 
 class RecordLine(msgspec.Struct, tag_field="k", omit_defaults=True):
@@ -72,6 +74,11 @@ class PodRecord(RecordLine, tag="pod"):
     pod: Pod
     gone: bool = False
 
+    @property
+    def key(self) -> str:
+        """What identifies it."""
+        return self.pod.uid
+
 
 class NodeRecord(RecordLine, tag="node"):
     """A node."""
@@ -80,6 +87,11 @@ class NodeRecord(RecordLine, tag="node"):
     node: Node
     gone: bool = False
 
+    @property
+    def key(self) -> str:
+        """What identifies it."""
+        return self.node.name
+
 
 class HpaRecord(RecordLine, tag="hpa"):
     """An HPA with its status."""
@@ -87,6 +99,12 @@ class HpaRecord(RecordLine, tag="hpa"):
     time: float
     hpa: ShownHpa
     gone: bool = False
+
+    @property
+    def key(self) -> str:
+        """What identifies it."""
+        return f"{self.hpa.namespace}/{self.hpa.name}"
+
     until: float | None = None
     """If given, the status was written between ``time`` and this."""
 
@@ -98,15 +116,7 @@ class MissedRecord(RecordLine, tag="missed"):
     stretch: Stretch
 
 
-AnyRecord = (
-    BegunRecord
-    | LabelsRecord
-    | LayoutRecord
-    | PageRecord
-    | PodRecord
-    | NodeRecord
-    | HpaRecord
-    | MissedRecord
-)
+ObjectRecord = PodRecord | NodeRecord | HpaRecord
+AnyRecord = BegunRecord | LabelsRecord | LayoutRecord | PageRecord | ObjectRecord | MissedRecord
 encoder: Final = msgspec.json.Encoder()
 decoder: Final = msgspec.json.Decoder(AnyRecord)

@@ -25,6 +25,7 @@ from adapter.server.recording.events import (
 )
 from adapter.server.recording.layout import LayoutKey, Layouts, write_times, write_value
 from adapter.server.recording.records import (
+    MOST_PARTS,
     VERSION,
     AnyRecord,
     BegunRecord,
@@ -95,7 +96,7 @@ class RecordingWriter:
         self.pending = 0
         """Bytes of the lines that are not taken yet."""
         self.left_out = 0
-        """Events that are longer than a block."""
+        """Events that are longer than a block, or have too many parts."""
         self._layouts = Layouts()
         self._sets: dict[frozenset[tuple[str, str]], int] = {}
 
@@ -186,7 +187,7 @@ class RecordingWriter:
 
     def _add(self, line: AnyRecord) -> None:
         text = encoder.encode(line) + b"\n"
-        if len(text) > blocks.WRITTEN:
+        if len(text) > blocks.WRITTEN or text.count(b",") > MOST_PARTS:
             self.left_out += 1
             return
         self._lines.append(text)

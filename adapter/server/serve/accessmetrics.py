@@ -65,8 +65,11 @@ REVIEW_DURATIONS: Final = histogram(
 UNREVIEWED: Final = counter(
     "gma_reviews_refused_total",
     "Requests that got 429 instead of a review, because anonymous clients, or one address with "
-    "many unknown tokens, caused too many reviews.",
+    "many unknown tokens, caused too many reviews, or a namespace had too many access reviews.",
     "kind",
+)
+REVIEWS_WAITING: Final = gauge(
+    "gma_access_reviews_waiting", "Requests whose access review waits for its place."
 )
 LOOKUPS: Final = counter(
     "gma_auth_cache_lookups_total",
@@ -84,7 +87,7 @@ REMEMBERED_BYTES: Final = gauge(
 )
 FAMILIES: Final = (
     *(CONNECTIONS, HANDSHAKES, STRANGERS, OPENED, FAILED, REQUESTS, REFUSED),
-    *(UNAUTHORIZED, EXPIRY, FILES, REVIEWS, REVIEW_DURATIONS, UNREVIEWED),
+    *(UNAUTHORIZED, EXPIRY, FILES, REVIEWS, REVIEW_DURATIONS, UNREVIEWED, REVIEWS_WAITING),
     *(LOOKUPS, REMEMBERED, REMEMBERED_BYTES),
 )
 
@@ -110,6 +113,7 @@ def access_families(
     if security.tokens is not None:
         limited["token"] = security.tokens
     yield UNREVIEWED.by({kind: cache.refused for kind, cache in limited.items()})
+    yield REVIEWS_WAITING.one(security.authorization.places.waiting)
     caches: dict[str, Remembering] = {**limited, "user": security.authentication}
     lookups = {(name, "hit"): cache.hits for name, cache in caches.items()} | {
         (name, "miss"): cache.misses for name, cache in caches.items()

@@ -9,6 +9,7 @@ from prometheus_client.core import Metric
 
 from apiservice.delegate.delegation import Delegation
 from apiservice.delegate.failure import OUTCOMES
+from apiservice.runtime.shares import REFUSALS
 from apiservice.selfmetrics.families import counter, gauge, histogram
 
 REQUESTS: Final = counter(
@@ -24,6 +25,16 @@ DURATIONS: Final = histogram(
 )
 IN_FLIGHT: Final = gauge(
     "gma_delegate_requests_in_flight", "Those under way, waiting ones included.", "delegate"
+)
+WAITING: Final = gauge(
+    "gma_delegate_requests_waiting", "Those that wait for their place.", "delegate"
+)
+REFUSED: Final = counter(
+    "gma_delegate_requests_refused_total",
+    "Requests that got no place at a delegate, by reason: too many of the namespace waited (full), "
+    "or no place became free in time (timeout).",
+    *("delegate", "reason"),
+    known=REFUSALS,
 )
 METRICS: Final = gauge(
     "gma_delegate_metrics",
@@ -51,7 +62,10 @@ LOOPS: Final = counter(
     "Requests that got 508, because a server that delegates sent them and they would have been "
     "delegated again.",
 )
-FAMILIES: Final = (REQUESTS, DURATIONS, IN_FLIGHT, METRICS, READ, UNREAD, PROBLEM, LOOPS)
+FAMILIES: Final = (
+    *(REQUESTS, DURATIONS, IN_FLIGHT, WAITING, REFUSED),
+    *(METRICS, READ, UNREAD, PROBLEM, LOOPS),
+)
 
 
 def delegate_families(delegation: Delegation) -> Iterator[Metric]:
@@ -65,6 +79,13 @@ def delegate_families(delegation: Delegation) -> Iterator[Metric]:
     yield REQUESTS.pairs(outcomes, [each.name for each in all_of_them])
     yield DURATIONS.durations(((each.name,), each.durations) for each in all_of_them)
     yield IN_FLIGHT.rows(((each.name,), each.in_flight) for each in all_of_them)
+    yield WAITING.rows(((each.name,), each.places.waiting) for each in all_of_them)
+    refused = {
+        (each.name, reason): count
+        for each in all_of_them
+        for reason, count in each.places.refused.items()
+    }
+    yield REFUSED.pairs(refused, [each.name for each in all_of_them])
     yield METRICS.rows(
         ((each.name, group), len(found.rows))
         for each in all_of_them

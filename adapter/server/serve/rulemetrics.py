@@ -11,6 +11,7 @@ from adapter.answers.rules.service import RuleService
 from adapter.answers.rules.vector import LEFT_OUT
 from adapter.answers.rules.wideanswers import NARROW
 from adapter.server.serve.reasons import FAILURES
+from apiservice.runtime.shares import REFUSALS
 from apiservice.selfmetrics.families import counter, gauge, histogram
 
 FILE_OK: Final = gauge("gma_rules_file_ok", "0 while the rules file on disk is rejected.")
@@ -53,6 +54,14 @@ FAILED: Final = counter(
     "reason",
     known=(*FAILURES, "busy"),
 )
+WAITING: Final = gauge("gma_rule_queries_waiting", "Queries of rules that wait for their place.")
+REFUSED: Final = counter(
+    "gma_rule_queries_refused_total",
+    "Queries of rules that got no place, by reason: too many of the namespace waited (full), or no "
+    "place became free in time (timeout).",
+    "reason",
+    known=REFUSALS,
+)
 TOOK: Final = histogram("gma_rule_query_duration_seconds", "Duration of queries of rules.")
 LEFT: Final = counter(
     "gma_rule_values_left_out_total",
@@ -78,7 +87,7 @@ NARROW_REQUESTS: Final = counter(
 )
 FAMILIES: Final = (
     *(FILE_OK, RULES, BROKEN, METRICS, OVER, SHARED, SERIES_OUT, DISCOVERED, DISCOVERY_FAILURES),
-    *(QUERIES, RECALLED, FAILED, TOOK, LEFT),
+    *(QUERIES, RECALLED, FAILED, WAITING, REFUSED, TOOK, LEFT),
     *(WIDE, WIDE_OBJECTS, WIDE_SERVED, NARROW_REQUESTS),
 )
 
@@ -101,6 +110,8 @@ def rule_families(service: RuleService) -> Iterator[Metric]:
     yield QUERIES.one(store.queries)
     yield RECALLED.one(store.recalled)
     yield FAILED.by(store.failures)
+    yield WAITING.one(store.places.waiting)
+    yield REFUSED.by(store.places.refused)
     yield TOOK.durations([((), store.durations)])
     yield LEFT.by(store.left_out)
     yield WIDE.one(service.wide.queries)

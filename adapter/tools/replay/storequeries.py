@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 from adapter.pipeline.sources.prometheus.labelsets import origin_of
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.pipeline.sources.prometheus.retries import attempts
 from adapter.pipeline.sources.prometheus.seriesreader import SeriesAnswer, reader_of
+
+MOST_BYTES: Final = 16 << 20
+"""Bytes of one answer. It takes up to seven times as many while it is decoded."""
 
 
 class StoredSeries(NamedTuple):
@@ -37,6 +40,8 @@ class StoredSpan:
     rejects: Counter[str] = field(default_factory=Counter)
     partial: str = ""
     """Why series may be missing, by the engine; empty if it is complete."""
+    size: int = 0
+    """Bytes of its text."""
 
 
 class StoreQueries:
@@ -51,7 +56,8 @@ class StoreQueries:
 
     def __init__(self, options: PrometheusOptions) -> None:
         self._retries = options.retries
-        self._reader = reader_of(options)
+        most = min(options.max_bytes, MOST_BYTES)
+        self._reader = reader_of(replace(options, max_bytes=most))
         self.url = self._reader.url
 
     async def close(self) -> None:
@@ -79,4 +85,5 @@ class StoreQueries:
             ],
             answer.left_out,
             answer.partial,
+            answer.size,
         )

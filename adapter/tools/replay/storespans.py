@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapter.hpa import HpaSpec
+from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.tools.replay import neededseries as series
 from adapter.tools.replay.neededseries import NeededSeries, ResourceNames, selector
@@ -14,6 +15,8 @@ from adapter.tools.replay.storequeries import StoredSeries, StoredSpan, StoreQue
 
 Matchers = Mapping[str, str | Sequence[str]]
 """Label -> value, or regular expressions of which one matches."""
+MOST_BYTES: Final = 48 << 20
+"""Bytes of all answers about one span. A shorter span has fewer."""
 _INSTANCE: Final = "instance"
 _MOST_NAMED: Final = 200
 """Exporters that a query names. With more, it asks for all."""
@@ -48,13 +51,16 @@ class SpanReader:
         self._spec = spec
         self._exporters: dict[str, str | None] = {}
         """Origin -> ``instance``; None without one."""
+        self._bytes = 0
+        """Of the answers about this span."""
 
     async def read(self, start: float, end: float) -> Mapping[str, StoredSpan]:
         """Return the series of ``hpa``, ``owners``, ``requests``, ``pods`` and ``devices``.
 
         Raises:
-            SourceError: the store failed.
+            SourceError: the store failed, or its answers are above a limit.
         """
+        self._bytes = 0
         where = {"namespace": self._spec.namespace}
         hpa = {**where, "horizontalpodautoscaler": self._spec.name}
         gpus = {"resource": self._wanted.resources.matchers}
@@ -103,7 +109,15 @@ class SpanReader:
     async def _read(
         self, names: Sequence[str], where: Matchers, start: float, end: float
     ) -> StoredSpan:
-        return await self._queries.read(selector(names, where, self._more), start, end)
+        found = await self._queries.read(selector(names, where, self._more), start, end)
+        self._bytes += found.size
+        if self._bytes > MOST_BYTES:
+            raise SourceError(
+                "too_large",
+                f"the answers about {end - start:g} s have over {MOST_BYTES >> 20} MiB; select one "
+                "cluster with source.prometheus.matchers in --config",
+            )
+        return found
 
     def _namespaces(self, requests: StoredSpan) -> list[str]:
         """Return the namespaces whose pods may share a GPU with those of the HPA."""

@@ -14,6 +14,7 @@ import msgspec
 
 from adapter import __version__
 from adapter.config.process.config import ConfigError, load
+from adapter.config.process.logs import silent
 from adapter.config.process.output import say
 from adapter.config.process.storelogin import store_options
 from adapter.pipeline.sources.errors import CredentialError
@@ -36,7 +37,7 @@ from adapter.tools.ui.options import UiOptions
 from adapter.tools.ui.parts import PageParts
 from adapter.tools.ui.prometheusrange import range_reader
 from adapter.tools.ui.security import Access, Guard
-from adapter.tools.ui.server import PageServer, listen
+from adapter.tools.ui.server import listen, served, signals
 from adapter.tools.ui.stream import Streams
 
 SWITCH: Final = 0.001
@@ -44,6 +45,7 @@ SWITCH: Final = 0.001
 waits for it. Each wait of the loop takes this long, and a request has several."""
 
 
+@silent()
 def run(options: UiOptions) -> NoReturn:
     """Serve the page and exit: 0 after a signal, 2 if it could not start."""
     try:
@@ -124,12 +126,12 @@ async def _serve(
     )
     about = asyncio.create_task(_about(options, prices, bool(past), connection, parts))
     reading = asyncio.create_task(collector.run())
-    server = PageServer(Guard(app, access), stopping)
     try:
         # The page says that Ctrl-C ends it: a signal that follows at once must do so.
-        with server.capture_signals():
-            _announce(options, connection, access)
-            await server.serve([found])
+        async with served(Guard(app, access), found):
+            with signals(stopping) as stopped:
+                _announce(options, connection, access)
+                await stopped.wait()
     finally:
         for task in (about, reading):
             task.cancel()

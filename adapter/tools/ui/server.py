@@ -1,26 +1,42 @@
-"""uvicorn on one socket of loopback, ended by signals without a traceback."""
+"""The page's listener on loopback, with the limits of the API server's own.
+
+Every account of the machine may connect. A head is bounded, and a new connection takes the place of
+the one that has been idle for longest, so that nobody without the key fills the page's memory or
+keeps its owner out.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Final
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from adapter.tools.client.errors import ClientError
+from apiservice.http.options import ServingOptions, ServingStats
+from apiservice.http.server import ListenError, Server, bind
 
 LOOPBACK: Final = "127.0.0.1"
-CONNECTIONS: Final = 96
-"""Connections at once; uvicorn answers more of them 503."""
-_GRACE: Final = 2
-"""Seconds for requests in progress when the process stops."""
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+CONNECTIONS: Final = 128
+"""Connections at once."""
+_CONNECTING: Final = 64
+"""Connections that may be between accept and the first read."""
+LIMITS: Final = ServingOptions(
+    host=LOOPBACK,
+    write_timeout=60,
+    max_connections=CONNECTIONS + _CONNECTING,
+    reserved_connections=0,
+    max_connections_per_address=CONNECTIONS,
+    max_handshakes=_CONNECTING,
+    shutdown_seconds=2,
+    backlog=128,
+)
 
 
 def listen(port: int) -> socket.socket:
@@ -29,65 +45,44 @@ def listen(port: int) -> socket.socket:
     Raises:
         ClientError: the port is in use, or not allowed.
     """
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((LOOPBACK, port))
-        found.listen(128)
-    except OSError as error:
-        found.close()
+        return bind(replace(LIMITS, port=port))
+    except ListenError as error:
+        why = str(error).partition(";")[0]
         raise ClientError(
-            f"cannot listen on {LOOPBACK}:{port}: {error.strerror or error}; stop what uses the "
-            f"port, or name another one: --port 0 takes a free one"
+            f"{why}; stop what uses the port, or name another one: --port 0 takes a free one"
         ) from None
-    return found
 
 
-class PageServer(uvicorn.Server):
-    """Serves until a signal arrives, then ends the streams and returns.
+@asynccontextmanager
+async def served(
+    app: ASGIApp, listener: socket.socket, limits: ServingOptions = LIMITS
+) -> AsyncIterator[Server]:
+    """Serve ``app`` while the block runs; then requests in progress have two seconds."""
+    # uvicorn logs a traceback for each client that breaks off: the app reports its mistakes.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    server = Server(app, limits, None, stats=ServingStats("page"))
+    await server.start(listener)
+    try:
+        yield server
+    finally:
+        await server.stop()
 
-    Args:
-        app: what answers.
-        stopping: ends what would not end alone.
-        connections: that are served at once.
-    """
 
-    def __init__(
-        self, app: ASGIApp, stopping: Callable[[], None], connections: int = CONNECTIONS
-    ) -> None:
-        # uvicorn logs a traceback for each client that breaks off: the app reports its mistakes.
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-        super().__init__(
-            uvicorn.Config(
-                app,
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                # uvicorn counts the connection that it rejects.
-                limit_concurrency=connections + 1,
-                timeout_graceful_shutdown=_GRACE,
-            )
-        )
-        self._stopping = stopping
+@contextmanager
+def signals(stop: Callable[[], None]) -> Iterator[asyncio.Event]:
+    """Let SIGINT and SIGTERM call ``stop``, and set the event."""
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """A signal stops the server; it is not raised again afterwards, as uvicorn does."""
-        loop = asyncio.get_running_loop()
+    def end() -> None:
+        stopped.set()
+        stop()
 
-        def stop() -> None:
-            loop.call_soon_threadsafe(self._stop)
-
-        before = {each: signal.signal(each, lambda *_: stop()) for each in _SIGNALS}
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
-
-    def _stop(self) -> None:
-        self.should_exit = True
-        self._stopping()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, end)
+    try:
+        yield stopped
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

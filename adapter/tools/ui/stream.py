@@ -14,21 +14,16 @@ MOST_STREAMS: Final = 16
 """Streams at once: tabs of the page."""
 _ALIVE: Final = 15.0
 """Seconds between two comments on a stream without events."""
-_STALLED: Final = 60.0
-"""Seconds after which a client that reads nothing is left."""
 _RETRY: Final = b"retry: 2000\n\n"
 
 
 class Streams:
     """The open streams."""
 
-    def __init__(
-        self, parts: PageParts, *, alive: float = _ALIVE, stalled: float = _STALLED
-    ) -> None:
+    def __init__(self, parts: PageParts, *, alive: float = _ALIVE) -> None:
         self.parts = parts
         self.open = 0
         self.alive = alive
-        self.stalled = stalled
 
     @property
     def full(self) -> bool:
@@ -51,7 +46,7 @@ class EventStream(Response):
         self._seen = streams.parts.seen(last_event_id)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the client leaves, stalls, or the process stops."""
+        """Send until the client leaves, or the process stops."""
         self._streams.open += 1
         sending = asyncio.ensure_future(self._send(send))
         leaving = asyncio.ensure_future(_left(receive))
@@ -63,7 +58,7 @@ class EventStream(Response):
                 task.cancel()
             ended, _ = await asyncio.gather(sending, leaving, return_exceptions=True)
         if isinstance(ended, Exception) and not isinstance(ended, OSError):
-            raise ended  # a client that leaves or stalls ends with an OSError
+            raise ended  # a client that leaves ends with an OSError
 
     async def _send(self, send: Send) -> None:
         parts = self._streams.parts
@@ -84,15 +79,17 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _chunk(self, send: Send, body: bytes) -> None:
-        """Send, and wait until the client has taken what was sent before."""
+        """Send, and wait until the client has taken what was sent before.
+
+        The listener ends the connection of a client that reads nothing for a minute.
+        """
         message: Message = {"type": "http.response.body", "body": body, "more_body": True}
-        async with asyncio.timeout(self._streams.stalled):
-            await send(message)
-            # The server waits for the client at the next message only.
-            await send({**message, "body": b""})
-            # A send that does not wait lets nothing else run: not even the end of the connection,
-            # after which asyncio warns about each further write.
-            await asyncio.sleep(0)
+        await send(message)
+        # The server waits for the client at the next message only.
+        await send({**message, "body": b""})
+        # A send that does not wait lets nothing else run: not even the end of the connection,
+        # after which asyncio warns about each further write.
+        await asyncio.sleep(0)
 
 
 async def _left(receive: Receive) -> None:

@@ -315,3 +315,25 @@ async def test_remembered_tokens_are_bounded_in_bytes() -> None:
         assert await tokens.user(str(number), sender=str(number)) is not None
 
     assert 0 < tokens.remembered_bytes <= 100_000
+
+
+async def test_questions_about_one_namespace_do_not_delay_those_about_another() -> None:
+    cluster = FakeCluster(gate=asyncio.Event())
+    authorization = Authorization(cluster)
+    loud = [
+        asyncio.create_task(authorization.authorize(BOB, PODS._replace(subresource=f"m{number}")))
+        for number in range(400)
+    ]
+    await asyncio.sleep(0.01)
+    half, other = cluster.asked, PODS._replace(namespace="other")
+    assert half == 16, "half of the places"
+    calm = asyncio.create_task(authorization.authorize(BOB, other))
+    await asyncio.sleep(0.01)
+    assert cluster.asked == half + 1
+    assert cluster.gate is not None
+    cluster.gate.set()
+    assert (await calm).allowed
+    answers = await asyncio.gather(*loud, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, TooManyRequests)]
+    assert len(refused) == 400 - half - 256 == authorization.refused
+    assert "too many requests wait already (256 of the namespace)" in str(refused[0])

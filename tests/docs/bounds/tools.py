@@ -7,14 +7,22 @@ from typing import Final
 from adapter.answers.rules import rulefile
 from adapter.config.settings.recording import RecordingSettings
 from adapter.pipeline.sources.scrape.options import ScrapeOptions
-from adapter.server.recording import blocks, layout, recorder, writer
+from adapter.server.recording import blocks, layout, reader, recorder, records, writer
 from adapter.tools.client import access
 from adapter.tools.client.options import ClientOptions
 from adapter.tools.doctor import collect, fetch, manifests, scrapes
 from adapter.tools.doctor import store as prometheus
 from adapter.tools.explain import hpafacts, hpametric
 from adapter.tools.migrate import compare, configfile, servers
-from adapter.tools.replay import defects, options, simulation, storerecording, variants
+from adapter.tools.replay import (
+    defects,
+    options,
+    simulation,
+    storequeries,
+    storerecording,
+    storespans,
+    variants,
+)
 from adapter.tools.top import state, summaries
 from apiservice.kube import client, pages
 from tests.docs.bounds.row import Rows, default, row
@@ -27,6 +35,7 @@ _TABLES = "adapter/tools/top/test_tables.py::"
 _FILTER = "adapter/tools/top/test_state.py::"
 _LIVE = "adapter/tools/top/test_live.py::"
 _RECORDER = "adapter/server/recording/test_recorder.py::"
+_STORE = "adapter/tools/replay/test_store.py::"
 _FILE = "adapter/server/recording/test_file.py::"
 _NODES: Final = "adapter/tools/replay/test_nodes.py::test_a_wrong_option_is_named"
 _STUDY = "adapter/tools/replay/test_study.py::"
@@ -99,6 +108,24 @@ RECORDING: Final[Rows] = {
     "Bytes of a block": row(
         *(blocks.MOST, blocks.MOST_TEXT),
         by=_FILE + "test_a_block_beyond_the_bounds_counts_as_damaged",
+    ),
+    "Parts of a line": row(
+        records.MOST_PARTS, by=_FILE + "test_a_line_of_too_many_parts_takes_no_memory"
+    ),
+    "Label sets, and series": row(
+        *(reader.LABEL_BYTES, reader.MOST_SERIES),
+        by=(
+            _FILE + "test_label_sets_beyond_the_bound_are_forgotten",
+            _FILE + "test_layouts_of_more_series_than_the_bound_are_forgotten",
+        ),
+    ),
+    "Pods, nodes and HPAs of a recording": row(
+        reader.OBJECT_BYTES,
+        by=_FILE + "test_more_objects_at_one_time_than_the_bound_are_one_line",
+    ),
+    "Answer of a store to a replay": row(
+        *(storequeries.MOST_BYTES, storespans.MOST_BYTES),
+        by=_STORE + "test_answers_that_are_too_large_for_the_shortest_span_are_one_line",
     ),
     "Combinations": row(variants.MOST, by=_STUDY + "test_too_many_combinations_are_refused"),
     "Values of `--headroom`": row(options.MOST, by=_NODES),

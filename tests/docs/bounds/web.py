@@ -29,7 +29,7 @@ _RANGE = "adapter/tools/ui/test_prometheusrange.py::"
 
 DEMO: Final[Rows] = {
     "Connections to the demo": row(
-        listener.AT_ONCE, by=_DEMO + "test_connections_over_the_bound_are_answered_with_503"
+        listener.AT_ONCE, by=_DEMO + "test_a_connection_beyond_those_that_are_answered_is_closed"
     ),
     "Requests that are forwarded": row(
         upstream.AT_ONCE,
@@ -59,13 +59,20 @@ DEMO: Final[Rows] = {
 UI: Final[Rows] = {
     "Connections to the page": row(
         server.CONNECTIONS,
-        by=_BOUNDS + "test_a_connection_beyond_the_bound_gets_503_and_those_within_it_are_served",
+        by=(
+            _BOUNDS + "test_a_connection_beyond_those_that_are_answered_is_closed",
+            _BOUNDS + "test_a_new_connection_takes_the_place_of_an_idle_one",
+        ),
+    ),
+    "Head of a request to the page": row(
+        *(server.LIMITS.max_headers, server.LIMITS.stranger_header_lines),
+        by="attack/test_ui.py::test_heads_of_another_account_are_not_kept",
     ),
     "Streams at once": row(
         stream.MOST_STREAMS, by=_STREAM + "test_the_seventeenth_stream_gets_a_sentence"
     ),
     "Time for which a client": row(
-        stream._STALLED, by=_STREAM + "test_a_client_that_reads_nothing_is_left"
+        server.LIMITS.write_timeout, by=_STREAM + "test_a_client_that_reads_nothing_is_left"
     ),
     "Versions of a part": row(1, by=_STREAM + "test_a_slow_client_skips_versions"),
     "Explanations at once": row(

@@ -120,6 +120,8 @@ class SeriesAnswer:
     year 9999)."""
     partial: str = ""
     """Why existing series may be missing, by the engine; empty if the answer is complete."""
+    size: int = 0
+    """Bytes of its text."""
 
 
 class SeriesReader:
@@ -181,6 +183,8 @@ class _Session(requests.Session):
         self._cancelled = False
         self.result: QueryResult | None = None
         """The result in the last answer."""
+        self.size = 0
+        """Bytes of the last answer."""
 
     def cancel(self) -> None:
         """End the request in progress, or the next one: nobody waits for the thread any more."""
@@ -202,7 +206,7 @@ class _Session(requests.Session):
             raise SourceError("too_large", f"the answer has over {MOST_PARTS} labels and samples")
         if body.count(b"{") > MOST_OBJECTS:
             raise SourceError("too_large", f"the answer has over {MOST_OBJECTS // 2} series")
-        self.result = result_of(body)
+        self.result, self.size = result_of(body), len(body)
         try:
             body.decode()  # the library would replace what is not UTF-8
         except UnicodeDecodeError as error:
@@ -225,7 +229,7 @@ def _asked(url: str, session: _Session, ask: Callable[[PrometheusConnect], Any])
     if result is None or result.type not in ("matrix", "vector") or not isinstance(rows, list):
         kind = result.type[:20] if result is not None else "nothing"
         raise SourceError("result_type", f"the query returns a {kind}, not a vector or matrix")
-    answer = SeriesAnswer()
+    answer = SeriesAnswer(size=session.size)
     if result.partial:
         answer.partial = "; ".join(result.warnings[:2])[:300] or "the engine says so"
     known: set[frozenset[tuple[str, str]]] = set()
@@ -263,11 +267,15 @@ def _series(row: Any, left_out: Counter[str]) -> QueriedSeries | None:
         return None
     histograms = len(decoded.histograms) + (decoded.histogram is not None)
     samples = decoded.values or ([decoded.value] if decoded.value else [])
-    numbers = [(time, sample_number(time, text)) for time, text in samples]
-    points = [(time, number) for time, number in numbers if number is not None]
+    points = Points()
+    for time, text in samples:
+        number = sample_number(time, text)
+        if number is not None:
+            points.times.append(time)
+            points.values.append(number)
     left_out.update(_counted(histogram=histograms, bad_value=len(samples) - len(points)))
     name = decoded.metric.pop("__name__", "")
-    return QueriedSeries(name, decoded.metric, Points(points))
+    return QueriedSeries(name, decoded.metric, points)
 
 
 def _counted(**counts: int) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
@@ -20,7 +21,7 @@ from adapter.answers.rules.widevalues import WideAnswer
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from apiservice.errors import Unavailable
 from apiservice.labels.selector import parse
-from apiservice.runtime.shares import Shares
+from apiservice.runtime.shares import ASKER, NOBODY, Asker, Shares
 from apiservice.runtime.steps import paced
 from tests.adapter.answers.rules.engine import Engine, Row, running, vector
 
@@ -103,9 +104,42 @@ async def test_selectors_of_clients_do_not_fill_the_places_of_everybodys_queries
     """One place that only shared queries may take: with a selector, there is none."""
     wide.store.places = Shares(1, kept=1, seconds=0.01)
     assert await wide.ask() is not None
-    with pytest.raises(Unavailable, match="busy"):
-        await wide.ask("queue=a")
+    assert await wide.reason("queue=a") == "failed", "requests send queries of their own"
     assert len(engine.asked) == 1
+
+
+async def test_selectors_of_one_namespace_do_not_delay_those_of_another(
+    wide: Wide, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each refresh has the place of the namespace that asked last, not one queue for all."""
+    monkeypatch.setattr(wideanswers, "MAX_SELECTORS", 1000)
+    wide.store.places = Shares(4, seconds=60.0)
+    arrived, go = threading.Event(), threading.Event()
+    quick = engine.answer
+
+    def slow(query: str) -> tuple[int, bytes]:
+        if "loud" in query:
+            assert go.wait(60)
+        arrived.set()
+        return quick(query)
+
+    for namespace, count in (("loud", 40), ("calm", 1)):
+        ASKER.set(Asker(namespace, "u"))
+        for number in range(count):
+            assert await wide.ask(f"queue={namespace}{number}") is not None
+    ASKER.set(NOBODY)
+    engine.answer = slow
+    wide.clock.now += 11
+    asked = len(engine.asked)
+    running = asyncio.create_task(wide.answers.run())
+    try:
+        assert await asyncio.to_thread(arrived.wait, 60)
+        loud = [query for query in engine.asked[asked:] if "loud" in query]
+        assert len(loud) <= 2, "half of the places"
+    finally:
+        go.set()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_selectors_beyond_the_bound_are_asked_narrowly(

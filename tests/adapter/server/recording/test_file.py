@@ -6,6 +6,7 @@ import errno
 import gzip
 import io
 import itertools
+import tracemalloc
 from pathlib import Path
 from random import Random
 
@@ -309,3 +310,85 @@ def test_text_that_hardly_compresses_makes_a_block_that_can_be_read() -> None:
     block = blocks.pack(text)
     assert len(block) > blocks.WRITTEN
     assert list(blocks.texts(io.BytesIO(block))) == [text]
+
+
+LINE = 14 << 20
+"""Bytes of a line that a block of a few kilobytes has."""
+DEFINED = (
+    b'{"k":"labels","id":0,"labels":{"a":"b"}}\n'
+    b'{"k":"layout","id":0,"origin":"o","names":["x"],"labels":[0]}\n'
+)
+BOMBS = {
+    "values": b'{"k":"page","layout":0,"time":2,"values":[%b0]}\n' % (b"0," * (LINE // 2)),
+    "layout": b'{"k":"layout","id":1,"origin":"p","names":["x"],"labels":[%b0]}\n'
+    % (b"0," * (LINE // 2)),
+    "settings": b'{"k":"recording","version":1,"time":2,"program":"x","settings":{"a":[%b0]}}\n'
+    % (b"[]," * (LINE // 3)),
+}
+
+
+@pytest.mark.parametrize("line", BOMBS.values(), ids=BOMBS)
+def test_a_line_of_too_many_parts_takes_no_memory(tmp_path: Path, line: bytes) -> None:
+    """Such files of 15 kB took 400 MB; several blocks of 92 kB took 2.3 GB."""
+    file = tmp_path / "file"
+    write(file, *begun().take(), DEFINED)
+    write(file, line)
+    write(file, b'{"k":"page","layout":0,"time":3,"values":[7]}\n')
+    assert file.stat().st_size < 20_000
+    tracemalloc.start()
+    try:
+        events, reader = read(file)
+        assert tracemalloc.get_traced_memory()[1] < 4 * LINE
+    finally:
+        tracemalloc.stop()
+    assert reader.losses.lines == {"too_many_parts": 1}
+    assert [type(event) for event in events] == [Begun, Missed, PageRead]
+
+
+def test_label_sets_beyond_the_bound_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.server.recording.reader.LABEL_BYTES", 2_000)
+    writer = begun()
+    labels = [{"pod": f"p{number}"} for number in range(9)]
+    samples = [Sample("x", each, 1.0, 2.0) for each in labels]
+    for origin, some in (("a", samples[:2]), ("b", samples[2:]), ("c", samples[-2:])):
+        writer.page(ScrapeResult(origin, None, some, 2.0))
+    write(tmp_path / "file", *writer.take())
+    events, reader = read(tmp_path / "file")
+    assert reader.losses.lines == {"undefined_labels": 1, "undefined_layout": 1}
+    assert [each.result.origin for each in events if isinstance(each, PageRead)] == ["a", "c"]
+
+
+def test_layouts_of_more_series_than_the_bound_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.server.recording.reader.MOST_SERIES", 5)
+    writer = begun()
+    sample = Sample("x", {"a": "b"}, 1.0, 2.0)
+    for origin in ("a", "b", "c", "a", "c"):
+        writer.page(ScrapeResult(origin, None, [sample] * 2, 2.0))
+    write(tmp_path / "file", *writer.take())
+    events, reader = read(tmp_path / "file")
+    assert reader.losses.lines == {"undefined_layout": 1}
+    found = [each.result.origin for each in events if isinstance(each, PageRead)]
+    assert found == ["a", "b", "c", "c"]
+
+
+def test_more_objects_at_one_time_than_the_bound_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.server.recording.reader.OBJECT_BYTES", 1_500)
+    writer = begun()
+    pods = [make_pod(f"p{number}", uid=f"u{number}") for number in range(40)]
+    for pod in pods:  # one after the other: few exist at one time
+        writer.pod(pod, 2.0)
+        writer.pod(pod, 3.0, gone=True)
+    few = writer.take()
+    for pod in pods:
+        writer.pod(pod, 4.0)
+    write(tmp_path / "few", *few)
+    write(tmp_path / "many", *few, *writer.take())
+    assert len(read(tmp_path / "few")[0]) == 81
+    with pytest.raises(RecordingError, match=r"many has pods, nodes and HPAs of more than 0 MiB"):
+        read(tmp_path / "many")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from adapter.pipeline.sources.prometheus.options import PrometheusOptions
+from adapter.tools.replay import storequeries
+from adapter.tools.replay.storequeries import StoreQueries
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.pageserver import PageServer
 from tests.adapter.tools.replay.day import ServerDay, manifest, waves, write
@@ -157,6 +161,42 @@ def test_the_login_of_the_configuration_is_used(folder: Path, tmp_path: Path) ->
     for headers in seen:
         assert headers["Authorization"] == "Bearer opaque"
         assert headers["X-Scope-OrgID"] == "team"
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        ("storequeries.MOST_BYTES", "the answer is above 50 bytes"),
+        ("storespans.MOST_BYTES", "the answers about 56.25 s have over 0 MiB"),
+    ],
+)
+def test_answers_that_are_too_large_for_the_shortest_span_are_one_line(
+    folder: Path, bound: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"adapter.tools.replay.{bound}", 50)
+    with answering(200, matrix()) as url:
+        done = of_store(folder, url)
+    assert done.code == 2
+    assert said in done.output
+    assert done.output.count("\n") == 1
+
+
+async def test_the_largest_answer_takes_a_bounded_part_of_memory() -> None:
+    """One of 256 MiB took 1.4 GB."""
+    head = b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":['
+    sample = b'[1e9,"1"],'
+    body = head + sample * ((storequeries.MOST_BYTES - 200) // len(sample)) + b'[1e9,"1"]]}]}}'
+    assert len(body) < storequeries.MOST_BYTES
+    with answering(200, body) as url:
+        queries = StoreQueries(PrometheusOptions(url, 60))
+        tracemalloc.start()
+        try:
+            read = await queries.read("up", 0.0, 2e9)
+            assert tracemalloc.get_traced_memory()[1] < 420 << 20
+        finally:
+            tracemalloc.stop()
+            await queries.close()
+    assert read.size == len(body)
 
 
 def test_an_unreachable_store_is_one_line(folder: Path) -> None:

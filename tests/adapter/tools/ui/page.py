@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,9 @@ from adapter.tools.ui.files import page_files
 from adapter.tools.ui.options import UiOptions
 from adapter.tools.ui.parts import PageParts
 from adapter.tools.ui.security import Access, Guard
-from adapter.tools.ui.server import CONNECTIONS, PageServer, listen
+from adapter.tools.ui.server import LIMITS, listen, served
 from adapter.tools.ui.stream import Streams
+from apiservice.http.server import Server
 from tests.adapter.commandline import clean_environ
 
 PATIENCE = 60.0
@@ -155,7 +157,7 @@ class Served(NamedTuple):
     streams: Streams
     explanations: Explanations
     access: Access
-    server: PageServer
+    server: Server
     url: str
 
     def client(self) -> httpx.AsyncClient:
@@ -181,28 +183,24 @@ async def serving(
     kubeconfig: Path | None = None,
     *,
     alive: float = 15.0,
-    stalled: float = 60.0,
-    connections: int = CONNECTIONS,
+    **limits: Any,
 ) -> AsyncIterator[Served]:
     """Serve while the block runs."""
     connection = ClusterConnection(UiOptions(kubeconfig))
     if kubeconfig is not None:
         await connection.open()
     parts = PageParts()
-    streams = Streams(parts, alive=alive, stalled=stalled)
+    streams = Streams(parts, alive=alive)
     explanations = Explanations(connection)
     with listen(0) as found:
         access = Access(found.getsockname()[1])
         app = Guard(application(streams, explanations, page_files()), access)
-        server = PageServer(app, parts.close, connections)
-        task = asyncio.create_task(server.serve([found]))
-        try:
-            yield Served(
-                parts, streams, explanations, access, server, f"http://127.0.0.1:{access.port}"
-            )
-        finally:
-            server._stop()
-            async with asyncio.timeout(PATIENCE):
-                await task
+        async with served(app, found, replace(LIMITS, **limits)) as server:
+            try:
+                yield Served(
+                    parts, streams, explanations, access, server, f"http://127.0.0.1:{access.port}"
+                )
+            finally:
+                parts.close()
     if kubeconfig is not None:
         await connection.close()

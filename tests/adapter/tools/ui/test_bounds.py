@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import httpx
 import msgspec
+import pytest
 
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
@@ -138,20 +139,31 @@ async def test_a_list_that_is_not_complete_in_time_fails_alone_and_is_read_again
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_connection_beyond_the_bound_gets_503_and_those_within_it_are_served() -> None:
-    async with serving(connections=3) as page, AsyncExitStack() as stack:
+async def test_a_connection_beyond_those_that_are_answered_is_closed() -> None:
+    async with serving(max_connections=3 + 64) as page, AsyncExitStack() as stack:
         page.parts.publish("a", b"1")
         clients = [await stack.enter_async_context(page.client()) for _ in range(4)]
         for client in clients[:3]:
             answer = await stack.enter_async_context(client.stream("GET", "/api/events"))
             assert answer.status_code == 200
-        assert (await clients[3].get("/")).status_code == 503
+        with pytest.raises(httpx.TransportError):
+            await clients[3].get("/")
         await clients[0].aclose()
-        await eventually(lambda: page.streams.open == 2)
-        await clients[3].aclose()
-        async with page.client() as later:
-            await eventually(lambda: len(page.server.server_state.connections) < 3)
-            assert (await later.get("/")).status_code == 200
+        await eventually(lambda: page.server.connections == 2)
+        assert (await clients[3].get("/")).status_code == 200
+
+
+async def test_a_new_connection_takes_the_place_of_an_idle_one() -> None:
+    async with serving(max_connections=3 + 64) as page, AsyncExitStack() as stack:
+        page.parts.publish("a", b"1")
+        owner = await stack.enter_async_context(page.client())
+        stream = await stack.enter_async_context(owner.stream("GET", "/api/events"))
+        for _ in range(9):
+            _, writer = await asyncio.open_connection("127.0.0.1", page.access.port)
+            stack.callback(writer.close)
+        assert (await owner.get("/")).status_code == 200
+        lines = stream.aiter_lines()
+        assert [await anext(lines), await anext(lines)] == ["retry: 2000", ""]
 
 
 async def test_points_of_more_hpas_than_the_bound_are_400() -> None:

@@ -88,7 +88,7 @@ async def test_a_stream_without_news_says_that_it_lives() -> None:
 
 
 async def test_a_client_that_reads_nothing_is_left() -> None:
-    async with serving(stalled=0.2) as page:
+    async with serving(write_timeout=0.2) as page:
         page.parts.publish("large", b'"%b"' % (b"x" * (32 << 20)))
         reader, writer = await asyncio.open_connection("127.0.0.1", page.access.port, limit=1024)
         cookie = f"Cookie: {page.access.cookie}={page.access.token}"
