@@ -57,9 +57,11 @@ class HpaCounts:
 
     Args:
         states: one of each HPA.
+        noun: what is counted.
     """
 
-    def __init__(self, states: Iterable[ScalingState]) -> None:
+    def __init__(self, states: Iterable[ScalingState], noun: str = "HPA") -> None:
+        self.noun = noun
         found = Counter(states)
         self.total = found.total()
         self._counts = {row: sum(found[state] for state in row.states) for row in CLASSES}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -31,6 +31,8 @@ class TargetPods(NamedTuple):
     foreign: str = ""
     """Another workload whose pods have the same labels, so that a selector of the target matches
     them too: ``deployment.embed``."""
+    labels: Mapping[str, str] | None = None
+    """Those that all of the pods have; None if they are not known."""
 
 
 NO_PODS: Final = TargetPods(0)

@@ -148,7 +148,7 @@ class GpuWorkloads:
             None if hpa is None else f"{hpa.name}{more}",
             None if hpa is None else target(hpa, metrics) or None,
             None if hpa is None else hpa.wants,
-            None if hpa is None else judged(hpa, found.target, now).state.value,
+            None if hpa is None else judged(hpa, pods, metrics, now).state.value,
             None if found.idle_since is None else int(now - found.idle_since),
             len(found.devices),
             None if hpa is None else _replicas(hpa),

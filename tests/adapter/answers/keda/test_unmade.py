@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +22,7 @@ def _scaled(
     created: float = 3600,
     message: str = "",
     hpa: str = "",
-    **notes: str,
+    notes: Mapping[str, str] | None = None,
 ) -> Json:
     at = datetime.fromtimestamp(NOW - created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     rows = [
@@ -32,7 +33,7 @@ def _scaled(
             "namespace": "ml",
             "name": "llm",
             "creationTimestamp": at,
-            "annotations": notes,
+            "annotations": notes or {},
         },
         "spec": {"scaleTargetRef": {"name": "llm"}},
         "status": {"conditions": rows if ready else [], "hpaName": hpa},
@@ -46,8 +47,12 @@ def _found(manifest: Json, *hpas: MadeHpa) -> list[UnmadeHpa]:
 @pytest.mark.parametrize(
     ("manifest", "state", "words"),
     [
-        (_scaled("True", **{"autoscaling.keda.sh/paused": "true"}), "paused", "an annotation"),
-        (_scaled("True", **{"autoscaling.keda.sh/paused-replicas": "0"}), "paused", "keeps its"),
+        (_scaled("True", notes={"autoscaling.keda.sh/paused": "true"}), "paused", "an annotation"),
+        (
+            _scaled("True", notes={"autoscaling.keda.sh/paused-replicas": "0"}),
+            "paused",
+            "keeps its",
+        ),
         (_scaled("False", message="doesn't have\n a target"), "stuck", "doesn't have a target"),
         (_scaled(), "stale", "has not looked at its ScaledObject for 60m"),
         (_scaled("Unknown"), "stale", "has not looked"),
@@ -66,7 +71,7 @@ def test_the_cause_is_named(manifest: Json, state: str, words: str) -> None:
 def test_one_with_an_hpa_is_not_listed() -> None:
     assert not _found(_scaled("False"), MadeHpa("ml", "any", "llm"))
     assert not _found(_scaled("True", hpa="mine"), MadeHpa("ml", "mine", ""))
-    manifest = _scaled("False", **{TRANSFER: "true"})
+    manifest = _scaled("False", notes={TRANSFER: "true"})
     manifest["spec"]["advanced"] = {"horizontalPodAutoscalerConfig": {"name": "old"}}
     assert not _found(manifest, MadeHpa("ml", "old", ""))
     assert _found(manifest, MadeHpa("ml", "other", ""))

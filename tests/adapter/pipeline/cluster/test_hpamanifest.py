@@ -35,11 +35,11 @@ def test_every_type_of_metric_is_read_with_target_and_current_value() -> None:
     (hpa,) = parse(TEXT.encode(), PodDecoder()).hpas
     assert (hpa.low, hpa.high, hpa.current, hpa.desired) == (1, 8, 2, 3)
     assert hpa.metrics == (
-        ShownMetric("Pods", "gpu_utilization", "60", ""),
-        ShownMetric("Object", "a", "5k", ""),
-        ShownMetric("External", "b", "1500m", ""),
-        ShownMetric("Resource", "cpu", "70%", "12%"),
-        ShownMetric("ContainerResource", "memory", "1Gi", ""),
+        ShownMetric("Pods", "gpu_utilization", "60", "", "AverageValue"),
+        ShownMetric("Object", "a", "5k", "", "Value"),
+        ShownMetric("External", "b", "1500m", "", "AverageValue"),
+        ShownMetric("Resource", "cpu", "70%", "12%", "Utilization"),
+        ShownMetric("ContainerResource", "memory", "1Gi", "", "AverageValue"),
     )
     assert [metric.custom for metric in hpa.metrics] == [True, True, True, False, False]
 

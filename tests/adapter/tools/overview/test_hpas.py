@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from adapter.answers.judgement.evidence import TargetPods
-from adapter.tools.overview.hpas import read_hpa, summarize
+from adapter.tools.overview.hpas import summarize
+from adapter.tools.overview.scalers import ReadScalers, read_hpa
 from tests.adapter.tools.overview.hpas import (
     AT,
     FINE,
@@ -85,10 +86,10 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
         "keeps 3: gpu_utilization 9 of 60",
     ),
     "a value below 1": (
-        hpa(metrics=(metric(goal="250m"),), values=(value(now="125m"),)),
+        hpa(metrics=(metric("rate", "250m"),), values=(value("rate", "125m"),)),
         "good",
         "healthy",
-        "keeps 3: gpu_utilization 0.125 of 0.25",
+        "keeps 3: rate 0.125 of 0.25",
     ),
     "paused": (
         hpa(current=0, desired=0, values=(), conditions=(FINE[0], PAUSED)),
@@ -193,11 +194,13 @@ def test_a_replicaset_of_a_deployment_is_a_wrong_target() -> None:
     manifest["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-7f9"}
     read = read_hpa(manifest)
     pods = TargetPods(3, exist=3)
-    (owned,) = summarize([read], {(read.namespace, "deployment.llm"): pods}, AT)
+    (owned,) = summarize(ReadScalers([read]), {(read.namespace, "deployment.llm"): pods}, AT)
     assert owned.level == "warning"
     assert "deployment.llm owns its target" in owned.text
     of_its_own = {(read.namespace, "replicaset.llm-7f9"): pods}
-    (alone,) = summarize([read], {**of_its_own, (read.namespace, "deployment.llm"): pods}, AT)
+    (alone,) = summarize(
+        ReadScalers([read]), {**of_its_own, (read.namespace, "deployment.llm"): pods}, AT
+    )
     assert alone.level == "good"
 
 
