@@ -18,6 +18,8 @@ from adapter.tools.client.errors import ClientError
 
 _HPAS: Final = "/apis/autoscaling/v2"
 _ODD: Final = (ValueError, TypeError, LookupError, AttributeError)
+_PATIENCE: Final = 10.0
+"""Seconds for the list of ScaledObjects."""
 _SLICE: Final = 0.005
 """Seconds for which HPAs are looked at before other tasks continue."""
 
@@ -65,6 +67,14 @@ async def read_scalers(api: Api, within: str = "", *, labels: str = "") -> ReadS
     Raises:
         ClientError: the HPAs cannot be read.
     """
+    path = f"{SCALEDOBJECTS}{within}/scaledobjects"
+    (hpas, odd), (scaled, unread) = await asyncio.gather(
+        _hpas(api, within, labels), _scaled(api, path, labels)
+    )
+    return ReadScalers(hpas, scaled, odd, unread)
+
+
+async def _hpas(api: Api, within: str, labels: str) -> tuple[list[ShownHpa], int]:
     hpas: list[ShownHpa] = []
     odd = 0
     # Page by page: the garbage collector would visit each object of a long list.
@@ -72,14 +82,21 @@ async def read_scalers(api: Api, within: str = "", *, labels: str = "") -> ReadS
     async for rows in api.pages(path, labels=labels):
         odd += await _add(rows, hpas)
     hpas.sort(key=lambda hpa: hpa.key)
-    scaled: list[SeenScaledObject] = []
+    return hpas, odd
+
+
+async def _scaled(api: Api, path: str, labels: str) -> tuple[list[SeenScaledObject], str]:
+    """Return the ScaledObjects, and why they could not be read. They hold up no HPA."""
+    found: list[SeenScaledObject] = []
     try:
-        path = f"{SCALEDOBJECTS}{within}/scaledobjects"
-        async for rows in api.pages(path, labels=labels):
-            scaled += map(read_scaledobject, rows)
+        async with asyncio.timeout(_PATIENCE):
+            async for rows in api.pages(path, labels=labels):
+                found += map(read_scaledobject, rows)
     except ClientError as error:
-        return ReadScalers(hpas, (), odd, await _unread(api, error))
-    return ReadScalers(hpas, scaled, odd)
+        return [], await _unread(api, error)
+    except TimeoutError:
+        return [], f"no answer within {_PATIENCE:g} s"
+    return found, ""
 
 
 async def _unread(api: Api, error: ClientError) -> str:

@@ -65,9 +65,7 @@ def workloads(table: ObjectTable) -> Json:
     return {"columns": ("namespace", "name", *_WORKLOADS, *_WORKLOAD_NUMBERS), "rows": rows}
 
 
-def _named(
-    by: Columns, columns: Mapping[str, str], numbers: Mapping[str, str]
-) -> list[list[Any]]:
+def _named(by: Columns, columns: Mapping[str, str], numbers: Mapping[str, str]) -> list[list[Any]]:
     return [
         [row.namespace for row in by.rows],
         [row.name for row in by.rows],
