@@ -182,6 +182,8 @@ def _shown(metric: _Metric, now: str) -> ShownMetric:
     source = metric.source()
     target, selector, about = source.target, source.metric.selector, source.described_object
     kind = target.type or ("Value" if target.average_value is None else "AverageValue")
+    if target.average_utilization is not None:
+        kind = "Utilization"
     if selector and len(str(selector)) > _LONGEST:
         kind, selector = "", None
     return ShownMetric(

@@ -164,7 +164,7 @@ def test_a_current_value_is_that_of_the_targets_type() -> None:
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     now = {"type": "Resource", "resource": {"name": "cpu", "current": current}}
     found = _decoded({"metrics": [metric]}, status={"currentMetrics": [now]})
-    assert found.metrics == (ShownMetric("Resource", "cpu", "500m", "250m"),)
+    assert found.metrics == (ShownMetric("Resource", "cpu", "500m", "250m", "AverageValue"),)
     share = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
     lost = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue": "250m"}}}
     found = _decoded({"metrics": [share]}, status={"currentMetrics": [lost]})
