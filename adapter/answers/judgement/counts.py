@@ -76,4 +76,5 @@ class HpaCounts:
 
     def json(self) -> dict[str, Any]:
         """The part of the page: the total, and each class by its key. The classes add up."""
-        return {"total": self.total, **{row.key: n for row, n in self._counts.items()}}
+        counts = {row.key: amount for row, amount in self._counts.items()}
+        return {"noun": self.noun, "total": self.total, **counts}

@@ -33,6 +33,8 @@ class TargetPods(NamedTuple):
     them too: ``deployment.embed``."""
     labels: Mapping[str, str] | None = None
     """Those that all of the pods have; None if they are not known."""
+    above: str = ""
+    """What owns the scale target itself and sets its size: ``deployment.llm``."""
 
 
 NO_PODS: Final = TargetPods(0)
@@ -75,7 +77,9 @@ class HpaEvidence:
     metrics: Sequence[MetricReading] | None = None
     """Those of the HPA, if they have been read already."""
     pods: TargetPods | None = None
-    """None if nobody looked."""
+    """None if nobody looked, or none was found."""
+    without_pods: bool = False
+    """A complete list of the pods that can have a value has none of the target."""
     causes: Sequence[Cause] = ()
     """Why wanted pods do not exist or do not serve, the most important first."""
     flaws: Sequence[str] = ()

@@ -106,7 +106,8 @@ class _Judge:
         for row in (self._conditions.get("AbleToScale"), active):
             if row is not None and row.status != "True":
                 at = "" if self._size is None else f" at {self._size}"
-                text = f"stuck{at}: {_why(row)}{self._lacking}"
+                # The controller says the same of many HPAs. Why no pod has a value differs.
+                text = f"stuck{at}: {'; '.join(filter(None, (self._lacking, _why(row))))}"
                 return HpaJudgement(ScalingState.STUCK, text, row.reason, row.since)
         return None
 
@@ -114,11 +115,14 @@ class _Judge:
     def _lacking(self) -> str:
         """Why no pod can have a value, if none is ready: the controller has one text for all."""
         pods = self._seen.pods
-        if pods is None or pods.ready or not any(row.type == "Pods" for row in self._readings):
+        if not any(row.type == "Pods" for row in self._readings):
+            return ""
+        if pods is None:
+            return "no pod of its target has a GPU" if self._seen.without_pods else ""
+        if pods.ready:
             return ""
         unready = f"{count(pods.unready, 'pod')} not ready" if pods.unready else ""
-        why = self._cause or self._unscheduled or self._uncreated or unready
-        return f"; {why}" if why else ""
+        return self._cause or self._unscheduled or self._uncreated or unready
 
     def _asleep(self, active: ShownCondition) -> HpaJudgement:
         if self._hpa.scaled_object:
@@ -268,6 +272,8 @@ class _Judge:
         flaws = [*self._seen.flaws, *(cause.text for cause in self._seen.causes)]
         if (pods := self._seen.pods) is not None and pods.foreign:
             flaws.append(f"its pods have the labels of those of {pods.foreign}, which count too")
+        if pods is not None and pods.above:
+            flaws.insert(0, f"{pods.above} owns its target, and sets the size back")
         if hpa.low == hpa.high:
             flaws.append(f"minReplicas equals maxReplicas ({hpa.high}), so it never scales")
         if not flaws:

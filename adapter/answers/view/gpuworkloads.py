@@ -188,7 +188,9 @@ class GpuWorkloads:
         hpas = self._scaling(group)
         found = yield from summary(group, self._values.snapshot, hpas, now)
         if hpas.total:
-            found.target = found.target._replace(foreign=self._foreign(key, group))
+            above = "" if group.above.kind == "ReplicaSet" else key.name
+            foreign = self._foreign(key, group)
+            found.target = found.target._replace(foreign=foreign, above=above)
         return found
 
     def _foreign(self, key: Key, group: WorkloadGroup) -> str:

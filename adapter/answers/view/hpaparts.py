@@ -87,6 +87,8 @@ def judged(
         metrics: of the adapter, by name.
         now: epoch seconds.
     """
+    if hpa.kind != "ReplicaSet":  # the others are named by their own group
+        pods = pods._replace(above="")
     flaws = [flaw.text for flaw in flaws_of(hpa, metrics, pods.labels)]
     return judge(HpaEvidence(hpa, now, pods=pods, flaws=flaws))
 

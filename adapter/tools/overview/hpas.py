@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from adapter.answers.judgement.evidence import HpaEvidence, TargetPods
-from adapter.answers.judgement.flaws import AskedTrigger, flaws_of
+from adapter.answers.judgement.flaws import flaws_of
 from adapter.answers.judgement.judge import judge
 from adapter.answers.judgement.readings import MetricReading, leading, readings_of
 from adapter.answers.judgement.states import HpaJudgement, Level, ScalingState
@@ -105,33 +105,46 @@ class HpaSummary:
         }
 
 
-def summarize(read: ReadScalers, pods: WorkloadPods, now: float) -> Iterator[HpaSummary]:
+def summarize(
+    read: ReadScalers, pods: WorkloadPods | None, now: float, *, complete: bool = False
+) -> Iterator[HpaSummary]:
     """Yield what HPAs do, and why ScaledObjects have made none.
 
     Args:
         read: as they were read.
-        pods: those of workloads, as far as they were read.
+        pods: those of workloads; None if they were not read.
         now: epoch seconds.
+        complete: ``pods`` are not those of a label selector.
     """
     triggers = {(each.namespace, each.name): each.triggers for each in read.scaled}
     for hpa in read.hpas:
-        yield _summary(hpa, pods, triggers.get((hpa.namespace, hpa.scaled_object), ()), now)
+        asked = triggers.get((hpa.namespace, hpa.scaled_object), ())
+        found = None if pods is None else _pods_of(hpa, pods)
+        labels = found.labels if found is not None else None
+        flaws = [flaw.text for flaw in flaws_of(hpa, _CATALOG.metrics, labels, asked)]
+        none = complete and pods is not None and found is None and hpa.kind == "Deployment"
+        seen = HpaEvidence(hpa, now, readings_of(hpa), found, without_pods=none, flaws=flaws)
+        yield _summary(hpa, seen)
     made = (MadeHpa(hpa.namespace, hpa.name, hpa.scaled_object) for hpa in read.hpas)
     for row in unmade(read.scaled, made, now):
         yield _without_hpa(row)
 
 
-def _summary(
-    hpa: ShownHpa, pods: WorkloadPods, triggers: Sequence[AskedTrigger], now: float
-) -> HpaSummary:
-    kind, group = hpa.kind.lower(), hpa.scales.resource.group
-    names = (f"{kind}.{hpa.scales.name}", f"{kind}.{group}.{hpa.scales.name}")
-    known = (pods.get((hpa.namespace, name)) for name in names)
-    found = next((each for each in known if each is not None), None)
-    metrics = readings_of(hpa)
-    labels = found.labels if found is not None else None
-    flaws = [flaw.text for flaw in flaws_of(hpa, _CATALOG.metrics, labels, triggers)]
-    flaws += _owned(hpa, pods, found)
+def _pods_of(hpa: ShownHpa, pods: WorkloadPods) -> TargetPods | None:
+    """Return the pods of a target. A ReplicaSet that a Deployment or Rollout owns has theirs."""
+    kind, group, name = hpa.kind.lower(), hpa.scales.resource.group, hpa.scales.name
+    for own in (f"{kind}.{name}", f"{kind}.{group}.{name}"):
+        if (found := pods.get((hpa.namespace, own))) is not None:
+            return found
+    owner = name.rpartition("-")[0]
+    owners = (f"{each}.{owner}" for each in ("deployment", "rollout") if kind == "replicaset")
+    for above in owners:
+        if (found := pods.get((hpa.namespace, above))) is not None:
+            return found._replace(above=above)
+    return None
+
+
+def _summary(hpa: ShownHpa, seen: HpaEvidence) -> HpaSummary:
     return HpaSummary(
         hpa.namespace,
         hpa.name,
@@ -139,9 +152,9 @@ def _summary(
         hpa.low,
         hpa.high,
         hpa.current,
-        hpa.desired,
-        judge(HpaEvidence(hpa, now, metrics, found, flaws=flaws)),
-        metrics,
+        hpa.wants,
+        judge(seen),
+        seen.metrics or (),
     )
 
 
@@ -162,29 +175,19 @@ def _without_hpa(row: UnmadeHpa) -> HpaSummary:
     )
 
 
-def _owned(hpa: ShownHpa, pods: WorkloadPods, own: TargetPods | None) -> list[str]:
-    """Return that a Deployment or Rollout owns the target, a ReplicaSet, and sets its size."""
-    if hpa.kind != "ReplicaSet" or own is not None:
-        return []
-    owner = hpa.scales.name.rpartition("-")[0]
-    owners = ((hpa.namespace, f"{kind}.{owner}") for kind in ("deployment", "rollout"))
-    name = next((name for namespace, name in owners if (namespace, name) in pods), "")
-    return [f"{name} owns its target, and sets the size back"] if name else []
-
-
 _TEXTS: Final = ("Trouble", "Foreign")
 _NUMBERS: Final = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
 
 
-def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
-    """Return the pods of workloads; empty if the server does not say which are ready.
+def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | None:
+    """Return the pods of workloads; None if the server does not say which are ready.
 
     Args:
         table: ``gpuworkloads``; None if it was not read.
         read_at: epoch seconds of the reading.
     """
     if table is None or not {*_NUMBERS, *_TEXTS} <= set(table.columns):
-        return {}
+        return None
     by = Columns(table)
     found = {}
     columns = (by.cells(name) for name in (*_TEXTS, *_NUMBERS))

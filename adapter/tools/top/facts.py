@@ -95,7 +95,7 @@ async def look(
     now = time.time()
     return ClusterLists(
         tables,
-        None if hpas is None else await _judged(hpas, tables.get("gpuworkloads"), now),
+        None if hpas is None else await _judged(hpas, tables.get("gpuworkloads"), now, scope),
         problems,
         now,
         time.monotonic() - started,
@@ -103,9 +103,12 @@ async def look(
     )
 
 
-async def _judged(read: ReadScalers, workloads: ObjectTable | None, now: float) -> list[HpaSummary]:
+async def _judged(
+    read: ReadScalers, workloads: ObjectTable | None, now: float, scope: ReadScope
+) -> list[HpaSummary]:
     found: list[HpaSummary] = []
-    for row in summarize(read, workload_pods(workloads, now), now):
+    pods = workload_pods(workloads, now)
+    for row in summarize(read, pods, now, complete=not scope.labels):
         found.append(row)
         if not len(found) % _STEP:
             await asyncio.sleep(0)

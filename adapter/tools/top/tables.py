@@ -183,11 +183,13 @@ def _grouped(group: CauseGroup, some: Sequence[HpaSummary], first: TopRow) -> To
     cells: list[str | None] = [None] * (1 + len(_HPAS))
     cells[0] = spaces.pop() if len(spaces) == 1 else None
     names = [column.name for column in _HPAS]
-    cells[1 + names.index("NAME")] = f"{group.count} {some[0].kind}s, such as {some[0].name}"
+    such = f"{some[0].namespace}/{some[0].name}" if cells[0] is None else some[0].name
+    cells[1 + names.index("NAME")] = f"{group.count} {some[0].kind}s, such as {such}"
     cells[1 + names.index("STATE")] = some[0].state
     cells[1 + names.index("DECISION")] = group.text
     numbers: list[float | None] = [None] * len(cells)
-    numbers[1 + names.index("STATE")] = _RANKS[some[0].state]
+    # Among the rows of one state, the largest group is first.
+    numbers[1 + names.index("STATE")] = _RANKS[some[0].state] + 1 - 1 / group.count
     key = RowKey("note", "", group.key)
     return TopRow(key, tuple(cells), first.about, first.emphasis, tuple(numbers))
 

@@ -71,7 +71,11 @@ class Model:
         table = seen.table(WORKLOADS) if fresh else None
         if self._judged is None or self._judged[0] is not read or self._judged[1] is not table:
             at = now if table is None else seen.panels[WORKLOADS].updated or now
-            self._judged = read, table, [*summarize(read, workload_pods(table, at), now)]
+            self._judged = (
+                read,
+                table,
+                [*summarize(read, workload_pods(table, at), now, complete=True)],
+            )
         return self._judged[2]
 
     def parts(self, seen: PageFacts, changed: Set[str], now: float) -> dict[str, bytes]:

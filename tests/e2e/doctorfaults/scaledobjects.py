@@ -33,7 +33,11 @@ def scaled_object(
     row = {"type": kind, "metadata": trigger if kind == "prometheus" else OURS | trigger}
     if kind == "prometheus":
         row["metricType"] = "Value"  # which fits the mean of the query
-    spec: dict[str, Any] = {"scaleTargetRef": {"name": NAME}, "triggers": [row]}
+    spec: dict[str, Any] = {
+        "scaleTargetRef": {"name": NAME},
+        "minReplicaCount": 1,
+        "triggers": [row],
+    }
     meta = {"name": NAME, "namespace": CHAT, "annotations": notes or {}}
     scaled = {
         "apiVersion": "keda.sh/v1alpha1",

@@ -38,7 +38,7 @@ export class HpaList {
       onSeen: (rows) => this.trends(rows),
       columns: [
         { key: "name", label: "HPA", value: (row) => keyOf(one(row)), cell: (row) => (row.members ? this.groupCell(row) : nameCell(row)) },
-        { key: "decision", label: "State", class: "col-state", value: (row) => order(one(row)), cell: stateCell },
+        { key: "decision", label: "State", class: "col-state", value: place, cell: stateCell },
         { key: "value", label: "Value and target", class: "col-trend", down: true, value: (row) => pressure(one(row)), cell: (row) => (row.members ? namesCell(row) : valueCell(row)), span: (row) => (row.members ? 2 : 1) },
         { key: "size", label: "Replicas", class: "col-size", down: true, value: (row) => one(row).current, cell: sizeCell },
       ],
@@ -119,7 +119,12 @@ function grouped(hpas) {
   return [...rows, ...hpas.filter((hpa) => !taken.has(hpa.group))];
 }
 
-const order = (hpa) => `${ORDER[hpa.level] ?? 4} ${hpa.decision.startsWith("scales") ? 0 : 1} ${keyOf(hpa)}`;
+const order = (hpa) => `${state(hpa)} ${keyOf(hpa)}`;
+
+const state = (hpa) => `${ORDER[hpa.level] ?? 4} ${hpa.decision.startsWith("scales") ? 0 : 1}`;
+
+/** Among rows of one state, groups are first, the largest first. @param {any} row */
+const place = (row) => (row.members ? `${state(row)} ${String(1e6 - row.members.length)}` : `${state(row)} ~${keyOf(row)}`);
 
 /** How far the value is above its target. */
 function pressure(hpa) {

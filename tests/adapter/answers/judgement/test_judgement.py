@@ -225,4 +225,4 @@ def test_old_rows_without_readiness_say_nothing_about_pods() -> None:
     names = ("Name", "Trouble", "Foreign", *numbers)
     row = TableRow("deployment.llm", NS, {}, ("deployment.llm", *[None] * 8))
     assert workload_pods(ObjectTable(names, [row]), NOW) == {}
-    assert workload_pods(ObjectTable(("Name", "Ready"), [row]), NOW) == {}
+    assert workload_pods(ObjectTable(("Name", "Ready"), [row]), NOW) is None

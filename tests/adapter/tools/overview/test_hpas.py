@@ -153,7 +153,7 @@ def test_the_row_of_the_page_has_null_for_a_missing_value_and_never_0() -> None:
         }
     ]
     assert row["target"] == "Deployment/llm"
-    assert (row["min"], row["max"], row["current"], row["desired"]) == (1, 8, 3, 3)
+    assert (row["min"], row["max"], row["current"], row["desired"]) == (1, 8, 3, None)
 
 
 def test_since_is_the_time_of_the_condition_that_decides_or_of_the_last_scaling() -> None:
@@ -207,7 +207,11 @@ def test_a_replicaset_of_a_deployment_is_a_wrong_target() -> None:
 def test_a_stuck_hpa_says_why_no_pod_has_a_value() -> None:
     """The controller has one text for pods without a node, and for those that crash."""
     homeless = state_of(stuck(), pods=TargetPods(0, 1, unscheduled=1, exist=1))
-    assert homeless.text.endswith("; 1 pod without a node")
+    assert homeless.text.startswith("stuck at 3: 1 pod without a node; FailedGetPodsMetric: ")
     crashing = state_of(stuck(), pods=TargetPods(0, 1, trouble="CrashLoopBackOff", exist=1))
-    assert crashing.text.endswith("; CrashLoopBackOff")
+    assert crashing.text.startswith("stuck at 3: CrashLoopBackOff; FailedGetPodsMetric: ")
+    (alone,) = summarize(ReadScalers([read_hpa(stuck())]), {}, AT, complete=True)
+    assert alone.text.startswith("stuck at 3: no pod of its target has a GPU; Failed")
+    (unread,) = summarize(ReadScalers([read_hpa(stuck())]), None, AT, complete=True)
+    assert unread.text == state_of(stuck()).text
     assert state_of(stuck(), pods=TargetPods(1, 1)).text == state_of(stuck()).text
