@@ -1,9 +1,12 @@
 // Pods and workloads with their values, and why a value is missing.
 
 import { h, sign } from "./dom.js";
-import { NONE } from "./format.js";
+import { middle, NONE } from "./format.js";
 import { link } from "./route.js";
 import { missing, SortedTable, two } from "./table.js";
+
+/** Letters of a pod's name that are shown: its end tells the pods of a workload apart. */
+const NAME = 28;
 
 /** Make the table of pods. */
 export function podTable() {
@@ -29,7 +32,7 @@ export function blindTable() {
     class: "folds.pair",
     key: (pod) => `${pod.namespace}/${pod.name}`,
     columns: [
-      { key: "name", label: "Pod", class: "col-name", value: (pod) => `${pod.namespace}/${pod.name}`, cell: podName },
+      { key: "name", label: "Pod", class: "col-pod", value: (pod) => `${pod.namespace}/${pod.name}`, cell: podName },
       { key: "why", label: "Why no value", class: "col-why", value: (pod) => pod.whyNot, cell: whyCell },
       { key: "node", label: "Node", class: "drop", value: (pod) => pod.node, cell: nodeCell },
     ],
@@ -38,7 +41,7 @@ export function blindTable() {
 
 function podName(pod) {
   const address = link({ kind: "pod", namespace: pod.namespace, name: pod.name });
-  return two(h("a", { href: address, title: pod.name }, h("bdi", {}, pod.name)), h("bdi", {}, pod.namespace));
+  return two(h("a", { href: address, title: pod.name }, h("bdi", {}, middle(pod.name, NAME))), h("bdi", {}, pod.namespace));
 }
 
 function whyCell(pod) {
