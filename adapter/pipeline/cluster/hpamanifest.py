@@ -154,7 +154,7 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         Workload(GroupResource(plural(target.kind), group), target.name),
         1 if spec.min_replicas is None else spec.min_replicas,
         spec.max_replicas,
-        status.current_replicas,
+        _size(status),
         status.desired_replicas,
         tuple(_shown(metric, now) for metric, now in zip(wanted, current, strict=True)),
         tuple(
@@ -176,6 +176,18 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         up.select_policy == "Disabled",
         down.select_policy == "Disabled",
     )
+
+
+def _size(status: _Status) -> int | None:
+    """Return the replicas that the controller last saw; None if it has seen none.
+
+    The API server leaves out a 0 (``currentReplicas,omitempty`` in ``autoscaling/v2/types.go``).
+    Once the controller has read the scale, which AbleToScale says, a missing number is a 0.
+    """
+    seen = any(
+        row.type == "AbleToScale" and row.status == "True" for row in status.conditions or ()
+    )
+    return 0 if status.current_replicas is None and seen else status.current_replicas
 
 
 def _shown(metric: _Metric, now: str) -> ShownMetric:

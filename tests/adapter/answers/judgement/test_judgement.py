@@ -52,7 +52,7 @@ def _explained(world: JudgedWorld, size: int | None = None) -> HpaReport:
             values.append(of_pods or Missing("no metrics returned from custom metrics API"))
         else:
             values.append(next(other))
-    there = world.hpa["status"]["currentReplicas"]
+    there = world.hpa["status"].get("currentReplicas", 0)
     replicas = there if world.replicas is None else world.replicas
     replicas = replicas if size is None else size
     facts = HpaFacts(

@@ -108,6 +108,8 @@ def hpa(
             "conditions": list(conditions),
         },
     }
+    if not size:
+        del found["status"]["currentReplicas"]  # as the API server does with a 0
     if behavior is not None:
         found["spec"]["behavior"] = behavior
     if scaled is not None:
