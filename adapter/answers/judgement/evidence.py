@@ -35,6 +35,8 @@ class TargetPods(NamedTuple):
     """Those that all of the pods have; None if they are not known."""
     above: str = ""
     """What owns the scale target itself and sets its size: ``deployment.llm``."""
+    reasons: str = ""
+    """Why pods have no value, by codes: ``exporter_down,pod_not_ready``."""
 
 
 NO_PODS: Final = TargetPods(0)

@@ -113,14 +113,17 @@ class _Judge:
 
     @property
     def _lacking(self) -> str:
-        """Why no pod can have a value, if none is ready: the controller has one text for all."""
+        """Why no pod has a value: the controller has one text for all."""
         pods = self._seen.pods
         if not any(row.type == "Pods" for row in self._readings):
             return ""
         if pods is None:
             return "no pod of its target has a GPU" if self._seen.without_pods else ""
         if pods.ready:
-            return ""
+            words = pods.reasons.replace("_", " ").replace(",", ", ")
+            why = f" ({words})" if words else ""
+            lost = count(pods.without_value, "pod")
+            return f"{lost} without a value{why}" if pods.without_value else ""
         unready = f"{count(pods.unready, 'pod')} not ready" if pods.unready else ""
         return self._cause or self._unscheduled or self._uncreated or unready
 
@@ -218,7 +221,7 @@ class _Judge:
         """A target is exceeded, and the size stays."""
         if self._exceeded is None or self._size != self._wanted or self._out_of_bounds:
             return None
-        if self._seen.flaws:
+        if self._seen.flaws or self._above:
             return None  # a target that does not fit is exceeded without any load
         by, since = self._holder_out()
         if not by:
@@ -270,10 +273,10 @@ class _Judge:
         """A flaw of the manifest, or a cause around it, spoils what the HPA does."""
         hpa = self._hpa
         flaws = [*self._seen.flaws, *(cause.text for cause in self._seen.causes)]
+        if self._above:
+            flaws.insert(0, f"{self._above} owns its target, and sets the size back")
         if (pods := self._seen.pods) is not None and pods.foreign:
             flaws.append(f"its pods have the labels of those of {pods.foreign}, which count too")
-        if pods is not None and pods.above:
-            flaws.insert(0, f"{pods.above} owns its target, and sets the size back")
         if hpa.low == hpa.high:
             flaws.append(f"minReplicas equals maxReplicas ({hpa.high}), so it never scales")
         if not flaws:
@@ -361,6 +364,11 @@ class _Judge:
         if self._lost:
             parts.append(self._without)
         return f"{before}{'; '.join(parts)}" if parts else ""
+
+    @property
+    def _above(self) -> str:
+        """What owns the scale target, and sets its size back."""
+        return "" if self._seen.pods is None else self._seen.pods.above
 
     @property
     def _limited(self) -> ShownCondition | None:

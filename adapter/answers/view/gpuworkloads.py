@@ -152,7 +152,7 @@ class GpuWorkloads:
             None if found.idle_since is None else int(now - found.idle_since),
             len(found.devices),
             None if hpa is None else _replicas(hpa),
-            ",".join(sorted(found.reasons)) or None,
+            pods.reasons or None,
             pods.ready,
             pods.unready,
             pods.exist,

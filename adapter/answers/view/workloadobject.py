@@ -108,7 +108,7 @@ def summary(
             found.add(AskedPod(snapshot, pod, now), wanted)
         yield
     target = pods_of(group.pods, found.lacking, complete=found.holders == found.pods)
-    found.target = target._replace(labels=group.labels)
+    found.target = target._replace(labels=group.labels, reasons=",".join(sorted(found.reasons)))
     return found
 
 

@@ -22,7 +22,7 @@ from adapter.tools.overview.scalers import ReadScalers
 Json = dict[str, Any]
 _CATALOG: Final = Catalog()
 SCALED: Final = "scaledobject"
-"""Before the name of a row that is no HPA. The name of an HPA has no slash."""
+"""Before the name of a row without an HPA. The name of an HPA has no slash."""
 WorkloadPods = Mapping[tuple[str, str], TargetPods]
 """Namespace and name of an object of ``gpuworkloads`` -> its pods."""
 
@@ -175,7 +175,7 @@ def _without_hpa(row: UnmadeHpa) -> HpaSummary:
     )
 
 
-_TEXTS: Final = ("Trouble", "Foreign")
+_TEXTS: Final = ("Trouble", "Foreign", "Why-Not")
 _NUMBERS: Final = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
 
 
@@ -191,7 +191,7 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | N
     by = Columns(table)
     found = {}
     columns = (by.cells(name) for name in (*_TEXTS, *_NUMBERS))
-    for row, trouble, foreign, *cells in zip(by.rows, *columns, strict=True):
+    for row, trouble, foreign, reasons, *cells in zip(by.rows, *columns, strict=True):
         numbers = [int(cell) if isinstance(cell, int | float) else None for cell in cells]
         ready, unready, unscheduled, waiting, unmeasured, exist = numbers
         if ready is None or unready is None:
@@ -207,5 +207,6 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | N
             exist,
             str(foreign or ""),
             row.labels,
+            reasons=str(reasons or ""),
         )
     return found

@@ -6,7 +6,7 @@ import { link } from "./route.js";
 import { missing, SortedTable, two } from "./table.js";
 
 /** Letters of a pod's name that are shown: its end tells the pods of a workload apart. */
-const NAME = 28;
+const NAME = 23;
 
 /** Make the table of pods. */
 export function podTable() {

@@ -222,7 +222,7 @@ def test_a_target_that_is_exceeded_is_never_green(conditions: list[Json], state:
 
 def test_old_rows_without_readiness_say_nothing_about_pods() -> None:
     numbers = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
-    names = ("Name", "Trouble", "Foreign", *numbers)
-    row = TableRow("deployment.llm", NS, {}, ("deployment.llm", *[None] * 8))
+    names = ("Name", "Trouble", "Foreign", "Why-Not", *numbers)
+    row = TableRow("deployment.llm", NS, {}, ("deployment.llm", *[None] * 9))
     assert workload_pods(ObjectTable(names, [row]), NOW) == {}
     assert workload_pods(ObjectTable(("Name", "Ready"), [row]), NOW) is None

@@ -199,6 +199,13 @@ def _changed() -> Json:
     return found
 
 
+def _inner(**more: Any) -> Json:
+    """An HPA that scales the ReplicaSet of a Deployment."""
+    found = hpa(**more)
+    found["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-abc"}
+    return found
+
+
 def _flawed(
     spec: Json,
     now: str,
@@ -228,6 +235,22 @@ TRIGGER: Final = {
     "metadata": {"scalerAddress": "gpu-metrics-adapter.gpu:6000", "metric": UTIL, "target": "70"},
 }
 FLAWED: Final = {
+    "a target that a Deployment owns": JudgedWorld(
+        _inner(),
+        AT_TARGET,
+        "impaired",
+        "warning",
+        "deployment.llm owns its target, and sets the size back",
+        explained=False,
+    ),
+    "a target that a Deployment owns, exceeded at its maximum": JudgedWorld(
+        _inner(status=[current("98")], high=3, conditions=limited("TooManyReplicas")),
+        three(98, 98, 98),
+        "impaired",
+        "warning",
+        "deployment.llm owns its target",
+        explained=False,
+    ),
     "a Value target on a sum": _flawed(
         metric("70", UTIL, "External", "Value"), "66", "is the sum over the pods"
     ),
@@ -450,7 +473,7 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
         three(None, None, None),
         "stuck",
         "bad",
-        "stuck at 3: FailedGetPodsMetric: unable to get metric gpu_utilization",
+        "stuck at 3: 3 pods without a value (no exporter on node); FailedGetPodsMetric: unable",
     ),
     "stuck, and the status has old values": JudgedWorld(
         hpa(status=[current("66")], conditions=inactive("FailedGetPodsMetric", NO_METRICS)),

@@ -53,7 +53,7 @@ def _found(manifest: Json, *hpas: MadeHpa) -> list[UnmadeHpa]:
             "paused",
             "keeps its",
         ),
-        (_scaled("False", message="doesn't have\n a target"), "stuck", "doesn't have a target"),
+        (_scaled("False", message="there is\n no target"), "stuck", "there is no target"),
         (_scaled(), "stale", "has not looked at its ScaledObject for 60m"),
         (_scaled("Unknown"), "stale", "has not looked"),
         (_scaled(created=200), "waiting", "waiting for KEDA"),
