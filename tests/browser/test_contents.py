@@ -256,7 +256,7 @@ def test_a_scaledobject_without_an_hpa_is_a_row_without_a_value_or_a_size(serve:
     page.wait("document.querySelectorAll('#hpas-body tbody tr').length > 1")
     row = page.rows("hpas")[0]
     assert "queue" in row[0]
-    assert "ScaledObject without an HPA" in row[0]
+    assert "ScaledObject" in row[0]
     assert "not ready, and has no HPA: Bad: no target; correct what the condition says" in row[1]
     assert "no HPA reads a metric" in row[2]
     assert "no HPA knows the size" in row[3]

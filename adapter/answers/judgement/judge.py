@@ -107,7 +107,8 @@ class _Judge:
             if row is not None and row.status != "True":
                 at = "" if self._size is None else f" at {self._size}"
                 # The controller says the same of many HPAs. Why no pod has a value differs.
-                text = f"stuck{at}: {'; '.join(filter(None, (self._lacking, _why(row))))}"
+                lacking = self._lacking if row is active else ""
+                text = f"stuck{at}: {'; '.join(filter(None, (lacking, _why(row))))}"
                 return HpaJudgement(ScalingState.STUCK, text, row.reason, row.since)
         return None
 

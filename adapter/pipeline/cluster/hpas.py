@@ -92,9 +92,14 @@ class ShownHpa(NamedTuple):
 
     @property
     def wants(self) -> int | None:
-        """The replicas that the controller last computed; None while it can compute none."""
-        active = all(c.status == "True" for c in self.conditions if c.type == "ScalingActive")
-        return self.desired if active else None
+        """The replicas that the controller last computed; None while it can compute none.
+
+        The status has ``desiredReplicas: 0`` before the controller has computed any. It corrects a
+        size out of bounds without ScalingActive.
+        """
+        states = {row.type: row.status for row in self.conditions}
+        active = states.get("ScalingActive", states.get("AbleToScale", ""))
+        return self.desired if active == "True" else None
 
 
 class ScalingHpas(NamedTuple):

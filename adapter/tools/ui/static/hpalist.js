@@ -141,7 +141,7 @@ function namesCell(group) {
 function nameCell(hpa) {
   if (hpa.kind !== "HPA") {
     const name = hpa.name.slice(hpa.name.indexOf("/") + 1);
-    return two(h("b", { title: keyOf(hpa) }, h("bdi", {}, name)), [h("bdi", {}, hpa.namespace), ` · ${hpa.kind} without an HPA`]);
+    return two(h("b", { title: keyOf(hpa) }, h("bdi", {}, name)), [h("bdi", {}, hpa.namespace), ` · ${hpa.kind}`]);
   }
   const address = link({ kind: "hpa", namespace: hpa.namespace, name: hpa.name });
   return two(h("a", { href: address, title: keyOf(hpa) }, h("bdi", {}, hpa.name)), [h("bdi", {}, hpa.namespace), " · ", h("bdi", { title: hpa.target }, targetText(hpa))]);

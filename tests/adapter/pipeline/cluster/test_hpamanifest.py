@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from adapter.pipeline.cluster.hpamanifest import decode
 from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
@@ -169,3 +170,22 @@ def test_a_current_value_is_that_of_the_targets_type() -> None:
     lost = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue": "250m"}}}
     found = _decoded({"metrics": [share]}, status={"currentMetrics": [lost]})
     assert found.metrics[0].current == ""
+
+
+@pytest.mark.parametrize(
+    ("conditions", "wants"),
+    [
+        ({}, None),
+        ({"AbleToScale": "False"}, None),
+        ({"AbleToScale": "True"}, 0),  # the controller corrects a size out of bounds
+        ({"AbleToScale": "True", "ScalingActive": "False"}, None),
+        ({"AbleToScale": "True", "ScalingActive": "True"}, 0),
+    ],
+)
+def test_the_0_of_a_status_without_a_decision_is_no_wish(
+    conditions: dict[str, str], wants: int | None
+) -> None:
+    rows = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    hpa = _decoded({}, status={"desiredReplicas": 0, "conditions": rows})
+    assert hpa.wants == wants
+    assert hpa.current == (0 if conditions.get("AbleToScale") == "True" else None)
