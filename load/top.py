@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 from adapter.config.process.output import Screen
 from adapter.tools.client.errors import VIEW
 from adapter.tools.client.tables import ObjectTable, TableRow, decode_table
-from adapter.tools.overview.hpas import read_hpa, summarize
+from adapter.tools.overview.hpas import summarize
+from adapter.tools.overview.scalers import ReadScalers, read_hpa
 from adapter.tools.top.facts import ClusterLists, ListName
 from adapter.tools.top.frame import Painter, Picture, Scene
 from adapter.tools.top.state import TopState, press
@@ -107,7 +108,7 @@ def _read(cluster: SimulatedCluster) -> list[ClusterLists]:
     return [
         ClusterLists(
             {name: _table(cluster, name) for name in _TABLES},
-            summarize([read_hpa(row) for row in _items(cluster)], {}, 1_767_603_540.0),
+            [*summarize(ReadScalers(list(map(read_hpa, _items(cluster)))), {}, 1_767_603_540.0)],
             at=1_767_603_540.0,
         )
         for _ in range(VERSIONS)

@@ -23,10 +23,11 @@ GPU_COLUMNS: Final = (
 )
 POD_COLUMNS: Final = (
     *("namespace", "name", "node", "util", "mem", "waiting", "how"),
-    *("whyNot", "pool", "model"),
+    *("whyNot", "utilNumber", "waitingNumber", "pool", "model"),
 )
 WORKLOAD_COLUMNS: Final = (
     *("namespace", "name", "pods", "measured", "util", "max", "hpa", "target", "wants", "idle"),
+    *("utilNumber", "measuredNumber", "wantsNumber"),
 )
 H100: Final = "NVIDIA H100 80GB HBM3"
 A100: Final = "NVIDIA A100-SXM4-80GB"
@@ -129,11 +130,11 @@ def demo(now: float = START) -> State:
     state["workloads"] = _table(
         WORKLOAD_COLUMNS,
         [
-            ("batch", "deployment.render", "4", "3", "90%", "100%", "render", "gpu_utilization 90/60", "6", None),
-            ("chat", "deployment.embed", "2", "2", "41%", "41%", "embed", "inference_requests_waiting 14/8", "3", None),
-            ("chat", "deployment.llm", "5", "3", "85%", "92%", "llm", "gpu_utilization 85/70", "5", None),
-            ("lab", "statefulset.notebook", "2", "2", "0%", "0%", "notebook", None, None, "4h"),
-            ("train", "job.job", "2", "2", "58%", "61%", "job", "gpu_utilization 58/60", "2", None),
+            ("batch", "deployment.render", "4", "3", "90%", "100%", "render", "gpu_utilization 90/60", "6", None, 90, 3, 6),
+            ("chat", "deployment.embed", "2", "2", "41%", "41%", "embed", "inference_requests_waiting 14/8", "3", None, 41, 2, 3),
+            ("chat", "deployment.llm", "5", "3", "85%", "92%", "llm", "gpu_utilization 85/70", "5", None, 85, 3, 5),
+            ("lab", "statefulset.notebook", "2", "2", "0%", "0%", "notebook", None, None, "4h", 0, 2, None),
+            ("train", "job.job", "2", "2", "58%", "61%", "job", "gpu_utilization 58/60", "2", None, 58, 2, 2),
         ],
     )  # fmt: skip
     return state
@@ -402,7 +403,7 @@ def _pod(
         "namespace": namespace, "name": name, "node": node,
         "util": f"{util:.0f}%" if util is not None else None, "mem": "31Gi" if known else None,
         "waiting": None if waiting is None else str(waiting), "how": "exact" if known else None,
-        "whyNot": why, "pool": pool, "model": model,
+        "whyNot": why, "utilNumber": util, "waitingNumber": waiting, "pool": pool, "model": model,
     }  # fmt: skip
 
 
@@ -412,7 +413,7 @@ def _hpa(
     suffix: str = "", desired: int | None = None,
 ) -> Json:  # fmt: skip
     return {
-        "namespace": namespace, "name": name, "target": f"Deployment/{name}", "min": low,
+        "namespace": namespace, "name": name, "kind": "HPA", "target": f"Deployment/{name}", "min": low,
         "max": high, "current": current, "desired": current if desired is None else desired,
         "level": level, "decision": decision, "text": text, "since": None, "group": None,
         "metrics": [{

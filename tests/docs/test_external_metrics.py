@@ -8,7 +8,8 @@ from pathlib import Path
 import yaml
 
 from adapter.answers.api.aggregate import Aggregate
-from adapter.answers.api.serieslabels import AGGREGATE, DEVICE_LABELS, POD_LABELS
+from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS, POD_LABELS
+from adapter.pipeline.catalog.targetfit import AGGREGATE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "external-metrics.md").read_text(encoding="utf-8")
 

@@ -14,12 +14,14 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.e2e import programs
 from tests.e2e.cluster import DEPLOYMENTS, PODS, Object
 from tests.e2e.controlplane import WORKLOADS
 from tests.e2e.kubelet import Kubelet, running_pod
+from tests.e2e.printedcommands import run_printed
 from tests.e2e.scheduler import scheduler
 from tests.e2e.stage import NODES, Stage, autoscaler, deployment
 
@@ -206,17 +208,15 @@ def fault(
     return register
 
 
-def dry(command: str) -> str:
-    """Return a printed command as one that changes nothing; empty for one that cannot be tried.
+def tried(stage: CauseStage, command: str) -> subprocess.CompletedProcess[str] | None:
+    """Run a printed command without its effect; None for one that cannot be tried.
 
     No kubelet answers here for logs, nobody types into an editor, and no network leads out.
     """
     absent = (" logs ", " edit ", "https://")
     if not command.startswith(("kubectl", "echo")) or any(part in command for part in absent):
-        return ""
-    for verb in ("patch", "apply", "delete", "uncordon"):
-        command = re.sub(rf"(kubectl (?:-n \S+ )?{verb})\b", r"\1 --dry-run=server", command)
-    return command
+        return None
+    return run_printed(Path(stage.plane.kubeconfig), command)
 
 
-__all__ = ["FAULTS", "STATUS", "CauseStage", "Fault", "Printed", "ago", "dry", "fault"]
+__all__ = ["FAULTS", "STATUS", "CauseStage", "Fault", "Printed", "ago", "fault", "tried"]

@@ -22,6 +22,7 @@ _RESOURCES = {
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "ConfigMap": "configmaps",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
     "CronJob": "cronjobs",
     "CustomResourceDefinition": "customresourcedefinitions",
     "DaemonSet": "daemonsets",

@@ -22,12 +22,18 @@ kubectl() {
     case "$word" in -n|-f|-l|-p) skip=1 ;; -*) ;; *) verb=$word; break ;; esac
   done
   case "$verb" in
-    patch|set|scale|annotate|label|delete|create|apply|replace)
-      command kubectl "$@" --dry-run=server ;;
+    get|describe|events|top|auth|explain|api-resources|version|wait|exec|edit)
+      command kubectl "$@" ;;
+    apply)
+      case " $* " in
+        *" edit-last-applied "*) command kubectl "$@" ;;  # an editor too
+        *) command kubectl "$@" --dry-run=server ;;
+      esac ;;
     # A kubelet has to answer, and not every one of a stage does.
     logs) command kubectl "$@" --ignore-errors=true || true ;;
     rollout) command kubectl "${@:1:2}" get "${@: -1}" ;;
-    *) command kubectl "$@" ;;
+    # Any other verb writes. One that cannot be tried fails here.
+    *) command kubectl "$@" --dry-run=server ;;
   esac
 }
 kubeadm() { :; }  # on a node of the control plane

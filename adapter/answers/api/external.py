@@ -20,10 +20,15 @@ import structlog
 from adapter.answers.api.aggregate import Aggregate, PodValue, describe_missing, missing
 from adapter.answers.api.expected import expected_pods
 from adapter.answers.api.provider import STEP, Values
-from adapter.answers.api.serieslabels import AGGREGATE, DEVICE_LABELS, OWN_LABELS, POD_LABELS
 from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.attribution.serieslabels import (
+    DEVICE_LABELS,
+    OWN_LABELS,
+    POD_LABELS,
+)
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.catalog.names import Names
+from adapter.pipeline.catalog.targetfit import AGGREGATE
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.lookup import ObjectLookup, workload_kind
 from adapter.pipeline.cluster.placeholder import working

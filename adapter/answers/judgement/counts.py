@@ -57,9 +57,11 @@ class HpaCounts:
 
     Args:
         states: one of each HPA.
+        noun: what is counted.
     """
 
-    def __init__(self, states: Iterable[ScalingState]) -> None:
+    def __init__(self, states: Iterable[ScalingState], noun: str = "HPA") -> None:
+        self.noun = noun
         found = Counter(states)
         self.total = found.total()
         self._counts = {row: sum(found[state] for state in row.states) for row in CLASSES}
@@ -74,4 +76,5 @@ class HpaCounts:
 
     def json(self) -> dict[str, Any]:
         """The part of the page: the total, and each class by its key. The classes add up."""
-        return {"total": self.total, **{row.key: n for row, n in self._counts.items()}}
+        counts = {row.key: amount for row, amount in self._counts.items()}
+        return {"noun": self.noun, "total": self.total, **counts}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -31,6 +31,12 @@ class TargetPods(NamedTuple):
     foreign: str = ""
     """Another workload whose pods have the same labels, so that a selector of the target matches
     them too: ``deployment.embed``."""
+    labels: Mapping[str, str] | None = None
+    """Those that all of the pods have; None if they are not known."""
+    above: str = ""
+    """What owns the scale target itself and sets its size: ``deployment.llm``."""
+    reasons: str = ""
+    """Why pods have no value, by codes: ``exporter_down,pod_not_ready``."""
 
 
 NO_PODS: Final = TargetPods(0)
@@ -73,7 +79,9 @@ class HpaEvidence:
     metrics: Sequence[MetricReading] | None = None
     """Those of the HPA, if they have been read already."""
     pods: TargetPods | None = None
-    """None if nobody looked."""
+    """None if nobody looked, or none was found."""
+    without_pods: bool = False
+    """A complete list of the pods that can have a value has none of the target."""
     causes: Sequence[Cause] = ()
     """Why wanted pods do not exist or do not serve, the most important first."""
     flaws: Sequence[str] = ()

@@ -106,19 +106,27 @@ class _Judge:
         for row in (self._conditions.get("AbleToScale"), active):
             if row is not None and row.status != "True":
                 at = "" if self._size is None else f" at {self._size}"
-                text = f"stuck{at}: {_why(row)}{self._lacking}"
+                # The controller says the same of many HPAs. Why no pod has a value differs.
+                lacking = self._lacking if row is active else ""
+                text = f"stuck{at}: {'; '.join(filter(None, (lacking, _why(row))))}"
                 return HpaJudgement(ScalingState.STUCK, text, row.reason, row.since)
         return None
 
     @property
     def _lacking(self) -> str:
-        """Why no pod can have a value, if none is ready: the controller has one text for all."""
+        """Why no pod has a value: the controller has one text for all."""
         pods = self._seen.pods
-        if pods is None or pods.ready or not any(row.type == "Pods" for row in self._readings):
+        if not any(row.type == "Pods" for row in self._readings):
             return ""
+        if pods is None:
+            return "no pod of its target has a GPU" if self._seen.without_pods else ""
+        if pods.ready:
+            words = pods.reasons.replace("_", " ").replace(",", ", ")
+            why = f" ({words})" if words else ""
+            lost = count(pods.without_value, "pod")
+            return f"{lost} without a value{why}" if pods.without_value else ""
         unready = f"{count(pods.unready, 'pod')} not ready" if pods.unready else ""
-        why = self._cause or self._unscheduled or self._uncreated or unready
-        return f"; {why}" if why else ""
+        return self._cause or self._unscheduled or self._uncreated or unready
 
     def _asleep(self, active: ShownCondition) -> HpaJudgement:
         if self._hpa.scaled_object:
@@ -214,7 +222,7 @@ class _Judge:
         """A target is exceeded, and the size stays."""
         if self._exceeded is None or self._size != self._wanted or self._out_of_bounds:
             return None
-        if self._seen.flaws:
+        if self._seen.flaws or self._above:
             return None  # a target that does not fit is exceeded without any load
         by, since = self._holder_out()
         if not by:
@@ -266,6 +274,8 @@ class _Judge:
         """A flaw of the manifest, or a cause around it, spoils what the HPA does."""
         hpa = self._hpa
         flaws = [*self._seen.flaws, *(cause.text for cause in self._seen.causes)]
+        if self._above:
+            flaws.insert(0, f"{self._above} owns its target, and sets the size back")
         if (pods := self._seen.pods) is not None and pods.foreign:
             flaws.append(f"its pods have the labels of those of {pods.foreign}, which count too")
         if hpa.low == hpa.high:
@@ -355,6 +365,11 @@ class _Judge:
         if self._lost:
             parts.append(self._without)
         return f"{before}{'; '.join(parts)}" if parts else ""
+
+    @property
+    def _above(self) -> str:
+        """What owns the scale target, and sets its size back."""
+        return "" if self._seen.pods is None else self._seen.pods.above
 
     @property
     def _limited(self) -> ShownCondition | None:

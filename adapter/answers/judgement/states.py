@@ -15,7 +15,7 @@ class ScalingState(StrEnum):
     STUCK = "stuck"
     """The controller has no value, no target or no right, and keeps the size."""
     STALE = "stale"
-    """The HPA controller has not looked at the HPA for minutes."""
+    """The HPA controller has not looked at the HPA for minutes, or KEDA at its ScaledObject."""
     BEHIND = "behind"
     """The workload does not follow: replicas that the HPA wants do not exist, or are not ready."""
     OVERLOADED = "overloaded"
@@ -35,7 +35,7 @@ class ScalingState(StrEnum):
     AT_ZERO = "at zero"
     """At 0 replicas, from which KEDA or an Object or External metric wakes it."""
     PAUSED = "paused"
-    """At 0 replicas, set by hand: the HPA never wakes it."""
+    """At 0 replicas, set by hand: the HPA never wakes it. Or its ScaledObject is paused."""
 
 
 LEVELS: Final[dict[ScalingState, Level]] = {

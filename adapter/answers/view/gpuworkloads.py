@@ -148,11 +148,11 @@ class GpuWorkloads:
             None if hpa is None else f"{hpa.name}{more}",
             None if hpa is None else target(hpa, metrics) or None,
             None if hpa is None else hpa.wants,
-            None if hpa is None else judged(hpa, found.target, now).state.value,
+            None if hpa is None else judged(hpa, pods, metrics, now).state.value,
             None if found.idle_since is None else int(now - found.idle_since),
             len(found.devices),
             None if hpa is None else _replicas(hpa),
-            ",".join(sorted(found.reasons)) or None,
+            pods.reasons or None,
             pods.ready,
             pods.unready,
             pods.exist,
@@ -188,7 +188,9 @@ class GpuWorkloads:
         hpas = self._scaling(group)
         found = yield from summary(group, self._values.snapshot, hpas, now)
         if hpas.total:
-            found.target = found.target._replace(foreign=self._foreign(key, group))
+            above = "" if group.above.kind == "ReplicaSet" else key.name
+            foreign = self._foreign(key, group)
+            found.target = found.target._replace(foreign=foreign, above=above)
         return found
 
     def _foreign(self, key: Key, group: WorkloadGroup) -> str:

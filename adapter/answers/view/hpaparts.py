@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from adapter.answers.judgement.evidence import HpaEvidence, TargetPods
+from adapter.answers.judgement.flaws import flaws_of
 from adapter.answers.judgement.judge import judge
 from adapter.answers.judgement.readings import readings_of
 from adapter.answers.judgement.states import HpaJudgement
@@ -75,20 +76,28 @@ def asking(hpas: Iterable[ShownHpa], metrics: Mapping[str, Metric]) -> list[Json
     return [{"name": hpa.name, **_metric(metric)} for hpa in hpas for metric in ours(hpa, metrics)]
 
 
-def judged(hpa: ShownHpa, pods: TargetPods, now: float) -> HpaJudgement:
+def judged(
+    hpa: ShownHpa, pods: TargetPods, metrics: Mapping[str, Metric], now: float
+) -> HpaJudgement:
     """Return the state of an HPA.
 
     Args:
         hpa: the HPA.
         pods: those of the workload.
+        metrics: of the adapter, by name.
         now: epoch seconds.
     """
-    return judge(HpaEvidence(hpa, now, pods=pods))
+    if hpa.kind != "ReplicaSet":  # the others are named by their own group
+        pods = pods._replace(above="")
+    flaws = [flaw.text for flaw in flaws_of(hpa, metrics, pods.labels)]
+    return judge(HpaEvidence(hpa, now, pods=pods, flaws=flaws))
 
 
-def shown(hpas: Iterable[ShownHpa], pods: TargetPods, now: float) -> list[Json]:
+def shown(
+    hpas: Iterable[ShownHpa], pods: TargetPods, metrics: Mapping[str, Metric], now: float
+) -> list[Json]:
     """Return the HPAs of a workload."""
-    return [_hpa(hpa, judged(hpa, pods, now)) for hpa in hpas]
+    return [_hpa(hpa, judged(hpa, pods, metrics, now)) for hpa in hpas]
 
 
 def leading(hpas: ScalingHpas, metrics: Mapping[str, Metric]) -> ShownHpa | None:

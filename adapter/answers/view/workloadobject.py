@@ -107,7 +107,8 @@ def summary(
         for pod in some:
             found.add(AskedPod(snapshot, pod, now), wanted)
         yield
-    found.target = pods_of(group.pods, found.lacking, complete=found.holders == found.pods)
+    target = pods_of(group.pods, found.lacking, complete=found.holders == found.pods)
+    found.target = target._replace(labels=group.labels, reasons=",".join(sorted(found.reasons)))
     return found
 
 
@@ -130,7 +131,7 @@ def made(group: WorkloadGroup, found: Summary, snapshot: Snapshot, now: float) -
         "utilization": {}
         if mean is None or most is None
         else {"mean": rounded(mean), "max": rounded(most)},
-        "hpas": shown(hpas.first, found.target, now),
+        "hpas": shown(hpas.first, found.target, snapshot.catalog.metrics, now),
         "hpasNotShown": hpas.more,
         "reasons": [
             {**why(absence, snapshot, pod), "pods": count}

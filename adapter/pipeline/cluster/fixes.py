@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from adapter.pipeline.cluster import charts
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange, edit, merge, set_fields
 from adapter.pipeline.cluster.managers import Manager, Way
+from adapter.pipeline.cluster.operands import SUBSCRIPTION, VALUES, Operand, operand_of
 
 
 class Fix(NamedTuple):
@@ -100,56 +101,68 @@ def _value_words(manager: Manager, of: ChangedObject, change: ObjectChange) -> s
 def _in_owner(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
     group = manager.api_version.rpartition("/")[0]
     owner = ChangedObject(manager.kind, manager.namespace, manager.name, of.above, group=group)
-    at = _OPERANDS.get(of.name, "") if manager.kind == "ClusterPolicy" else ""
-    if not manager.name:
-        part = f"{at}.env" if change.env is not None and at else at or "spec"
-        named = f"`kubectl get {owner.resource}` names it"
-        return Fix(f"{change.words} in {part} of the {manager.kind} ({named})")
-    if manager.kind == "ClusterPolicy":
-        return _in_cluster_policy(of, owner, at, change)
     if manager.kind == "ScaledObject":
         return _in_scaled_object(owner, change)
+    if manager.kind == "ClusterServiceVersion":
+        return _in_subscription(of, owner, change)
+    operand = operand_of(manager.kind, manager.name, of.name)
+    if not manager.name:
+        part = operand.part if operand is not None else ""
+        if operand is not None and change.env is not None:
+            part = operand.env
+        named = f"`kubectl get {owner.resource}` names it"
+        return Fix(f"{change.words} in {part or 'spec'} of the {manager.kind} ({named})")
+    if operand is not None:
+        return _in_operand(of, owner, operand, change)
     words = f"{change.words} for {of.words}, which it writes,"
     return lasting(owner, edit(owner, words))
 
 
-_OPERANDS: Final = {
-    "nvidia-dcgm-exporter": "spec.dcgmExporter",
-    "nvidia-dcgm": "spec.dcgm",
-    "nvidia-device-plugin-daemonset": "spec.devicePlugin",
-    "gpu-feature-discovery": "spec.gfd",
-    "nvidia-mig-manager": "spec.migManager",
-    "nvidia-container-toolkit-daemonset": "spec.toolkit",
-    "nvidia-driver-daemonset": "spec.driver",
-    "nvidia-operator-validator": "spec.validator",
-    "nvidia-node-status-exporter": "spec.nodeStatusExporter",
-}
-"""DaemonSet of the NVIDIA GPU Operator -> the part of a ClusterPolicy that describes it
-(NVIDIA/gpu-operator ``assets/`` and ``api/nvidia/v1/clusterpolicy_types.go``)."""
+def _in_subscription(of: ChangedObject, owner: ChangedObject, change: ObjectChange) -> Fix:
+    """A Subscription has what OLM adds to an operator's Deployments; the rest is its author's."""
+    path = SUBSCRIPTION.tolerations if change.tolerations else ""
+    path = SUBSCRIPTION.env if change.env is not None else path
+    if not path:
+        lost = "an upgrade of the operator writes it again"
+        return Fix(
+            f"{change.words} for {of.words} in {owner.words}: {lost}", edit(owner, "").command
+        )
+    named = f"`kubectl -n {owner.namespace} get subscriptions.operators.coreos.com` names it"
+    return Fix(
+        f"{change.words} in {path} of the Subscription that installs {owner.name} ({named}); it "
+        "applies to every Deployment of the operator"
+    )
 
 
-def _in_cluster_policy(
-    of: ChangedObject, owner: ChangedObject, at: str, change: ObjectChange
+def _in_operand(
+    of: ChangedObject, owner: ChangedObject, operand: Operand, change: ObjectChange
 ) -> Fix:
-    """A list of a ClusterPolicy is written whole, so its present rows have to be known."""
-    if change.env is not None and at:
-        path, (name, value) = f"{at}.env", change.env
+    """A list of an operator's object is written whole, so its present rows have to be known."""
+    if change.env is not None and operand.env:
+        path, (name, value) = operand.env, change.env
         row = {"name": name, "value": value}
         kept = [each for each in _rows(of.owner, path) if each.get("name") != name]
         rows = kept if value is None else [*kept, row]
-    elif change.tolerations:
-        path = "spec.daemonsets.tolerations"
+    elif change.tolerations and operand.tolerations:
+        path = operand.tolerations
         rows = [*_rows(of.owner, path), *change.tolerations]
+    elif change.env is not None and operand.part:
+        return Fix(
+            f"{owner.words} has no field for variables of {of.words}, and its operator writes it "
+            f"again: to {change.words}, run a DaemonSet of your own in its place, and turn off "
+            f"{operand.part}.enable"
+        )
     else:
-        return lasting(owner, edit(owner, f"{change.words} in {at or 'spec'}"))
+        return lasting(owner, edit(owner, f"{change.words} in {operand.part or 'spec'}"))
     words = f"{change.words} in {path}"
     if of.owner is None:
         return lasting(owner, edit(owner, words))
     if owner.manager is not None and owner.manager.way is Way.VALUES:
-        # The chart writes the list only if the values have one; a ClusterPolicy that is patched
-        # stays so until then.
+        # The chart writes the list only if the values have one; an object that is patched stays so
+        # until then.
         fix = lasting(owner._replace(manager=None), ObjectChange(words, merge(owner, {path: rows})))
-        keep = f"keep {path.removeprefix('spec.')} in the values of {owner.manager.source} too"
+        key = f"{VALUES.get(owner.kind, '')}{path.removeprefix('spec.')}"
+        keep = f"keep {key} in the values of {owner.manager.source} too"
         return Fix(f"{fix.text}; {keep}", f"{fix.command} # {keep}")
     return lasting(owner, ObjectChange(words, merge(owner, {path: rows})))
 

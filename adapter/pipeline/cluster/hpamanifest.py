@@ -14,7 +14,7 @@ from apiservice.provider import GroupResource
 from apiservice.wire import instant
 
 _LONGEST: Final = 1024
-"""Characters of a condition's message that are kept."""
+"""Characters of a condition's message, and of a selector, that are kept."""
 _MOST: Final = 64
 """Metrics, and conditions, of one HPA that are kept. The API server limits only its bytes."""
 _LONGEST_NAME: Final = 253
@@ -45,17 +45,25 @@ class _Meta(msgspec.Struct, rename="camel"):
 
 class _Named(msgspec.Struct):
     name: str = ""
+    selector: dict[str, Any] | None = None
+
+
+class _Described(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
 
 
 class _Amount(msgspec.Struct, rename="camel"):
+    type: str = ""
     value: _Quantity | None = None
     average_value: _Quantity | None = None
     average_utilization: int | None = None
 
 
-class _Source(msgspec.Struct):
+class _Source(msgspec.Struct, rename="camel"):
     name: str = ""
     metric: _Named = msgspec.field(default_factory=_Named)
+    described_object: _Described = msgspec.field(default_factory=_Described)
     target: _Amount = msgspec.field(default_factory=_Amount)
     current: _Amount = msgspec.field(default_factory=_Amount)
 
@@ -146,12 +154,9 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         Workload(GroupResource(plural(target.kind), group), target.name),
         1 if spec.min_replicas is None else spec.min_replicas,
         spec.max_replicas,
-        status.current_replicas,
+        _size(status),
         status.desired_replicas,
-        tuple(
-            ShownMetric(*_key(metric), _text(metric.source().target), now)
-            for metric, now in zip(wanted, current, strict=True)
-        ),
+        tuple(_shown(metric, now) for metric, now in zip(wanted, current, strict=True)),
         tuple(
             ShownCondition(
                 each.type[:_LONGEST],
@@ -170,6 +175,36 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         (_tolerance(down, TOLERANCES[0]), _tolerance(up, TOLERANCES[1])),
         up.select_policy == "Disabled",
         down.select_policy == "Disabled",
+    )
+
+
+def _size(status: _Status) -> int | None:
+    """Return the replicas that the controller last saw; None if it has seen none.
+
+    The API server leaves out a 0 (``currentReplicas,omitempty`` in ``autoscaling/v2/types.go``).
+    Once the controller has read the scale, which AbleToScale says, a missing number is a 0.
+    """
+    seen = any(
+        row.type == "AbleToScale" and row.status == "True" for row in status.conditions or ()
+    )
+    return 0 if status.current_replicas is None and seen else status.current_replicas
+
+
+def _shown(metric: _Metric, now: str) -> ShownMetric:
+    source = metric.source()
+    target, selector, about = source.target, source.metric.selector, source.described_object
+    kind = target.type or ("Value" if target.average_value is None else "AverageValue")
+    if target.average_utilization is not None:
+        kind = "Utilization"
+    if selector and len(str(selector)) > _LONGEST:
+        kind, selector = "", None
+    return ShownMetric(
+        *_key(metric),
+        _text(target),
+        now,
+        kind,
+        selector or None,
+        (about.kind[:_LONGEST_NAME], about.name[:_LONGEST_NAME]),
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from adapter.pipeline.cluster.table import Table
 from adapter.pipeline.cluster.workload import Workload
@@ -29,6 +29,13 @@ class ShownMetric(NamedTuple):
     """A quantity, or a percentage such as ``60%``; empty if the manifest has none."""
     current: str
     """As in the HPA's status; empty if the controller has no value."""
+    target_type: str = ""
+    """``Value``, ``AverageValue`` or ``Utilization``; empty if the manifest has none, or its
+    selector is too long to be kept."""
+    selector: Mapping[str, Any] | None = None
+    """Of the series, as the manifest has it; None without one."""
+    described: tuple[str, str] = ("", "")
+    """Kind and name of the object that an Object metric describes."""
 
     @property
     def custom(self) -> bool:
@@ -85,9 +92,14 @@ class ShownHpa(NamedTuple):
 
     @property
     def wants(self) -> int | None:
-        """The replicas that the controller last computed; None while it can compute none."""
-        active = all(c.status == "True" for c in self.conditions if c.type == "ScalingActive")
-        return self.desired if active else None
+        """The replicas that the controller last computed; None while it can compute none.
+
+        The status has ``desiredReplicas: 0`` before the controller has computed any. It corrects a
+        size out of bounds without ScalingActive.
+        """
+        states = {row.type: row.status for row in self.conditions}
+        active = states.get("ScalingActive", states.get("AbleToScale", ""))
+        return self.desired if active == "True" else None
 
 
 class ScalingHpas(NamedTuple):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from adapter.answers.api.describedpods import object_is_own, selector_is_own
-from adapter.answers.api.serieslabels import AGGREGATE, parsed
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.hpa import quantity
+from adapter.pipeline.attribution.describedpods import object_is_own, selector_is_own
+from adapter.pipeline.attribution.serieslabels import parsed
 from adapter.pipeline.catalog.metric import Combine
 from adapter.pipeline.catalog.promqltext import aggregated
 from adapter.pipeline.catalog.targetfit import (
+    AGGREGATE,
     AskedTarget,
     Misfit,
     MisfitKind,

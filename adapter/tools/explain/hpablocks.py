@@ -17,7 +17,7 @@ from adapter.tools.client.hpacommands import grant_controller
 from adapter.tools.explain import hpafixes
 from adapter.tools.explain.controllerrights import concerns
 from adapter.tools.explain.hpafacts import HpaFacts, pod_state
-from adapter.tools.explain.hpamisfits import runs_away, target_blocks
+from adapter.tools.explain.hpamisfits import flaws, target_blocks
 from adapter.tools.explain.hpareport import Block, MetricLines, PodLine
 from adapter.tools.explain.words import one_line
 
@@ -146,7 +146,7 @@ def _of_limits(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[B
             hpafixes.raise_max(facts, spec.max_replicas + 1),
         )
     elif asked is not None and reasons.get("ScalingLimited") == "TooManyReplicas":
-        if runs_away(facts, spec):
+        if any(flaw.runs_away for flaw in flaws(facts)):
             return
         text = f"maxReplicas {spec.max_replicas} holds it; the metrics ask for {asked}"
         yield Block(text, hpafixes.raise_max(facts, asked))

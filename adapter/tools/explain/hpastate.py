@@ -17,8 +17,8 @@ from adapter.pipeline.cluster.hpas import ShownCondition, ShownHpa, ShownMetric
 from adapter.pipeline.cluster.manifest import PodDecoder, PodManifest
 from adapter.pipeline.cluster.pod import Pod
 from adapter.tools.client.access import Json
-from adapter.tools.explain.hpablocks import flaws_of
 from adapter.tools.explain.hpafacts import HpaFacts
+from adapter.tools.explain.hpamisfits import flaws
 from apiservice.wire import instant
 
 _decoder: Final = PodDecoder()
@@ -35,14 +35,13 @@ def judge_facts(facts: HpaFacts, decision: Decision | None) -> HpaJudgement:
     pods = _pods(facts.pods)
     if decision is not None and shown.conditions:
         shown = _decided(shown, facts, decision)
-    flaws = [] if facts.spec is None else [block.text for block in flaws_of(facts, facts.spec)]
     return judge(
         HpaEvidence(
             shown,
             facts.now,
             pods=_target(pods, decision, facts.spec) if facts.pods else None,
             causes=facts.causes,
-            flaws=flaws,
+            flaws=[flaw.text for flaw in flaws(facts)],
             frozen_since=_frozen_since(facts, pods),
         )
     )

@@ -8,11 +8,10 @@ import click
 
 from adapter.tools.client.amount import Amount
 from adapter.tools.client.options import (
-    CONTEXT,
-    KUBECONFIG,
+    ACCESS,
     ToolGroup,
     ends,
-    joined,
+    identity,
     namespace_option,
     output_option,
 )
@@ -25,7 +24,7 @@ def migrate() -> None:
 
 
 @migrate.command("prometheus-adapter")
-@joined(KUBECONFIG, CONTEXT)
+@ACCESS
 @namespace_option("Namespace of prometheus-adapter [looks in all namespaces].")
 @click.option(
     "-f",
@@ -82,6 +81,8 @@ def migrate() -> None:
 def prometheus_adapter(
     kubeconfig: Path | None,
     context: str | None,
+    as_user: str,
+    as_groups: tuple[str, ...],
     namespace: str,
     file: Path | None,
     compare: bool,
@@ -120,6 +121,7 @@ def prometheus_adapter(
             release,
             tolerance,
             output,
+            identity(as_user, as_groups),
         )
     except UsageProblem as error:
         raise click.UsageError(str(error)) from None

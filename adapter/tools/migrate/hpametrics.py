@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from adapter.answers.api.serieslabels import DEVICE_LABELS
 from adapter.hpa import ManifestError, MetricKind, MetricSpec, from_manifest
+from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS
 from adapter.tools.client.access import Api, Json
 from apiservice.labels.manifest import selector_text
 from apiservice.labels.selector import parse

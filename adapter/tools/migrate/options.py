@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from adapter.tools.client.options import NOBODY, Impersonation
+
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -34,6 +36,7 @@ class MigrateOptions:
     release: str = RELEASE
     tolerance: float = 10.0
     output: str = "text"
+    identity: Impersonation = NOBODY
 
     def __post_init__(self) -> None:
         """Raise UsageProblem if the options do not fit together."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from adapter.answers.api.serieslabels import DEVICE_LABELS
 from adapter.config.process.output import Mark, Screen, table
 from adapter.figures import count
+from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS
 from adapter.tools.client.access import Json
 from adapter.tools.client.command import BLOCKED, FINE
 from adapter.tools.migrate.arguments import Taken

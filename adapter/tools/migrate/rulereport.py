@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from adapter.answers.api.serieslabels import DEVICE_LABELS
 from adapter.answers.rules.doubts import NEVER, fixed_metric
 from adapter.answers.rules.guard import unexpected
 from adapter.answers.rules.hiding import hidden
@@ -14,6 +13,7 @@ from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.rulefile import RuleProblem, RulesFileError, RuleText, read_rules
 from adapter.answers.rules.ruleset import RuleSet, rule_set
 from adapter.answers.rules.seriesquery import matchers_of
+from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS
 from adapter.pipeline.catalog import Catalog
 from adapter.tools.client.errors import ClientError
 from adapter.tools.explain.words import NONE, one_line

@@ -75,7 +75,7 @@ def _of_file(options: MigrateOptions, file: Path) -> int:
 
 
 async def _of_cluster(options: MigrateOptions) -> int:
-    async with cluster(options.kubeconfig, options.context) as api:
+    async with cluster(options.kubeconfig, options.context, identity=options.identity) as api:
         peer = await find_peer(api, options.namespace)
         if options.output.startswith("apiservices"):
             return _print_manifests(peer, options)

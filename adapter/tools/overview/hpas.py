@@ -1,42 +1,50 @@
-"""The HPAs of a list: what was read of each, and its judgement."""
+"""The HPAs of a list, and the ScaledObjects without one: what is known of each, its judgement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-import msgspec
+from typing import Any, Final, Literal
 
 from adapter.answers.judgement.evidence import HpaEvidence, TargetPods
+from adapter.answers.judgement.flaws import flaws_of
 from adapter.answers.judgement.judge import judge
 from adapter.answers.judgement.readings import MetricReading, leading, readings_of
 from adapter.answers.judgement.states import HpaJudgement, Level, ScalingState
-from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
+from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade
+from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.tools.client.tables import ObjectTable
 from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.groups import CauseRow
+from adapter.tools.overview.scalers import ReadScalers
 
 Json = dict[str, Any]
+_CATALOG: Final = Catalog()
+SCALED: Final = "scaledobject"
+"""Before the name of a row without an HPA. The name of an HPA has no slash."""
 WorkloadPods = Mapping[tuple[str, str], TargetPods]
 """Namespace and name of an object of ``gpuworkloads`` -> its pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class HpaSummary:
-    """One HPA, and what it does."""
+    """One HPA, and what it does; or a ScaledObject that has made none, and why."""
 
     namespace: str
     name: str
+    """``llm``, or ``scaledobject/llm``."""
     target: str
     """``Deployment/llm``."""
     low: int
-    high: int
+    high: int | None
+    """None if its ScaledObject has no number."""
     current: int | None
     desired: int | None
     judgement: HpaJudgement
     metrics: Sequence[MetricReading]
+    advice: str = ""
+    """What to do, if it is a ScaledObject without an HPA."""
 
     @property
     def level(self) -> Level:
@@ -59,6 +67,11 @@ class HpaSummary:
         return self.judgement.since
 
     @property
+    def kind(self) -> Literal["HPA", "ScaledObject"]:
+        """What it is."""
+        return "ScaledObject" if self.name.startswith(f"{SCALED}/") else "HPA"
+
+    @property
     def leading(self) -> MetricReading | None:
         """The metric with the highest value against its target; else the first one."""
         return leading(self.metrics)
@@ -66,13 +79,16 @@ class HpaSummary:
     @property
     def cause(self) -> CauseRow:
         """Why it does what it does, to find the HPAs that one cause concerns."""
-        return CauseRow(f"{self.namespace}/{self.name}", self.text, own=(self.target,))
+        return CauseRow(
+            f"{self.namespace}/{self.name}", self.text, own=(self.target, self.namespace)
+        )
 
     def json(self) -> Json:
         """The row of the page."""
         return {
             "namespace": self.namespace,
             "name": self.name,
+            "kind": self.kind,
             "target": self.target,
             "min": self.low,
             "max": self.high,
@@ -85,38 +101,50 @@ class HpaSummary:
             "text": self.text,
             "metrics": [metric.json() for metric in self.metrics],
             "since": self.since,
+            "advice": self.advice or None,
         }
 
 
-def read_hpa(hpa: Json) -> ShownHpa:
-    """Return what is kept of an ``autoscaling/v2`` HPA.
-
-    Raises:
-        ValueError: the object is not an HPA.
-    """
-    try:
-        return reduce(msgspec.convert(hpa, HpaManifest))
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from None
-
-
-def summarize(hpas: Iterable[ShownHpa], pods: WorkloadPods, now: float) -> list[HpaSummary]:
-    """Return what HPAs do.
+def summarize(
+    read: ReadScalers, pods: WorkloadPods | None, now: float, *, complete: bool = False
+) -> Iterator[HpaSummary]:
+    """Yield what HPAs do, and why ScaledObjects have made none.
 
     Args:
-        hpas: as they were read.
-        pods: those of workloads, as far as they were read.
+        read: as they were read.
+        pods: those of workloads; None if they were not read.
         now: epoch seconds.
+        complete: ``pods`` are not those of a label selector.
     """
-    return [_summary(hpa, pods, now) for hpa in hpas]
+    triggers = {(each.namespace, each.name): each.triggers for each in read.scaled}
+    for hpa in read.hpas:
+        asked = triggers.get((hpa.namespace, hpa.scaled_object), ())
+        found = None if pods is None else _pods_of(hpa, pods)
+        labels = found.labels if found is not None else None
+        flaws = [flaw.text for flaw in flaws_of(hpa, _CATALOG.metrics, labels, asked)]
+        none = complete and pods is not None and found is None and hpa.kind == "Deployment"
+        seen = HpaEvidence(hpa, now, readings_of(hpa), found, without_pods=none, flaws=flaws)
+        yield _summary(hpa, seen)
+    made = (MadeHpa(hpa.namespace, hpa.name, hpa.scaled_object) for hpa in read.hpas)
+    for row in unmade(read.scaled, made, now):
+        yield _without_hpa(row)
 
 
-def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
-    kind, group = hpa.kind.lower(), hpa.scales.resource.group
-    names = (f"{kind}.{hpa.scales.name}", f"{kind}.{group}.{hpa.scales.name}")
-    known = (pods.get((hpa.namespace, name)) for name in names)
-    found = next((each for each in known if each is not None), None)
-    metrics = readings_of(hpa)
+def _pods_of(hpa: ShownHpa, pods: WorkloadPods) -> TargetPods | None:
+    """Return the pods of a target. A ReplicaSet that a Deployment or Rollout owns has theirs."""
+    kind, group, name = hpa.kind.lower(), hpa.scales.resource.group, hpa.scales.name
+    for own in (f"{kind}.{name}", f"{kind}.{group}.{name}"):
+        if (found := pods.get((hpa.namespace, own))) is not None:
+            return found
+    owner = name.rpartition("-")[0]
+    owners = (f"{each}.{owner}" for each in ("deployment", "rollout") if kind == "replicaset")
+    for above in owners:
+        if (found := pods.get((hpa.namespace, above))) is not None:
+            return found._replace(above=above)
+    return None
+
+
+def _summary(hpa: ShownHpa, seen: HpaEvidence) -> HpaSummary:
     return HpaSummary(
         hpa.namespace,
         hpa.name,
@@ -124,39 +152,46 @@ def _summary(hpa: ShownHpa, pods: WorkloadPods, now: float) -> HpaSummary:
         hpa.low,
         hpa.high,
         hpa.current,
-        hpa.desired,
-        judge(HpaEvidence(hpa, now, metrics, found, flaws=_flaws(hpa, pods, found))),
-        metrics,
+        hpa.wants,
+        judge(seen),
+        seen.metrics or (),
     )
 
 
-def _flaws(hpa: ShownHpa, pods: WorkloadPods, own: TargetPods | None) -> list[str]:
-    """Return that a Deployment or Rollout owns the target, a ReplicaSet, and sets its size."""
-    if hpa.kind != "ReplicaSet" or own is not None:
-        return []
-    owner = hpa.scales.name.rpartition("-")[0]
-    owners = ((hpa.namespace, f"{kind}.{owner}") for kind in ("deployment", "rollout"))
-    name = next((name for namespace, name in owners if (namespace, name) in pods), "")
-    return [f"{name} owns its target, and sets the size back"] if name else []
+def _without_hpa(row: UnmadeHpa) -> HpaSummary:
+    """Return the row of a ScaledObject: it has bounds, and no size or value that anybody knows."""
+    scaled = row.scaled
+    return HpaSummary(
+        scaled.namespace,
+        f"{SCALED}/{scaled.name}",
+        f"{scaled.kind}/{scaled.target}",
+        scaled.low,
+        scaled.high,
+        None,
+        None,
+        row.judgement,
+        (),
+        row.advice,
+    )
 
 
-_TEXTS: Final = ("Trouble", "Foreign")
+_TEXTS: Final = ("Trouble", "Foreign", "Why-Not")
 _NUMBERS: Final = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
 
 
-def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
-    """Return the pods of workloads; empty if the server does not say which are ready.
+def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | None:
+    """Return the pods of workloads; None if the server does not say which are ready.
 
     Args:
         table: ``gpuworkloads``; None if it was not read.
         read_at: epoch seconds of the reading.
     """
     if table is None or not {*_NUMBERS, *_TEXTS} <= set(table.columns):
-        return {}
+        return None
     by = Columns(table)
     found = {}
     columns = (by.cells(name) for name in (*_TEXTS, *_NUMBERS))
-    for row, trouble, foreign, *cells in zip(by.rows, *columns, strict=True):
+    for row, trouble, foreign, reasons, *cells in zip(by.rows, *columns, strict=True):
         numbers = [int(cell) if isinstance(cell, int | float) else None for cell in cells]
         ready, unready, unscheduled, waiting, unmeasured, exist = numbers
         if ready is None or unready is None:
@@ -171,5 +206,7 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods:
             str(trouble or ""),
             exist,
             str(foreign or ""),
+            row.labels,
+            reasons=str(reasons or ""),
         )
     return found

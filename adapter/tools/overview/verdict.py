@@ -67,9 +67,10 @@ class ClusterVerdict:
         }
 
 
-def count_hpas(hpas: Iterable[HpaSummary]) -> HpaCounts:
-    """Count HPAs by state."""
-    return HpaCounts(hpa.state for hpa in hpas)
+def count_hpas(hpas: Sequence[HpaSummary]) -> HpaCounts:
+    """Count HPAs, and ScaledObjects without one, by state."""
+    alike = all(hpa.kind == "HPA" for hpa in hpas)
+    return HpaCounts((hpa.state for hpa in hpas), "HPA" if alike else "autoscaler")
 
 
 def count_pods(rows: Iterable[Mapping[str, Cell]]) -> PodCounts:
@@ -118,7 +119,7 @@ def _hpas(counts: HpaCounts | None, level: Level) -> list[str]:
     for row, amount in counts.rows() if counts is not None else ():
         if row.level == level and counts is not None:
             of = counts.total if level == "bad" and not parts else 0
-            parts += _some(amount, of, "HPA", row.one, row.more)
+            parts += _some(amount, of, counts.noun, row.one, row.more)
     return parts
 
 
@@ -133,8 +134,9 @@ def _some(amount: int, of: int, noun: str, one: str, more: str) -> list[str]:
 def _fine(hpas: HpaCounts | None, pods: PodCounts | None) -> list[str]:
     parts = []
     if hpas is not None and (works := sum(n for row, n in hpas.rows() if row.level == "good")):
-        every = "the HPA works" if works == 1 else f"all {works} HPAs work"
-        parts.append(every if works == hpas.total else f"{works} of {hpas.total} HPAs work")
+        noun = hpas.noun
+        every = f"the {noun} works" if works == 1 else f"all {works} {noun}s work"
+        parts.append(every if works == hpas.total else f"{works} of {hpas.total} {noun}s work")
     if pods is not None and pods.total:
         one = "the GPU pod has a value"
         parts.append(one if pods.total == 1 else f"all {pods.total} GPU pods have a value")

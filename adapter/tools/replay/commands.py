@@ -10,6 +10,7 @@ import click
 
 from adapter.tools.client.amount import MOST, Amount
 from adapter.tools.client.options import (
+    ACCESS,
     CONTEXT,
     DURATION,
     KUBECONFIG,
@@ -202,8 +203,7 @@ replay.add_command(record)
     metavar="FILE",
     help="Also write the report with plots to FILE, as one HTML page.",
 )
-@KUBECONFIG
-@CONTEXT
+@ACCESS
 @NAMESPACE
 @OUTPUT
 @ends(two="it could not replay")
@@ -240,8 +240,7 @@ def hpa(**given: Any) -> None:
 )
 @_ALLOW
 @_SYNC_PERIOD
-@KUBECONFIG
-@CONTEXT
+@ACCESS
 @NAMESPACE
 @OUTPUT
 @ends(two="it could not replay")

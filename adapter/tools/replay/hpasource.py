@@ -14,6 +14,7 @@ from adapter.hpa import HpaSpec, ManifestError, from_manifest
 from adapter.tools.client.access import Api, Json, cluster
 from adapter.tools.client.errors import ClientError, odd_answers
 from adapter.tools.client.naming import named
+from adapter.tools.client.options import identity
 from adapter.tools.explain.hpafacts import HPAS
 from apiservice.runtime.yamltext import YamlError, documents
 
@@ -91,7 +92,8 @@ def _named(given: Mapping[str, Any]) -> tuple[str, str]:
 async def _cluster(given: Mapping[str, Any], namespace: str) -> AsyncIterator[Api]:
     """Yield the cluster. An error of access says that a manifest does instead."""
     try:
-        async with cluster(given["kubeconfig"], given["context"], namespace) as api:
+        whom = identity(given["as_user"], given["as_groups"])
+        async with cluster(given["kubeconfig"], given["context"], namespace, whom) as api:
             yield api
     except ClientError as error:
         if error.status == 404:

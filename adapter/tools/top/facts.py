@@ -9,19 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError, odd_answers
 from adapter.tools.client.tables import ObjectTable
 from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.gpuclasses import count_classes, gpu_classes
-from adapter.tools.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
+from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
+from adapter.tools.overview.scalers import ReadScalers, read_scalers
 from adapter.tools.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
 from adapter.tools.overview.viewlists import ViewList, read_view_list
 
 ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
 LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
-_HPAS: Final = "/apis/autoscaling/v2"
 _STEP: Final = 200
 """HPAs after which keys are looked at."""
 
@@ -49,7 +48,7 @@ class ClusterLists:
     """Epoch seconds of the last look."""
     took: float = 0.0
     """Seconds that it took."""
-    read_hpas: Sequence[ShownHpa] | None = None
+    read_hpas: ReadScalers | None = None
     """The HPAs before they were judged."""
 
     def has(self, name: ListName) -> bool:
@@ -91,10 +90,12 @@ async def look(
             tables[name] = result
         else:
             hpas = result
+            if result.left_out:
+                problems[name] = ClientError(result.left_out)
     now = time.time()
     return ClusterLists(
         tables,
-        None if hpas is None else await _judged(hpas, tables.get("gpuworkloads"), now),
+        None if hpas is None else await _judged(hpas, tables.get("gpuworkloads"), now, scope),
         problems,
         now,
         time.monotonic() - started,
@@ -103,12 +104,14 @@ async def look(
 
 
 async def _judged(
-    hpas: Sequence[ShownHpa], workloads: ObjectTable | None, now: float
+    read: ReadScalers, workloads: ObjectTable | None, now: float, scope: ReadScope
 ) -> list[HpaSummary]:
-    pods, found = workload_pods(workloads, now), []
-    for at in range(0, len(hpas), _STEP):
-        found += summarize(hpas[at : at + _STEP], pods, now)
-        await asyncio.sleep(0)
+    found: list[HpaSummary] = []
+    pods = workload_pods(workloads, now)
+    for row in summarize(read, pods, now, complete=not scope.labels):
+        found.append(row)
+        if not len(found) % _STEP:
+            await asyncio.sleep(0)
     return found
 
 
@@ -116,7 +119,11 @@ async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
     """Return the rows of a list, or the failure."""
     try:
         with odd_answers():
-            return await (_hpas(api, scope) if name == "hpas" else _table(api, name, scope))
+            return await (
+                read_scalers(api, _within(scope), labels=scope.labels)
+                if name == "hpas"
+                else _table(api, name, scope)
+            )
     except ClientError as error:
         return error
 
@@ -124,16 +131,6 @@ async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
 async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
     within = "" if name == "gpus" else _within(scope)
     return await read_view_list(api, name, within, labels=scope.labels)
-
-
-async def _hpas(api: Api, scope: ReadScope) -> list[ShownHpa]:
-    path = f"{_HPAS}{_within(scope)}/horizontalpodautoscalers"
-    found = []
-    for at, row in enumerate(await api.list(path, labels=scope.labels), 1):
-        found.append(read_hpa(row))
-        if not at % _STEP:
-            await asyncio.sleep(0)
-    return found
 
 
 def _within(scope: ReadScope) -> str:

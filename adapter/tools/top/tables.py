@@ -183,11 +183,13 @@ def _grouped(group: CauseGroup, some: Sequence[HpaSummary], first: TopRow) -> To
     cells: list[str | None] = [None] * (1 + len(_HPAS))
     cells[0] = spaces.pop() if len(spaces) == 1 else None
     names = [column.name for column in _HPAS]
-    cells[1 + names.index("NAME")] = f"{group.count} HPAs, such as {some[0].name}"
+    such = f"{some[0].namespace}/{some[0].name}" if cells[0] is None else some[0].name
+    cells[1 + names.index("NAME")] = f"{group.count} {some[0].kind}s, such as {such}"
     cells[1 + names.index("STATE")] = some[0].state
     cells[1 + names.index("DECISION")] = group.text
     numbers: list[float | None] = [None] * len(cells)
-    numbers[1 + names.index("STATE")] = _RANKS[some[0].state]
+    # Among the rows of one state, the largest group is first.
+    numbers[1 + names.index("STATE")] = _RANKS[some[0].state] + 1 - 1 / group.count
     key = RowKey("note", "", group.key)
     return TopRow(key, tuple(cells), first.about, first.emphasis, tuple(numbers))
 
@@ -235,13 +237,15 @@ _ATTENTION: Final = frozenset(("warning", "bad"))
 
 
 def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
-    key = RowKey("hpa", state.namespace, state.name)
+    key = about = RowKey("hpa", state.namespace, state.name)
+    if state.kind != "HPA":
+        about = RowKey("workload", state.namespace, state.target)
     cells: tuple[str | None, ...] = (
         state.name,
         state.target,
         targets(state),
         str(state.low),
-        str(state.high),
+        None if state.high is None else str(state.high),
         None if state.current is None else str(state.current),
         None if state.since is None else age(now - state.since),
         state.state.value,
@@ -254,7 +258,7 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
     )
     if everywhere:
         cells, numbers = (state.namespace, *cells), (None, *numbers)
-    return TopRow(key, cells, key, _EMPHASES[state.level], numbers)
+    return TopRow(key, cells, about, _EMPHASES[state.level], numbers)
 
 
 def targets(state: HpaSummary) -> str | None:

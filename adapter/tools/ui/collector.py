@@ -120,8 +120,8 @@ class PageCollector:
         """Return what is left out of a list that could be read."""
         if name != HPAS:
             return ""
-        odd, left = self._data[HPAS].odd, self._history.left
-        parts = [f"{count(odd, 'HPA')} of an unknown form not shown"] if odd else []
+        read, left = self._data[HPAS], self._history.left
+        parts = [read.left_out] if read.left_out else []
         if left:
             parts.append(f"no points are kept of {count(left, 'HPA')}: there are too many")
         return "; ".join(parts)

@@ -30,7 +30,7 @@ class HpaHistory:
     def add(self, states: Iterable[HpaSummary], time: float) -> None:
         """Add what the HPAs are now. The value is that of the first metric, so that it is of one
         metric over time."""
-        seen = {(state.namespace, state.name): state for state in states}
+        seen = {(state.namespace, state.name): state for state in states if state.kind == "HPA"}
         if len(self._series.keys() | seen.keys()) > MOST_HPAS:
             for gone in self._series.keys() - seen.keys():
                 del self._series[gone]

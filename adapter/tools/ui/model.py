@@ -13,13 +13,14 @@ from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.gpuclasses import count_classes
 from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
+from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
 from adapter.tools.ui.devicechanges import device_facts
 from adapter.tools.ui.gpurows import DeviceParts, fleet
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.objectchanges import pod_facts
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
+from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
 from adapter.tools.ui.podrows import pods, workloads
 from adapter.tools.ui.timeline import Timeline
 from adapter.tools.ui.trouble import outage, panel_rows, with_trouble
@@ -56,21 +57,25 @@ class Model:
         self._timeline = Timeline()
         self.fleet: DeviceParts | None = None
         self._counts: dict[str, tuple[ObjectTable, Any]] = {}
-        self._judged: tuple[HpaList, ObjectTable | None, list[HpaSummary]] | None = None
+        self._judged: tuple[ReadScalers, ObjectTable | None, list[HpaSummary]] | None = None
 
     def hpas(self, seen: PageFacts, now: float) -> list[HpaSummary] | None:
         """Return what the HPAs do, by their status and the pods of their workloads.
 
         They are judged once for the same lists.
         """
-        read: HpaList | None = seen.data.get(HPAS)
+        read: ReadScalers | None = seen.data.get(HPAS)
         if read is None:
             return None
         fresh = WORKLOADS in seen.panels and seen.panels[WORKLOADS].status == "ok"
         table = seen.table(WORKLOADS) if fresh else None
         if self._judged is None or self._judged[0] is not read or self._judged[1] is not table:
             at = now if table is None else seen.panels[WORKLOADS].updated or now
-            self._judged = read, table, summarize(read.hpas, workload_pods(table, at), now)
+            self._judged = (
+                read,
+                table,
+                [*summarize(read, workload_pods(table, at), now, complete=True)],
+            )
         return self._judged[2]
 
     def parts(self, seen: PageFacts, changed: Set[str], now: float) -> dict[str, bytes]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import GRANTED, ClientError
-from adapter.tools.overview.hpas import read_hpa
+from adapter.tools.overview.scalers import read_scalers
 from adapter.tools.overview.viewlists import read_view_list
 
 Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
@@ -27,8 +24,6 @@ _EVENTS_OF: Final = (
     "reason=FailedScheduling",
     "reason=TriggeredScaleUp",
 )
-_SLICE: Final = 0.005
-"""Seconds for which HPAs are looked at before other tasks continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +67,6 @@ def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
     )
 
 
-class HpaList(NamedTuple):
-    """HPAs, and how many have a form that is not known."""
-
-    hpas: Sequence[ShownHpa]
-    odd: int = 0
-
-
 Reader = Callable[[Api], Awaitable[Any]]
 
 
@@ -90,15 +78,6 @@ def readers(namespace: str) -> dict[str, Reader]:
     """
     within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
 
-    async def hpas(api: Api) -> HpaList:
-        found: list[ShownHpa] = []
-        odd = 0
-        # Page by page: the garbage collector would visit each object of a long list.
-        async for rows in api.pages(f"/apis/autoscaling/v2{within}/horizontalpodautoscalers"):
-            odd += await _add_hpas(rows, found)
-        found.sort(key=lambda hpa: hpa.key)
-        return HpaList(found, odd)
-
     async def events(api: Api) -> list[Json]:
         found = []
         for fields in _EVENTS_OF:
@@ -109,21 +88,6 @@ def readers(namespace: str) -> dict[str, Reader]:
         GPUS: lambda api: read_view_list(api, "gpus"),
         PODS: lambda api: read_view_list(api, "gpupods", within),
         WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", within),
-        HPAS: hpas,
+        HPAS: lambda api: read_scalers(api, within),
         EVENTS: events,
     }
-
-
-async def _add_hpas(rows: Sequence[Any], hpas: list[ShownHpa]) -> int:
-    """Add what is kept of HPAs; return the number of those with an unknown form."""
-    odd = 0
-    began = time.perf_counter()
-    for row in rows:
-        try:
-            hpas.append(read_hpa(row))
-        except (ValueError, TypeError, LookupError, AttributeError):
-            odd += 1
-        if time.perf_counter() - began > _SLICE:
-            await asyncio.sleep(0)
-            began = time.perf_counter()
-    return odd

@@ -19,6 +19,8 @@ _PODS: Final = {
     "whyNot": "Why-Not",
 }
 """Name on the page -> column of the table."""
+_POD_NUMBERS: Final = {"utilNumber": "Util-Percent", "waitingNumber": "Waiting-Requests"}
+"""Those by which the page sorts its texts."""
 _WORKLOADS: Final = {
     "pods": "Pods",
     "measured": "Measured",
@@ -28,6 +30,11 @@ _WORKLOADS: Final = {
     "target": "Target",
     "wants": "Wants",
     "idle": "Idle",
+}
+_WORKLOAD_NUMBERS: Final = {
+    "utilNumber": "Util-Percent",
+    "measuredNumber": "Measured",
+    "wantsNumber": "Wants-Replicas",
 }
 
 
@@ -42,22 +49,26 @@ def pods(table: ObjectTable, pools: Mapping[str, str], models: Mapping[str, str]
     by = Columns(table)
     nodes, devices = by.texts("Node"), by.texts("Device-IDs")
     columns = [
-        *_named(by, _PODS),
+        *_named(by, _PODS, _POD_NUMBERS),
         [pools.get(node or "") for node in nodes],
         [models.get((ids or "").partition(",")[0]) for ids in devices],
     ]
     return {
-        "columns": ("namespace", "name", *_PODS, "pool", "model"),
+        "columns": ("namespace", "name", *_PODS, *_POD_NUMBERS, "pool", "model"),
         "rows": list(zip(*columns, strict=True)),
     }
 
 
 def workloads(table: ObjectTable) -> Json:
     """Return the part ``workloads`` from ``gpuworkloads``."""
-    rows = list(zip(*_named(Columns(table), _WORKLOADS), strict=True))
-    return {"columns": ("namespace", "name", *_WORKLOADS), "rows": rows}
+    rows = list(zip(*_named(Columns(table), _WORKLOADS, _WORKLOAD_NUMBERS), strict=True))
+    return {"columns": ("namespace", "name", *_WORKLOADS, *_WORKLOAD_NUMBERS), "rows": rows}
 
 
-def _named(by: Columns, columns: Mapping[str, str]) -> list[list[Any]]:
-    identity: list[list[Any]] = [[row.namespace for row in by.rows], [row.name for row in by.rows]]
-    return identity + [by.texts(column) for column in columns.values()]
+def _named(by: Columns, columns: Mapping[str, str], numbers: Mapping[str, str]) -> list[list[Any]]:
+    return [
+        [row.namespace for row in by.rows],
+        [row.name for row in by.rows],
+        *map(by.texts, columns.values()),
+        *map(by.numbers, numbers.values()),
+    ]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.cluster import Object
-from tests.e2e.doctorfaults.register import CHAT, fault
+from tests.e2e.doctorfaults.register import fault, scaler, zero
 from tests.e2e.pagestand import made
 from tests.e2e.site import Site
-from tests.e2e.stage import autoscaler, deployment
+from tests.e2e.stage import deployment
 
 
 def nodepool(site: Site, config: str = "") -> list[Object]:
@@ -85,12 +85,8 @@ def caps_that_forbid_headroom(site: Site) -> Iterator[None]:
 
 @fault("GMA605", "GMA606")
 def pods_that_no_node_holds(site: Site) -> Iterator[None]:
-    wide = deployment(CHAT, 0)
-    wide["metadata"]["name"] = "wide"
+    wide = zero("wide")
     limits = {"limits": {"nvidia.com/gpu": "16"}}
     wide["spec"]["template"]["spec"]["containers"][0]["resources"] = limits
-    scaler = autoscaler(CHAT, metric="gpu_utilization")
-    scaler["metadata"]["name"] = "wide"
-    scaler["spec"]["scaleTargetRef"]["name"] = "wide"
-    with made(site, *nodepool(site), wide, scaler):
+    with made(site, *nodepool(site), wide, scaler("wide")):
         yield

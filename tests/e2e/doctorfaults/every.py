@@ -9,6 +9,8 @@ from tests.e2e.doctorfaults import (  # noqa: F401 - imported for what they regi
     nodes,
     others,
     pages,
+    scaledobjects,
+    scaledworkloads,
     servers,
 )
 from tests.e2e.doctorfaults.register import FAULTS

@@ -1,4 +1,4 @@
-"""Faults of HPAs and their targets (GMA401 to GMA454)."""
+"""Faults of HPAs and their targets (GMA401 to GMA455)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tests.e2e.doctorfaults.register import (
     hpa_with,
     metric_of,
     pods_metric,
+    scaler,
     server,
+    zero,
 )
 from tests.e2e.pagestand import made, stand
 from tests.e2e.site import Site
-from tests.e2e.stage import autoscaler, deployment
 
 IDLE_HPA = f"{HPAS.format(ns=CHAT)}/idle"
 
@@ -113,12 +114,31 @@ def a_gpu_as_a_resource(site: Site) -> Iterator[None]:
         yield
 
 
+@fault("GMA455")
+def a_target_without_a_scale(site: Site) -> Iterator[None]:
+    labels = {"app": "agent"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"nodeSelector": {"no": "node"}, "containers": [{"name": "a", "image": "none"}]},
+    }
+    agent = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"namespace": CHAT, "name": "agent"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+    with made(site, agent, scaler("agent", kind="DaemonSet")):
+        site.admin.wait(
+            f"{HPAS.format(ns=CHAT)}/agent",
+            lambda obj: condition(obj, "AbleToScale") == ("False", "FailedGetScale"),
+            "the controller has looked for its scale",
+        )
+        yield
+
+
 @fault("GMA421")
 def a_target_that_does_not_exist(site: Site) -> Iterator[None]:
-    made_up = autoscaler(CHAT, metric="gpu_utilization")
-    made_up["metadata"]["name"] = "lost"
-    made_up["spec"]["scaleTargetRef"]["name"] = "inferense"
-    with made(site, made_up):
+    with made(site, scaler("lost", name="inferense")):
         yield
 
 
@@ -133,22 +153,15 @@ def a_selector_that_matches_nothing(site: Site) -> Iterator[None]:
 
 @fault("GMA423", also=("GMA410",))
 def two_hpas_for_one_workload(site: Site) -> Iterator[None]:
-    second = autoscaler(CHAT, metric="gpu_utilization")
-    second["metadata"]["name"] = "second"
-    second["spec"]["scaleTargetRef"]["name"] = "idle"
-    with made(site, second):
+    with made(site, scaler("second", name="idle")):
         yield
 
 
 @fault("GMA424")
 def a_workload_without_gpus(site: Site) -> Iterator[None]:
-    cpu = deployment(CHAT, 0)
-    cpu["metadata"]["name"] = "cpu"
+    cpu = zero("cpu")
     cpu["spec"]["template"]["spec"]["containers"][0].pop("resources")
-    second = autoscaler(CHAT, metric="gpu_utilization")
-    second["metadata"]["name"] = "cpu"
-    second["spec"]["scaleTargetRef"]["name"] = "cpu"
-    with made(site, cpu, second):
+    with made(site, cpu, scaler("cpu")):
         yield
 
 

@@ -13,6 +13,7 @@ from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.cluster import HPAS, Object
 from tests.e2e.pagestand import made, patched, stand
 from tests.e2e.site import Site
+from tests.e2e.stage import autoscaler, deployment
 
 CHAT = "chat"
 THIRD = "gpu-c"
@@ -109,6 +110,24 @@ def holder(name: str, on: str = THIRD, **spec: Any) -> Object:
         "metadata": {"name": name, "namespace": CHAT},
         "spec": {"containers": [row], **({"nodeName": on} if on else {}), **spec},
     }
+
+
+def zero(name: str) -> Object:
+    """A Deployment with GPUs, at 0 replicas and with labels of its own."""
+    found = deployment(CHAT, 0)
+    labels = {"app": name}
+    found["metadata"] |= {"name": name, "labels": labels}
+    found["spec"]["selector"] = {"matchLabels": labels}
+    found["spec"]["template"]["metadata"] = {"labels": labels}
+    return found
+
+
+def scaler(called: str, **target: str) -> Object:
+    """An HPA on GPU utilisation of a target of its own name."""
+    found = autoscaler(CHAT, metric="gpu_utilization")
+    found["metadata"]["name"] = called
+    found["spec"]["scaleTargetRef"] |= {"name": called, **target}
+    return found
 
 
 @contextlib.contextmanager

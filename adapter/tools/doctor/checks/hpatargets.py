@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from adapter.answers.api.serieslabels import OWN_LABELS, parsed, selector_fault
 from adapter.answers.causes import CauseCode
 from adapter.answers.keda.manifest import SeenScaledObject
+from adapter.pipeline.attribution.serieslabels import OWN_LABELS, parsed, selector_fault
 from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.cluster.changes import edit as change_object
 from adapter.pipeline.cluster.fixes import lasting

@@ -18,7 +18,7 @@ export function search(q) {
 /** First pod of the text of a GPU's pods, such as "chat/llm-1 +2". @param {string|null} text */
 export function firstPod(text) {
   const found = /^([^/\s]+)\/(\S+?)(?: \+(\d+))?$/.exec(text ?? "");
-  return found ? { namespace: found[1], name: found[2], more: Number(found[3] ?? 0) } : null;
+  return found ? { namespace: found[1], name: found[2], more: found[3] !== undefined } : null;
 }
 
 /** Pods of a part, narrowed. @param {any} part @param {Object<string, string>} filters @returns {any[]} */

@@ -38,7 +38,7 @@ export class HpaList {
       onSeen: (rows) => this.trends(rows),
       columns: [
         { key: "name", label: "HPA", value: (row) => keyOf(one(row)), cell: (row) => (row.members ? this.groupCell(row) : nameCell(row)) },
-        { key: "decision", label: "State", class: "col-state", value: (row) => order(one(row)), cell: stateCell },
+        { key: "decision", label: "State", class: "col-state", value: place, cell: stateCell },
         { key: "value", label: "Value and target", class: "col-trend", down: true, value: (row) => pressure(one(row)), cell: (row) => (row.members ? namesCell(row) : valueCell(row)), span: (row) => (row.members ? 2 : 1) },
         { key: "size", label: "Replicas", class: "col-size", down: true, value: (row) => one(row).current, cell: sizeCell },
       ],
@@ -57,8 +57,8 @@ export class HpaList {
       if (!this.unfolded.delete(group.group)) this.unfolded.add(group.group);
       this.table.show(this.table.rows);
     };
-    return two(h("button.unfold", { type: "button", "aria-expanded": String(open), "aria-label": `${count(group.members.length, "HPA")}: ${group.group}`, click: unfold },
-      line("next"), count(group.members.length, "HPA")), null);
+    return two(h("button.unfold", { type: "button", "aria-expanded": String(open), "aria-label": `${count(group.members.length, group.members[0].kind)}: ${group.group}`, click: unfold },
+      line("next"), count(group.members.length, group.members[0].kind)), null);
   }
 
   /** Draw the trends again, because points arrived or the theme changed. */
@@ -119,7 +119,12 @@ function grouped(hpas) {
   return [...rows, ...hpas.filter((hpa) => !taken.has(hpa.group))];
 }
 
-const order = (hpa) => `${ORDER[hpa.level] ?? 4} ${hpa.decision.startsWith("scales") ? 0 : 1} ${keyOf(hpa)}`;
+const order = (hpa) => `${state(hpa)} ${keyOf(hpa)}`;
+
+const state = (hpa) => `${ORDER[hpa.level] ?? 4} ${hpa.decision.startsWith("scales") ? 0 : 1}`;
+
+/** Among rows of one state, groups are first, the largest first. @param {any} row */
+const place = (row) => (row.members ? `${state(row)} ${String(1e6 - row.members.length)}` : `${state(row)} ~${keyOf(row)}`);
 
 /** How far the value is above its target. */
 function pressure(hpa) {
@@ -134,6 +139,10 @@ function namesCell(group) {
 }
 
 function nameCell(hpa) {
+  if (hpa.kind !== "HPA") {
+    const name = hpa.name.slice(hpa.name.indexOf("/") + 1);
+    return two(h("b", { title: keyOf(hpa) }, h("bdi", {}, name)), [h("bdi", {}, hpa.namespace), ` · ${hpa.kind}`]);
+  }
   const address = link({ kind: "hpa", namespace: hpa.namespace, name: hpa.name });
   return two(h("a", { href: address, title: keyOf(hpa) }, h("bdi", {}, hpa.name)), [h("bdi", {}, hpa.namespace), " · ", h("bdi", { title: hpa.target }, targetText(hpa))]);
 }
@@ -149,18 +158,19 @@ function stateCell(hpa) {
   const state = HPA_STATES[hpa.decision] ?? { ...UNKNOWN, sign: hpa.level, word: hpa.decision };
   return h(`div.state.${hpa.level}`, { title: state.about || null }, sign(state.sign, hpa.level), h("div.hpa-what", {},
     h("b", {}, state.word, h("span.hidden", {}, ` (${LEVELS[hpa.level] ?? ""})`)),
-    why ? h("span.hpa-why", { title: hpa.text }, why) : null));
+    why ? h("span.hpa-why", { title: hpa.text }, why, hpa.advice ? `; ${hpa.advice}` : null) : null));
 }
 
 function valueCell(hpa) {
   const metric = leading(hpa);
-  if (!metric) return missing("the HPA has no metric");
+  if (!metric) return missing(hpa.kind === "HPA" ? "the HPA has no metric" : "no HPA reads a metric");
   return h("div.trend", {}, h("canvas", { "aria-hidden": "true" }), h("span", {},
     h("b", { title: metric.name }, metric.valueText || missing(`no value of ${metric.name}`)),
     `of ${metric.goalText || NONE}`));
 }
 
 function sizeCell(hpa) {
+  if (hpa.kind !== "HPA") return missing("no HPA knows the size");
   const moving = hpa.desired !== null && hpa.desired !== undefined && hpa.desired !== hpa.current;
   return h("div.trend", {}, h("canvas", { "aria-hidden": "true" }), h("span", {},
     h("b", {}, hpa.current ?? missing("the HPA does not know the size"), moving ? ` → ${hpa.desired}` : null),

@@ -83,7 +83,7 @@ function showHpas() {
   const { filters } = route();
   const all = now.hpas ?? [];
   const shown = filter.hpas(now.hpas, filters);
-  tally("hpas", shown.length, now.hpas ? all.length : null, "HPA", filters.pool || filters.model ? " · an HPA belongs to no node pool or model: not filtered by them" : "");
+  tally("hpas", shown.length, now.hpas ? all.length : null, all.every((one) => one.kind === "HPA") ? "HPA" : "autoscaler", filters.pool || filters.model ? " · an HPA belongs to no node pool or model: not filtered by them" : "");
   place(get("hpas-body"), hpaList.table.element, shown.length ? null : nothing("hpas", all.length, "No HPA exists.",
     "An HPA appears here with its state and its values. The metrics that it can use:", "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta2"));
   if (!shown.length) return;
@@ -128,7 +128,8 @@ function showPods() {
   const workloads = objects(now.workloads).filter((one) => (!filters.namespace || one.namespace === filters.namespace) && fits(one.namespace, one.name, one.hpa));
   const view = filters.pods ?? (without.length ? "none" : "all");
   segments(get("pods-tools"), [["none", `No value ${sum(now.pods, without)}`], ["all", `All ${sum(now.pods, fitting)}`], ["workloads", `Workloads ${sum(now.workloads, workloads)}`]], view, (value) => choose("pods", value));
-  const some = reasons(without).slice(0, 3).map(([reason, number]) => `${words(reason)} × ${number.toLocaleString("en-US")}`).join(", ");
+  const why = reasons(without).map(([reason, number]) => `${words(reason)} × ${number.toLocaleString("en-US")}`);
+  const some = `${why.slice(0, 3).join(", ")}${why.length > 3 ? ` and ${why.length - 3} more` : ""}`;
   say(get("pods-count"), !now.pods ? "not known" : view === "none" ? some : count(all.length, "pod"));
   const table = { workloads: workloadList, none: blindList }[view] ?? podList;
   const shown = view === "workloads" ? workloads : view === "none" ? without : fitting;

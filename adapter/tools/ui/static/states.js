@@ -24,18 +24,18 @@ export const GPU_CLASSES = {
  */
 export const HPA_STATES = {
   stuck: { word: "stuck", count: "stuck", sign: "bad", level: "bad", about: "it has no value, no target or no right, and keeps its size" },
-  stale: { word: "stale", count: "stale", sign: "stopped", level: "bad", about: "the HPA controller has not looked at it for minutes" },
+  stale: { word: "stale", count: "stale", sign: "stopped", level: "bad", about: "what should scale it, the HPA controller or KEDA, has not looked at it for minutes" },
   behind: { word: "behind", count: "behind", sign: "less", level: "bad", about: "replicas that it wants do not exist, or are not ready" },
   overloaded: { word: "overloaded", count: "overloaded", sign: "over", level: "warning", about: "a target is exceeded, and something keeps it from scaling out" },
   impaired: { word: "impaired", count: "impaired", sign: "warning", level: "warning", about: "it decides, but a flaw of its manifest or surroundings spoils what it does" },
   incomplete: { word: "incomplete", count: "incomplete", sign: "part", level: "warning", about: "it decides, though a metric or a pod has no value" },
-  waiting: { word: "waiting", count: "waiting", sign: "clock", level: "warning", about: "the HPA controller has not looked at it yet, or a pod waits for a node" },
+  waiting: { word: "waiting", count: "waiting", sign: "clock", level: "warning", about: "the HPA controller or KEDA has not looked at it yet, or a pod waits for a node" },
   "scales out": { word: "scales out", count: "scaling", sign: "up", level: "good", about: "its size grows" },
   "scales in": { word: "scales in", count: "scaling", sign: "down", level: "good", about: "its size shrinks" },
   held: { word: "held", count: "held", sign: "hold", level: "good", about: "its metrics ask for fewer replicas, and a window, a rate or a bound keeps them" },
   healthy: { word: "healthy", count: "healthy", sign: "good", level: "good", about: "every metric has a value within its target, and every replica exists" },
   "at zero": { word: "at zero", count: "atZero", sign: "zero", level: "off", about: "it has 0 replicas, and a metric wakes it" },
-  paused: { word: "paused", count: "paused", sign: "pause", level: "off", about: "it has 0 replicas, and nothing wakes it until somebody scales it" },
+  paused: { word: "paused", count: "paused", sign: "pause", level: "off", about: "nothing scales it until somebody ends the pause: it has 0 replicas, or its ScaledObject is paused" },
 };
 
 /** @type {State} */

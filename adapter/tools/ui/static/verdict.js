@@ -40,7 +40,7 @@ function title(verdict) {
 function hpas(some) {
   if (!some) return figure("HPAs", null);
   const states = new Map(Object.values(HPA_STATES).map((state) => [state.count, state]));
-  return figure("HPAs", whole(some.total), share([...states].map(([key, { level }]) => [some[key], level])),
+  return figure(some.noun === "HPA" ? "HPAs" : "Autoscalers", whole(some.total), share([...states].map(([key, { level }]) => [some[key], level])),
     [...states].map(([key, { word, level, about }]) => part(some[key], key === "scaling" ? key : word, level, about)));
 }
 

@@ -10,8 +10,8 @@ import pytest
 
 from adapter.answers.api.aggregate import Aggregate
 from adapter.answers.api.external import GpuExternalMetrics, by_lower_case
-from adapter.answers.api.serieslabels import DEVICE_LABELS, POD_LABELS
 from adapter.pipeline.attribution.reading import Reading
+from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS, POD_LABELS
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import DeviceData, DeviceValue, Kind, Metric, Statistic, Unit
 from adapter.pipeline.cluster.index import PodIndex

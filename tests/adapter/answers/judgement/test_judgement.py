@@ -13,6 +13,7 @@ from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.judgement.evidence import HpaEvidence, TargetPods
 from adapter.answers.judgement.judge import judge
 from adapter.answers.judgement.states import LEVELS, ScalingState
+from adapter.answers.keda.manifest import SeenScaledObject, read_scaledobject
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.hpa import MetricKind, Missing, Values, from_manifest
 from adapter.pipeline.cluster.manifest import PodDecoder, PodManifest
@@ -23,11 +24,12 @@ from adapter.tools.explain.hpareport import HpaReport
 from adapter.tools.explain.metricvalues import ReadValues
 from adapter.tools.explain.scaletarget import Scale
 from adapter.tools.idle.prices import PriceList
-from adapter.tools.overview.hpas import HpaSummary, read_hpa, summarize, workload_pods
+from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
+from adapter.tools.overview.scalers import ReadScalers, read_hpa
 from adapter.tools.top.facts import ClusterLists
 from adapter.tools.top.summaries import tables_of
 from adapter.tools.ui.model import Model, PageFacts
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, HpaList, PanelState
+from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
 from tests.adapter.answers.judgement.worlds import NOW, NS, UTIL, WORLDS, JudgedWorld
 from tests.adapter.answers.view.viewer import Viewer
 from tests.adapter.world import World, row
@@ -50,7 +52,7 @@ def _explained(world: JudgedWorld, size: int | None = None) -> HpaReport:
             values.append(of_pods or Missing("no metrics returned from custom metrics API"))
         else:
             values.append(next(other))
-    there = world.hpa["status"]["currentReplicas"]
+    there = world.hpa["status"].get("currentReplicas", 0)
     replicas = there if world.replicas is None else world.replicas
     replicas = replicas if size is None else size
     facts = HpaFacts(
@@ -60,8 +62,19 @@ def _explained(world: JudgedWorld, size: int | None = None) -> HpaReport:
         Scale(replicas, there, "app=llm"),
         pods=world.pods,
         values=[ReadValues(each) for each in values],
+        triggers=_scaled(world).triggers,
     )
     return explain(facts)
+
+
+def _scaled(world: JudgedWorld) -> SeenScaledObject:
+    meta = {"namespace": NS, "name": "llm"}
+    return read_scaledobject({"metadata": meta, "spec": {"triggers": [*world.triggers]}})
+
+
+def _read(world: JudgedWorld) -> ReadScalers:
+    hpa = read_hpa(world.hpa)
+    return ReadScalers([hpa], [_scaled(world)] if hpa.scaled_object else [])
 
 
 def _viewer(world: JudgedWorld) -> Viewer:
@@ -78,7 +91,15 @@ def _viewer(world: JudgedWorld) -> Viewer:
 
 def _table(viewer: Viewer) -> ObjectTable:
     shelf = viewer.workloads
-    rows = [TableRow(name, NS, {}, (name, *shelf.cells(name, NOW, NS))) for name in shelf.names(NS)]
+    rows = [
+        TableRow(
+            name,
+            NS,
+            shelf.get(name, NOW, NS)["metadata"]["labels"],
+            (name, *shelf.cells(name, NOW, NS)),
+        )
+        for name in shelf.names(NS)
+    ]
     return ObjectTable(("Name", *(column.name for column in GPUWORKLOADS.columns)), rows)
 
 
@@ -87,14 +108,14 @@ def test_every_surface_shows_the_same_state(name: str) -> None:
     world = WORLDS[name]
     wanted = (world.state, world.level)
     viewer = _viewer(world)
-    table, hpa = _table(viewer), read_hpa(world.hpa)
-    (listed,) = summarize([hpa], workload_pods(table, NOW), NOW)
+    table, read = _table(viewer), _read(world)
+    (listed,) = summarize(read, workload_pods(table, NOW), NOW)
     assert (listed.state, listed.level) == wanted, listed.text
     assert world.says in listed.text
     assert _row_of_top(listed) == (world.state, listed.text)
-    page = _page(hpa, table)
+    page = _page(read, table)
     assert (page["decision"], page["level"], page["text"]) == (*wanted, listed.text)
-    for place in table.rows:
+    for place in table.rows if not world.triggers else ():  # the server does not know triggers
         shown = viewer.workloads.get(place.name, NOW, NS)["hpas"][0]
         assert (shown["state"], shown["level"], shown["summary"]) == (*wanted, listed.text)
         assert viewer.workloads.row(place.name, NOW, NS)["State"] == world.state
@@ -116,10 +137,10 @@ def _row_of_top(listed: HpaSummary) -> tuple[object, object]:
     return found.cells[table.index("STATE")], found.cells[table.index("DECISION")]
 
 
-def _page(hpa: Any, table: ObjectTable) -> Json:
+def _page(read: ReadScalers, table: ObjectTable) -> Json:
     panels = {name: PanelState(name, "ok", updated=NOW) for name in (HPAS, WORKLOADS)}
     panels |= {name: PanelState(name) for name in (GPUS, PODS, EVENTS)}
-    seen = PageFacts(panels, {HPAS: HpaList([hpa]), WORKLOADS: table})
+    seen = PageFacts(panels, {HPAS: read, WORKLOADS: table})
     parts = Model(PriceList({}), 600.0).parts(seen, {HPAS, WORKLOADS}, NOW)
     (found,) = msgspec.json.decode(parts["hpas"])
     return dict(found)
@@ -201,7 +222,7 @@ def test_a_target_that_is_exceeded_is_never_green(conditions: list[Json], state:
 
 def test_old_rows_without_readiness_say_nothing_about_pods() -> None:
     numbers = ("Ready", "Unready", "Unscheduled", "Unready-Seconds", "Unmeasured", "Exist")
-    names = ("Name", "Trouble", "Foreign", *numbers)
-    row = TableRow("deployment.llm", NS, {}, ("deployment.llm", *[None] * 8))
+    names = ("Name", "Trouble", "Foreign", "Why-Not", *numbers)
+    row = TableRow("deployment.llm", NS, {}, ("deployment.llm", *[None] * 9))
     assert workload_pods(ObjectTable(names, [row]), NOW) == {}
-    assert workload_pods(ObjectTable(("Name", "Ready"), [row]), NOW) == {}
+    assert workload_pods(ObjectTable(("Name", "Ready"), [row]), NOW) is None

@@ -23,13 +23,23 @@ def ago(seconds: float) -> str:
     return datetime.fromtimestamp(NOW - seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def metric(goal: str = "70", name: str = UTIL, kind: str = "Pods", target: str = "") -> Json:
-    """A metric of the spec; its target is an AverageValue unless ``target`` names another type."""
+def metric(
+    goal: str = "70",
+    name: str = UTIL,
+    kind: str = "Pods",
+    target: str = "",
+    labels: Json | None = None,
+) -> Json:
+    """A metric of the spec; its target is an AverageValue unless ``target`` names another type.
+    ``labels`` are those of its selector.
+    """
     target = target or "AverageValue"
     key = {"Value": "value", "Utilization": "averageUtilization"}.get(target, "averageValue")
     amount: Any = int(goal) if target == "Utilization" else goal
     source: Json = {"target": {"type": target, key: amount}}
     source |= {"name": name} if kind == "Resource" else {"metric": {"name": name}}
+    if labels:
+        source["metric"]["selector"] = {"matchLabels": labels}
     if kind == "Object":
         source["describedObject"] = {"kind": "Service", "name": "llm", "apiVersion": "v1"}
     return {"type": kind, kind[:1].lower() + kind[1:]: source}
@@ -98,6 +108,8 @@ def hpa(
             "conditions": list(conditions),
         },
     }
+    if not size:
+        del found["status"]["currentReplicas"]  # as the API server does with a 0
     if behavior is not None:
         found["spec"]["behavior"] = behavior
     if scaled is not None:
@@ -167,6 +179,8 @@ class JudgedWorld(NamedTuple):
     """Values of the metrics that are not of pods, in thousandths."""
     replicas: int | None = None
     """``spec.replicas`` of the target; None for the size in the status."""
+    triggers: Sequence[Json] = ()
+    """Those of the ScaledObject that owns the HPA."""
     explained: bool = True
     """The values are those of one moment, so that an explanation replays the same decision."""
 
@@ -185,6 +199,96 @@ def _changed() -> Json:
     return found
 
 
+def _inner(**more: Any) -> Json:
+    """An HPA that scales the ReplicaSet of a Deployment."""
+    found = hpa(**more)
+    found["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-abc"}
+    return found
+
+
+def _flawed(
+    spec: Json,
+    now: str,
+    says: str,
+    state: str = "impaired",
+    *,
+    triggers: Sequence[Json] = (),
+    **more: Any,
+) -> JudgedWorld:
+    """A world of an HPA whose only metric has a flaw."""
+    (kind,) = (key for key in spec if key != "type")
+    name, target = spec[kind]["metric"]["name"], spec[kind]["target"]["type"]
+    status = [current(now, name, spec["type"], target)]
+    level = "warning" if state == "impaired" else "good"
+    pods = AT_TARGET
+    number = int(float(now) * 1000)
+    other: list[Values] = [] if (spec["type"], name) == ("Pods", UTIL) else [[number]]
+    if spec["type"] == "Pods" and other:
+        other = [{row["metadata"]["name"]: number for row in pods}]
+    found = hpa(spec=[spec], status=status, **more)
+    return JudgedWorld(found, pods, state, level, says, other=other, triggers=triggers)
+
+
+TRIGGER: Final = {
+    "type": "external",
+    "metricType": "Value",
+    "metadata": {"scalerAddress": "gpu-metrics-adapter.gpu:6000", "metric": UTIL, "target": "70"},
+}
+FLAWED: Final = {
+    "a target that a Deployment owns": JudgedWorld(
+        _inner(),
+        AT_TARGET,
+        "impaired",
+        "warning",
+        "deployment.llm owns its target, and sets the size back",
+        explained=False,
+    ),
+    "a target that a Deployment owns, exceeded at its maximum": JudgedWorld(
+        _inner(status=[current("98")], high=3, conditions=limited("TooManyReplicas")),
+        three(98, 98, 98),
+        "impaired",
+        "warning",
+        "deployment.llm owns its target",
+        explained=False,
+    ),
+    "a Value target on a sum": _flawed(
+        metric("70", UTIL, "External", "Value"), "66", "is the sum over the pods"
+    ),
+    "a Value target on a sum, exceeded at its maximum": _flawed(
+        metric("70", UTIL, "External", "Value"),
+        "560",
+        "is the sum over the pods",
+        high=3,
+        conditions=limited("TooManyReplicas"),
+    ),
+    "a Value target on the sum over other pods": _flawed(
+        metric("70", "vllm:num_requests_waiting", "External", "Value", {"app": "other"}),
+        "66",
+        "keeps 3",
+        "healthy",
+    ),
+    "an AverageValue target on a mean": _flawed(
+        metric("22", UTIL, "External", "", {"aggregate": "mean"}), "22", "is the mean over the pods"
+    ),
+    "a metric that falls under load": _flawed(
+        metric("2Gi", "DCGM_FI_DEV_FB_FREE"), "2147483648", "falls as the load rises"
+    ),
+    "a metric that does not follow the load": _flawed(
+        metric("70", "gpu_temperature_celsius"), "66", "does not follow the load"
+    ),
+    "a target in another unit": _flawed(metric("700m"), "66", "0.7 %; did you mean 70?", high=3),
+    "a target that no value exceeds": _flawed(metric("150"), "66", "it never scales out"),
+    "a selector that selects nothing": _flawed(
+        metric("70", UTIL, "External", "", {"modelName": "H100"}), "66", "selects nothing"
+    ),
+    "a trigger of KEDA with a Value target on a sum": _flawed(
+        metric("70", f"s0-{UTIL}", "External", "Value", {"scaledobject.keda.sh/name": "llm"}),
+        "66",
+        "is the sum over the pods",
+        triggers=[TRIGGER],
+        ownerReferences=KEDA,
+    ),
+}
 WORLDS: Final[dict[str, JudgedWorld]] = {
     "at its target": JudgedWorld(
         hpa(), AT_TARGET, "healthy", "good", "keeps 3: gpu_utilization 66"
@@ -369,7 +473,7 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
         three(None, None, None),
         "stuck",
         "bad",
-        "stuck at 3: FailedGetPodsMetric: unable to get metric gpu_utilization",
+        "stuck at 3: 3 pods without a value (no exporter on node); FailedGetPodsMetric: unable",
     ),
     "stuck, and the status has old values": JudgedWorld(
         hpa(status=[current("66")], conditions=inactive("FailedGetPodsMetric", NO_METRICS)),
@@ -511,6 +615,7 @@ WORLDS: Final[dict[str, JudgedWorld]] = {
         "rps 95 of 100",
         other=[95_000],
     ),
+    **FLAWED,
     "a metric of 253 characters": JudgedWorld(
         hpa(spec=[metric(name=LONG)], status=[current("66", LONG)]),
         [],

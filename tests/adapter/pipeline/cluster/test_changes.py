@@ -199,3 +199,85 @@ def test_another_owner_is_edited() -> None:
     fix = lasting(of, edit(of, "correct the node selector"))
     assert fix.command == "kubectl -n chat edit leaderworkersets.lws.io big"
     assert "for StatefulSet big" in fix.text
+
+
+DEVICES = Manager("AMD GPU Operator", Way.OWNER, "DeviceConfig", "mi", "amd", "amd.com/v1alpha1")
+PLUGIN = Manager(
+    "Intel Device Plugins Operator",
+    Way.OWNER,
+    "GpuDevicePlugin",
+    "i915",
+    "",
+    "deviceplugin.intel.com/v1",
+)
+OLM = Manager(
+    "OLM",
+    Way.OWNER,
+    "ClusterServiceVersion",
+    "amd-gpu-operator.v1.4.0",
+    "amd",
+    "operators.coreos.com/v1alpha1",
+)
+OTHER = {"key": "team", "operator": "Exists", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("mi-metrics-exporter", "metricsExporter.tolerations"),
+        ("mi-device-plugin", "devicePlugin.devicePluginTolerations"),
+        ("mi-node-labeller", "devicePlugin.nodeLabellerTolerations"),
+        ("mi-config-manager", "configManager.configManagerTolerations"),
+        ("mi-test-runner", "testRunner.tolerations"),
+    ],
+)
+def test_a_toleration_of_the_amd_operator_goes_to_its_device_config(name: str, path: str) -> None:
+    part, key = path.split(".")
+    of = ChangedObject("DaemonSet", "amd", name, DEVICES)
+    fix = lasting(
+        of._replace(owner={"spec": {part: {key: [OTHER]}}}),
+        add_tolerations(of, [TOLERATION], first=False),
+    )
+    assert fix.command.startswith("kubectl -n amd patch deviceconfigs.amd.com mi --type=merge -p ")
+    assert patched(fix.command) == {"spec": {part: {key: [OTHER, TOLERATION]}}}
+    unread = lasting(of, add_tolerations(of, [TOLERATION], first=False))
+    assert unread.command == "kubectl -n amd edit deviceconfigs.amd.com mi"
+    assert f"in spec.{path}" in unread.text
+
+
+def test_the_chart_of_the_amd_operator_keeps_the_list_too() -> None:
+    above = Manager("Helm", Way.VALUES, "release", "amd", "amd", "", "gpu-operator-charts")
+    of = ChangedObject("DaemonSet", "amd", "mi-metrics-exporter", DEVICES, owner={}, above=above)
+    fix = lasting(of, add_tolerations(of, [TOLERATION], first=True))
+    assert "# keep deviceConfig.spec.metricsExporter.tolerations in the values of" in fix.command
+
+
+@pytest.mark.parametrize(("manager", "part"), [(DEVICES, "spec.metricsExporter"), (PLUGIN, "spec")])
+def test_an_operator_without_variables_says_so(manager: Manager, part: str) -> None:
+    of = ChangedObject("DaemonSet", "gpu", "mi-metrics-exporter", manager, owner={})
+    fix = lasting(of, set_env(of, INTERVAL, "10000"))
+    assert "has no field for variables" in fix.text
+    assert fix.command == ""
+    fix = lasting(of, edit(of, "correct the node selector"))
+    assert f"correct the node selector in {part}" in fix.text
+
+
+def test_a_toleration_of_an_intel_plugin_goes_to_its_object() -> None:
+    of = ChangedObject("DaemonSet", "intel", "intel-gpu-plugin-i915", PLUGIN, owner={"spec": {}})
+    fix = lasting(of, add_tolerations(of, [TOLERATION], first=True))
+    assert fix.command.startswith("kubectl patch gpudeviceplugins.deviceplugin.intel.com i915 ")
+    assert patched(fix.command) == {"spec": {"tolerations": [TOLERATION]}}
+
+
+def test_an_operator_of_olm_is_changed_in_its_subscription() -> None:
+    of = ChangedObject("Deployment", "amd", "amd-gpu-operator-controller-manager", OLM)
+    fix = lasting(of, set_env(of, "LOG", "debug"))
+    assert "set the variable LOG=debug in spec.config.env of the Subscription" in fix.text
+    assert "kubectl -n amd get subscriptions.operators.coreos.com" in fix.text
+    assert fix.command == ""
+    fix = lasting(of, add_tolerations(of, [TOLERATION], first=True))
+    assert "in spec.config.tolerations of the Subscription that installs amd-gpu" in fix.text
+    fix = lasting(of, scale(of, 2))
+    assert "an upgrade of the operator writes it again" in fix.text
+    edits = "edit clusterserviceversions.operators.coreos.com amd-gpu-operator.v1.4.0"
+    assert fix.command == f"kubectl -n amd {edits}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from adapter.pipeline.cluster.hpamanifest import decode
 from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
@@ -35,11 +36,11 @@ def test_every_type_of_metric_is_read_with_target_and_current_value() -> None:
     (hpa,) = parse(TEXT.encode(), PodDecoder()).hpas
     assert (hpa.low, hpa.high, hpa.current, hpa.desired) == (1, 8, 2, 3)
     assert hpa.metrics == (
-        ShownMetric("Pods", "gpu_utilization", "60", ""),
-        ShownMetric("Object", "a", "5k", ""),
-        ShownMetric("External", "b", "1500m", ""),
-        ShownMetric("Resource", "cpu", "70%", "12%"),
-        ShownMetric("ContainerResource", "memory", "1Gi", ""),
+        ShownMetric("Pods", "gpu_utilization", "60", "", "AverageValue"),
+        ShownMetric("Object", "a", "5k", "", "Value"),
+        ShownMetric("External", "b", "1500m", "", "AverageValue"),
+        ShownMetric("Resource", "cpu", "70%", "12%", "Utilization"),
+        ShownMetric("ContainerResource", "memory", "1Gi", "", "AverageValue"),
     )
     assert [metric.custom for metric in hpa.metrics] == [True, True, True, False, False]
 
@@ -164,8 +165,27 @@ def test_a_current_value_is_that_of_the_targets_type() -> None:
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     now = {"type": "Resource", "resource": {"name": "cpu", "current": current}}
     found = _decoded({"metrics": [metric]}, status={"currentMetrics": [now]})
-    assert found.metrics == (ShownMetric("Resource", "cpu", "500m", "250m"),)
+    assert found.metrics == (ShownMetric("Resource", "cpu", "500m", "250m", "AverageValue"),)
     share = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 50}}}
     lost = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue": "250m"}}}
     found = _decoded({"metrics": [share]}, status={"currentMetrics": [lost]})
     assert found.metrics[0].current == ""
+
+
+@pytest.mark.parametrize(
+    ("conditions", "wants"),
+    [
+        ({}, None),
+        ({"AbleToScale": "False"}, None),
+        ({"AbleToScale": "True"}, 0),  # the controller corrects a size out of bounds
+        ({"AbleToScale": "True", "ScalingActive": "False"}, None),
+        ({"AbleToScale": "True", "ScalingActive": "True"}, 0),
+    ],
+)
+def test_the_0_of_a_status_without_a_decision_is_no_wish(
+    conditions: dict[str, str], wants: int | None
+) -> None:
+    rows = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    hpa = _decoded({}, status={"desiredReplicas": 0, "conditions": rows})
+    assert hpa.wants == wants
+    assert hpa.current == (0 if conditions.get("AbleToScale") == "True" else None)

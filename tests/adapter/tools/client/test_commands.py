@@ -97,26 +97,24 @@ def test_options_stand_before_or_after_the_command(name: str, lab: tuple[ApiServ
     server, file = lab
     options: tuple[str, ...] = ("--kubeconfig", str(file), "--context", "lab", "--as", "jane")
     options += ("--as-group", "a", "--as-group", "b c")
-    if name == "migrate":  # it sends a token of its own
-        options = options[:4]
     asked = []
     for command in ((*options, *TOOLS[name]), (*TOOLS[name], *options)):
         server.asked.clear()
         assert invoke(*command).code in (0, 1)
         asked.append(sorted(server.asked))
     assert asked[0] == asked[1]
-    if name != "migrate":
-        assert {each["Impersonate-User"] for each in server.headers} == {"jane"}
-        groups = {tuple(each.get_all("Impersonate-Group") or ()) for each in server.headers}
-        assert groups == {("a", "b c")}
+    assert {each["Impersonate-User"] for each in server.headers} == {"jane"}
+    groups = {tuple(each.get_all("Impersonate-Group") or ()) for each in server.headers}
+    assert groups == {("a", "b c")}
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (("--context", "x", "version"), "--context means nothing to `version`: remove it"),
-        (("-n", "x", "migrate", "prometheus-adapter", "--as", "x"), "No such option"),
-        (("--as", "x", "replay", "hpa", "a/b"), "--as means nothing to `hpa`"),
+        (("replay", "record", "f", "--as", "x"), "No such option"),
+        (("--as", "x", "replay", "record", "f"), "--as means nothing to `record`"),
+        (("--as-group", "x", "migrate", "prometheus-adapter"), "--as-group needs --as"),
         (("--as-group", "x", "idle"), "--as-group needs --as"),
         (("--as", "a\r\nX-Remote-User: b", "idle"), "write a name in visible ASCII characters"),
     ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adapter.answers.judgement.evidence import TargetPods
-from adapter.tools.overview.hpas import HpaSummary, read_hpa, summarize
+from adapter.tools.overview.hpas import HpaSummary, summarize
+from adapter.tools.overview.scalers import ReadScalers, read_hpa
 
 Json = dict[str, Any]
 AT = 1767323045.0
@@ -16,7 +17,7 @@ def state_of(found: Json, now: float = AT, pods: TargetPods | None = None) -> Hp
     """What an HPA does, as a list shows it."""
     read = read_hpa(found)
     of = {} if pods is None else {(read.namespace, f"deployment.{read.scales.name}"): pods}
-    (summary,) = summarize([read], of, now)
+    (summary,) = summarize(ReadScalers([read]), of, now)
     return summary
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from adapter.answers.judgement.evidence import TargetPods
-from adapter.tools.overview.hpas import read_hpa, summarize
+from adapter.tools.overview.hpas import summarize
+from adapter.tools.overview.scalers import ReadScalers, read_hpa
 from tests.adapter.tools.overview.hpas import (
     AT,
     FINE,
@@ -85,10 +86,10 @@ DECISIONS: dict[str, tuple[Json, str, str, str]] = {
         "keeps 3: gpu_utilization 9 of 60",
     ),
     "a value below 1": (
-        hpa(metrics=(metric(goal="250m"),), values=(value(now="125m"),)),
+        hpa(metrics=(metric("rate", "250m"),), values=(value("rate", "125m"),)),
         "good",
         "healthy",
-        "keeps 3: gpu_utilization 0.125 of 0.25",
+        "keeps 3: rate 0.125 of 0.25",
     ),
     "paused": (
         hpa(current=0, desired=0, values=(), conditions=(FINE[0], PAUSED)),
@@ -152,7 +153,7 @@ def test_the_row_of_the_page_has_null_for_a_missing_value_and_never_0() -> None:
         }
     ]
     assert row["target"] == "Deployment/llm"
-    assert (row["min"], row["max"], row["current"], row["desired"]) == (1, 8, 3, 3)
+    assert (row["min"], row["max"], row["current"], row["desired"]) == (1, 8, 3, None)
 
 
 def test_since_is_the_time_of_the_condition_that_decides_or_of_the_last_scaling() -> None:
@@ -193,18 +194,24 @@ def test_a_replicaset_of_a_deployment_is_a_wrong_target() -> None:
     manifest["spec"]["scaleTargetRef"] |= {"kind": "ReplicaSet", "name": "llm-7f9"}
     read = read_hpa(manifest)
     pods = TargetPods(3, exist=3)
-    (owned,) = summarize([read], {(read.namespace, "deployment.llm"): pods}, AT)
+    (owned,) = summarize(ReadScalers([read]), {(read.namespace, "deployment.llm"): pods}, AT)
     assert owned.level == "warning"
     assert "deployment.llm owns its target" in owned.text
     of_its_own = {(read.namespace, "replicaset.llm-7f9"): pods}
-    (alone,) = summarize([read], {**of_its_own, (read.namespace, "deployment.llm"): pods}, AT)
+    (alone,) = summarize(
+        ReadScalers([read]), {**of_its_own, (read.namespace, "deployment.llm"): pods}, AT
+    )
     assert alone.level == "good"
 
 
 def test_a_stuck_hpa_says_why_no_pod_has_a_value() -> None:
     """The controller has one text for pods without a node, and for those that crash."""
     homeless = state_of(stuck(), pods=TargetPods(0, 1, unscheduled=1, exist=1))
-    assert homeless.text.endswith("; 1 pod without a node")
+    assert homeless.text.startswith("stuck at 3: 1 pod without a node; FailedGetPodsMetric: ")
     crashing = state_of(stuck(), pods=TargetPods(0, 1, trouble="CrashLoopBackOff", exist=1))
-    assert crashing.text.endswith("; CrashLoopBackOff")
+    assert crashing.text.startswith("stuck at 3: CrashLoopBackOff; FailedGetPodsMetric: ")
+    (alone,) = summarize(ReadScalers([read_hpa(stuck())]), {}, AT, complete=True)
+    assert alone.text.startswith("stuck at 3: no pod of its target has a GPU; Failed")
+    (unread,) = summarize(ReadScalers([read_hpa(stuck())]), None, AT, complete=True)
+    assert unread.text == state_of(stuck()).text
     assert state_of(stuck(), pods=TargetPods(1, 1)).text == state_of(stuck()).text

@@ -64,6 +64,7 @@ def test_the_sentence_names_what_is_wrong_first(sentence: str) -> None:
 def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
     found = verdict(MIXED, None, GPUS, IdlePrice(4.0, None, 2)).json()
     assert found["hpas"] == {
+        "noun": "HPA",
         "total": 4,
         "stuck": 1,
         "stale": 0,
@@ -98,6 +99,7 @@ def test_hpas_without_a_sync_are_not_healthy() -> None:
 
 def test_every_hpa_is_in_one_class_and_the_classes_add_up() -> None:
     counts = HpaCounts([state for state in ScalingState for _ in range(2)]).json()
+    assert counts.pop("noun") == "HPA"
     assert counts.pop("total") == sum(counts.values()) == 2 * len(ScalingState)
     assert set(counts.values()) == {2, 4}  # both directions of scaling are one class
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adapter.answers.keda.manifest import SCALEDOBJECTS
 from adapter.answers.view.gpus import GPUS
 from adapter.tools.client.errors import VIEW
 from tests.adapter.clientapi import ApiServer, api_server, forbidden
@@ -118,6 +119,26 @@ def test_a_missing_right_is_one_line_with_the_grant_and_the_rest_goes_on(
     assert len(problems) == 1
     alone = top(lab, "hpas", "-A")
     assert (alone.code, len(alone.output.splitlines())) == (2, 1)
+
+
+def test_a_scaledobject_without_an_hpa_is_a_row_without_invented_numbers(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, _ = lab
+    conditions = [{"type": "Ready", "status": "False", "reason": "Bad", "message": "no target"}]
+    scaled = {
+        "metadata": {"namespace": "chat", "name": "queue"},
+        "spec": {"scaleTargetRef": {"name": "queue"}, "triggers": []},
+        "status": {"conditions": conditions},
+    }
+    server.answers[f"{SCALEDOBJECTS}/scaledobjects"] = [scaled]
+    ended = top(lab, "hpas", "-A", "-o", "json")
+    assert ended.code == 0
+    (row,) = [row for row in json.loads(ended.output)["rows"] if row["kind"] == "ScaledObject"]
+    assert (row["name"], row["level"], row["state"]) == ("scaledobject/queue", "bad", "stuck")
+    assert (row["current"], row["desired"], row["metrics"]) == (None, None, [])
+    line = next(each for each in top(lab, "hpas", "-A").output.splitlines() if "queue" in each)
+    assert "its ScaledObject is not ready, and has no HPA: Bad: no target" in line
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class SlowCluster:
     async def list(self, _: str, *, fields: str = "") -> list[Any]:
         return []
 
-    async def pages(self, _: str) -> Any:
+    async def pages(self, _: str, *, labels: str = "") -> Any:
         yield []
 
     async def _wait(self) -> None:

@@ -15,12 +15,13 @@ from adapter.answers.view.gpus import GPUS
 from adapter.tools.client.errors import ClientError
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.gpuclasses import GpuClass
+from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.ui.gpurows import fleet, share
 from adapter.tools.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.idlelist import MOST_PODS, candidates
-from adapter.tools.ui.panels import HpaList, PanelState, failed, readers
+from adapter.tools.ui.panels import PanelState, failed, readers
 from adapter.tools.ui.podrows import pods
 from tests.adapter.tools.overview.hpas import state_of
 from tests.adapter.tools.ui.cluster import POOL, gpu, hpa, pod, stuck, table_of
@@ -176,7 +177,7 @@ def test_hpas_that_one_cause_stops_name_it_and_those_that_do_well_do_not() -> No
 
 
 def test_an_hpa_of_another_form_is_counted() -> None:
-    assert HpaList([], 2).odd == 2
+    assert ReadScalers([], odd=2).odd == 2
     before = PanelState("hpas", "ok", updated=5.0)
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adapter.answers.api.serieslabels import AGGREGATE, DEVICE_LABELS, POD_LABELS
+from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS, POD_LABELS
 from adapter.pipeline.catalog.serverkind import GATEWAY_RUNNING, GATEWAY_WAITING
 from adapter.pipeline.catalog.serverkinds import GATEWAY_FIELDS
+from adapter.pipeline.catalog.targetfit import AGGREGATE
 from apiservice.labels.requirement import predicate
 from apiservice.labels.selector import Selector
 

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from adapter.pipeline.attribution.reading import Attribution
+from adapter.pipeline.catalog.targetfit import AGGREGATE
 from apiservice.labels.manifest import selector_text
 from apiservice.labels.requirement import Requirement
 from apiservice.labels.selector import Selector, parse
 
-AGGREGATE: Final = "aggregate"
 DEVICE_LABELS: Final = frozenset(
     {"device", "model", "mig_profile", "sharing", "attribution", "container"}
 )

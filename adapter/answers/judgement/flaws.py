@@ -1,0 +1,167 @@
+"""Flaws of an HPA's manifest: targets that do not fit their metrics, selectors of nothing.
+
+Every surface asks here, so a list calls an HPA impaired where an explanation does. Whether a target
+fits is for :mod:`adapter.pipeline.catalog.targetfit` to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from adapter.hpa import quantity
+from adapter.pipeline.attribution.describedpods import object_is_own, selector_is_own
+from adapter.pipeline.attribution.serieslabels import parsed, selector_fault
+from adapter.pipeline.catalog.metric import Metric
+from adapter.pipeline.catalog.targetfit import (
+    AGGREGATE,
+    AskedTarget,
+    Misfit,
+    MisfitKind,
+    aggregate_of,
+    form_of,
+    misfits,
+)
+from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
+from apiservice.labels.selector import Selector
+
+_OF_KEDA: Final = re.compile(r"s(\d+)-(.+)")
+"""``GenerateMetricNameWithIndex`` (keda ``pkg/scalers/scaler.go``) puts the trigger first."""
+
+
+class AskedTrigger(Protocol):
+    """A trigger of the ScaledObject that owns an HPA."""
+
+    @property
+    def place(self) -> int:
+        """From 0."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether its scaler is the adapter."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """As the manifest has it."""
+
+    @property
+    def pods(self) -> Selector | None:
+        """Its podSelector; None if it is not valid."""
+
+
+class Flaw(NamedTuple):
+    """What is wrong with one metric of an HPA."""
+
+    place: int
+    """Of the metric, from 0."""
+    text: str
+    """On one line, without the HPA's name."""
+    misfit: Misfit | None = None
+    """How the target does not fit; None if the selector is wrong."""
+    trigger: int | None = None
+    """Place of the trigger from which KEDA has made the metric; None without one."""
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether the HPA asks for too much: a higher maximum does not help."""
+        return self.misfit is not None and self.misfit.kind.runs_away
+
+
+class _Asked(NamedTuple):
+    """A metric that the adapter serves."""
+
+    place: int
+    shown: ShownMetric
+    name: str
+    """As the catalogue has it."""
+    metric: Metric
+    trigger: AskedTrigger | None
+
+
+def flaws_of(
+    hpa: ShownHpa,
+    metrics: Mapping[str, Metric],
+    labels: Mapping[str, str] | None,
+    triggers: Sequence[AskedTrigger] = (),
+) -> list[Flaw]:
+    """Return the flaws of an HPA's metrics, in the order of its spec.
+
+    Args:
+        hpa: the HPA.
+        metrics: of the adapter, by name.
+        labels: of the scaled pods; None if they are not known.
+        triggers: of the ScaledObject that owns the HPA, as far as it was read.
+    """
+    found: list[Flaw] = []
+    for asked in _asked(hpa, metrics, triggers):
+        at = asked.trigger.place if asked.trigger is not None else None
+        for misfit in _misfits(hpa, asked, labels):
+            guess = f"; did you mean {misfit.number}?" if misfit.kind is MisfitKind.UNIT else ""
+            found.append(Flaw(asked.place, f"{misfit.text}{guess}", misfit, at))
+        if asked.trigger is None:
+            found += _selector(asked)
+    return found
+
+
+def _asked(
+    hpa: ShownHpa, metrics: Mapping[str, Metric], triggers: Sequence[AskedTrigger]
+) -> Iterator[_Asked]:
+    for place, shown in enumerate(hpa.metrics):
+        if not shown.custom or not shown.target_type:
+            continue
+        name, trigger = shown.name, None
+        made = _OF_KEDA.fullmatch(name) if hpa.scaled_object else None
+        if made is not None:
+            trigger = next((row for row in triggers if row.place == int(made[1])), None)
+            if trigger is None or not trigger.ours:
+                continue
+            name = trigger.metadata.get("metric", "")
+        if (metric := metrics.get(name)) is not None:
+            yield _Asked(place, shown, name, metric, trigger)
+
+
+def _misfits(hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None) -> Iterator[Misfit]:
+    _, shown, name, metric, trigger = asked
+    aggregate = aggregate_of(shown.selector)
+    if trigger is not None:
+        aggregate = trigger.metadata.get(AGGREGATE, "")
+    try:
+        number = quantity.parse(shown.target)
+    except ValueError:
+        number = None
+    target = AskedTarget(
+        name,
+        metric.unit,
+        metric.load,
+        form_of(shown.type, metric.over_pods, aggregate),
+        shown.target_type,
+        number,
+        metric.high,
+        _own(hpa, asked, labels),
+    )
+    yield from misfits(target, averaged=shown.type == "Pods")
+
+
+def _own(hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None) -> bool | None:
+    """Return whether the metric is about the pods that are scaled; None if it is not known."""
+    _, shown, name, _, trigger = asked
+    target = (hpa.kind, hpa.scales.name)
+    if shown.type == "Pods":
+        return True
+    if shown.type == "Object":
+        return object_is_own(name, shown.described, target)
+    selector = parsed(shown.selector)
+    if trigger is not None:
+        if not trigger.metadata.get("podSelector"):
+            return True
+        selector = trigger.pods
+    return selector_is_own(name, selector, target, labels)
+
+
+def _selector(asked: _Asked) -> Iterator[Flaw]:
+    """Yield why the selector of the metric never selects a series."""
+    selector = parsed(asked.shown.selector) if asked.shown.selector else None
+    for requirement in selector.requirements if selector is not None else ():
+        if why := selector_fault(requirement, of_pods=asked.shown.type == "External"):
+            yield Flaw(asked.place, f"the selector of {asked.name} selects nothing: {why}")

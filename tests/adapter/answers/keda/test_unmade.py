@@ -1,0 +1,77 @@
+"""What is said of a ScaledObject that has made no HPA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from adapter.answers.judgement.states import ScalingState
+from adapter.answers.keda.manifest import TRANSFER, read_scaledobject
+from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade
+
+NOW = 1_767_323_045.0
+Json = dict[str, Any]
+
+
+def _scaled(
+    ready: str = "",
+    *,
+    created: float = 3600,
+    message: str = "",
+    hpa: str = "",
+    notes: Mapping[str, str] | None = None,
+) -> Json:
+    at = datetime.fromtimestamp(NOW - created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    rows = [
+        {"type": "Ready", "status": ready, "reason": "ScaledObjectCheckFailed", "message": message}
+    ]
+    return {
+        "metadata": {
+            "namespace": "ml",
+            "name": "llm",
+            "creationTimestamp": at,
+            "annotations": notes or {},
+        },
+        "spec": {"scaleTargetRef": {"name": "llm"}},
+        "status": {"conditions": rows if ready else [], "hpaName": hpa},
+    }
+
+
+def _found(manifest: Json, *hpas: MadeHpa) -> list[UnmadeHpa]:
+    return list(unmade([read_scaledobject(manifest)], hpas, NOW))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "state", "words"),
+    [
+        (_scaled("True", notes={"autoscaling.keda.sh/paused": "true"}), "paused", "an annotation"),
+        (
+            _scaled("True", notes={"autoscaling.keda.sh/paused-replicas": "0"}),
+            "paused",
+            "keeps its",
+        ),
+        (_scaled("False", message="there is\n no target"), "stuck", "there is no target"),
+        (_scaled(), "stale", "has not looked at its ScaledObject for 60m"),
+        (_scaled("Unknown"), "stale", "has not looked"),
+        (_scaled(created=200), "waiting", "waiting for KEDA"),
+        (_scaled("True", created=30), "waiting", "waiting for KEDA"),
+        (_scaled("True", hpa="keda-hpa-llm"), "stuck", "its HPA does not exist"),
+    ],
+)
+def test_the_cause_is_named(manifest: Json, state: str, words: str) -> None:
+    (found,) = _found(manifest, MadeHpa("other", "keda-hpa-llm", "llm"))
+    assert found.judgement.state == ScalingState(state)
+    assert words in found.judgement.text
+    assert bool(found.command) == bool(found.advice) == (state != "waiting")
+
+
+def test_one_with_an_hpa_is_not_listed() -> None:
+    assert not _found(_scaled("False"), MadeHpa("ml", "any", "llm"))
+    assert not _found(_scaled("True", hpa="mine"), MadeHpa("ml", "mine", ""))
+    manifest = _scaled("False", notes={TRANSFER: "true"})
+    manifest["spec"]["advanced"] = {"horizontalPodAutoscalerConfig": {"name": "old"}}
+    assert not _found(manifest, MadeHpa("ml", "old", ""))
+    assert _found(manifest, MadeHpa("ml", "other", ""))
