@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from adapter.answers.causes import fixes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, key_of
+from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.hpa import quantity
@@ -39,6 +40,44 @@ _WEBHOOK: Final = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
 """The API server could not ask a webhook, whose ``failurePolicy`` is ``Fail``: its certificate has
 expired (istio/istio issue 25181), or nobody answers."""
 _WEBHOOKS: Final = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+_SERVER: Final = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc")
+"""The Service of a webhook, in the address that the API server has asked."""
+_ADMISSIONS: Final = (
+    Sign(
+        ("no priorityclass with name",),
+        "create this PriorityClass (`kubectl get priorityclasses` lists those that exist), or "
+        "correct priorityClassName in the pod template",
+        template=True,
+    ),
+    Sign(
+        ("runtimeclass",),
+        "create this RuntimeClass, which the GPU operator or the container toolkit's chart does, "
+        "or correct runtimeClassName in the pod template (`kubectl get runtimeclasses`)",
+        template=True,
+    ),
+    Sign(
+        ("serviceaccount", "service account"),
+        "create this ServiceAccount in the namespace of the pods, or correct serviceAccountName in "
+        "the pod template",
+        template=True,
+    ),
+    Sign(
+        ("security context constraint",),
+        "give the ServiceAccount of the pods a SecurityContextConstraints that admits them "
+        "(oc adm policy add-scc-to-user), or change securityContext of the pod template",
+        template=True,
+    ),
+    Sign(
+        ("being terminated",),
+        "the namespace is being deleted: create the workload in another one",
+    ),
+    Sign(
+        ("is invalid", "must be", "must match", "unsupported value"),
+        "correct the field of the pod template that the message names",
+        template=True,
+    ),
+)
+"""What the API server says of pods that it does not create, and what to do."""
 _LIMITED: Final = re.compile(r"(?:maximum|minimum) \S+ usage per |limit to request ratio per ")
 """Of the admission plugin LimitRanger (``plugin/pkg/admission/limitranger`` of Kubernetes)."""
 _NAMED: Final = re.compile(r"^.*?pods? \"[^\"]*\" is forbidden: ")
@@ -126,7 +165,7 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
     )
 
 
-def _of_policy(target: Target, message: str) -> tuple[str, str]:
+def _of_policy(target: Target, message: str) -> tuple[str, str | ObjectChange]:
     """Return what lets the pods pass, and a command that shows what stops them; empty for none."""
     if found := _WEBHOOK.search(message):
         name = found["name"]
@@ -134,7 +173,13 @@ def _of_policy(target: Target, message: str) -> tuple[str, str]:
         if "x509" in message or "certificate" in message:
             fix = f"renew the certificate of webhook {name}, and caBundle of its configuration"
         fix += ", or remove the configuration if its program is gone"
-        return fix, _WEBHOOKS
+        server = _SERVER.search(message)
+        if server is None:
+            return fix, _WEBHOOKS
+        where = f"Service {server['namespace']}/{server['service']}"
+        return f"{fix}: it is {where}", (
+            f"kubectl -n {server['namespace']} get pods,endpointslices -o wide"
+        )
     if _LIMITED.search(message):
         where = shlex.quote(target.hpa.namespace)
         return (
@@ -144,6 +189,9 @@ def _of_policy(target: Target, message: str) -> tuple[str, str]:
             ),
             f"kubectl -n {where} describe limitranges",
         )
+    sign = sign_of(_ADMISSIONS, message)
+    if sign is not None:
+        return sign.fix, fixes.edit(target.changed) if sign.template else ""
     return "change the pod template as the message says, or the policy that forbids it", ""
 
 
@@ -163,7 +211,8 @@ def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: s
     return target.cause(
         CauseCode.QUOTA,
         f"{text}: ResourceQuota {name} is used up ({'; '.join(parts) or found['limited']})",
-        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower maxReplicas; pods "
+        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower "
+        f"{'minReplicas and ' if target.hpa.low > 1 else ''}maxReplicas; pods "
         "are tried again within 17 minutes",
         _raise(quota, wanted) if wanted else fixes.describe(quota),
         since=refusal.since,

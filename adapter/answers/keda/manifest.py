@@ -12,6 +12,7 @@ from adapter.pipeline.cluster.changes import ChangedObject, edit, set_fields
 from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.managers import Manager, manager_of
 from apiservice.labels.selector import Selector, SelectorError, parse
+from apiservice.wire import instant
 
 SCALEDOBJECTS: Final = "/apis/keda.sh/v1alpha1"
 _ADAPTER: Final = "gpu-metrics-adapter"
@@ -86,6 +87,10 @@ class SeenScaledObject(NamedTuple):
     paused: bool = False
     manager: Manager | None = None
     """What writes it again."""
+    created: float | None = None
+    """Epoch seconds."""
+    hpa: str = ""
+    """The HPA that it makes, or takes over."""
 
     @property
     def subject(self) -> str:
@@ -142,6 +147,8 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         low=min(low, idle) if low is not None and idle is not None else 1,
         paused=any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
         manager=manager_of(meta),
+        created=instant.read(str(meta.get("creationTimestamp") or "")),
+        hpa=str(status.get("hpaName") or given.get("name") or f"keda-hpa-{meta.get('name')}"),
     )
 
 

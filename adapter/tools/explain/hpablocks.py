@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
+from adapter.answers.causes import CauseCode
 from adapter.answers.causes.metricsapis import OF_TYPES
 from adapter.answers.judgement.judge import START
 from adapter.figures import count
@@ -95,7 +96,7 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
     invalid = lines.asks is None and bool(lines.error)
-    if any(cause.subject in _servers(metric) for cause in facts.causes):
+    if _told(facts, metric, {pod.name for pod in missing}):
         return  # the cause says so, for every metric of the API
     if denied:
         reasons.pop("", None)
@@ -112,6 +113,22 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
             why.fix if why is not None else "",
             why.then if why is not None else "",
         )
+
+
+def _told(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
+    """Return whether a cause says why a metric has no value: its API does not answer, its trigger
+    reaches no scaler, or no pod serves that could have one.
+    """
+    external = metric.kind is MetricKind.EXTERNAL
+    if any(cause.subject in _servers(metric) for cause in facts.causes):
+        return True
+    if external and any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
+        return True
+    if metric.kind in (MetricKind.EXTERNAL, MetricKind.OBJECT) or not facts.causes:
+        return False
+    told = {name for cause in facts.causes for name in cause.pods}
+    serving = {state.name for state in map(pod_state, facts.pods) if state.ready}
+    return not (serving - told) and missing <= told
 
 
 def starting(facts: HpaFacts) -> list[str]:

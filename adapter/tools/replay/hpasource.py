@@ -14,7 +14,7 @@ from adapter.hpa import HpaSpec, ManifestError, from_manifest
 from adapter.tools.client.access import Api, Json, cluster
 from adapter.tools.client.errors import ClientError, odd_answers
 from adapter.tools.client.naming import named
-from adapter.tools.explain.hpafacts import HPAS
+from adapter.tools.explain.scaletarget import HPAS
 from apiservice.runtime.yamltext import YamlError, documents
 
 _KIND: Final = "HorizontalPodAutoscaler"

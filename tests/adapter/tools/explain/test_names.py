@@ -155,7 +155,7 @@ def test_a_workload_without_hpa_and_gpu_pods_leads_to_the_cause(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("llm",), "'llm' names no object: write hpa/NAME, pod/NAME, node/NAME, gpu/NAME or a"),
+        (("llm",), "'llm' names no object: write hpa/NAME, pod/NAME, node/NAME, gpu/NAME, scaled"),
         (("hpa/",), "'hpa/': write hpa/NAME"),
         (("/llm",), "'/llm': write hpa/NAME"),
         (("hpa",), "Missing argument 'NAME'"),
