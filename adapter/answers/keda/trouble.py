@@ -14,15 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.answers.causes import Cause, CauseCode
-from adapter.answers.causes.signs import Sign, sign_of
+from adapter.answers.causes.signs import sign_of
 from adapter.answers.causes.target import short
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
+from adapter.answers.keda.scalersigns import CHECKS, PORT, SCALERS
 from adapter.figures import age
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
 
-PORT: Final = 6000
-"""The port of the chart's Service for KEDA, whichever port the pods listen on."""
 _NEW: Final = 60.0
 """Seconds in which an operator that runs has looked at a ScaledObject."""
 _WINDOW: Final = 1200.0
@@ -32,74 +31,6 @@ _HOST: Final = re.compile(
 )
 _OPERATOR: Final = "kubectl get deployments -A -l app.kubernetes.io/name=keda-operator"
 _RESOURCES: Final = ("cpu", "memory")
-_CHECKS: Final = (
-    Sign(
-        ("target resource doesn't exist", "failed to get target", "not found"),
-        "create the workload, or correct spec.scaleTargetRef of the ScaledObject: it must be in "
-        "the same namespace",
-    ),
-    Sign(
-        ("doesn't have correct scaletargetref", "scaletargetref.name is missing"),
-        "correct spec.scaleTargetRef: name, kind and apiVersion of a workload of this namespace",
-    ),
-    Sign(
-        ("/scale subresource",),
-        "scale a Deployment, a StatefulSet, or a kind that has the subresource scale",
-    ),
-    Sign(
-        ("already managed by",),
-        "keep one ScaledObject or HPA for each workload: put its triggers into one, and delete the "
-        "other",
-    ),
-    Sign(
-        ("correct triggers specification", "unique", "triggers"),
-        "correct spec.triggers: each needs a type and its metadata, and names must differ",
-    ),
-    Sign(
-        ("idle/min/max", "idlereplicacount", "minreplicacount"),
-        "let idleReplicaCount be below minReplicaCount, and that not above maxReplicaCount",
-    ),
-)
-"""What KEDA says of a ScaledObject that is not valid, and what to do."""
-SCALERS: Final = (
-    Sign(
-        ("keda-operator", ":9666"),
-        "KEDA's metrics server does not reach keda-operator: see whether it runs, and its log",
-    ),
-    Sign(
-        ("no such host", "zero addresses", "server misbehaving"),
-        f"correct the host of scalerAddress: SERVICE.NAMESPACE:{PORT}",
-    ),
-    Sign(
-        ("first record does not look like a tls", "handshake failure"),
-        'the trigger speaks TLS and the scaler does not: set enableTLS to "false", or turn on '
-        "keda.tls of the adapter",
-    ),
-    Sign(
-        ("server preface", "frame too large", "malformed http", "eof"),
-        'the scaler speaks TLS and the trigger does not: set enableTLS to "true", and caCert by a '
-        "TriggerAuthentication",
-    ),
-    Sign(
-        ("x509", "certificate"),
-        "give the trigger the CA of the scaler's certificate (caCert of a TriggerAuthentication)",
-    ),
-    Sign(
-        ("unimplemented", "unknown service"),
-        f"the port is not that of a scaler: KEDA's port of the adapter is {PORT}",
-    ),
-    Sign(
-        ("connection refused",),
-        f"see whether the scaler's pods run and serve KEDA (keda.enabled), and correct the port: "
-        f"KEDA's port of the adapter is {PORT}",
-    ),
-    Sign(
-        ("deadline exceeded", "timeout", "timed out", "no route to host"),
-        "admit the pods of KEDA to the scaler's port: a NetworkPolicy or a firewall drops their "
-        "packets",
-    ),
-)
-"""What KEDA says of a scaler that does not answer, and what to do."""
 
 
 class ScalerService(NamedTuple):
@@ -202,14 +133,14 @@ def _refused(facts: ScaledFacts) -> Iterator[Cause]:
         what = "is not ready" if row.type == "Ready" else "uses its fallback"
         message = " ".join(f"{row.reason}: {row.message}".split())
         failed = _failures(facts)
-        if row.type == "Fallback" or not sign_of(_CHECKS, message):
+        if row.type == "Fallback" or not sign_of(CHECKS, message):
             message += f"; {failed[-1]}" if failed and failed[-1] not in message else ""
-        sign = sign_of(_CHECKS, message) if row.type == "Ready" else None
+        sign = sign_of(CHECKS, message) if row.type == "Ready" else None
         sign = sign or sign_of(SCALERS, message)
         at = _addresses(scaled) if sign in SCALERS else ""
         none = ", and has made no HPA" if facts.hpa is None and row.type == "Ready" else ""
         if facts.target is False and row.type == "Ready":
-            sign = _CHECKS[0]
+            sign = CHECKS[0]
             message = f"there is no {scaled.kind} {scaled.target} in the namespace ({message})"
         fix = sign.fix if sign is not None else "see its events, and the log of keda-operator"
         command = scaled.edit if sign is not None else ""
@@ -254,8 +185,8 @@ def _scalers(facts: ScaledFacts) -> Iterator[Cause]:
     for trigger in facts.scaled.triggers:
         address = trigger.metadata.get("scalerAddress", "")
         known = facts.services.get(address)
-        if known is None:
-            continue
+        if known is None or not host_of(address)[0]:
+            continue  # not read, or outside of the cluster
         if (wrong := _address(facts, trigger, known)) is not None:
             yield wrong
     # What KEDA itself says decides, if every address looks right.
@@ -280,8 +211,6 @@ def _address(facts: ScaledFacts, trigger: SeenTrigger, known: ScalerService) -> 
     at = f"{trigger.path}.metadata.scalerAddress"
     text = f"{at} is {address}, and"
     right = f"{name}.{namespace}:{PORT}"
-    if not name:
-        return None  # outside of the cluster
     if not namespace:
         return _cause(
             facts,

@@ -8,8 +8,9 @@ from typing import Final
 
 from adapter.answers.keda.errors import BadTrigger
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
+from adapter.answers.keda.scalersigns import PORT
 from adapter.answers.keda.trigger import compile_trigger
-from adapter.answers.keda.trouble import PORT, ScaledFacts, causes_of_scaled
+from adapter.answers.keda.trouble import ScaledFacts, causes_of_scaled
 from adapter.config.settings import Settings
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.catalog.promqltext import words

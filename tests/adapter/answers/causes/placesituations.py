@@ -33,7 +33,7 @@ def affine(key: str, *values: str) -> dict[str, Any]:
 
 
 def _elsewhere() -> Scene:
-    none = {"capacity": {}, "allocatable": {}}
+    none: dict[str, Any] = {"capacity": {}, "allocatable": {}}
     scene = lacks(f"Insufficient {GPU}", nodeSelector={"pool": "a"})
     return scene.node("n1", labels={"pool": "a"}, status=none).node("n2", labels={"pool": "b"})
 
