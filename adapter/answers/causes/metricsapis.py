@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import ClusterFacts, ScalerFacts
+from adapter.answers.causes.signs import Sign, sign_of
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.objects import ApiService
 
@@ -143,7 +144,7 @@ def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Caus
         f"apiservice {group.apiservice}",
         f"{_server(found, group)} does not answer{facts.ago(since)}, so {asked} has no value: "
         f"{' '.join(words.split())[:_SHORT]}",
-        "see its pods: it is registered and does not answer, so it need not be installed again",
+        f"{_advice(group, words)}; it is registered, so it need not be installed again",
         _look(found, group),
         since=since,
     )
@@ -152,6 +153,38 @@ def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Caus
 def _missing(group: MetricsGroup, known: Iterable[str]) -> bool:
     """Any version will do for the HPA controller."""
     return not any(_version_of(name, group) for name in known)
+
+
+_DOWN: Final = (
+    Sign(
+        ("x509", "certificate", "tls:"),
+        "renew the certificate of the server, or caBundle of the APIService",
+    ),
+    Sign(
+        ("missingendpoints", "no addresses", "endpoints"),
+        "see why no pod of its Service is ready",
+    ),
+    Sign(
+        ("servicenotfound", "not present"),
+        "create its Service, or delete the APIService if its program is gone",
+    ),
+    Sign(
+        ("deadline exceeded", "timeout", "timed out", "refused", "no route"),
+        "see whether its pods hang, and admit the control plane to their port: a firewall or a "
+        "NetworkPolicy may drop its packets",
+    ),
+)
+"""What an APIService says, and what to do."""
+_KUBELETS: Final = (
+    "; metrics-server stays unready if it does not trust the kubelets' certificates "
+    "(--kubelet-insecure-tls, or rotate them)"
+)
+
+
+def _advice(group: MetricsGroup, words: str) -> str:
+    sign = sign_of(_DOWN, words)
+    found = sign.fix if sign is not None else "see its pods, and their log"
+    return found + (_KUBELETS if group is RESOURCE and sign is _DOWN[1] else "")
 
 
 def _version_of(name: str, group: MetricsGroup) -> bool:

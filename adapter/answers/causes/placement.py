@@ -28,6 +28,18 @@ _LONGEST: Final = 240
 _CORDONED: Final = "node.kubernetes.io/unschedulable"
 _OF_NODES: Final = "node.kubernetes.io/"
 """Taints for the state of a node. Nobody tolerates them for a workload."""
+_STATES: Final = {
+    "disk-pressure": "free disk space on the node: images and logs, or a larger disk",
+    "memory-pressure": "free memory on the node, or give its pods requests and limits of memory",
+    "pid-pressure": "end processes on the node, or raise its limit of processes",
+    "network-unavailable": "see the pod of the network plugin on the node",
+    "not-ready": "see the kubelet, the container runtime and the network plugin of the node",
+    "unreachable": "see whether the machine runs and reaches the API server",
+}
+"""The rest of such a taint's key, and what to do."""
+_OF_STARTS: Final = ("not-ready", "uninitialized", "unregistered")
+"""How keys of taints end that a program removes from a new node: those of Cilium, of the CSI
+drivers, of cloud controllers and of Karpenter."""
 
 
 def causes(target: Target) -> Iterator[Cause]:
@@ -94,11 +106,21 @@ def _gated(target: Target, pods: Sequence[SeenPod]) -> Cause:
         CauseCode.SCHEDULING_GATE,
         f"{target.some(pods)} {'is' if len(pods) == 1 else 'are'} held back"
         f"{target.facts.ago(_since(pods))} by the scheduling gate {', '.join(gates)}",
-        "see why the program that set the gate does not remove it, such as a queue of Kueue",
+        _QUEUE
+        if any(_KUEUE in gate for gate in gates)
+        else "see why the program that set the gate does not remove it",
         fixes.describe(pod_key(pods[0])),
         pods,
         _since(pods),
     )
+
+
+_KUEUE: Final = "kueue.x-k8s.io"
+_QUEUE: Final = (
+    "see why the queue of Kueue does not admit the pods (kubectl get workloads.kueue.x-k8s.io): "
+    "the quota of its ClusterQueue is used up, the LocalQueue of the label "
+    "kueue.x-k8s.io/queue-name does not exist in the namespace, or the queue is stopped"
+)
 
 
 def _candidates(target: Target, pods: Sequence[SeenPod]) -> list[SeenNode]:
@@ -137,8 +159,8 @@ def _of_taint(
         fix = "let pods on the node again, if its maintenance is over"
         command, subject = f"kubectl uncordon {first}", f"node {shown[0]}"
         text = f"{where} {'is' if len(shown) == 1 else 'are'} cordoned"
-    elif taint.key.startswith(_OF_NODES):
-        fix, command = "see the conditions of the node", f"kubectl describe node {first}"
+    elif taint.key.startswith(_OF_NODES) or taint.key.endswith(_OF_STARTS):
+        fix, command = _of_state(taint), f"kubectl describe node {first}"
         text, subject = f"{where} has the taint {taint}", f"node {shown[0]}"
     else:
         has_some = bool(
@@ -156,6 +178,17 @@ def _of_taint(
         _since(pods),
         subject,
     )
+
+
+def _of_state(taint: Taint) -> str:
+    """Return what to do about a taint that stands for the state of a node."""
+    if taint.key.endswith(_OF_STARTS):
+        return (
+            "the program that sets this taint removes it once the node is ready: see its pod on "
+            "the node, such as the network plugin, the storage driver or the cloud's controller"
+        )
+    known = _STATES.get(taint.key.removeprefix(_OF_NODES))
+    return f"{known}; see the conditions of the node" if known else "see the conditions of the node"
 
 
 def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:

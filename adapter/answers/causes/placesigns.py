@@ -49,6 +49,17 @@ PLACES: Final = (
         "NodePool with GPU instances whose requirements, taints and limits admit these pods",
     ),
     Sign(
+        ("pod group is not ready", "minavailable", "minmember", "gang"),
+        "add GPUs for the whole group, or make the group smaller (minMember): a gang scheduler "
+        "starts all of its pods or none",
+    ),
+    Sign(
+        ("cardinsufficient", "cardnotfound", "nodeunfitpod", "exclusivedeviceallocate"),
+        "lower what the pod template asks of a GPU (nvidia.com/gpumem, nvidia.com/gpucores), or "
+        "add GPUs: no GPU has so much left (HAMi)",
+        template=True,
+    ),
+    Sign(
         ("topology spread constraints",),
         "add GPUs in the zone that has fewest of these pods, or set whenUnsatisfiable of the "
         "topologySpreadConstraints to ScheduleAnyway in the pod template",

@@ -46,18 +46,18 @@ def holds_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> Iterator[Blo
         return
     side, way = ("scaleUp", "out") if asked > decision.current else ("scaleDown", "in")
     rules = behavior.scale_up if side == "scaleUp" else behavior.scale_down
-    if decision.stable != asked:
-        yield _window(facts, side, way, rules, asked)
-    limited = {row.type: row.reason for row in decision.conditions}.get("ScalingLimited", "")
-    if limited not in ("ScaleUpLimit", "ScaleDownLimit"):
-        return
-    if rules.select is not Select.DISABLED:
-        yield _rate(facts, side, rules, decision)
-    elif side == "scaleDown":
+    if side == "scaleDown" and rules.select is Select.DISABLED:
         yield Block(
             f"scaling in to {asked} is switched off: behavior.scaleDown.selectPolicy is Disabled",
             hpafixes.open_policy(facts, side),
         )
+        return
+    if decision.stable != asked:
+        yield _window(facts, side, way, rules, asked)
+    limited = {row.type: row.reason for row in decision.conditions}.get("ScalingLimited", "")
+    rated = limited in ("ScaleUpLimit", "ScaleDownLimit")
+    if rated and rules.select is not Select.DISABLED:
+        yield _rate(facts, side, rules, decision)
 
 
 def _window(facts: HpaFacts, side: str, way: str, rules: Rules, asked: int) -> Block:

@@ -55,6 +55,11 @@ def _says(text: str) -> Scene:
     return full().event("Pod", "llm-a", "NotTriggerScaleUp", text, 20)
 
 
+def _tainted(key: str) -> Scene:
+    scene = Scene().pending("llm-a", "0/1 nodes are available: 1 node(s) had untolerated taint(s)")
+    return scene.node("n1", taints=[{"key": key, "effect": "NoSchedule"}])
+
+
 PLACES: Final[dict[str, Row]] = {
     "a-request-of-memory-that-no-node-has": (
         CauseCode.UNSCHEDULABLE,
@@ -172,6 +177,26 @@ PLACES: Final[dict[str, Row]] = {
             20,
         ),
         ("fit a NodePool",),
+    ),
+    "a-gang-that-is-not-complete": (
+        CauseCode.UNSCHEDULABLE,
+        Scene().pending("llm-a", "pod group is not ready, 1 Pending, 2 minAvailable"),
+        ("add GPUs for the whole group",),
+    ),
+    "a-share-of-a-gpu-that-none-has": (
+        CauseCode.UNSCHEDULABLE,
+        Scene().pending("llm-a", "0/1 nodes are available: 1 CardInsufficientMemory"),
+        ("nvidia.com/gpumem",),
+    ),
+    "a-node-whose-disk-is-full": (
+        CauseCode.TAINT,
+        _tainted("node.kubernetes.io/disk-pressure"),
+        ("free disk space on the node", "kubectl describe node n1"),
+    ),
+    "a-node-whose-network-has-not-started": (
+        CauseCode.TAINT,
+        _tainted("node.cilium.io/agent-not-ready"),
+        ("see its pod on the node",),
     ),
     "a-pod-that-does-not-end": (
         CauseCode.NEVER_READY,
