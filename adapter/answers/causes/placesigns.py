@@ -12,12 +12,12 @@ from adapter.answers.causes.signs import Sign
 
 LABELS: Final = (
     Sign(
-        ("didn't match pod's node affinity", "node affinity/selector", "node selector"),
+        ("pod's node affinity", "node affinity/selector", "node selector"),
         "correct nodeSelector or nodeAffinity in the pod template, or add nodes with these labels",
         template=True,
     ),
     Sign(
-        ("untolerated taint", "that the pod didn't tolerate"),
+        ("untolerated taint", "that the pod did"),
         "add a toleration to the pod template, if the pods may run on these nodes",
         template=True,
     ),

@@ -27,7 +27,7 @@ class ContainerRow(NamedTuple):
 
     @property
     def init(self) -> bool:
-        """Whether it is an init container that is no sidecar."""
+        """Whether it is an init container, and not a sidecar."""
         rows = self.pod.spec.init_containers
         return any(row.name == self.status.name and row.restart_policy != "Always" for row in rows)
 

@@ -38,7 +38,7 @@ PULLS: Final = (
     ),
     CREDENTIALS,
     Sign(
-        ("invalid reference format", "couldn't parse image", "failed to apply default image tag"),
+        ("invalid reference format", "parse image", "failed to apply default image tag"),
         "correct the image's name: it must be REGISTRY/PATH:TAG in lower case",
         template=True,
     ),
@@ -137,7 +137,7 @@ STARTS: Final = (
     ),
     SPACE,
     Sign(
-        ("non-existent config key", "couldn't find key"),
+        ("non-existent config key", "find key"),
         "add the key to the Secret or ConfigMap, or correct the key in the pod template",
         template=True,
     ),

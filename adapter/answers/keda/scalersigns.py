@@ -12,19 +12,20 @@ from adapter.answers.causes.signs import Sign
 
 PORT: Final = 6000
 """The port of the chart's Service for KEDA, whichever port the pods listen on."""
+NO_TARGET: Final = Sign(
+    ("target resource", "failed to get target", "not found"),
+    "create the workload, or correct spec.scaleTargetRef of the ScaledObject: it must be in "
+    "the same namespace",
+)
 CHECKS: Final = (
-    Sign(
-        ("target resource doesn't exist", "failed to get target", "not found"),
-        "create the workload, or correct spec.scaleTargetRef of the ScaledObject: it must be in "
-        "the same namespace",
-    ),
-    Sign(
-        ("doesn't have correct scaletargetref", "scaletargetref.name is missing"),
-        "correct spec.scaleTargetRef: name, kind and apiVersion of a workload of this namespace",
-    ),
     Sign(
         ("/scale subresource",),
         "scale a Deployment, a StatefulSet, or a kind that has the subresource scale",
+    ),
+    NO_TARGET,
+    Sign(
+        ("correct scaletargetref", "scaletargetref.name is missing"),
+        "correct spec.scaleTargetRef: name, kind and apiVersion of a workload of this namespace",
     ),
     Sign(
         ("already managed by",),

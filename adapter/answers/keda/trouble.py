@@ -17,7 +17,7 @@ from adapter.answers.causes import Cause, CauseCode
 from adapter.answers.causes.signs import sign_of
 from adapter.answers.causes.target import short
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
-from adapter.answers.keda.scalersigns import CHECKS, PORT, SCALERS
+from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS
 from adapter.figures import age
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
@@ -140,7 +140,7 @@ def _refused(facts: ScaledFacts) -> Iterator[Cause]:
         at = _addresses(scaled) if sign in SCALERS else ""
         none = ", and has made no HPA" if facts.hpa is None and row.type == "Ready" else ""
         if facts.target is False and row.type == "Ready":
-            sign = CHECKS[0]
+            sign = NO_TARGET
             message = f"there is no {scaled.kind} {scaled.target} in the namespace ({message})"
         fix = sign.fix if sign is not None else "see its events, and the log of keda-operator"
         command = scaled.edit if sign is not None else ""

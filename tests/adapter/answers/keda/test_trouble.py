@@ -15,6 +15,7 @@ from adapter.pipeline.cluster.objects import SeenEvent, read
 
 Json = dict[str, Any]
 NOW: Final = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+NOT: Final = "ScaledObject doesn't have correct {} specification"  # prose: ignore
 RIGHT: Final = "gpu-metrics-adapter.gpu-metrics:6000"
 READY: Final = {"type": "Ready", "status": "True", "reason": "ScaledObjectReady", "message": ""}
 HPA: Final[Json] = {"spec": {"metrics": [{"type": "External", "external": {}}]}}
@@ -72,11 +73,11 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
         ("KEDA's operator has not looked at it for 60m", "keda-operator runs"),
     ),
     "no target": (
-        facts(scaled(failed("ScaledObject doesn't have correct scaleTargetRef")), target=False),
+        facts(scaled(failed(NOT.format("scaleTargetRef"))), target=False),
         ("there is no Deployment llm in the namespace", "create the workload"),
     ),
     "not valid": (
-        facts(scaled(failed("ScaledObject doesn't have correct triggers specification"))),
+        facts(scaled(failed(NOT.format("triggers")))),
         ("is not ready, and has made no HPA", "correct spec.triggers"),
     ),
     "two on one target by its webhook": (
