@@ -214,7 +214,7 @@ def dry(command: str) -> str:
     absent = (" logs ", " edit ", "https://")
     if not command.startswith(("kubectl", "echo")) or any(part in command for part in absent):
         return ""
-    for verb in ("patch", "apply", "delete", "uncordon"):
+    for verb in ("patch", "apply", "delete", "scale", "cordon", "uncordon"):
         command = re.sub(rf"(kubectl (?:-n \S+ )?{verb})\b", r"\1 --dry-run=server", command)
     return command
 

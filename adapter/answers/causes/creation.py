@@ -24,6 +24,7 @@ from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
+from adapter.pipeline.cluster.podobjects import SeenWorkload
 
 _WINDOW: Final = 1200.0
 """Seconds for which an event without a condition counts: the controllers try again after at most
@@ -108,7 +109,7 @@ def causes(target: Target) -> Iterator[Cause]:
 
 
 def _refusals(target: Target) -> Iterator[PodRefusal]:
-    rows = [*target.inner, *([target.workload] if target.workload is not None else ())]
+    rows = [*_present(target), *([target.workload] if target.workload is not None else ())]
     for workload in rows:
         key = key_of(workload)
         _, pods = target.facts.below(key)
@@ -125,6 +126,22 @@ def _refusals(target: Target) -> Iterator[PodRefusal]:
         elif events and not target.facts.past(events[-1].last, _WINDOW):
             first = min((event.first for event in events if event.first), default=None)
             yield PodRefusal(events[-1].message, key, missing, times, first)
+
+
+_REVISION: Final = "deployment.kubernetes.io/revision"
+
+
+def _present(target: Target) -> list[SeenWorkload]:
+    """Return the workloads below the target, without ReplicaSets of an older template: a rollout
+    replaces their pods, so it does not matter that they cannot create any.
+    """
+    newest = max((_revision(row) for row in target.inner if row.spec.replicas), default=0)
+    return [row for row in target.inner if not 0 < _revision(row) < newest]
+
+
+def _revision(workload: SeenWorkload) -> int:
+    text = workload.metadata.annotations.get(_REVISION, "")
+    return int(text) if text.isdigit() and workload.kind == "ReplicaSet" else 0
 
 
 def _cause(target: Target, refusal: PodRefusal) -> Cause:

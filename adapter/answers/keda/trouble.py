@@ -33,7 +33,7 @@ _OPERATOR: Final = "kubectl get deployments -A -l app.kubernetes.io/name=keda-op
 _RESOURCES: Final = ("cpu", "memory")
 
 
-class ScalerService(NamedTuple):
+class SeenScaler(NamedTuple):
     """What was read of the Service that a ``scalerAddress`` names."""
 
     ports: tuple[int, ...] | None = None
@@ -58,7 +58,7 @@ class ScaledFacts(NamedTuple):
     """Other ScaledObjects and HPAs of the same target, as a user names them."""
     events: Sequence[SeenEvent] = ()
     """The warnings about it."""
-    services: Mapping[str, ScalerService] = {}
+    services: Mapping[str, SeenScaler] = {}
     """``scalerAddress`` -> its Service; without those that were not read."""
     problem: str = ""
     """What the external metrics API answered instead of values; empty without a problem."""
@@ -204,7 +204,7 @@ def _scalers(facts: ScaledFacts) -> Iterator[Cause]:
         )
 
 
-def _address(facts: ScaledFacts, trigger: SeenTrigger, known: ScalerService) -> Cause | None:
+def _address(facts: ScaledFacts, trigger: SeenTrigger, known: SeenScaler) -> Cause | None:
     """Return what is wrong with the Service of an address; None if it has the port, and pods."""
     address = trigger.metadata["scalerAddress"]
     name, namespace, port = host_of(address)

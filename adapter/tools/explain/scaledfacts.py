@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 from adapter.answers.keda.manifest import SCALEDOBJECTS, SeenScaledObject, read_scaledobject
-from adapter.answers.keda.trouble import ScaledFacts, ScalerService, host_of
+from adapter.answers.keda.trouble import ScaledFacts, SeenScaler, host_of
 from adapter.pipeline.cluster.objects import SeenEvent, read
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
@@ -94,7 +94,7 @@ async def _exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | 
     return True
 
 
-async def services_of(api: Api, scaled: SeenScaledObject) -> Mapping[str, ScalerService]:
+async def services_of(api: Api, scaled: SeenScaledObject) -> Mapping[str, SeenScaler]:
     """Return what is known of the Services that the triggers' addresses name."""
     addresses = {row.metadata.get("scalerAddress", "") for row in scaled.triggers} - {""}
     named = [address for address in sorted(addresses) if host_of(address)[0]]
@@ -102,22 +102,22 @@ async def services_of(api: Api, scaled: SeenScaledObject) -> Mapping[str, Scaler
     return {at: one for at, one in zip(named, found, strict=True) if one is not None}
 
 
-async def _service(api: Api, address: str) -> ScalerService | None:
+async def _service(api: Api, address: str) -> SeenScaler | None:
     """Return what is known of the Service of an address; None if the caller may not read it."""
     name, namespace, _ = host_of(address)
     if not namespace:
-        return ScalerService()
+        return SeenScaler()
     within = f"namespaces/{quote(namespace, safe='')}"
     try:
         service = await api.get(f"/api/v1/{within}/services/{quote(name, safe='')}")
     except ClientError as error:
-        return ScalerService() if error.status == 404 else None
+        return SeenScaler() if error.status == 404 else None
     ports = tuple(int(row["port"]) for row in (service.get("spec") or {}).get("ports") or ())
     slices, policies = await asyncio.gather(
         _some(api, f"/apis/discovery.k8s.io/v1/{within}/endpointslices", name),
         _list(api, f"/apis/networking.k8s.io/v1/{within}/networkpolicies"),
     )
-    return ScalerService(
+    return SeenScaler(
         ports,
         None if slices is None else sum(map(_ready, slices)),
         tuple(

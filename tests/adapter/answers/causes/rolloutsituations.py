@@ -101,7 +101,22 @@ ROLLOUTS: Final[dict[str, Row]] = {
 }
 """Name -> the code, the scene, and what text, fix and command contain together."""
 
+
+def _corrected() -> Scene:
+    """The old ReplicaSet could not create its pods, and the corrected one has."""
+    scene = deployment({"updatedReplicas": 2}, chain=False)
+    lost = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no"}
+    for name, at in (("llm-7f9", "1"), ("llm-b22", "2")):
+        notes = {"annotations": {"deployment.kubernetes.io/revision": at}}
+        scene.workload("ReplicaSet", name, replicas=2, **_owned(), **notes)
+    scene.status("llm-7f9", lost)
+    for name in ("llm-b22-a", "llm-b22-b"):
+        scene.pod(name, owner=("ReplicaSet", "llm-b22"))
+    return scene
+
+
 ROLLED: Final[dict[str, Scene]] = {
+    "an-old-template-that-was-refused": _corrected(),
     "a-paused-deployment-whose-template-is-rolled-out": deployment(
         {"updatedReplicas": 2}, paused=True
     ),

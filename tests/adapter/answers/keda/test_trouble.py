@@ -10,7 +10,7 @@ import pytest
 
 from adapter.answers.causes import CauseCode
 from adapter.answers.keda.manifest import read_scaledobject
-from adapter.answers.keda.trouble import ScaledFacts, ScalerService, causes_of_scaled, host_of
+from adapter.answers.keda.trouble import ScaledFacts, SeenScaler, causes_of_scaled, host_of
 from adapter.pipeline.cluster.objects import SeenEvent, read
 
 Json = dict[str, Any]
@@ -20,7 +20,7 @@ RIGHT: Final = "gpu-metrics-adapter.gpu-metrics:6000"
 READY: Final = {"type": "Ready", "status": "True", "reason": "ScaledObjectReady", "message": ""}
 HPA: Final[Json] = {"spec": {"metrics": [{"type": "External", "external": {}}]}}
 CPU: Final[Json] = {"spec": {"metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]}}
-GOOD: Final = ScalerService((6000,), 1)
+GOOD: Final = SeenScaler((6000,), 1)
 
 
 def ago(seconds: float) -> str:
@@ -58,7 +58,7 @@ def said(text: str, **more: Any) -> ScaledFacts:
     return facts(scaled(READY), HPA, events=[fails(text)], services={RIGHT: GOOD}, **more)
 
 
-def at(address: str, service: ScalerService) -> ScaledFacts:
+def at(address: str, service: SeenScaler) -> ScaledFacts:
     """A ScaledObject with an address, and the Service of it."""
     return facts(scaled(READY, address=address), HPA, services={address: service})
 
@@ -97,23 +97,23 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
         ("uses its fallback", "connection refused", f"scalerAddress is {RIGHT}"),
     ),
     "an address without a namespace": (
-        at("gpu-metrics-adapter:6000", ScalerService()),
+        at("gpu-metrics-adapter:6000", SeenScaler()),
         ("it names no namespace: KEDA looks for Service gpu-metrics-adapter in its own",),
     ),
     "an address of no service": (
-        at("gpu-metrics-adapter.wrong:6000", ScalerService()),
+        at("gpu-metrics-adapter.wrong:6000", SeenScaler()),
         ("there is no Service wrong/gpu-metrics-adapter",),
     ),
     "a wrong port": (
-        at("gpu-metrics-adapter.gpu-metrics:443", ScalerService((443, 6000), 1)),
+        at("gpu-metrics-adapter.gpu-metrics:443", SeenScaler((443, 6000), 1)),
         ("is 6000 (it has 443, 6000)", f'scalerAddress to "{RIGHT}"', "patch scaledobj"),
     ),
     "a scaler that is off": (
-        at(RIGHT, ScalerService((443,), 1)),
+        at(RIGHT, SeenScaler((443,), 1)),
         ("turn on keda.enabled of the adapter",),
     ),
     "no pods behind the service": (
-        at(RIGHT, ScalerService((6000,), 0)),
+        at(RIGHT, SeenScaler((6000,), 0)),
         ("no pod of Service gpu-metrics/gpu-metrics-adapter is ready",),
     ),
     "no such host": (said("produced zero addresses"), ("correct the host of scalerAddress",)),
@@ -131,7 +131,7 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
             scaled(READY),
             HPA,
             events=[fails("rpc error: code = DeadlineExceeded desc = context deadline exceeded")],
-            services={RIGHT: ScalerService((6000,), 1, ("deny-all",))},
+            services={RIGHT: SeenScaler((6000,), 1, ("deny-all",))},
         ),
         ("admit the pods of KEDA to the scaler's port", "NetworkPolicy deny-all may do so"),
     ),
