@@ -43,6 +43,7 @@ expired (istio/istio issue 25181), or nobody answers."""
 _WEBHOOKS: Final = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
 _SERVER: Final = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc")
 """The Service of a webhook, in the address that the API server has asked."""
+_ACCOUNT: Final = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
 _ADMISSIONS: Final = (
     Sign(
         ("no priorityclass with name",),
@@ -206,6 +207,9 @@ def _of_policy(target: Target, message: str) -> tuple[str, str | ObjectChange]:
             ),
             f"kubectl -n {where} describe limitranges",
         )
+    if found := _ACCOUNT.search(message):
+        name, where = shlex.quote(found["name"]), shlex.quote(target.hpa.namespace)
+        return _ADMISSIONS[2].fix, f"kubectl -n {where} create serviceaccount {name}"
     sign = sign_of(_ADMISSIONS, message)
     if sign is not None:
         return sign.fix, fixes.edit(target.changed) if sign.template else ""

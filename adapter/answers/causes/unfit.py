@@ -180,22 +180,22 @@ def _unlabelled(target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNod
     known, spec = target.facts.nodes, pods[0].spec
     if not known or nodes or not (spec.node_selector or spec.node_terms):
         return None
-    asked: list[tuple[str, tuple[str, ...]]] = [
-        (key, (value,)) for key, value in spec.node_selector.items()
+    asked: list[tuple[str, str, tuple[str, ...]]] = [
+        ("nodeSelector", key, (value,)) for key, value in spec.node_selector.items()
     ]
-    field = "nodeSelector" if asked else "nodeAffinity"
-    for term in (spec.node_terms or ()) if not asked else ():
-        asked += [
-            (str(row.get("key")), tuple(map(str, row.get("values") or ())))
-            for row in term.get("matchExpressions") or ()
-            if row.get("operator") == "In"
-        ]
-    lacks = [text for key, values in asked if (text := _label(known, key, values))]
-    what = " and ".join(lacks) or f"all labels of {field}"
-    fix = f"correct {field} in the pod template, or add nodes with "
+    asked += [
+        ("nodeAffinity", str(row.get("key")), tuple(map(str, row.get("values") or ())))
+        for term in spec.node_terms or ()
+        for row in term.get("matchExpressions") or ()
+        if row.get("operator") == "In"
+    ]
+    lacks = {text: at for at, key, values in asked if (text := _label(known, key, values))}
+    fields = " and ".join(sorted({*lacks.values()} or {at for at, _, _ in asked}))
+    what = " and ".join(lacks) or f"all labels of {fields} together"
+    these = "this label" if len(lacks) == 1 else "these labels"
     return _Lack(
         f"no node has {'the label ' if lacks else ''}{what}",
-        fix + ("this label" if len(lacks) == 1 else "these labels"),
+        f"correct {fields or 'nodeAffinity'} in the pod template, or add nodes with {these}",
     )
 
 
@@ -263,7 +263,7 @@ def _too_large(pod: SeenPod, nodes: Sequence[SeenNode], message: str) -> _Lack |
         if rows and wanted > max(map(_number, rows)):
             most = max(rows, key=_number)
             return _Lack(
-                f"they ask for {_shown(wanted, name)} {name}, and the largest of these nodes "
+                f"they ask for {_shown(pod, name, wanted)} {name}, and the largest of these nodes "
                 f"offers {most}",
                 f"lower requests.{name} in the pod template to less than {most}, or add larger "
                 "nodes",
@@ -278,12 +278,11 @@ def _number(value: object) -> Decimal:
         return Decimal(0)
 
 
-def _shown(amount: Decimal, name: str) -> str:
-    """Return an amount with the largest suffix that leaves it whole."""
-    for suffix, power in (("Gi", 1 << 30), ("Mi", 1 << 20)):
-        if name != "cpu" and amount and amount % power == 0:
-            return f"{amount // power}{suffix}"
-    return f"{amount.normalize():f}"
+def _shown(pod: SeenPod, name: str, amount: Decimal) -> str:
+    """Return the amount that a pod asks for, as its only container has it."""
+    rows = [{**row.resources.limits, **row.resources.requests} for row in pod.spec.containers]
+    given = [str(row[name]) for row in rows if name in row]
+    return given[0] if len(given) == 1 else f"{amount.normalize():f}"
 
 
 def _autoscaler(target: Target, pods: Sequence[SeenPod]) -> str:

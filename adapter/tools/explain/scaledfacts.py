@@ -44,7 +44,7 @@ async def read_facts(
         _list(api, f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/horizontalpodautoscalers"),
         _list(api, scaledobjects_path(api)),
         _exists(api, scaled, manifest),
-        services_of(api, scaled),
+        services_at(api, [row.metadata.get("scalerAddress", "") for row in scaled.triggers]),
     )
     hpa = next((row for row in hpas if row["metadata"]["name"] == scaled.hpa), None)
     facts = ScaledFacts(
@@ -94,10 +94,9 @@ async def _exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | 
     return True
 
 
-async def services_of(api: Api, scaled: SeenScaledObject) -> Mapping[str, SeenScaler]:
-    """Return what is known of the Services that the triggers' addresses name."""
-    addresses = {row.metadata.get("scalerAddress", "") for row in scaled.triggers} - {""}
-    named = [address for address in sorted(addresses) if host_of(address)[0]]
+async def services_at(api: Api, addresses: Sequence[str]) -> Mapping[str, SeenScaler]:
+    """Return what is known of the Services that addresses of scalers name."""
+    named = [address for address in sorted(set(addresses)) if host_of(address)[0]]
     found = await asyncio.gather(*map(partial(_service, api), named))
     return {at: one for at, one in zip(named, found, strict=True) if one is not None}
 

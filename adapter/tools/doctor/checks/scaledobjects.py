@@ -60,10 +60,11 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """KEDA reports that a ScaledObject is not ready: it has made no HPA, so nothing scales. Or its
     operator has not looked at it, or reports that it uses the replicas of `fallback`, because a
-    trigger fails. Or its HPA has the default metric, 80 % of CPU, because the scaler did not answer
-    when KEDA made it. Or an annotation pauses it, so nothing scales until somebody removes the
-    annotation. The check looks at ScaledObjects that ask the adapter, or a store for GPU metrics,
-    or whose workload has GPUs; `explain scaledobject NAME` looks at its scalers too.
+    trigger fails. Or the `scalerAddress` of a trigger names no Service, a port that it does not
+    have, or one without ready pods. Or its HPA has the default metric, 80 % of CPU, because the
+    scaler did not answer when KEDA made it. Or an annotation pauses it, so nothing scales until
+    somebody removes the annotation. The check looks at ScaledObjects that ask the adapter, or a
+    store for GPU metrics, or whose workload has GPUs.
 
     Correct what the finding says. The events of the ScaledObject, and the log of keda-operator,
     have more.
@@ -82,6 +83,7 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
             hpas.get((scaled.namespace, scaled.hpa)),
             target is not None if scaled.kind in _READ else None,
             events=[row for row in events if _about(row, scaled)],
+            services=facts.scalers.value or {} if facts.scalers.known else {},
         )
         for cause in causes_of_scaled(around):
             yield Finding(scaled.subject, cause.text, cause.fix, cause.command)
@@ -104,6 +106,8 @@ def _concerns(
 ) -> bool:
     if scaled.ours or any(words(row.query) & names for row in scaled.triggers):
         return True
+    if any(row.metadata.get("metric") in names for row in scaled.triggers):
+        return True  # the address may be the mistake
     return target is not None and asks_gpu(target, facts.gpu_resources)
 
 

@@ -232,7 +232,7 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
                 'serviceaccount "llm" not found'
             ),
         ),
-        ('serviceaccount "llm" not found',),
+        ('serviceaccount "llm" not found', "kubectl -n chat create serviceaccount llm"),
     ),
     "a-crash-loop": (
         CauseCode.CRASH_LOOP,
