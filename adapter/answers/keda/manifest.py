@@ -90,7 +90,7 @@ class SeenScaledObject(NamedTuple):
     created: float | None = None
     """Epoch seconds; None if not known."""
     hpa: str = ""
-    """The HPA that KEDA has made, by ``status.hpaName``; empty if it has made none yet."""
+    """The HPA that it makes, or takes over."""
 
     @property
     def subject(self) -> str:
@@ -148,7 +148,7 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         paused=any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
         manager=manager_of(meta),
         created=instant.read(meta.get("creationTimestamp")),
-        hpa=str(status.get("hpaName") or ""),
+        hpa=str(status.get("hpaName") or given.get("name") or f"keda-hpa-{meta.get('name')}"),
     )
 
 

@@ -84,7 +84,7 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
         return of_unknown(facts, metric)
     if "missing request for" in error:
-        return f"set requests.{metric.name} of every container in the pod template"
+        return _request(facts, metric, error)
     if metric.kind.of_resources:
         return "kubectl get apiservice v1beta1.metrics.k8s.io"
     if metric.kind is MetricKind.EXTERNAL:
@@ -93,6 +93,27 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     if "pods might be unready" in error or "no pods returned" in error:
         return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
     return _of_silence(facts, metric)
+
+
+_SIDECARS: Final = {
+    "istio-proxy": "the annotations sidecar.istio.io/proxyCPU and proxyMemory",
+    "linkerd-proxy": "the annotations config.linkerd.io/proxy-cpu-request and proxy-memory-request",
+    "daprd": "the annotations dapr.io/sidecar-cpu-request and sidecar-memory-request",
+}
+"""Container that a mesh adds to pods -> what sets its requests (istio/istio issues 13977 and 35905,
+linkerd/linkerd2 issue 1480)."""
+
+
+def _request(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
+    """Return how containers get a request: the HPA needs one of each, also of a sidecar."""
+    words = (
+        f"set requests.{metric.name} of every container in the pod template, or scale on the "
+        "container of the server alone (type ContainerResource)"
+    )
+    added = next((name for name in _SIDECARS if name in error), "")
+    if added:
+        words += f"; {added} is added by a mesh: {_SIDECARS[added]} of the pod template set its own"
+    return words
 
 
 def _of_silence(facts: HpaFacts, metric: MetricSpec) -> str:
