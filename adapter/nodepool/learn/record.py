@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import add, mul
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.quantiles import quantile_of_each
-from adapter.nodepool.learn.situation import LEVEL, Series, Situation, unit_of
+from adapter.nodepool.learn.situation import (
+    LEVEL,
+    Series,
+    Situation,
+    highest_after,
+    unit_of,
+)
 from adapter.nodepool.model.history import MINUTE, RECENT, DemandPoint
 
 FULL: Final = 60
@@ -45,8 +50,6 @@ class Record(NamedTuple):
     """Observed minutes of the last hour."""
     situation: Situation
     """That of the newest minute."""
-    rises: tuple[float, ...]
-    """How far demand rose above its level within a lead time, smallest first."""
     largest: float | None
     """The largest rise in units of its level; None if too few are known."""
     weights: tuple[float, float]
@@ -96,8 +99,8 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
     series = Series(points)
     times, pods, levels = series.times, series.pods, series.levels
     ahead = lead + MINUTE
-    peaks = _peaks(times, pods, ahead)
-    rises: list[float] = []
+    peaks = highest_after(times, pods, ahead)
+    rises = 0
     largest, checked = 0.0, math.inf
     checks: list[_Check] = []
     # Newest first, so that the newest forecasts are checked.
@@ -106,7 +109,7 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         if highest is None:
             continue
         rise = highest - levels[index]
-        rises.append(rise)
+        rises += 1
         if rise > 0 and rise * rise > largest * (levels[index] + 1):
             largest = rise * rise / (levels[index] + 1)
         due = len(checks) < _MOST_CHECKS and checked - times[index] >= ahead
@@ -114,7 +117,7 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
             checked = times[index]
             checks.append(_check(series.situation(index), lead, quantile, pods[index], highest))
     largest = math.sqrt(largest)
-    known = len(rises) >= FULL or (len(pods) >= LEVEL and min(pods) == max(pods))
+    known = rises >= FULL or (len(pods) >= LEVEL and min(pods) == max(pods))
     forecasts, weights = _weighed(checks)
     cost, share_cost = _costs(forecasts, quantile, share, largest if known else math.inf)
     return Record(
@@ -122,7 +125,6 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         pods=pods_of(pods[-1]),
         minutes=series.known(len(times) - 1, FULL),
         situation=series.situation(len(times) - 1),
-        rises=tuple(sorted(rises)),
         largest=largest if known else None,
         weights=weights,
         fewest=min(FEWEST_CHECKS, max(1, int((RECENT - LEVEL) * MINUTE // ahead))),
@@ -214,22 +216,6 @@ def _costs(
 def _loss(more: float, quantile: float) -> float:
     """Return the pinball loss of a quantile that was exceeded by so much."""
     return max(quantile * more, (quantile - 1) * more)
-
-
-def _peaks(times: Sequence[float], pods: Sequence[float], ahead: float) -> list[float | None]:
-    """Return the highest load within so many seconds after each time; None if none is known."""
-    found: list[float | None] = [None] * len(times)
-    # Later minutes with more load than all between, nearest first, so the last has most.
-    later: deque[int] = deque()
-    for index in range(len(times) - 2, -1, -1):
-        while later and pods[later[0]] <= pods[index + 1]:
-            later.popleft()
-        later.appendleft(index + 1)
-        while later and times[later[-1]] > times[index] + ahead:
-            later.pop()
-        if later:
-            found[index] = pods[later[-1]]
-    return found
 
 
 def pods_of(most: float, present: int = 0, tolerance: float = 0.0) -> int:
