@@ -23,8 +23,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.arrivals import rise_at, rise_chances, rise_since
+from adapter.nodepool.learn.checks import pods_of, with_share
 from adapter.nodepool.learn.quantiles import MOST, Distribution
-from adapter.nodepool.learn.record import Record, pods_of, record, with_share
+from adapter.nodepool.learn.record import Record, record
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
 from adapter.nodepool.model.history import MINUTE, DemandHistory
 from adapter.nodepool.model.reason import count_pods
@@ -53,7 +54,7 @@ class Forecast(NamedTuple):
     pods: int
     """At least the pods that are needed now."""
     code: str
-    """``need``, ``forecast`` or ``share``. Stable: a label of the metric."""
+    """``need``, ``forecast``, ``unsure`` or ``share``. Stable: a label of the metric."""
     text: str
     """For people."""
     expects: str = ""
@@ -111,7 +112,7 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         below = _share_of(own, asked.share)
     else:
         situation = own.situation.after(days.usual)
-        below = _capped(Distribution(situation, lead, own.weights), own)
+        below = _corrected(Distribution(situation, lead, own.weights), own)
     peaks = [level + rise for rise in rises]
     found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
     most = _mixed(below, peaks, keep_quantile(asked.quantile))
@@ -212,9 +213,9 @@ def _share_of(own: Record, share: float) -> _Quantiles:
     return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
 
 
-def _capped(fitted: Distribution, own: Record) -> _Quantiles:
-    """Return the fitted distribution, up to the largest rise that the workload has shown."""
-    return lambda asked: min(own.most, fitted.quantile(asked))
+def _corrected(fitted: Distribution, own: Record) -> _Quantiles:
+    """Return the corrected distribution, up to the largest rise that the workload has shown."""
+    return lambda asked: min(own.most, own.corrected(fitted, asked))
 
 
 def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
@@ -262,16 +263,18 @@ def _worded(
         based.append(_usual_rise(rises))
     if own.checks:
         such = "forecasts" if shared else "such forecasts"
-        based.append(f"{such} held in {own.held} of {own.checks} checks")
+        only = f"only in {own.held}" if own.unsure else f"in {own.held}"
+        based.append(f"{such} held {only} of {own.checks} checks")
     pods = pods_of(most, asked.present, asked.tolerance)
     within = ""
     if pods < pods_of(most):
         within = f"; {count_pods(pods)} carry it within the HPA's tolerance"
     how = f"assumed within {_minutes(asked.lead)} min"
-    if not shared:
+    if not (shared or own.unsure):
         how = f"expected within {_minutes(asked.lead)} min with {asked.quantile:.0%}"
     text = f"load for at most {most:.1f} pods is {how} ({'; '.join(based)}){within}"
-    return Forecast(pods, "share" if shared else "forecast", text)
+    code = "share" if shared else "unsure" if own.unsure else "forecast"
+    return Forecast(pods, code, text)
 
 
 def _usual_rise(rises: Sequence[float]) -> str:

@@ -128,6 +128,12 @@ def test_batches_at_an_interval_are_ordered_ahead_and_not_earlier(lead: int) -> 
     assert {count for count, is_due in zip(found, due, strict=True) if not is_due} == {0}
 
 
+def test_batches_every_90_minutes_are_ordered_ahead() -> None:
+    found = beyond(([0] * 5 + [20] * 10 + [0] * 75) * 6, 300)
+    assert found[-90:][:5] == [20] * 5
+    assert sum(found[-90:]) == 20 * 6
+
+
 def test_a_batch_that_is_due_says_why() -> None:
     found = forecasts(HOURLY, 300)[-60 + 4]
     assert found.code == "forecast"
