@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from adapter.nodepool.learn.checks import pods_of
 from adapter.nodepool.learn.forecast import PROMPT, keep_quantile, prompt_quantile
 from adapter.nodepool.learn.quantiles import FittedTables, fitted
-from adapter.nodepool.learn.record import pods_of
 from adapter.tools.replay.headroompolicies import NoHeadroom, ShareOfPods
 from adapter.tools.replay.nodeworld import HeadroomPolicy, NodeMoment
 from load import nodepoolfit

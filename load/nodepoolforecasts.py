@@ -13,9 +13,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.nodepool.learn.checks import (
+    MIXTURES,
+    WEIGHED_AT,
+    Residuals,
+    least_load,
+    pods_of,
+    weights_of,
+)
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.quantiles import MOST, FittedTables, QuantileTable
-from adapter.nodepool.learn.record import FULL, MIXTURES, WEIGHED_AT, weights_of
+from adapter.nodepool.learn.record import FULL
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandPoint
 from adapter.tools.replay.nodeworld import NodePhysics
@@ -100,8 +108,15 @@ def quantiles(
 ) -> Array:
     """Return pods that are not exceeded: one row for each quantile, not rounded."""
     pods = np.maximum(0.0, _pods(own, np.sort(_changes(fitted, own))))
-    pods = (_weights(fitted, own)[:, :, None] * pods).sum(axis=0)
+    taught = _taught(fitted, own)
+    pods = (taught.weights[:, :, None] * pods).sum(axis=0)
+    base = _quantile_of(fitted, pods, WEIGHED_AT)
     found = np.array([_quantile_of(fitted, pods, each) for each in asked])
+    residuals = (found - base) / own.unit
+    for minute, known in enumerate(taught.residuals):
+        for row, probability in enumerate(asked):
+            residuals[row, minute] = known.supported(probability, residuals[row, minute])
+    found = np.maximum(0.0, base + own.unit * residuals)
     return np.minimum(found, own.most) if bounded else found
 
 
@@ -130,26 +145,51 @@ def _quantile_of(fitted: FittedTables, pods: Array, asked: float) -> Array:
     return np.asarray(pods[..., low] + share * (pods[..., high] - pods[..., low]))
 
 
-def _weights(fitted: FittedTables, own: Minutes) -> Array:
-    """Return the weight of each table in each minute: one row for each table.
+class _Taught(NamedTuple):
+    """What the checks of the last hours teach in each minute."""
 
-    A minute knows the checks of the last hours, one for each boot time. They are of forecasts
-    without earlier days, as those of the controller are.
+    weights: Array
+    """One row for each table."""
+    residuals: Sequence[Residuals]
+
+
+def _taught(fitted: FittedTables, own: Minutes) -> _Taught:
+    """Return what the controller learns from its checks, one for each boot time.
+
+    They are of forecasts without earlier days, as those of the controller are.
     """
     count = len(own.level)
-    if len(fitted.tables) == 1:
-        return np.ones((1, count))
     alone = own._replace(inputs=own.inputs.copy())
     alone.inputs[:, -1] = 0
-    pods = _pods(own, _changes(fitted, alone))
-    first, second = np.maximum(0.0, _quantile_of(fitted, pods, WEIGHED_AT))
-    more = np.array([own.highest - first - each * (second - first) for each in MIXTURES])
-    losses = np.maximum(WEIGHED_AT * more, (WEIGHED_AT - 1) * more) / own.unit
-    weights = []
-    for minute in range(count):
-        checks = range(minute - AHEAD, max(0, minute + FIRST + 1 - RECENT) - 1, -AHEAD)
-        weights.append(weights_of(losses[:, list(checks)].sum(axis=1)))
-    return np.array(weights).T
+    each_table = np.maximum(
+        0.0, _quantile_of(fitted, _pods(own, _changes(fitted, alone)), WEIGHED_AT)
+    )
+    checks = [
+        list(range(minute - AHEAD, max(0, minute + FIRST + 1 - RECENT) - 1, -AHEAD))
+        for minute in range(count)
+    ]
+    weights = np.ones((1, count))
+    if len(fitted.tables) > 1:
+        first, second = each_table
+        more = np.array([own.highest - first - each * (second - first) for each in MIXTURES])
+        losses = np.maximum(WEIGHED_AT * more, (WEIGHED_AT - 1) * more) / own.unit
+        weights = np.array([weights_of(losses[:, rows].sum(axis=1)) for rows in checks]).T
+    base = (weights * each_table).sum(axis=0)
+    loads = zip(own.pods[-count:], own.highest, strict=True)
+    least = (np.array([_least(*each) for each in loads]) - base) / own.unit
+    enough = (own.highest - base) / own.unit
+    found = []
+    for minute, rows in enumerate(checks):
+        known = Residuals()
+        for row in rows:
+            if (own.level[row] > 0) == (own.level[minute] > 0):
+                known.add(float(least[row]), float(enough[row]))
+        found.append(known)
+    return _Taught(weights, found)
+
+
+def _least(load: float, highest: float) -> float:
+    return math.nan if math.isnan(highest) else least_load(pods_of(load), highest)
 
 
 def features(knots: Sequence[float], inputs: Array, level: Array) -> Array:

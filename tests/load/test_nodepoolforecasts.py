@@ -53,13 +53,13 @@ def test_unbounded_quantiles_are_those_of_the_controller(own: Minutes, minute: i
     row = minute - FIRST
     history = learned(own, minute)
     days = earlier_days(history.days, LEAD, float(STEP * minute))
-    weights = record(history.recent, LEAD, 0.8, 0.2).weights
+    known = record(history.recent, LEAD, 0.8, 0.2)
     situation = Series(points(own)).situation(minute).after(days.usual)
-    found = Distribution(situation, LEAD, weights)
+    found = Distribution(situation, LEAD, known.weights)
     most = quantiles(fitted(), own, ASKED, bounded=False)[:, row]
     # Later, the oldest checks of the controller know less than an hour.
     near = 1e-6 if minute < RECENT else 0.01
-    assert list(most) == pytest.approx([found.quantile(each) for each in ASKED], rel=near)
+    assert list(most) == pytest.approx([known.corrected(found, each) for each in ASKED], rel=near)
 
 
 @pytest.mark.parametrize("minute", [FIRST, 60, 90, 149])

@@ -11,8 +11,9 @@ distribution mixes two sources:
 
 A share that grows with the quantile replaces the forecast until enough forecasts have been checked,
 and later while it would have cost less in the workload's own last hours. The text gives the reason.
-The tables describe services. Queues of Jobs are filled by their submitters, so only their own past
-counts.
+The tables describe services. Queues of Jobs are filled by their submitters, and Jobs end. So for a
+queue, the rises that its own past supports (:mod:`adapter.nodepool.learn.arrivals`) take the place
+of the tables, on top of the pods that exist.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from adapter.nodepool.learn.arrivals import rise_at, rise_chances, rise_since
+from adapter.nodepool.learn.checks import pods_of, with_share
 from adapter.nodepool.learn.quantiles import MOST, Distribution
-from adapter.nodepool.learn.record import Record, pods_of, record, with_share
+from adapter.nodepool.learn.record import Record, record
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
 from adapter.nodepool.model.history import MINUTE, DemandHistory
 from adapter.nodepool.model.reason import count_pods
@@ -43,8 +46,6 @@ not fit makes the Cluster Autoscaler order at once instead of after 30 s. A node
 before its pod saves about half a boot time, 150 s. Chosen on the days and traces of the fit."""
 _SHARE_QUANTILE: Final = 0.8
 """Quantile at which a share is taken as it is set."""
-_FEWEST_RISES: Final = 15
-"""Minimum number of observed rises of a queue for their quantile."""
 
 
 class Forecast(NamedTuple):
@@ -53,7 +54,7 @@ class Forecast(NamedTuple):
     pods: int
     """At least the pods that are needed now."""
     code: str
-    """``need``, ``forecast`` or ``share``. Stable: a label of the metric."""
+    """``need``, ``forecast``, ``unsure`` or ``share``. Stable: a label of the metric."""
     text: str
     """For people."""
     expects: str = ""
@@ -93,6 +94,8 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         need: pods wanted now, not clamped.
         now: epoch seconds.
     """
+    if asked.queue:
+        return _of_queue(history, need, asked, now)
     bare = Forecast(need, "need", f"its metrics ask for {count_pods(need)}", kept=need)
     lead = max(asked.lead, float(MINUTE))
     own = None
@@ -105,13 +108,11 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     days = earlier_days(history.days, lead, now)
     rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
     level = own.situation.level
-    if asked.queue:
-        below = _own(level, own)
-    elif _takes_share(own, asked):
+    if _takes_share(own, asked):
         below = _share_of(own, asked.share)
     else:
         situation = own.situation.after(days.usual)
-        below = _capped(Distribution(situation, lead, own.weights), own)
+        below = _corrected(Distribution(situation, lead, own.weights), own)
     peaks = [level + rise for rise in rises]
     found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
     most = _mixed(below, peaks, keep_quantile(asked.quantile))
@@ -119,8 +120,50 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
         found = bare._replace(expects=found.text)
     return found._replace(
         kept=max(found.pods, pods_of(most, asked.present, asked.tolerance)),
-        prompt=0 if asked.queue else _prompt(below, peaks, need, asked),
+        prompt=_prompt(below, peaks, need, asked),
     )
+
+
+def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
+    """Return how many pods a queue of Jobs may have within the lead time."""
+    recent = history.recent
+    if not recent or recent[-1].time <= now - LEVEL * MINUTE:
+        return Forecast(need, "need", "its last minutes are unknown", kept=need)
+    lead = max(asked.lead, float(MINUTE))
+    chances = rise_chances(recent, lead)
+    due = _due(history, lead, now)
+    peaks = [need + rise for rise in due]
+
+    def below(quantile: float) -> float:
+        chance = rise_at(chances, quantile)
+        return need + (0.0 if chance is None else chance.pods)
+
+    pods = max(need, pods_of(_mixed(below, peaks, asked.quantile)))
+    kept = max(pods, pods_of(_mixed(below, peaks, keep_quantile(asked.quantile))))
+    if pods == need:
+        text = "none of the rises that its past has shown is likely within a boot time"
+        return Forecast(need, "need", text, text, kept)
+    based = []
+    chance = rise_at(chances, asked.quantile)
+    if chance is not None:
+        based.append(
+            f"+{chance.pods:.0f} followed in {chance.followed} of {chance.cases} cases with the "
+            f"last such rise {chance.age / MINUTE:.0f} min ago"
+        )
+    if due:
+        based.append(_usual_rise(due))
+    expected = f"expected within {_minutes(lead)} min with {asked.quantile:.0%}"
+    text = f"at most {count_pods(pods)} are {expected} ({'; '.join(based)})"
+    return Forecast(pods, "forecast", text, kept=kept)
+
+
+def _due(history: DemandHistory, lead: float, now: float) -> Sequence[float]:
+    """Return the rises of earlier days at this time that today has not shown, smallest first."""
+    days = earlier_days(history.days, lead, now)
+    if len(days.rises) < _FEWEST_DAYS:
+        return ()
+    shown = rise_since(sorted(history.recent), days.since)
+    return [max(0.0, rise - shown) for rise in days.rises]
 
 
 def share_at(quantile: float, share: float) -> float:
@@ -160,19 +203,9 @@ def _prompt(below: _Quantiles, peaks: Sequence[float], need: int, asked: Forecas
     return PROMPT
 
 
-def _own(level: float, own: Record) -> _Quantiles:
-    """Return the rises of the last hours on top of the level; the level if too few are known."""
-    rises = own.rises
-    if len(rises) < _FEWEST_RISES:
-        return lambda _: level
-    return lambda asked: max(
-        0.0, level + rises[min(len(rises) - 1, max(0, math.ceil(asked * len(rises)) - 1))]
-    )
-
-
 def _takes_share(own: Record, asked: ForecastRequest) -> bool:
     """Return whether a share replaces the fitted distribution."""
-    return own.takes_share and asked.share > 0 and not asked.queue
+    return own.takes_share and asked.share > 0
 
 
 def _share_of(own: Record, share: float) -> _Quantiles:
@@ -180,9 +213,9 @@ def _share_of(own: Record, share: float) -> _Quantiles:
     return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
 
 
-def _capped(fitted: Distribution, own: Record) -> _Quantiles:
-    """Return the fitted distribution, up to the largest rise that the workload has shown."""
-    return lambda asked: min(own.most, fitted.quantile(asked))
+def _corrected(fitted: Distribution, own: Record) -> _Quantiles:
+    """Return the corrected distribution, up to the largest rise that the workload has shown."""
+    return lambda asked: min(own.most, own.corrected(fitted, asked))
 
 
 def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
@@ -204,7 +237,7 @@ def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
 
 def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
     """Return the need and a share of it."""
-    share = 0.0 if asked.queue else share_at(asked.quantile, asked.share)
+    share = share_at(asked.quantile, asked.share)
     pods = with_share(bare.pods, share)
     if pods == bare.pods:
         return bare
@@ -227,18 +260,27 @@ def _worded(
     if shared:
         based = [f"a share of {share_at(asked.quantile, asked.share):.0%}, {_why_share(own)}"]
     if rises:
-        usual = rises[len(rises) // 2]
-        based.append(f"{usual:+.0f} at this time on most of {len(rises)} earlier days")
-    if own.checks and not asked.queue:
+        based.append(_usual_rise(rises))
+    if own.checks:
         such = "forecasts" if shared else "such forecasts"
-        based.append(f"{such} held in {own.held} of {own.checks} checks")
-    minutes = max(1, round(asked.lead / MINUTE))
+        only = f"only in {own.held}" if own.unsure else f"in {own.held}"
+        based.append(f"{such} held {only} of {own.checks} checks")
     pods = pods_of(most, asked.present, asked.tolerance)
     within = ""
     if pods < pods_of(most):
         within = f"; {count_pods(pods)} carry it within the HPA's tolerance"
-    how = f"assumed within {minutes} min"
-    if not shared:
-        how = f"expected within {minutes} min with {asked.quantile:.0%}"
+    how = f"assumed within {_minutes(asked.lead)} min"
+    if not (shared or own.unsure):
+        how = f"expected within {_minutes(asked.lead)} min with {asked.quantile:.0%}"
     text = f"load for at most {most:.1f} pods is {how} ({'; '.join(based)}){within}"
-    return Forecast(pods, "share" if shared else "forecast", text)
+    code = "share" if shared else "unsure" if own.unsure else "forecast"
+    return Forecast(pods, code, text)
+
+
+def _usual_rise(rises: Sequence[float]) -> str:
+    usual = rises[len(rises) // 2]
+    return f"{usual:+.0f} at this time on most of {len(rises)} earlier days"
+
+
+def _minutes(lead: float) -> int:
+    return max(1, round(lead / MINUTE))

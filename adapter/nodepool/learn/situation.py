@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import mul
 from typing import Final, NamedTuple
@@ -103,6 +104,24 @@ def unit_of(level: float) -> float:
     return math.sqrt(level + 1)
 
 
+def highest_after(
+    times: Sequence[float], pods: Sequence[float], ahead: float
+) -> list[float | None]:
+    """Return the highest load within so many seconds after each time; None if none is known."""
+    found: list[float | None] = [None] * len(times)
+    # Later minutes with more load than all between, nearest first, so the last has most.
+    later: deque[int] = deque()
+    for index in range(len(times) - 2, -1, -1):
+        while later and pods[later[0]] <= pods[index + 1]:
+            later.popleft()
+        later.appendleft(index + 1)
+        while later and times[later[-1]] > times[index] + ahead:
+            later.pop()
+        if later:
+            found[index] = pods[later[-1]]
+    return found
+
+
 class EarlierDays(NamedTuple):
     """What earlier days did at this time."""
 
@@ -110,6 +129,8 @@ class EarlierDays(NamedTuple):
     """Mean demand ahead in pods, where a day counts more the later it was; None without a day."""
     rises: tuple[float, ...]
     """Rise of each day's peak within the lead time, smallest first."""
+    since: float
+    """Epoch seconds from which today's load is compared with these rises."""
 
 
 def earlier_days(days: Iterable[DemandDay], lead: float, now: float) -> EarlierDays:
@@ -117,20 +138,22 @@ def earlier_days(days: Iterable[DemandDay], lead: float, now: float) -> EarlierD
     peaks = {day.number: day.peaks for day in days}
     ahead: list[float] = []
     rises: list[float] = []
+    # As many slots before as ahead: the peak of more slots is higher without any change.
+    slots = int(now + lead) // SLOT - int(now) // SLOT + 1
     for back in range(1, DAYS + 1):
         then = now - back * DAY
         after = _usual(peaks, then + lead / 2)
         if after is not None:
             ahead.append(after)
-        start, end = int(then) // SLOT, int(then + lead) // SLOT
-        # As many slots before as ahead: the peak of more slots is higher without any change.
-        base = _highest(peaks, 2 * start - end - 1, start)
-        top = _highest(peaks, start, end + 1)
+        start = int(then) // SLOT
+        base = _highest(peaks, start - slots, start)
+        top = _highest(peaks, start, start + slots)
         if base is not None and top is not None:
             rises.append(float(top - base))
     weights = [_OLDER**back for back in range(len(ahead))]
     usual = sum(map(mul, weights, ahead)) / sum(weights) if ahead else None
-    return EarlierDays(usual, tuple(sorted(rises)))
+    since = float((int(now) // SLOT - slots) * SLOT)
+    return EarlierDays(usual, tuple(sorted(rises)), since)
 
 
 def _usual(peaks: dict[int, tuple[float | None, ...]], begin: float) -> float | None:

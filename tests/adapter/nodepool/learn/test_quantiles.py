@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapter.nodepool.learn.checks import pods_of
 from adapter.nodepool.learn.quantiles import Distribution, fitted, quantile_of_each
-from adapter.nodepool.learn.record import pods_of, record
+from adapter.nodepool.learn.record import record
 from adapter.nodepool.learn.situation import Series, Situation, earlier_days
 from adapter.nodepool.model.history import DAY, RECENT, SLOTS, DemandDay, DemandPoint
 from tests.examples import bounded

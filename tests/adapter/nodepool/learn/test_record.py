@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapter.nodepool.learn.checks import MIXTURES, pods_of, weights_of
 from adapter.nodepool.learn.quantiles import quantile_of_each
-from adapter.nodepool.learn.record import MIXTURES, Record, pods_of, record, weights_of
+from adapter.nodepool.learn.record import Record, record
 from adapter.nodepool.learn.situation import Series
 from adapter.nodepool.model.history import DemandPoint
 from tests.examples import bounded

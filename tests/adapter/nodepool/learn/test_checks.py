@@ -1,0 +1,194 @@
+"""Forecasts correct themselves by their own checks, in both directions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.nodepool.learn.checks import Residuals, least_load, pods_of
+from adapter.nodepool.learn.forecast import Forecast, ForecastRequest, forecast
+from adapter.nodepool.learn.record import record
+from adapter.nodepool.model.history import RECENT, DemandHistory, DemandPoint
+from tests.examples import bounded
+
+NOON = 20_000.5 * 86400
+LEADS = [30, 60, 120, 300, 600]
+LEARNED = 240
+"""Minutes before forecasts are counted."""
+
+
+def said(load: Sequence[float], minute: int, lead: float, quantile: float = 0.8) -> Forecast:
+    """The forecast of one minute, by a controller that has seen all minutes until then."""
+    first = max(0, minute + 1 - RECENT)
+    points = tuple(DemandPoint(NOON + 60 * at, load[at]) for at in range(first, minute + 1))
+    asked = ForecastRequest(lead, quantile, share=0.2)
+    history = DemandHistory(points)
+    return forecast(history, pods_of(load[minute]), asked, points[-1].time)
+
+
+def held(load: Sequence[float], lead: float, every: int) -> tuple[float, int]:
+    """Which share of the forecasts with a probability carried what followed, and how many."""
+    ahead = max(lead, 60) // 60 + 1
+    outcomes = []
+    for minute in range(LEARNED, int(len(load) - ahead), every):
+        found = said(load, minute, lead)
+        if found.code in {"forecast", "need"} and "is expected" in found.text + found.expects:
+            highest = max(load[minute + 1 : minute + 1 + int(ahead)])
+            outcomes.append(pods_of(highest) <= found.pods)
+    return sum(outcomes) / max(1, len(outcomes)), len(outcomes)
+
+
+def cycle(steps: Sequence[float], noise: float = 0.0, minutes: int = 400) -> list[float]:
+    draw = random.Random(7)
+    return [
+        round(max(0.0, steps[minute % len(steps)] + draw.gauss(0, noise)), 2)
+        for minute in range(minutes)
+    ]
+
+
+FAST = {
+    "a step every three minutes": [2, 2, 6],
+    "a ramp of three minutes": [4, 8, 12],
+    "a ramp of four minutes": [2, 4, 6, 8],
+    "there and back": [2, 4, 8, 4],
+}
+
+
+@pytest.mark.parametrize("steps", FAST.values(), ids=FAST)
+def test_a_load_that_rises_faster_than_the_tables_know_is_covered(steps: Sequence[float]) -> None:
+    """The tables alone held in 20 or 30 of 60 checks at a lead of a minute, and stayed so."""
+    load = cycle(steps)
+    checked = record(
+        tuple(DemandPoint(NOON + 60 * at, each) for at, each in enumerate(load[-RECENT:])),
+        60,
+        0.8,
+        0.2,
+    )
+    assert checked.checks == 60
+    assert checked.held >= 50
+    share, count = held(load, 60, every=2)
+    assert count >= 50
+    assert share == 1.0
+
+
+NOISE = {
+    "noise of a seventh": lambda draw: draw.gauss(50, 7),
+    "noise of a third": lambda draw: draw.gauss(10, 3.2),
+    "rare peaks": lambda draw: 3 + 6 * (draw.random() < 0.1),
+    "steps up and down": lambda draw: draw.choice([2, 2, 2, 5, 9]),
+}
+
+
+@pytest.mark.parametrize("lead", [30, 120, 600])
+@pytest.mark.parametrize("process", NOISE, ids=str)
+def test_forecasts_hold_as_often_as_stated(process: str, lead: float) -> None:
+    """Fifteen points less are chance, with some 60 forecasts whose minutes overlap.
+
+    They may hold more often: pods are whole, and a share may replace them.
+    """
+    draw = random.Random(11)
+    load = [round(max(0.0, NOISE[process](draw)), 2) for _ in range(640)]
+    share, count = held(load, lead, every=7)
+    assert share >= 0.65 or count < 20
+
+
+@bounded(8)
+@given(
+    st.lists(st.integers(0, 12), min_size=2, max_size=20),
+    st.sampled_from([0.0, 0.3, 2.0]),
+    st.sampled_from(LEADS),
+)
+def test_no_process_is_forecast_with_a_probability_that_does_not_hold(
+    steps: list[int], noise: float, lead: float
+) -> None:
+    """Unless the plan says that the forecast is a share, or that such forecasts held too seldom.
+
+    Twenty points less are chance, with some 40 forecasts whose minutes overlap.
+    """
+    share, count = held(cycle(steps, noise), lead, every=4)
+    assert share >= 0.6 or count < 20
+
+
+def test_a_probability_that_has_not_held_is_withdrawn_and_says_so() -> None:
+    """The load trebles, and its noise with it: most checks are of other hours."""
+    draw = random.Random(3)
+    load = [draw.gauss(10, 0.2) for _ in range(200)] + [draw.gauss(30, 14) for _ in range(70)]
+    found = [said([max(0.0, each) for each in load], at, 60) for at in range(200, 270)]
+    texts = [each.text for each in found if each.code == "unsure"]
+    assert texts
+    assert all("is assumed within 1 min" in text and "held only in" in text for text in texts)
+    assert {each.code for each in found} <= {"forecast", "unsure", "share", "need"}
+
+
+def test_a_forecast_that_always_holds_is_lowered() -> None:
+    """The tables expect noise that this load does not have."""
+    load = [10 + minute / 20 for minute in range(300)]
+    assert said(load, 299, 600).pods <= math.ceil(load[299] + 11 / 20) + 1
+
+
+def test_without_checks_a_forecast_stays() -> None:
+    assert Residuals().supported(0.8, 0.3) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("least", "enough", "moved"),
+    [
+        pytest.param(1.0, 2.0, 1.0, id="too low: raised as far as whole pods need"),
+        pytest.param(-3.0, -1.0, -1.0, id="too high: lowered to the load"),
+        pytest.param(-1.0, 1.0, 0.0, id="within"),
+        pytest.param(-math.inf, 1.0, 0.0, id="the pods of the time would have carried any"),
+    ],
+)
+def test_a_forecast_is_moved_into_what_the_checks_support(
+    least: float, enough: float, moved: float
+) -> None:
+    checks = Residuals()
+    for _ in range(40):
+        checks.add(least, enough)
+    assert checks.supported(0.8, 0.0) == moved
+
+
+@pytest.mark.parametrize("high", [0.5, 2.0])
+def test_few_checks_move_less_than_many(high: float) -> None:
+    """Of 5 checks, 2 misses may be chance; of 50, 20 are not."""
+    moved = []
+    for count in (5, 50):
+        checks = Residuals()
+        for number in range(count):
+            checks.add(high if number % 5 < 2 else -1.0, 3.0)
+        moved.append(checks.supported(0.8, 0.0))
+    assert moved == [0.0, high]
+
+
+residuals = st.lists(
+    st.tuples(st.floats(-9, 9), st.floats(0, 5)).map(lambda each: (each[0] - each[1], each[0])),
+    max_size=60,
+)
+
+
+@bounded(100)
+@given(residuals, st.floats(0.01, 0.99), st.floats(0.01, 0.99), st.floats(-9, 9), st.floats(-9, 9))
+def test_a_surer_forecast_is_never_moved_below_a_less_sure_one(
+    known: list[tuple[float, float]], first: float, second: float, low: float, high: float
+) -> None:
+    checks = Residuals()
+    for least, enough in known:
+        checks.add(least, enough)
+    less, more = sorted((first, second))
+    assert checks.supported(less, min(low, high)) <= checks.supported(more, max(low, high))
+
+
+@bounded(100)
+@given(st.integers(0, 50), st.floats(0, 60))
+def test_the_least_load_is_carried_and_the_next_lower_pod_is_not(need: int, highest: float) -> None:
+    least = least_load(need, highest)
+    assert least <= highest
+    if pods_of(highest) > need:
+        assert pods_of(least) == pods_of(highest)
+    else:
+        assert least == -math.inf
