@@ -11,6 +11,7 @@ import yaml
 
 from load.drive import Measured, drive, idle, plan
 from load.fleet import SERVICE_SIZE, nodes
+from load.hpas import SYNC, WORKERS, as_hpas
 from load.page import UTIL
 from load.plane import control_plane, pki_of, populate, processes
 from load.process import Child, Observed, started, until
@@ -30,10 +31,6 @@ from tests.e2e import programs
 from tests.e2e.controlplane import ControlPlane
 
 SIZES = (100, 1_000, 10_000)
-WORKERS = 5
-"""HPAs that the controller evaluates at once by default."""
-SYNC = 15.0
-"""Seconds between two requests of an HPA by default (--horizontal-pod-autoscaler-sync-period)."""
 FEWEST = 10
 """HPAs whose CPU can be told from that at rest."""
 RULES = Path(__file__).with_name("prometheus-adapter.yaml")
@@ -82,17 +79,7 @@ def _measure(
         seconds=2.0 if quick else 8.0,
         warm_up=1,
     )
-    selectors = [target(service) for service in range(services)]
-    hpas = plan(
-        server.pki,
-        server.port,
-        target(),
-        targets=selectors,
-        every=SYNC,
-        connections=WORKERS if services % WORKERS == 0 else 1,
-        seconds=SYNC if quick else 4 * SYNC,
-        warm_up=0,
-    )
+    hpas = as_hpas(server, services, 1 if quick else 4)
     # The accounting of CPU has steps of 10 ms: too coarse for the one request of one HPA.
     for count, load in ((0, loop), (services, hpas))[: 2 if services >= FEWEST else 1]:
         result = drive(load, watched, resting=rest)
