@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,8 @@ def peer(run: Run) -> Table:
 def _measure(
     name: str, server: Server, watched: Sequence[Observed], pods: int, quick: bool
 ) -> Iterator[Case]:
+    # The windows of the first minute fill, and the start leaves objects to collect.
+    time.sleep(0 if quick else 4 * SCRAPE_INTERVAL)
     # Whole scrape intervals, so that every exporter's share of the rest is in it as often.
     rest = idle(watched, 1.0 if quick else 4 * SCRAPE_INTERVAL)
     services = pods // SERVICE_SIZE
