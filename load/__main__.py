@@ -18,7 +18,6 @@ from load.churn import churn, soak
 from load.fanout import fanout
 from load.freshness import freshness
 from load.keda import keda
-from load.memory import memory
 from load.nodepool import nodepool
 from load.nodepoolablation import forecast
 from load.nodepoollab import lab, lab_day
@@ -58,7 +57,6 @@ SCENARIOS: dict[str, Scenario] = {
     "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
     "churn": Scenario("memory over 20 minutes of new pods, devices, users", churn, named_only=True),
     "soak": Scenario("memory over two hours of change in 1,000 nodes", soak, named_only=True),
-    "memory": Scenario("resident memory and CPU at 100, 1,000 and 10,000 GPU pods", memory),
     "stores": Scenario("source: prometheus at 100 to 40,000 GPU pods", stores, named_only=True),
     "start": Scenario("start and a restarted API server, up to 150,000 pods", start),
     "standin": Scenario("the stand-in API server beside the real one", standin),

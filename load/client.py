@@ -1,4 +1,4 @@
-"""A cheap closed-loop load client, in a process of its own.
+"""A cheap load client, in a process of its own: a closed loop, or requests that are due at times.
 
 Reads a :class:`~load.plan.Plan` from standard input, connects and warms up, writes ``ready``, waits
 for a line, drives the load, writes an :class:`~load.plan.Outcome`. Between the two lines the driver
@@ -57,6 +57,7 @@ class Connection(asyncio.Protocol):
         self._count = 0
         self._sent = 0.0
         self._until = 0.0
+        self._due = self._apart = 0.0
         self.latencies = array("L")
         self.body = 0
         self.error: Exception | None = None
@@ -76,18 +77,35 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def start(self, until: float) -> None:
-        """Ask again and again until the monotonic time ``until``; ``done`` is set then."""
-        self._until = until
+    def start(self, begin: float, until: float, due: float = 0.0, apart: float = 0.0) -> None:
+        """Ask until the time ``until`` of ``perf_counter``; ``done`` is set then.
+
+        Args:
+            due: seconds after ``begin`` at which the first request is due.
+            apart: seconds from each request to the next; 0 asks as soon as there is an answer.
+        """
+        self._due, self._apart, self._until = begin + due, apart, until
         self.latencies = array("L")
         self.done.clear()
-        self._ask()
+        self._next()
 
-    def _ask(self) -> None:
+    def _next(self) -> None:
+        """Ask now, or when the next request is due."""
+        now, loop = time.perf_counter(), asyncio.get_running_loop()
+        if not self._apart:
+            self._ask(now)
+        elif self._due >= self._until:  # the pause after the last request is a part of the rate
+            loop.call_later(self._until - now, self.done.set)
+        else:
+            due, self._due = self._due, self._due + self._apart
+            loop.call_later(due - now, self._ask, due)
+
+    def _ask(self, due: float) -> None:
+        """Send the next request; its latency counts from ``due``, late requests included."""
         transport = self._transport
         if transport is None:
             return
-        self._sent = time.perf_counter()
+        self._sent = due
         self._audit += 1
         head = self._requests[self._count % len(self._requests)]
         transport.write(b"%b00000000-0000-4000-8000-%012x\r\n\r\n" % (head, self._audit))
@@ -132,8 +150,9 @@ class Connection(asyncio.Protocol):
         self._count += 1
         self._parts.clear()
         self._missing = -1
-        if (self._count < len(self._requests)) if self._plan.once else (now < self._until):
-            self._ask()
+        goes_on = self._count < len(self._requests) if self._plan.once else now < self._until
+        if goes_on or self._apart:
+            self._next()
         else:
             self.done.set()
 
@@ -179,7 +198,10 @@ class Load:
         self._plan = plan
         count = plan.connections
         targets = plan.targets or [plan.target] * count
+        if plan.every and len(targets) % count:
+            raise ValueError(f"{len(targets)} targets cannot be parted evenly among {count}")
         self._connections = [Connection(plan, targets[at::count]) for at in range(count)]
+        self._spacing = plan.every / len(targets)
 
     async def connect(self) -> None:
         """Open every connection, each with its own handshake."""
@@ -201,8 +223,9 @@ class Load:
             LoadError: naming what came instead of the expected answer.
         """
         begin, cpu = time.perf_counter(), time.process_time()
-        for connection in self._connections:
-            connection.start(begin + seconds)
+        apart = self._spacing * len(self._connections)
+        for at, connection in enumerate(self._connections):
+            connection.start(begin, begin + seconds, at * self._spacing, apart)
         for connection in self._connections:
             await connection.done.wait()
             if connection.error:

@@ -70,8 +70,15 @@ def plan(
     seconds: float = 3,
     warm_up: float = 0.5,
     expected: int = 100,
+    targets: Sequence[str] = (),
+    every: float = 0.0,
 ) -> Plan:
-    """A plan that asks as the HPA controller does, through the front proxy."""
+    """A plan whose requests are those of the HPA controller, through the front proxy.
+
+    Args:
+        targets: asked in turn instead of ``target``.
+        every: seconds between two requests of a target; 0 is a closed loop.
+    """
     headers = [("Accept", ACCEPT), ("User-Agent", "kube-controller-manager/load")]
     headers += [("Accept-Encoding", "gzip"), ("X-Forwarded-For", "127.0.0.1")]
     headers += [("X-Remote-User", USER), *(("X-Remote-Group", group) for group in GROUPS)]
@@ -89,6 +96,8 @@ def plan(
         seconds=seconds,
         warm_up=warm_up,
         expected=expected,
+        targets=list(targets),
+        every=every,
     )
 
 

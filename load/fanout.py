@@ -6,6 +6,7 @@ import time
 from typing import NamedTuple
 
 from load.drive import drive, plan
+from load.hpas import SYNC, WORKERS
 from load.plane import control_plane, pki_of, populate, requests
 from load.report import figure
 from load.servers import Exporters, Server, fleet, serve_cluster, target
@@ -14,10 +15,6 @@ from tests.e2e.controlplane import ControlPlane
 
 PODS = 100
 HPAS = (0, 1, 100, 1_500)
-SYNC = 15.0
-"""Seconds between two syncs of one HPA (--horizontal-pod-autoscaler-sync-period)."""
-WORKERS = 5
-"""HPAs synced at once (--concurrent-horizontal-pod-autoscaler-syncs)."""
 _REVIEWS = "subjectaccessreviews"
 _ASKED = ("pods", "services", "nodes", "configmaps", "tokenreviews", _REVIEWS)
 """The resources that ``serve`` may ask for: the rest is the API server's own housekeeping."""

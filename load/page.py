@@ -41,7 +41,7 @@ FIELDS: tuple[Field, ...] = (
     Field("DCGM_FI_DEV_POWER_USAGE", "gauge", 60, 690, False),
     Field("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", 1e9, 2e9, True),
     Field("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", 0, 0, True),
-    # Never 0: with active engines that is a contradiction, and `serve` leaves the value out.
+    # Never 0 beside active engines: `serve` leaves a value out that contradicts another.
     Field(UTIL, "gauge", 1, 100, True),
     Field("DCGM_FI_DEV_MEM_COPY_UTIL", "gauge", 0, 100, True),
     Field("DCGM_FI_DEV_ENC_UTIL", "gauge", 0, 0, True),
@@ -63,6 +63,12 @@ FIELDS: tuple[Field, ...] = (
 )
 _UTIL_AT = next(index for index, field in enumerate(FIELDS) if field.name == UTIL)
 _VARIANTS = 997
+_SLOW = 60
+"""Seconds after which the values of a slow device change."""
+_IDLE = (7,)
+_STEADY = (4, 5, 6)
+"""Of eight devices one is idle and the load of three changes once in a minute, as that of a server
+with steady traffic; the values of the others change every second."""
 
 
 def _drawn() -> tuple[tuple[bytes, ...], ...]:
@@ -77,15 +83,26 @@ def _drawn() -> tuple[tuple[bytes, ...], ...]:
 
 
 _DRAWN = _drawn()
+_RESTING = tuple(b"0\n" if field.name == UTIL else b"%d\n" % field.low for field in FIELDS)
+"""Per field the value of an idle device."""
 
 
 def drawn_value(field: int, device: Device, tick: int) -> bytes:
     """The value of a field of a device at ``tick``, as :class:`Page` writes it."""
-    return _DRAWN[field][(tick * 31 + device.number * 7 + field) % _VARIANTS].rstrip()
+    return _line(field, device, tick).rstrip()
+
+
+def _line(field: int, device: Device, tick: int) -> bytes:
+    place = device.number % GPUS_PER_NODE
+    if place in _IDLE:
+        return _RESTING[field]
+    if place in _STEADY:
+        tick //= _SLOW
+    return _DRAWN[field][(tick * 31 + device.number * 7 + field) % _VARIANTS]
 
 
 class Page:
-    """One exporter's page. Values change with the tick; utilisation can be set."""
+    """One exporter's page: devices busy, steady and idle. Utilization can be set."""
 
     def __init__(self, node: str, namespace: str, devices: Sequence[Device]) -> None:
         self.node = node
@@ -109,11 +126,11 @@ class Page:
         """The page's text at ``tick``: the same tick gives the same values."""
         parts = self._parts
         slot = 1
-        for number, drawn in enumerate(_DRAWN):
+        for number in range(len(FIELDS)):
             forced = self.forced if number == _UTIL_AT else None
             for device in self._devices:
                 if forced is None:
-                    parts[slot] = drawn[(tick * 31 + device.number * 7 + number) % _VARIANTS]
+                    parts[slot] = _line(number, device, tick)
                 else:
                     parts[slot] = b"%d\n" % forced
                 slot += 2

@@ -29,6 +29,9 @@ class Plan(msgspec.Struct):
     """Asked instead of ``target``, when given: in turn, parted among the connections."""
     once: bool = False
     """Ask for every target exactly once, however long it takes, with no warm-up."""
+    every: float = 0.0
+    """Seconds between two requests of a target, the targets evenly spaced in it, as HPAs ask; 0
+    asks again as soon as there is an answer."""
 
 
 class Calls(msgspec.Struct):

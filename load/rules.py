@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from load.drive import drive, plan
 from load.fleet import NAMESPACE, slots
+from load.hpas import SYNC, WORKERS
 from load.page import UTIL
 from load.peer import RULES, prometheus, prometheus_adapter
 from load.plane import control_plane, pki_of, processes
@@ -26,11 +27,7 @@ from tests.e2e.controlplane import ControlPlane
 
 PODS = 1_500
 HPAS = (1, 100, 1_500)
-SYNC = 15.0
-"""Seconds between two syncs of one HPA (--horizontal-pod-autoscaler-sync-period)."""
 SYNCS = 2
-WORKERS = 5
-"""HPAs synced at once (--concurrent-horizontal-pod-autoscaler-syncs)."""
 
 
 class Case(NamedTuple):

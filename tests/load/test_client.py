@@ -80,6 +80,25 @@ async def test_every_target_is_requested_once_and_its_answer_read(
     assert len(audits) == 3, "kube-apiserver never sends one twice"
 
 
+async def test_as_hpas_it_requests_every_target_in_turn_once_in_each_period(pki: Pki) -> None:
+    heads: list[bytes] = []
+    async with answering(pki, [COUNTED], heads) as port:
+        targets = ["/a", "/b", "/c", "/d"]
+        asking = plan(pki, port, "/", targets=targets, every=0.2, connections=2, expected=2)
+        load = Load(asking)
+        await load.connect()
+        outcome = await load.drive(0.59)
+        load.close()
+    assert len(outcome.latencies) == 12, "three periods, however late the machine is"
+    asked = [head.split(b" ")[1].decode() for head in heads]
+    assert sorted(asked) == sorted(targets * 3)
+
+
+def test_targets_that_cannot_be_parted_evenly_are_refused(pki: Pki) -> None:
+    with pytest.raises(ValueError, match="3 targets cannot be parted evenly among 2"):
+        Load(plan(pki, 1, "/", targets=["/a", "/b", "/c"], every=15, connections=2))
+
+
 async def test_it_sends_the_requests_of_the_hpa_controller(pki: Pki) -> None:
     heads: list[bytes] = []
     async with answering(pki, [COUNTED], heads) as port:

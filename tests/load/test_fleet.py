@@ -34,6 +34,16 @@ def test_values_stay_inside_their_range_and_change_with_the_tick() -> None:
     assert all(0 <= value <= 100 for row in seen for value in row.values())
 
 
+def test_of_eight_devices_four_change_each_second_three_each_minute_and_one_is_idle() -> None:
+    page = pages(8)["node-00000"]
+    first, next_second, next_minute = (values(page.render(tick), UTIL) for tick in (0, 1, 60))
+    pods = list(first)
+    assert [pod for pod in pods if first[pod] != next_second[pod]] == pods[:4]
+    assert [pod for pod in pods if first[pod] != next_minute[pod]] == pods[:7]
+    for field in ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE", UTIL):
+        assert values(page.render(1), field)[pods[7]] == 0, "an idle device has no active engine"
+
+
 def test_a_set_utilisation_applies_to_one_page_only() -> None:
     fleet = Fleet(pages(16))
     code, body = fleet.answer("/control/util/node-00001/85")
