@@ -116,7 +116,7 @@ def _drawing(graph: grimp.ImportGraph, top: str) -> Iterator[str]:
     for part in parts:
         reachable = {far for near in imports[part] for far in _below(near, imports)}
         for other in sorted(imports[part] - reachable):
-            yield f"  {_name(part)} --> {_name(other)}"
+            yield f"  {_name(part)}-->{_name(other)}"
     yield "```"
     yield ""
 

@@ -41,9 +41,8 @@ def page() -> str:
             window. A *last* value is the newest value. A *rate* is the increase of a counter per
             second over the window, from at least two samples.
 
-            If a pod has several devices, the metric combines the values of the devices. If an
-            object has several pods (a namespace, a Service, a Deployment, …), the metric combines
-            the values of the pods.
+            The last column of a table says how a metric combines the values of a pod's devices, and
+            of an object's pods (a namespace, a Service, a Deployment, …); one word means both.
 
             To add a metric of your own, write an entry of `metrics` in the
             [settings](settings.md).
@@ -120,10 +119,10 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
     """One row for all metrics with the same unit and the same ways of combining."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for metric in metrics:
-        ways = (metric.unit, metric.kind, metric.over_devices, metric.over_pods)
-        alike.setdefault(ways, []).append(f"`{metric.name}`")
-    yield "| Names | Unit | Value | Over a pod's devices | Over an object's pods |"
-    yield "|---|---|---|---|---|"
+        over = dict.fromkeys((metric.over_devices, metric.over_pods))
+        alike.setdefault((metric.unit, metric.kind, ", ".join(over)), []).append(f"`{metric.name}`")
+    yield "| Names | Unit | Value | Over devices, pods |"
+    yield "|---|---|---|---|"
     for ways, names in alike.items():
         yield f"| {', '.join(names)} | {' | '.join(ways)} |"
 

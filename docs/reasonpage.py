@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from adapter.pipeline.attribution.reasons import REASONS, AbsenceCause
 from docs.paragraphs import wrapped
@@ -18,8 +19,14 @@ below. You see it in these places:
 - the messages of external metrics and of KEDA
 
 In the commands, replace the words in capital letters. The tools above print the commands with the
-names filled in.
+names filled in. A command that changes an object is for one that nothing manages ([where a fix
+lasts](troubleshooting.md#where-a-fix-lasts)). To read the log of an exporter, and to restart it:
 """
+_SHARED: Final = (
+    "kubectl -n EXPORTER-NAMESPACE logs EXPORTER --tail=20",
+    "kubectl -n EXPORTER-NAMESPACE delete pod EXPORTER",
+)
+"""Commands of many reasons, which the page shows once."""
 
 
 def page() -> str:
@@ -27,6 +34,7 @@ def page() -> str:
     lines = ["# Why a pod has no value", "", "<!-- written by `make docs` from the code -->", ""]
     for paragraph in _INTRODUCTION.strip().split("\n\n"):
         lines += [paragraph, ""] if paragraph.startswith("- ") else list(wrapped(paragraph))
+    lines += ["```sh", *_SHARED, "```", ""]
     for name, reason in REASONS.items():
         lines += _section(name, reason)
     return "\n".join(lines).rstrip() + "\n"
@@ -38,18 +46,10 @@ def _section(name: str, reason: AbsenceCause) -> Iterator[str]:
     yield from wrapped(reason.cause)
     yield from wrapped(f"Fix: {reason.fix}")
     if reason.change is not None:
-        command = reason.change.make(reason.change.example).command
-        yield from wrapped(
-            'If nothing manages the object (docs/troubleshooting.md, "Where a fix lasts"):'
-        )
-        yield from ("```sh", command, "```", "")
-    if reason.command:
-        yield "```sh"
-        yield reason.command.format_map(_Capitals())
-        if reason.then:
-            yield reason.then.format_map(_Capitals())
-        yield "```"
-        yield ""
+        yield from ("```sh", reason.change.make(reason.change.example).command, "```", "")
+    commands = [text.format_map(_Capitals()) for text in (reason.command, reason.then) if text]
+    if own := [command for command in commands if command not in _SHARED]:
+        yield from ("```sh", *own, "```", "")
 
 
 class _Capitals(dict[str, str]):

@@ -18,7 +18,6 @@ _PARTS: Final[Mapping[str, Any]] = {
         "kind": True,
         "scrape": {"interval": True},
         "prometheus": {"scrape_interval": True},
-        "azure_logs": {"interval": True, "delay": True},
     },
 }
 """None of them is a secret or an address."""
@@ -37,11 +36,9 @@ def restored(parts: Mapping[str, Any]) -> Settings:
     """
     parts = {key: value for key, value in parts.items() if key in _PARTS}
     source = dict(parts.get("source") or {})
-    kind = source.get("kind")
     # A store's address and login are not in the recording, and a replay asks no store.
-    needed = {"prometheus": {"url": "http://localhost"}, "azure_logs": {"workspace_id": "-"}}
-    if kind in needed:
-        source[kind] = {**needed[kind], **(source.get(kind) or {})}
+    if source.get("kind") == "prometheus":
+        source["prometheus"] = {"url": "http://localhost", **(source.get("prometheus") or {})}
         parts = {**parts, "source": source}
     try:
         return Settings.model_validate(parts)

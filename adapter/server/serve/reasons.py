@@ -34,9 +34,6 @@ REJECTS: Final = tuple(
             limits.OVER_BUDGET,
             "bad_series",
             "unnamed_series",
-            "bad_sample",
-            "unnamed_sample",
-            "unknown_uid",
             # What samples name.
             identity.NO_DEVICE,
             identity.NO_POD,
@@ -79,7 +76,7 @@ FAILURES: Final = (
         "empty",
         "query",
     ),
-    *("columns", "result_type", "partial", "internal"),
+    *("result_type", "partial", "internal"),
 )
 """Why a scrape or a query failed."""
 

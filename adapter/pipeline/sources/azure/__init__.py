@@ -1,1 +1,0 @@
-"""Azure Monitor: Container Insights as a source."""
