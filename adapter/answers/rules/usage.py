@@ -16,7 +16,7 @@ from adapter.answers.rules.kinds import KindTable
 from adapter.answers.rules.objects import MAX_OBJECTS
 from adapter.answers.rules.resourcerule import ResourceRule, ResourceRules, UsageQuery
 from adapter.answers.rules.store import RuleAnswer, RuleStore
-from adapter.answers.rules.vector import INCOMPLETE, NEGATIVE
+from adapter.answers.rules.vector import BAD_NAME, INCOMPLETE, NEGATIVE, TOO_MANY
 from apiservice.errors import Unavailable
 from apiservice.runtime.steps import Steps, WaitingSteps, paced, parts, waiting
 
@@ -24,6 +24,10 @@ _STEP: Final = 256
 """Values that one step takes."""
 _KEPT: Final = 60.0
 """Seconds for which the values of a namespace are kept after a request for them."""
+_LONGEST_NAME: Final = 63
+"""Characters of a container's name: it is a DNS label (Kubernetes API, ``Container.name``)."""
+_MOST_CONTAINERS: Final = 256
+"""Containers of one pod. Series may name more, whatever the pod has."""
 _SANDBOX: Final = ("", "POD")
 """Names of what is not a container of a pod's manifest: its cgroup, and its pause container."""
 
@@ -208,9 +212,15 @@ def _add(
             if value.milli < 0:
                 left_out[NEGATIVE] += 1
                 continue
-            usage = into.setdefault(name, ObjectUsage(value.time))
-            usage.time = min(usage.time, value.time)
             container = value.labels.get(query.container_label, "")
+            if len(container) > _LONGEST_NAME:
+                left_out[BAD_NAME] += 1
+                continue
+            usage = into.setdefault(name, ObjectUsage(value.time))
+            if container not in usage.containers and len(usage.containers) >= _MOST_CONTAINERS:
+                left_out[TOO_MANY] += 1
+                continue
+            usage.time = min(usage.time, value.time)
             usage.containers[container] = CpuMemory(cpu=value.milli)
         yield
 

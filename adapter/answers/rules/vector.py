@@ -28,7 +28,8 @@ BAD_VALUE: Final = "bad_value"
 TOO_MANY: Final = "too_many"
 NEGATIVE: Final = "negative"
 INCOMPLETE: Final = "incomplete"
-LEFT_OUT: Final = (NAN, TOO_LARGE, BAD_VALUE, TOO_MANY, NEGATIVE, INCOMPLETE)
+BAD_NAME: Final = "bad_name"
+LEFT_OUT: Final = (NAN, TOO_LARGE, BAD_VALUE, TOO_MANY, NEGATIVE, INCOMPLETE, BAD_NAME)
 """Why a value of an answer is left out."""
 
 

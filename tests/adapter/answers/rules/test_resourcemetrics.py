@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -305,3 +308,59 @@ async def test_discovery_lists_both_resources_without_a_singular(stage: Stage) -
     assert {name: row["namespaced"] for name, row in rows.items()} == {"nodes": False, "pods": True}
     assert {row["singularName"] for row in rows.values()} == {""}
     assert rows["pods"]["verbs"] == ["get", "list"]
+
+
+async def test_a_flood_for_one_namespace_sends_two_queries_and_delays_no_other(
+    stage: Stage,
+) -> None:
+    """300 requests with selectors, names and fields of their own, while the store hangs on them."""
+    fill(stage)
+    answer, release = stage.engine.answer, threading.Event()
+
+    def slow(query: str) -> tuple[int, bytes]:
+        if 'ns="a"' in query:
+            release.wait(60)
+        return answer(query)
+
+    stage.engine.answer = slow
+    questions = [
+        f"namespaces/a/pods{form.format(n)}"
+        for n in range(100)
+        for form in ("?labelSelector=app!%3Dx{}", "?fieldSelector=metadata.name!%3Dx{}", "/x{}")
+    ]
+    flood = [asyncio.ensure_future(stage.world.get(f"{BASE}/{path}")) for path in questions]
+    try:
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(60):
+            found = await stage.get("namespaces/b/pods")
+        assert [item["metadata"]["name"] for item in found["items"]] == ["web-0"]
+        assert not release.is_set()
+        assert len([query for query in stage.engine.asked if 'ns="a"' in query]) <= 2
+    finally:
+        release.set()
+        codes = {each.status_code for each in await asyncio.gather(*flood)}
+    assert codes <= {200, 400, 404, 503}
+    assert len([query for query in stage.engine.asked if 'ns="a"' in query]) <= 4
+    assert (await stage.status("namespaces/a/pods/nobody"))[0] == 404
+
+
+async def test_a_hostile_answer_costs_its_own_request_alone(stage: Stage) -> None:
+    """Series of 5,000 unknown pods, names of 100 kB, numbers out of range: none is served."""
+    fill(stage)
+    stage.answers["cpu"] += [of(f"made-up-{n}", "app", "1") for n in range(5_000)]
+    stage.answers["cpu"] += [of("web-0", "x" * 100_000, "1"), of("web-1", "app", "1e308")]
+    stage.answers["memory"] += [of("web-1", "app", "1e400"), of("web-1", "app", "-5")]
+    found = await stage.get("namespaces/a/pods")
+    (item,) = found["items"]
+    assert item["metadata"]["name"] == "web-0"
+    assert [each["name"] for each in item["containers"]] == ["app", "side"]
+    assert stage.service.store.left_out["bad_name"] == 1
+    assert len(json.dumps(found)) < 5_000
+
+
+async def test_the_containers_of_a_pod_are_bounded(stage: Stage) -> None:
+    fill(stage)
+    stage.answers["cpu"] += [of("web-0", f"c{n}", "1") for n in range(1_000)]
+    (item,) = (await stage.get("namespaces/a/pods"))["items"]
+    assert len(item["containers"]) <= 256
+    assert stage.service.store.left_out["too_many"] == 1_002 - 256
