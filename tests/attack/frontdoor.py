@@ -12,7 +12,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.attack.siege import Siege
-from tests.e2e.apiservice import CUSTOM, NAMESPACE, ensure_namespace, register, wait_available
+from tests.e2e.apiservice import (
+    CUSTOM,
+    NAMESPACE,
+    SERVICE,
+    ensure_namespace,
+    register_group,
+    unregister_group,
+    wait_available,
+)
 from tests.e2e.cluster import Cluster
 from tests.e2e.controlplane import ControlPlane
 
@@ -49,11 +57,15 @@ class FrontDoor:
         role = {"apiGroup": _GROUP, "kind": "Role", "name": "reader"}
         admin.create({**kind, "kind": "RoleBinding", "roleRef": role, "subjects": [account]})
         self.token = admin.token(TENANT, "reader")
+        meta = {"name": SERVICE, "namespace": NAMESPACE}
+        spec = {"type": "ExternalName", "externalName": "localhost"}
+        admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec})
 
     def serves(self, siege: Siege) -> None:
-        """Register the process."""
+        """Register the process, instead of an earlier one."""
         ca = siege.lab.folder / "certs" / "ca.crt"
-        register(self.plane.admin, siege.port, ca.read_bytes(), CUSTOM)
+        unregister_group(self.plane.admin, CUSTOM)
+        register_group(self.plane.admin, siege.port, ca.read_bytes(), CUSTOM)
         wait_available(self.plane.admin, CUSTOM)
 
     def close(self) -> None:
@@ -66,6 +78,10 @@ class FrontDoor:
         """Return a client with the name and the groups of the HPA controller."""
         groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system")
         return self.plane.client(CONTROLLER, *groups, "system:authenticated")
+
+    def tenant(self) -> Cluster:
+        """Return a client with the tenant's token."""
+        return Cluster(self.plane.url, str(self.plane.ca.cert), token=self.token)
 
     @contextmanager
     def request(self, path: str) -> Iterator[ssl.SSLSocket]:

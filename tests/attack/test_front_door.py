@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 
 from tests.attack.frontdoor import CONTROLLER, READER, TENANT, FrontDoor
 from tests.attack.siege import Siege
+from tests.attack.test_queues import API as RULED
+from tests.attack.test_queues import ASKED, RULE_CLIENTS, Store, answers, crowd, rules, waiting
 from tests.e2e.cluster import Cluster, RefusedError
 from tests.e2e.process import wait_until
 from tests.needs import ETCD, KUBE_APISERVER, needed_by_fixture
@@ -140,3 +143,36 @@ def test_slow_readers_of_one_namespace_do_not_slow_the_hpa_of_another(
     # One slow answer of a loaded machine is no finding: it took hundreds of times as long.
     assert max(beside) < RATIO * max(*alone, RATIO * median(alone))
     attacked.verdict()
+
+
+def test_rule_queries_of_a_tenant_do_not_refuse_those_of_the_hpa_controller(
+    siege: Callable[..., Siege], door: FrontDoor, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.yaml").write_text(rules())
+    store = Store()
+    try:
+        attacked = siege(
+            *gpu_pods(TENANT, 1),
+            front_proxies=door.plane.front_proxy.pem,
+            authorization=ALLOWED,
+            rules={"file": str(tmp_path / "rules.yaml")},
+            source={"prometheus": {"url": store.url}},
+        )
+        door.serves(attacked)
+        calm = RULED.format("ns", "calm_metric")
+        tenants = [door.tenant() for _ in range(2)]
+        turns = itertools.cycle(tenants)
+        controller = door.controller()
+        wait_until(lambda: controller.client.get(calm).status_code == 200, "the metric is served")
+        loud = [RULED.format(TENANT, "loud_metric")] * RULE_CLIENTS
+        with crowd(lambda: nullcontext(next(turns).client), loud) as statuses:
+            waiting(attacked, "gma_rule_queries_waiting")
+            paths = [f"{calm}?metricLabelSelector=q%3D{number}" for number in range(ASKED)]
+            beside = answers(controller.client, [calm, *paths])
+        for cluster in (*tenants, controller):
+            cluster.close()
+        attacked.verdict()
+    finally:
+        store.close()
+    assert beside == {(calm, 200): ASKED + 1}
+    assert statuses[200] > 0, "the tenant has its share"

@@ -7,10 +7,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import yaml
 
 from tests.adapter.answers.rules.engine import Engine, vector
@@ -70,13 +71,15 @@ def rules() -> str:
 
 
 @contextmanager
-def crowd(attacked: Siege, paths: Sequence[str]) -> Iterator[Counter[int]]:
-    """Ask for each path again and again, on a connection of its own, while the block runs."""
+def crowd(
+    make: Callable[[], AbstractContextManager[httpx.Client]], paths: Sequence[str]
+) -> Iterator[Counter[int]]:
+    """Ask for each path again and again, with a client of its own, while the block runs."""
     statuses, over, lock = Counter[int](), threading.Event(), threading.Lock()
 
     def ask(client_number: int, path: str) -> None:
         number = 0
-        with attacked.serving.client() as client:
+        with make() as client:
             while not over.is_set():
                 number += 1
                 answer = client.get(f"{path}?metricLabelSelector=q%3D{client_number}-{number}")
@@ -103,14 +106,13 @@ def waiting(attacked: Siege, name: str) -> None:
             time.sleep(0.1)
 
 
-def answers(attacked: Siege, paths: Sequence[str]) -> Counter[tuple[str, int]]:
+def answers(client: httpx.Client, paths: Sequence[str]) -> Counter[tuple[str, int]]:
     """Ask for each path once; returns the statuses."""
     found = Counter[tuple[str, int]]()
-    with attacked.serving.client() as client:
-        for path in paths:
-            answer = client.get(path)
-            found[path.partition("?")[0], answer.status_code] += 1
-            assert answer.status_code != 200 or answer.json()["items"]
+    for path in paths:
+        answer = client.get(path)
+        found[path.partition("?")[0], answer.status_code] += 1
+        assert answer.status_code != 200 or answer.json()["items"]
     return found
 
 
@@ -129,14 +131,15 @@ def test_rule_queries_of_one_namespace_do_not_refuse_those_of_others(
         )
         calm = API.format("ns", "calm_metric")
         paths = [calm, EXTERNAL, *(f"{calm}?metricLabelSelector=q%3D{n}" for n in range(ASKED))]
-        alone = answers(attacked, paths[:2])
+        client = attacked.serving.client()
+        alone = answers(client, paths[:2])
         assert {status for _, status in alone} == {200}
         loud = [API.format("tenant", "loud_metric")] * RULE_CLIENTS
-        with crowd(attacked, loud) as statuses:
+        with crowd(attacked.serving.client, loud) as statuses:
             waiting(attacked, "gma_rule_queries_waiting")
-            beside = answers(attacked, paths)
-        with attacked.serving.client() as client:
-            metrics = client.get("/metrics").text
+            beside = answers(client, paths)
+        metrics = client.get("/metrics").text
+        client.close()
         attacked.verdict()
     finally:
         store.close()
@@ -165,9 +168,10 @@ def test_requests_of_one_namespace_for_a_slow_delegate_do_not_refuse_those_of_ot
         )
         fast = API.format("ns", "fast_delegated")
         slow = [API.format("tenant", "slow_delegated")] * DELEGATE_CLIENTS
-        with crowd(attacked, slow) as statuses:
+        with crowd(attacked.serving.client, slow) as statuses:
             waiting(attacked, "gma_delegate_requests_waiting")
-            beside = answers(attacked, [fast] * ASKED)
+            with attacked.serving.client() as client:
+                beside = answers(client, [fast] * ASKED)
         with attacked.serving.client() as client:
             metrics = client.get("/metrics").text
         attacked.verdict()

@@ -390,6 +390,33 @@ async def test_a_configmap_that_changes_is_read_again_and_one_that_ends_keeps_it
     assert "cannot be read" in made.file_problem
 
 
+COSTLY = "<<$x := `" + "a" * 20 + "`>>" + "<<$x = print $x $x>>" * 28
+"""A template that doubles a text, up to its bound."""
+
+
+async def test_reading_costly_templates_leaves_the_loop_free(
+    tmp_path: Path, engine: Engine
+) -> None:
+    """It held the loop for half a minute, and so `/livez`: here the loop turns meanwhile."""
+    file = tmp_path / "rules.yaml"
+    rule = {"seriesQuery": "up", "metricsQuery": COSTLY}
+    file.write_text("rules: []\n")
+    store = RuleStore(PrometheusOptions(engine.url, 60), StoreOptions(1, 60))
+    objects = ObjectLookup(PodIndex(), Services(), Nodes())
+    made = RuleService(RuleOptions(file), read_file(RuleOptions(file)), store, objects, None)
+    assert not await made.reload(), "the file is as it was"
+    _rewrite(file, msgspec.json.encode({"rules": [rule] * 300}).decode())
+    # The change is noticed at the second look, as files are that are written in parts.
+    while (reloading := asyncio.create_task(made.reload())) and not made.rules.problems:
+        turns = 0
+        while not reloading.done():
+            await asyncio.sleep(0)
+            turns += 1
+    assert len(made.rules.problems) == 300
+    assert turns > 20
+    await store.close()
+
+
 def _rewrite(file: Path, text: str) -> None:
     file.write_text(text)
     # The size may be equal, and the clock of the file system may be coarse.
