@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from adapter.tools.client.options import NOBODY, Impersonation
+from adapter.tools.client.impersonation import NOBODY, Impersonation
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
