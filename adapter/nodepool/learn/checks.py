@@ -36,7 +36,7 @@ _DOUBT: Final = math.sqrt(WEIGHED_AT * (1 - WEIGHED_AT))
 the root of n."""
 
 
-class Check(NamedTuple):
+class ForecastCheck(NamedTuple):
     """An earlier forecast, and what followed."""
 
     situation: Situation
@@ -112,7 +112,9 @@ class Lessons(NamedTuple):
         return self.idle if situation.level <= 0 else self.loaded
 
 
-def check(situation: Situation, lead: float, quantile: float, pods: float, highest: float) -> Check:
+def check(
+    situation: Situation, lead: float, quantile: float, pods: float, highest: float
+) -> ForecastCheck:
     """Return the check of one minute.
 
     Args:
@@ -124,10 +126,10 @@ def check(situation: Situation, lead: float, quantile: float, pods: float, highe
     most = weighed = quantile_of_each(situation, lead, quantile)
     if quantile != WEIGHED_AT:
         weighed = quantile_of_each(situation, lead, WEIGHED_AT)
-    return Check(situation, most, weighed, pods_of(pods), highest)
+    return ForecastCheck(situation, most, weighed, pods_of(pods), highest)
 
 
-def lessons(checks: Iterable[Check], quantile: float) -> Lessons:
+def lessons(checks: Iterable[ForecastCheck], quantile: float) -> Lessons:
     """Return what checks teach.
 
     Args:
@@ -167,7 +169,7 @@ def least_load(need: int, highest: float) -> float:
     return -math.inf if used <= need else (used - 1 + _NOISE + highest) / 2
 
 
-def _losses(own: Check) -> list[float]:
+def _losses(own: ForecastCheck) -> list[float]:
     """Return what each of the :data:`MIXTURES` lost, in units."""
     first, second = own.weighed
     return [
@@ -185,7 +187,7 @@ def weights_of(losses: Sequence[float]) -> tuple[float, float]:
 
 
 def costs(
-    forecasts: Iterable[tuple[Check, float]], quantile: float, share: float, largest: float
+    forecasts: Iterable[tuple[ForecastCheck, float]], quantile: float, share: float, largest: float
 ) -> tuple[float, float]:
     """Return what the forecasts would have cost, and what a share would have.
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.checks import (
     WEIGHED_AT,
-    Check,
+    ForecastCheck,
     Residuals,
     check,
     costs,
@@ -109,7 +109,7 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
     peaks = highest_after(times, pods, ahead)
     rises = 0
     largest, checked = 0.0, math.inf
-    checks: list[Check] = []
+    checks: list[ForecastCheck] = []
     # Newest first, so that the newest forecasts are checked.
     for index in range(bisect_right(times, times[-1] - ahead) - 1, -1, -1):
         highest = peaks[index]

@@ -100,7 +100,7 @@ def test_a_burst_that_has_ended_leaves_no_headroom(pods: Sequence[int], lead: fl
 
 
 @pytest.mark.parametrize("lead", LEADS)
-def test_two_bursts_are_no_pattern(lead: float) -> None:
+def test_two_bursts_make_no_pattern(lead: float) -> None:
     assert set(beyond(ONE_BURST + ONE_BURST, lead, 0.95)) == {0}
 
 
@@ -223,7 +223,7 @@ def headroom_after(ledger: Ledger, shape: Shape, pods: int, now: float, lead: fl
 
 
 @pytest.mark.parametrize("lead", LEADS)
-def test_runs_with_requirements_of_their_own_are_no_pattern(lead: float) -> None:
+def test_runs_with_requirements_of_their_own_make_no_pattern(lead: float) -> None:
     """Each run selects nodes by its own label, so each is a queue that never fills again."""
     ledger = Ledger()
     for minute, pods in enumerate(HOURLY):
