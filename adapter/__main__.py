@@ -105,7 +105,7 @@ def main(**_: object) -> None:
 @click.option(
     "--source",
     cls=_SettingOption,
-    type=NearestChoice(["scrape", "prometheus"]),
+    type=NearestChoice(["scrape", "prometheus", "azure_logs"]),
     help="Source of GPU values [{source.kind}].",
 )
 @click.option("--prometheus-url", metavar="URL", help="Query API, with --source prometheus.")

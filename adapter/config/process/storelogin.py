@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.config.settings.cloud import AzureAuthSettings
+from adapter.config.settings.cloud import AzureIdentitySettings
 from adapter.config.settings.prometheus import PrometheusSettings
 from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.login.aws import AwsLogin
@@ -62,7 +62,7 @@ def _cloud(prometheus: PrometheusSettings) -> Login:
     auth = prometheus.auth
     match auth.kind:
         case "azure":
-            return Bearer(azure_tokens(_azure_identity(auth.azure), auth.azure.audience))
+            return Bearer(azure_tokens(azure_identity(auth.azure), auth.azure.audience))
         case "google":
             project = auth.google.quota_project
             return Bearer(google_tokens(), {"x-goog-user-project": project} if project else {})
@@ -70,6 +70,7 @@ def _cloud(prometheus: PrometheusSettings) -> Login:
     return AwsLogin(aws.region, aws.role_arn, aws.external_id)
 
 
-def _azure_identity(settings: AzureAuthSettings) -> AzureIdentity:
+def azure_identity(settings: AzureIdentitySettings) -> AzureIdentity:
+    """Return the Azure identity from the settings."""
     authority = str(settings.authority).rstrip("/") if settings.authority else None
     return AzureIdentity(settings.client_id, settings.tenant_id, authority)

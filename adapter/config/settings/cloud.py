@@ -11,9 +11,8 @@ from adapter.config.settings.types import ADVANCED, Section, SecureUrl
 Audience = Annotated[str, Field(pattern=r"^https://[^\s/]+/?$")]
 
 
-class AzureAuthSettings(Section):
-    """Azure Monitor managed service for Prometheus. Needs the extra ``azure``. A pod with workload
-    identity needs no setting."""
+class AzureIdentitySettings(Section):
+    """The identity that queries Azure. A pod with workload identity needs no setting."""
 
     client_id: str | None = None
     """Client ID of a user-assigned identity. If not set, the pod's workload identity, or else the
@@ -26,6 +25,11 @@ class AzureAuthSettings(Section):
     authority: Annotated[SecureUrl | None, ADVANCED] = None
     """Entra address of another Azure cloud, such as ``https://login.microsoftonline.us``. If not
     set, ``AZURE_AUTHORITY_HOST``, or the public cloud."""
+
+
+class AzureAuthSettings(AzureIdentitySettings):
+    """Azure Monitor managed service for Prometheus. Needs the extra ``azure``."""
+
     audience: Annotated[Audience, ADVANCED] = "https://prometheus.monitor.azure.com"
     """Audience of the token. Other Azure clouds have their own."""
 

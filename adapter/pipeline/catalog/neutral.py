@@ -7,6 +7,7 @@ from typing import Final
 from adapter.pipeline.catalog import (
     amd,
     ascend,
+    azure,
     gaudi,
     gkeplugin,
     google,
@@ -50,6 +51,7 @@ _BUSY: Final[tuple[Formula, ...]] = (
     Scaled(gaudi.UTIL, mig=False),
     Scaled(ascend.UTIL),
     Scaled(hami.HOST_UTIL, mig=False),
+    Scaled(azure.UTIL, mig=False),
     Scaled(google.UTIL, mig=False),
     Scaled(gkeplugin.UTIL, mig=False),
     Scaled(gkeplugin.TPU_UTIL, mig=False),
@@ -75,6 +77,7 @@ _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
     (Scaled(intel.HW_USED), Scaled(intel.HW_TOTAL)),
     (Scaled(gaudi.USED), Scaled(gaudi.TOTAL)),
     (Scaled(ascend.HBM_USED, MIB), Scaled(ascend.HBM_TOTAL, MIB)),
+    (Scaled(azure.USED), Scaled(azure.TOTAL)),
     (Scaled(google.USED), Scaled(google.TOTAL)),
     (Scaled(gkeplugin.USED), Scaled(gkeplugin.TOTAL)),
     (Scaled(gkeplugin.TPU_USED), Scaled(gkeplugin.TPU_TOTAL)),

@@ -7,6 +7,7 @@ from typing import Final
 from adapter.pipeline.catalog import (
     amd,
     ascend,
+    azure,
     gaudi,
     gkeplugin,
     google,
@@ -26,6 +27,7 @@ VENDORS: Final[dict[str, tuple[Field, ...]]] = {
     "Intel Gaudi (metric exporter)": gaudi.FIELDS,
     "Huawei Ascend (npu-exporter)": ascend.FIELDS,
     "GKE (device plugins for GPUs and TPUs)": gkeplugin.FIELDS,
+    "Azure (Container Insights)": azure.FIELDS,
     "GKE (Cloud Monitoring)": google.FIELDS,
     "Inference servers": SERVER_FIELDS,
     "Inference gateways": GATEWAY_FIELDS,
@@ -46,5 +48,6 @@ WHOLES: Final[tuple[Whole, ...]] = (
     *hami.WHOLES,
     *gkeplugin.WHOLES,
     *google.WHOLES,
+    *azure.WHOLES,
 )
 """Which fields of a device the values of its containers, or of another exporter, must explain."""

@@ -1,1 +1,1 @@
-"""Read samples from exporters' pages, or a Prometheus-compatible store."""
+"""Read samples from exporters' pages, a Prometheus-compatible store, or Azure Monitor."""

@@ -18,6 +18,7 @@ _PARTS: Final[Mapping[str, Any]] = {
         "kind": True,
         "scrape": {"interval": True},
         "prometheus": {"scrape_interval": True},
+        "azure_logs": {"interval": True, "delay": True},
     },
 }
 """None of them is a secret or an address."""
@@ -36,9 +37,11 @@ def restored(parts: Mapping[str, Any]) -> Settings:
     """
     parts = {key: value for key, value in parts.items() if key in _PARTS}
     source = dict(parts.get("source") or {})
+    kind = source.get("kind")
     # A store's address and login are not in the recording, and a replay asks no store.
-    if source.get("kind") == "prometheus":
-        source["prometheus"] = {"url": "http://localhost", **(source.get("prometheus") or {})}
+    needed = {"prometheus": {"url": "http://localhost"}, "azure_logs": {"workspace_id": "-"}}
+    if kind in needed:
+        source[kind] = {**needed[kind], **(source.get(kind) or {})}
         parts = {**parts, "source": source}
     try:
         return Settings.model_validate(parts)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from adapter.config.process.storelogin import store_options
+from adapter.config.process.storelogin import azure_identity, store_options
 from adapter.config.settings import Settings, discovery
 from adapter.config.settings.cluster import ClusterSettings
 from adapter.config.settings.pageaccess import page_access
@@ -21,6 +21,9 @@ from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.cluster.podsfile import PodsFile
 from adapter.pipeline.devices.options import NODE_SERIES, TelemetryOptions
 from adapter.pipeline.exposition.samples import Sink
+from adapter.pipeline.sources.azure.options import AzureLogsOptions
+from adapter.pipeline.sources.azure.source import AzureLogsSource
+from adapter.pipeline.sources.login.azure import azure_tokens
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.pipeline.sources.prometheus.source import PrometheusSource
 from adapter.pipeline.sources.scrape.options import ScrapeOptions
@@ -29,6 +32,10 @@ from adapter.pipeline.sources.scrape.target import ScrapeTarget
 from adapter.server.serve.ownmetrics import queries
 from apiservice.labels.selector import parse
 
+INSIGHTS: Final = "azure"
+"""The query group of the series that only Log Analytics has."""
+INSIGHTS_INTERVAL: Final = 60.0
+"""Seconds between Container Insights' own readings, regardless of the exporters' interval."""
 STORED_SERIES: Final = 1 << 16
 """Bound on device series per origin for stored samples: one origin may be the whole cluster."""
 
@@ -116,6 +123,10 @@ def build_source(settings: Settings, catalog: Catalog, sink: Sink, objects: Obje
         asked = prometheus_options(settings)
         exact = settings.source.prometheus.exact
         return PrometheusSource(asked, sink, query_groups(catalog, asked.query, exact=exact))
+    if settings.source.kind == "azure_logs":
+        logs = settings.source.azure_logs
+        tokens = azure_tokens(azure_identity(logs.identity), str(logs.endpoint))
+        return AzureLogsSource(azure_logs_options(settings), sink, objects.pod_index, tokens)
     options = scrape_options(settings)
     pods = objects.pod_index if options.rules or options.servers else None
     return ScrapeSource(options, sink, pods, wanted=catalog.series)
@@ -132,9 +143,9 @@ def query_groups(
         exact: make each other series a group of its own: Google's engine cannot match metric
             names by regular expression ("PromQL compatibility", Matching on metric names).
     """
-    groups = dict(catalog.groups)
+    absent = {INSIGHTS} if exact else {INSIGHTS, CLOUD_MONITORING}
+    groups = {name: some for name, some in catalog.groups.items() if name not in absent}
     if not exact:
-        del groups[CLOUD_MONITORING]
         return groups
     own = {name: some for name, some in groups.items() if name in queries}
     rest = (series for name, some in groups.items() if name not in queries for series in some)
@@ -180,15 +191,32 @@ def prometheus_options(settings: Settings) -> PrometheusOptions:
     )
 
 
+def azure_logs_options(settings: Settings) -> AzureLogsOptions:
+    """Return the Log Analytics source's options; the lookback covers all usable samples."""
+    logs = settings.source.azure_logs
+    return AzureLogsOptions(
+        workspace=logs.workspace_id or "",
+        endpoint=str(logs.endpoint).rstrip("/"),
+        interval=logs.interval,
+        timeout=logs.timeout,
+        lookback=telemetry_options(settings).oldest,
+        cluster=logs.cluster,
+        ca_file=logs.ca_file,
+    )
+
+
 def telemetry_options(settings: Settings) -> TelemetryOptions:
     """Return the options for values from the settings."""
     source, values = settings.source, settings.values
-    scrape, all_series = source.scrape.interval, NODE_SERIES
+    collect, scrape, all_series = values.collect_interval, source.scrape.interval, NODE_SERIES
     if source.kind == "prometheus":
         scrape, all_series = source.prometheus.scrape_interval, STORED_SERIES
+    if source.kind == "azure_logs":
+        collect = max(collect, INSIGHTS_INTERVAL)
+        scrape = source.azure_logs.interval + source.azure_logs.delay
     return TelemetryOptions(
         window=values.window,
-        collect_interval=values.collect_interval,
+        collect_interval=collect,
         scrape_interval=scrape,
         age_limit=values.age_limit,
         cross_checks=values.cross_checks,

@@ -34,6 +34,9 @@ REJECTS: Final = tuple(
             limits.OVER_BUDGET,
             "bad_series",
             "unnamed_series",
+            "bad_sample",
+            "unnamed_sample",
+            "unknown_uid",
             # What samples name.
             identity.NO_DEVICE,
             identity.NO_POD,
@@ -76,7 +79,7 @@ FAILURES: Final = (
         "empty",
         "query",
     ),
-    *("result_type", "partial", "internal"),
+    *("columns", "result_type", "partial", "internal"),
 )
 """Why a scrape or a query failed."""
 

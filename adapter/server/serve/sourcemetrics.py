@@ -8,6 +8,7 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
+from adapter.pipeline.sources.azure.source import AzureLogsSource
 from adapter.pipeline.sources.prometheus.source import PrometheusSource
 from adapter.pipeline.sources.scrape.source import ScrapeSource
 from adapter.server.serve.pipeline import Pipeline
@@ -80,10 +81,14 @@ def source_families(pipeline: Pipeline, now: float) -> Iterator[Metric]:
     if isinstance(source, ScrapeSource):
         yield _last(kind, source.last_success)
         yield from _scraping(source, now)
-    if isinstance(source, PrometheusSource):
+    if isinstance(source, AzureLogsSource | PrometheusSource):
         yield _last(kind, source.last_success)
         yield QUERY_FAILURES.by(source.failures)
         yield QUERY_DURATIONS.durations([((), source.durations)])
+    if isinstance(source, AzureLogsSource):
+        yield QUERIES.one(source.queries)
+        yield PARTIAL.one(source.partial)
+    if isinstance(source, PrometheusSource):
         yield QUERIES.one(sum(state.queries for state in source.groups))
         yield WARNINGS.one(source.warnings)
         yield PARTIAL.one(sum(1 for state in source.groups if state.partial))

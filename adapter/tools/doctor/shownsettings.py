@@ -10,7 +10,7 @@ from adapter.tools.doctor import servedmetrics
 
 _WORDS: Final = frozenset(
     (
-        *("scrape", "prometheus", "copy", "equal", "memory", "exact", "off"),
+        *("scrape", "prometheus", "azure_logs", "copy", "equal", "memory", "exact", "off"),
         *("profile", "auto", "buffer", "placeholder", "none", "aws", "azure", "google", "ratio"),
         *("percent", "debug", "info", "warning", "error", "console", "json", "GET", "POST"),
         *("http", "https", "mean", "last", "rate", "max", "min", "sum", "device", "server"),

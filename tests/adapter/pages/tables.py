@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from adapter.config.settings import Settings
+from adapter.pipeline.cluster.uids import PodUids
 from adapter.pipeline.exposition.samples import ScrapeResult
+from adapter.pipeline.sources.azure import insights
 from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
 from adapter.pipeline.sources.prometheus.reader import decode
@@ -22,8 +26,8 @@ BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 ABOUT = ("shape", "says", "kind", "name", "like")
 WORLD = ("read", "now", "nodes", "pods", "sharing", "settings")
 KEYS = frozenset((*ABOUT, *WORLD, "expect", "rejects"))
-READS = ("page", "answer")
-"""What an entry of ``read`` may name: a page, or the answer of a Prometheus."""
+READS = ("page", "answer", "logs")
+"""What an entry of ``read`` may name: a page, or the answer of a Prometheus or of Log Analytics."""
 TIME = 100.0
 
 
@@ -101,6 +105,8 @@ def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
         time = float(read.get("time", TIME))
         if "answer" in read:
             _ingest_answer(world, file, time)
+        elif "logs" in read:
+            _ingest_logs(world, file, time)
         else:
             namespace, _, name = read.get("pod", "").partition("/")
             world.scrape(
@@ -124,3 +130,22 @@ def _ingest_answer(world: World, file: str, time: float) -> None:
     decoded = decode(own_page(file).encode(), SeriesMemo(), QueryGroup("own", ()))
     for origin, samples in decoded.samples.items():
         world.store.ingest(ScrapeResult(origin, None, samples, time, decoded.rejects))
+
+
+def _ingest_logs(world: World, file: str, time: float) -> None:
+    """Ingest an answer of Log Analytics, its times as Azure's library parses them."""
+    (table,) = json.loads(own_page(file))["tables"]
+    columns = [column["name"] for column in table["columns"]]
+    kinds = [column["type"] for column in table["columns"]]
+    records = [
+        [
+            datetime.fromisoformat(cell) if kind == "datetime" else cell
+            for kind, cell in zip(kinds, record, strict=True)
+        ]
+        for record in table["rows"]
+    ]
+    usage = insights.read(columns, records, PodUids(world.index), insights.UsageMemo())
+    rejects: Mapping[str, int] = usage.rejects
+    for node, samples in usage.samples.items():
+        world.store.ingest(ScrapeResult(f"azure_logs/{node}", node, samples, time, rejects))
+        rejects = {}

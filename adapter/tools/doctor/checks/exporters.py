@@ -35,6 +35,8 @@ def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
 
 def scraping(facts: Facts) -> None:
     """Raise NotApplicableError if the adapter does not read exporters itself."""
+    if facts.settings.source.kind == "azure_logs":
+        raise NotApplicableError("the adapter reads Azure's logs, not exporters")
 
 
 @check("GMA101", CheckSection.EXPORTERS, "every GPU node has an exporter")

@@ -224,7 +224,7 @@ ENVIRONMENT_REFUSED = {
     ),
     "GMA_SOURCE__KIND": (
         "graphite",
-        "environment: GMA_SOURCE__KIND: Input should be 'scrape' or 'prometheus'",
+        "environment: GMA_SOURCE__KIND: Input should be 'scrape', 'prometheus' or 'azure_logs'",
     ),
     "GMA_METRICS": ('[{"name": "a"}]', "environment: GMA_METRICS: 0: needs either series or query"),
     "GMA_SOURCE__PROMETHEUS__CERT_FILE": (

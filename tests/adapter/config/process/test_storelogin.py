@@ -11,11 +11,13 @@ import yaml
 
 from adapter.config.process.config import ConfigError, load
 from adapter.config.settings import Settings
+from adapter.pipeline.sources.azure.source import AzureLogsSource
 from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.login.aws import AwsLogin
 from adapter.pipeline.sources.login.port import Anonymous, Basic, Bearer, BearerFile
 from adapter.pipeline.sources.prometheus.source import PrometheusSource
 from adapter.server.serve.build import (
+    azure_logs_options,
     build_source,
     prometheus_options,
     query_groups,
@@ -140,15 +142,44 @@ def test_http_is_allowed_only_without_secrets_or_on_loopback(name: str) -> None:
     assert prometheus_options(prometheus(more, url)).url.rstrip("/") == url
 
 
+def test_log_analytics_gets_no_token_without_tls() -> None:
+    with pytest.raises(ValueError, match="must begin with https://"):
+        settings(
+            "{kind: azure_logs, azure_logs: {workspace_id: w, endpoint: 'http://api.example'}}"
+        )
+
+
 def test_the_tenant_is_sent_to_mimir_and_thanos_and_a_user_header_takes_precedence() -> None:
     made = prometheus_options(prometheus("tenant: a, headers: {THANOS-TENANT: b}"))
     assert made.headers == {"X-Scope-OrgID": "a", "THANOS-TENANT": "b"}
 
 
-def test_the_kind_selects_the_source() -> None:
-    made = settings(f"{{kind: prometheus, prometheus: {{url: '{HTTPS}'}}}}")
+def test_log_analytics_needs_its_workspace() -> None:
+    with pytest.raises(ValueError, match=r"azure_logs\.workspace_id"):
+        settings("kind: azure_logs")
+
+
+def test_the_age_limit_of_log_analytics_covers_its_ingestion_delay() -> None:
+    made = settings("{kind: azure_logs, azure_logs: {workspace_id: w-1}}")
+    assert telemetry_options(made).oldest == 2 * 60 + 60 + 180
+    assert azure_logs_options(made).lookback == 360
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("{kind: azure_logs, azure_logs: {workspace_id: w-1}}", AzureLogsSource),
+        (f"{{kind: prometheus, prometheus: {{url: '{HTTPS}'}}}}", PrometheusSource),
+    ],
+)
+def test_the_kind_selects_the_source(text: str, kind: type) -> None:
+    made = settings(text)
     world = World(options=telemetry_options(made))
-    assert type(build_source(made, CATALOG, world.store, world.objects)) is PrometheusSource
+    source = build_source(made, CATALOG, world.store, world.objects)
+    assert type(source) is kind
+    if isinstance(source, PrometheusSource):
+        asked = {name for state in source.groups for name in state.group.series}
+        assert "containerGpuDutyCycle" not in asked, "only Log Analytics has it"
 
 
 def groups(more: str) -> dict[str, tuple[str, ...]]:

@@ -20,6 +20,7 @@ STORE = {"url": "https://secret-host.example", "username": "me", "password": "se
         {},
         {"values": {"window": "10s", "age_limit": "40s"}, "sharing": {"policy": "equal"}},
         {"source": {"kind": "prometheus", "prometheus": {**STORE, "scrape_interval": "30s"}}},
+        {"source": {"kind": "azure_logs", "azure_logs": {"workspace_id": "secret-id"}}},
         {"source": {"kind": "scrape", "scrape": {"interval": "2s"}}},
     ],
 )

@@ -27,8 +27,8 @@ def test_a_wrong_configuration_exits_2_and_names_the_key_and_the_fix(tmp_path: P
     ended = run("serve", "--config", str(file))
     assert ended.returncode == 2
     assert ended.stderr == (
-        f"gpu-metrics-adapter: {file}: source.kind: Input should be 'scrape' or "
-        "'prometheus' (got 'graphite')\n"
+        f"gpu-metrics-adapter: {file}: source.kind: Input should be 'scrape', "
+        "'prometheus' or 'azure_logs' (got 'graphite')\n"
     )
 
 
@@ -47,6 +47,11 @@ EXTRAS = {
         "botocore.auth",
         "prometheus: {url: 'https://e', auth: {kind: aws, aws: {region: eu-west-1}}}",
         "source.prometheus: auth.kind aws: needs the Python package botocore",
+    ),
+    "azure, for its logs": (
+        "azure.identity",
+        "azure_logs: {workspace_id: w-1}",
+        "source.azure_logs: needs the Python package azure",
     ),
 }
 

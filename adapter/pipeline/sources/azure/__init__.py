@@ -1,0 +1,1 @@
+"""Azure Monitor: Container Insights as a source."""
