@@ -54,7 +54,7 @@ async def test_an_exporter_whose_name_comes_back_is_read_again(
             f"cannot connect to exporter.example:{port}: Name or service not known"
         )
         names.addresses["exporter.example"] = "127.0.0.9"  # nothing listens there
-        with pytest.raises(SourceError, match="cannot connect to exporter.example"):
+        with pytest.raises(SourceError, match=r"cannot connect to exporter\.example"):
             await client.fetch(target, 1 << 16)
         names.addresses["exporter.example"] = "127.0.0.1"
         assert await client.fetch(target, 1 << 16) == b"up 1\n"
