@@ -28,7 +28,7 @@ from adapter.pipeline.sources.scrape import (
 from adapter.pipeline.sources.scrape.options import ScrapeOptions
 from adapter.pipeline.store import serverbudget, store
 from adapter.server.serve import build, garbage
-from apiservice.runtime import steps
+from apiservice.runtime import names, steps
 from tests.docs.bounds.row import Rows, most, row
 
 _PAGE = "adapter/pipeline/exposition/test_page.py::"
@@ -201,6 +201,10 @@ PAGES: Final[Rows] = {
     "Samples without a readable number": row(
         *(page._UNREAD, page._UNREAD_TEXT),
         by=_PAGE + "test_few_samples_without_a_number_are_kept",
+    ),
+    "Look-ups of host names at once": row(
+        *(names._QUICK, names._SLOW, names._PATIENCE),
+        by="apiservice/runtime/test_names.py::test_names_that_hang_delay_no_other_name",
     ),
     "TLS handshake with a server that hung up": row(
         client._HANDSHAKE, by=_ACCESS + "test_a_server_that_hangs_up_does_not_speak_tls"
