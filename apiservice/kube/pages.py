@@ -1,4 +1,4 @@
-"""The end of a list that is read in pages, whatever the server sends."""
+"""The end of a list that is read in pages, also from a broken server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Clients who send the head of a request one byte at a time, and come back when they are cut.
 
 ``python -m tests.attack.slowheads PORT COUNT SECONDS`` runs them in a process of their own, so that
-their handshakes take no time of whoever observes the server.
+their handshakes take no time of the observer.
 """
 
 from __future__ import annotations

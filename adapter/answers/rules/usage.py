@@ -27,7 +27,7 @@ _KEPT: Final = 60.0
 _LONGEST_NAME: Final = 63
 """Characters of a container's name: it is a DNS label (Kubernetes API, ``Container.name``)."""
 _MOST_CONTAINERS: Final = 256
-"""Containers of one pod. Series may name more, whatever the pod has."""
+"""Containers of one pod. Series may name more, also if the pod has fewer."""
 _SANDBOX: Final = ("", "POD")
 """Names of what is not a container of a pod's manifest: its cgroup, and its pause container."""
 

@@ -33,10 +33,10 @@ _KEPT: Final = 500
 """The difference at a check above which new objects are visited."""
 _SHARE: Final = 10
 """A full collection takes at most this fraction (1/10) of the time."""
-_GROWN: Final = 32 << 20
+_GROWN: Final = 64 << 20
 """Growth of resident memory, in bytes, since the last full collection that starts the next one, at
 least."""
-_GROWN_BY: Final = 0.25
+_GROWN_BY: Final = 0.5
 """The growth as a fraction of the memory after the last one."""
 _FRUITLESS: Final = 10_000
 """Unreachable objects below which a full collection doubles that growth. So many take a megabyte or

@@ -161,7 +161,7 @@ def test_handshakes_are_counted_and_bounded(run: Run, tls: ServingTLS) -> None:
 
 
 def test_handshakes_that_come_at_once_leave_turns_to_others(run: Run, tls: ServingTLS) -> None:
-    """Clients that were cut at once come back at once: 128 of them stopped the loop for 128 ms."""
+    """Clients that were cut at once come back at once: 128 took 17 ms of CPU in one iteration."""
 
     async def body() -> None:
         most = progressed = 0

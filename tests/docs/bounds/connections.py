@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from apiservice.documents import probes
-from apiservice.http import handshakes, protocol
+from apiservice.http import acceptor, handshakes, protocol
 from apiservice.http.options import ServingOptions
 from tests.docs.bounds.row import Rows, row
 
@@ -38,6 +38,10 @@ CONNECTIONS: Final[Rows] = {
     ),
     "TLS handshakes in progress": row(
         _API.max_handshakes, by=_CONNECTIONS + "test_handshakes_are_counted_and_bounded"
+    ),
+    "Handshakes that start": row(
+        acceptor._SHAKES_AT_ONCE,
+        by=_CONNECTIONS + "test_handshakes_that_come_at_once_leave_turns_to_others",
     ),
     "Duration of a handshake": row(
         _API.handshake_timeout, by=_TLS + "test_a_client_that_never_shakes_hands_is_cut_off"

@@ -28,7 +28,7 @@ from adapter.pipeline.sources.scrape import (
 from adapter.pipeline.sources.scrape.options import ScrapeOptions
 from adapter.pipeline.store import serverbudget, store
 from adapter.server.serve import build, garbage
-from apiservice.runtime import steps
+from apiservice.runtime import names, steps
 from tests.docs.bounds.row import Rows, most, row
 
 _PAGE = "adapter/pipeline/exposition/test_page.py::"
@@ -136,10 +136,13 @@ PAGES: Final[Rows] = {
         ),
     ),
     "Visits of Python's garbage collector": row(
-        *(garbage._GROWN, garbage._GROWN_START, 100 / garbage._SHARE, garbage._YOUNG),
+        *(garbage._GROWN, garbage._FRUITLESS, garbage._GROWN_START),
+        *(100 / garbage._SHARE, garbage._YOUNG),
         by=(
             _GARBAGE + "test_at_the_start_memory_has_to_grow_by_768_mebibytes",
-            _GARBAGE + "test_later_a_quarter_is_enough_and_never_less_than_32_mebibytes",
+            _GARBAGE + "test_later_a_half_is_enough_and_never_less_than_64_mebibytes",
+            _GARBAGE
+            + "test_a_full_collection_that_finds_nothing_doubles_the_growth_that_starts_the_next",
             _GARBAGE + "test_a_full_collection_takes_a_tenth_of_the_time_at_most",
         ),
     ),
@@ -198,6 +201,10 @@ PAGES: Final[Rows] = {
     "Samples without a readable number": row(
         *(page._UNREAD, page._UNREAD_TEXT),
         by=_PAGE + "test_few_samples_without_a_number_are_kept",
+    ),
+    "Look-ups of host names at once": row(
+        *(names._QUICK, names._SLOW, names._PATIENCE),
+        by="apiservice/runtime/test_names.py::test_names_that_hang_delay_no_other_name",
     ),
     "TLS handshake with a server that hung up": row(
         client._HANDSHAKE, by=_ACCESS + "test_a_server_that_hangs_up_does_not_speak_tls"

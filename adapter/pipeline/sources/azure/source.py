@@ -28,15 +28,34 @@ from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.login.credentials import TlsClient
 from adapter.pipeline.sources.login.port import required
 from adapter.pipeline.sources.login.tokens import CachedToken
+from apiservice.runtime.names import Resolver
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 log = structlog.get_logger(__name__)
 
+_MOST_BYTES: Final = 128 << 20
+"""Bytes of an answer, after decompression: more than Azure Monitor returns."""
 _ENDED: Final = (
     "AKS does not write containerGpuDutyCycle from Kubernetes 1.25 on; run dcgm-exporter, and use "
     "source.kind scrape, or prometheus with auth.kind azure"
 )
+
+
+class _Answer(aiohttp.ClientResponse):
+    """An answer that is bounded. Azure's library would decompress one of any size in one piece."""
+
+    async def read(self) -> bytes:
+        """Return the body, decompressed; raises ClientPayloadError beyond the bound."""
+        if self._body is None:
+            body = bytearray()
+            async for chunk in self.content.iter_chunked(1 << 16):
+                body += chunk
+                if len(body) > _MOST_BYTES:
+                    self.close()
+                    raise aiohttp.ClientPayloadError(f"the answer has over {_MOST_BYTES} bytes")
+            self._body = bytes(body)
+        return self._body
 
 
 class AzureLogsSource:
@@ -117,9 +136,9 @@ class AzureLogsSource:
     def _client(self) -> Any:
         """Return a client for one round: the next one reads a new CA."""
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls.current()),
+            connector=aiohttp.TCPConnector(ssl=self._tls.current(), resolver=Resolver()),
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # Azure's library does it
+            response_class=_Answer,
             trust_env=True,
         )
         return self._library.LogsQueryClient(

@@ -72,14 +72,13 @@ def test_at_the_start_memory_has_to_grow_by_768_mebibytes() -> None:
 def test_later_growth_counts_from_the_end_of_the_start() -> None:
     machine, garbage = made()
     assert machine.run(garbage, 120, growth=4) == []
-    assert machine.run(garbage, 100, growth=2) == ["all at 726"], "a quarter above 580"
+    assert machine.run(garbage, 150, growth=2) == ["all at 872"], "a half above 580"
 
 
-def test_later_a_quarter_is_enough_and_never_less_than_32_mebibytes() -> None:
+def test_later_a_half_is_enough_and_never_less_than_64_mebibytes() -> None:
     machine, garbage = made()
     machine.run(garbage, 120)
-    wanted = ["all at 133", "all at 169", "all at 214", "all at 268", "all at 337"]
-    assert machine.run(garbage, 100, growth=3) == wanted
+    assert machine.run(garbage, 100, growth=3) == ["all at 166", "all at 250", "all at 376"]
 
 
 def test_a_full_collection_that_finds_nothing_doubles_the_growth_that_starts_the_next() -> None:
@@ -87,9 +86,11 @@ def test_a_full_collection_that_finds_nothing_doubles_the_growth_that_starts_the
     machine, garbage = made()
     machine.run(garbage, 120)
     machine.unreachable = 400
-    assert machine.run(garbage, 100, growth=3) == ["all at 133", "all at 202"]
+    assert machine.run(garbage, 90, growth=3) == ["all at 166", "all at 334"]
     machine.unreachable = 50_000
-    assert machine.run(garbage, 40, growth=8) == ["all at 408", "all at 512", "all at 648"]
+    assert machine.run(garbage, 90, growth=8) == ["all at 1010"], "patience of four halves"
+    machine.memory = 1010 * MIB
+    assert machine.run(garbage, 90, growth=8) == ["all at 1522"], "and of one again"
 
 
 def test_a_full_collection_takes_a_tenth_of_the_time_at_most() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import gzip
 import itertools
 import json
 import time
@@ -339,6 +340,25 @@ async def test_a_finished_wait_does_not_return_if_the_clock_is_set_back(
         before = source.queries
         await settled(lambda: source.queries > before + 2)
     assert source.failures == {"unavailable": 1}
+
+
+async def test_an_answer_is_bounded_after_decompression(
+    web: Web,
+    workspace: AzureLogsOptions,
+    index: PodIndex,
+    sink: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("adapter.pipeline.sources.azure.source._MOST_BYTES", 1 << 20)
+    bomb, small = gzip.compress(b" " * (2 << 20)), table(row("containerGpuDutyCycle", 72))
+    web.replies[PATH] = said(bomb, headers="Content-Encoding: gzip\r\n")
+    source = AzureLogsSource(workspace, sink, index, tokens())
+    async with running(source.run):
+        await settled(lambda: bool(source.failures))
+        assert "over 1048576 bytes" in (source.problem(time.time()) or "")
+        assert sink.results == []
+        web.replies[PATH] = said(gzip.compress(small), headers="Content-Encoding: gzip\r\n")
+        await sink.until(lambda: len(sink.results) > 0)
 
 
 async def test_a_partial_answer_drops_no_exporter(
