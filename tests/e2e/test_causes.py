@@ -2,8 +2,8 @@
 
 All faults stand on one stage at once. The control plane, the scheduler, the quota controller and
 the admission plugins are real; what a kubelet would write into the status of a pod is set. With
-``CAUSES=all``, as ``make e2e-causes`` sets it, the faults of :mod:`tests.e2e.otherfaults` stand
-there too, which takes twice as long.
+``CAUSES=all``, as ``make e2e-causes`` sets it, the faults of :mod:`tests.e2e.otherfaults` and
+:mod:`tests.e2e.templatefaults` stand there too, which takes three times as long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from tests.e2e.causestage import FAULTS, CauseStage, Printed, tried
 from tests.e2e.process import FailedError, wait_until
 
 if os.environ.get("CAUSES") == "all":
-    import tests.e2e.otherfaults  # noqa: F401 - registers the faults
+    import tests.e2e.otherfaults
+    import tests.e2e.templatefaults  # noqa: F401 - both register faults
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -117,8 +118,9 @@ def test_doctor_leads_to_the_cause(name: str, report: Any) -> None:
     assert FAULTS[name].words[0].removeprefix("node ") in said.replace(": offers", " offers")
 
 
-UNSEEN = {"two-workloads"}
-"""Faults that the list cannot see: it reads no selectors of targets. `explain` and `doctor` do."""
+UNSEEN = {"two-workloads", "no-operator", "no-scaled-target"}
+"""Faults that the list of HPAs cannot see: it reads no selectors of targets, and these
+ScaledObjects have made no HPA. `explain` and `doctor` see them."""
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - UNSEEN))

@@ -12,6 +12,7 @@ from adapter.answers.causes import (
     gpunodes,
     metricsapis,
     placement,
+    rollouts,
     scaling,
     starting,
 )
@@ -45,12 +46,18 @@ def causes_of_pod(facts: ClusterFacts, pod: SeenPod) -> list[Cause]:
     """Return why a pod has no node, does not run, or does not serve."""
     owner = facts.top(pod) or pod_key(pod)
     target = Target(facts, owner_facts(owner), facts.workload(owner), (), [pod])
-    return [
+    return _of_pods(target)
+
+
+def _of_pods(target: Target) -> list[Cause]:
+    """Return why pods that exist do not serve."""
+    found = (
         *placement.causes(target),
         *starting.causes(target),
         *containers.causes(target),
         *gpunodes.unhealthy(target),
-    ]
+    )
+    return [rollouts.of_statefulset(target, cause) for cause in found]
 
 
 def causes_of(
@@ -75,12 +82,9 @@ def causes_of(
         *scaling.inner(target),
         *scaling.zeroed(target),
         *metricsapis.causes(facts, hpa),
-        *creation.causes(target),
-        *placement.causes(target),
-        *starting.causes(target),
-        *containers.causes(target),
-        *gpunodes.unhealthy(target),
     ]
+    pods = [*creation.causes(target), *_of_pods(target)]
+    found += [*rollouts.causes(target, pods), *pods]
     if selector is not None:
         found += scaling.foreign(target, selector)
     return found

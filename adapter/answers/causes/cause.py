@@ -22,7 +22,7 @@ class CauseCode(StrEnum):
     GPUS_UNAVAILABLE = "gpus-unavailable"
     DEVICE_UNHEALTHY = "device-unhealthy"
     DEVICE_TAINT = "device-taint"
-    ROLLOUT_DEADLOCK = "rollout-deadlock"
+    ROLLOUT = "rollout"
     UNSCHEDULABLE = "unschedulable"
     SCHEDULING_GATE = "scheduling-gate"
     FOREIGN_PODS = "foreign-pods"
@@ -30,6 +30,8 @@ class CauseCode(StrEnum):
     WRONG_NAMESPACE = "wrong-namespace"
     METRICS_API_DOWN = "metrics-api-down"
     METRICS_API_MISSING = "metrics-api-missing"
+    METRICS_API_TAKEN = "metrics-api-taken"
+    SCALED_OBJECT = "scaled-object"
     CONTROLLER_STOPPED = "controller-stopped"
 
 

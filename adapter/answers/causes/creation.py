@@ -19,10 +19,12 @@ from typing import Any, Final, NamedTuple
 from adapter.answers.causes import fixes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, key_of
+from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
+from adapter.pipeline.cluster.podobjects import SeenWorkload
 
 _WINDOW: Final = 1200.0
 """Seconds for which an event without a condition counts: the controllers try again after at most
@@ -39,6 +41,45 @@ _WEBHOOK: Final = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
 """The API server could not ask a webhook, whose ``failurePolicy`` is ``Fail``: its certificate has
 expired (istio/istio issue 25181), or nobody answers."""
 _WEBHOOKS: Final = "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations"
+_SERVER: Final = re.compile(r"https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc")
+"""The Service of a webhook, in the address that the API server has asked."""
+_ACCOUNT: Final = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
+_ADMISSIONS: Final = (
+    Sign(
+        ("no priorityclass with name",),
+        "create this PriorityClass (`kubectl get priorityclasses` lists those that exist), or "
+        "correct priorityClassName in the pod template",
+        template=True,
+    ),
+    Sign(
+        ("runtimeclass",),
+        "create this RuntimeClass, which the GPU operator or the container toolkit's chart does, "
+        "or correct runtimeClassName in the pod template (`kubectl get runtimeclasses`)",
+        template=True,
+    ),
+    Sign(
+        ("serviceaccount", "service account"),
+        "create this ServiceAccount in the namespace of the pods, or correct serviceAccountName in "
+        "the pod template",
+        template=True,
+    ),
+    Sign(
+        ("security context constraint",),
+        "give the ServiceAccount of the pods a SecurityContextConstraints that admits them "
+        "(oc adm policy add-scc-to-user), or change securityContext of the pod template",
+        template=True,
+    ),
+    Sign(
+        ("being terminated",),
+        "the namespace is being deleted: create the workload in another one",
+    ),
+    Sign(
+        ("is invalid", "must be", "must match", "unsupported value"),
+        "correct the field of the pod template that the message names",
+        template=True,
+    ),
+)
+"""What the API server says of pods that it does not create, and what to do."""
 _LIMITED: Final = re.compile(r"(?:maximum|minimum) \S+ usage per |limit to request ratio per ")
 """Of the admission plugin LimitRanger (``plugin/pkg/admission/limitranger`` of Kubernetes)."""
 _NAMED: Final = re.compile(r"^.*?pods? \"[^\"]*\" is forbidden: ")
@@ -69,7 +110,7 @@ def causes(target: Target) -> Iterator[Cause]:
 
 
 def _refusals(target: Target) -> Iterator[PodRefusal]:
-    rows = [*target.inner, *([target.workload] if target.workload is not None else ())]
+    rows = [*_present(target), *([target.workload] if target.workload is not None else ())]
     for workload in rows:
         key = key_of(workload)
         _, pods = target.facts.below(key)
@@ -88,6 +129,22 @@ def _refusals(target: Target) -> Iterator[PodRefusal]:
             yield PodRefusal(events[-1].message, key, missing, times, first)
 
 
+_REVISION: Final = "deployment.kubernetes.io/revision"
+
+
+def _present(target: Target) -> list[SeenWorkload]:
+    """Return the workloads below the target, without ReplicaSets of an older template: a rollout
+    replaces their pods, so it does not matter that they cannot create any.
+    """
+    newest = max((_revision(row) for row in target.inner if row.spec.replicas), default=0)
+    return [row for row in target.inner if not 0 < _revision(row) < newest]
+
+
+def _revision(workload: SeenWorkload) -> int:
+    text = workload.metadata.annotations.get(_REVISION, "")
+    return int(text) if text.isdigit() and workload.kind == "ReplicaSet" else 0
+
+
 def _cause(target: Target, refusal: PodRefusal) -> Cause:
     lack = count(refusal.missing, "pod")
     verb = "is" if refusal.missing == 1 else "are"
@@ -101,8 +158,8 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
         return target.cause(
             CauseCode.QUOTA,
             f"{lack} {verb} not created{since}: ResourceQuota {name} needs every container to "
-            f"state {what[:_LONGEST]}",
-            f"set {what[:_LONGEST]} of every container in the pod template",
+            f"state {_bounded(what)}",
+            f"set {_bounded(what)} of every container in the pod template",
             fixes.edit(target.changed),
             since=refusal.since,
         )
@@ -110,7 +167,7 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
         text = f"{lack} {verb} not created{since}: Pod Security {found['level']} forbids them: "
         return target.cause(
             CauseCode.POD_SECURITY,
-            text + found["what"][:_LONGEST],
+            text + _bounded(found["what"]),
             "set these fields in the pod template, or move the workload to a namespace of another "
             "level",
             _secure(target, found["what"]),
@@ -119,14 +176,18 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
     fix, command = _of_policy(target, message)
     return target.cause(
         CauseCode.ADMISSION,
-        f"{lack} {verb} not created{since}: {_NAMED.sub('', message)[:_LONGEST]}",
+        f"{lack} {verb} not created{since}: {_bounded(_NAMED.sub('', message))}",
         fix,
         command or fixes.describe(refusal.owner),
         since=refusal.since,
     )
 
 
-def _of_policy(target: Target, message: str) -> tuple[str, str]:
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _of_policy(target: Target, message: str) -> tuple[str, str | ObjectChange]:
     """Return what lets the pods pass, and a command that shows what stops them; empty for none."""
     if found := _WEBHOOK.search(message):
         name = found["name"]
@@ -134,7 +195,13 @@ def _of_policy(target: Target, message: str) -> tuple[str, str]:
         if "x509" in message or "certificate" in message:
             fix = f"renew the certificate of webhook {name}, and caBundle of its configuration"
         fix += ", or remove the configuration if its program is gone"
-        return fix, _WEBHOOKS
+        server = _SERVER.search(message)
+        if server is None:
+            return fix, _WEBHOOKS
+        where = f"Service {server['namespace']}/{server['service']}"
+        return f"{fix}: it is {where}", (
+            f"kubectl -n {server['namespace']} get pods,endpointslices -o wide"
+        )
     if _LIMITED.search(message):
         where = shlex.quote(target.hpa.namespace)
         return (
@@ -144,6 +211,12 @@ def _of_policy(target: Target, message: str) -> tuple[str, str]:
             ),
             f"kubectl -n {where} describe limitranges",
         )
+    if found := _ACCOUNT.search(message):
+        name, where = shlex.quote(found["name"]), shlex.quote(target.hpa.namespace)
+        return _ADMISSIONS[2].fix, f"kubectl -n {where} create serviceaccount {name}"
+    sign = sign_of(_ADMISSIONS, message)
+    if sign is not None:
+        return sign.fix, fixes.edit(target.changed) if sign.template else ""
     return "change the pod template as the message says, or the policy that forbids it", ""
 
 
@@ -163,7 +236,8 @@ def _exceeded(target: Target, refusal: PodRefusal, found: re.Match[str], text: s
     return target.cause(
         CauseCode.QUOTA,
         f"{text}: ResourceQuota {name} is used up ({'; '.join(parts) or found['limited']})",
-        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower maxReplicas; pods "
+        f"raise ResourceQuota {name}{f': {named}' if named else ''}, or lower "
+        f"{'minReplicas and ' if target.hpa.low > 1 else ''}maxReplicas; pods "
         "are tried again within 17 minutes",
         _raise(quota, wanted) if wanted else fixes.describe(quota),
         since=refusal.since,

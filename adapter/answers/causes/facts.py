@@ -134,6 +134,8 @@ class ClusterFacts:
     """By name; None if they were not read."""
     unanswered: Mapping[str, str] | None = None
     """API group of metrics -> what came instead of an answer."""
+    refused: frozenset[str] = frozenset()
+    """API groups of metrics whose server has answered, and had no value."""
     controller_seen: float | None = None
     """Epoch seconds at which kube-controller-manager renewed its lease; None if not known."""
     cronjobs: Sequence[SeenCronJob] = ()

@@ -20,6 +20,7 @@ from adapter.figures import count
 from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.podobjects import SeenPod
 
 _XID: Final = (
     "see the Xid errors in the log of the device plugin and of the kernel; a restart of the plugin "
@@ -46,6 +47,12 @@ def labelled(node: SeenNode) -> bool:
     """Return whether a label says that the node has GPUs."""
     labels = node.metadata.labels
     return bool(nodelabels.facts(labels).vendor) or labels.get("nvidia.com/gpu.present") == "true"
+
+
+def resources_of(target: Target, pods: Sequence[SeenPod]) -> list[str]:
+    """Return the GPU resources that pods ask for, without those that count parts of a GPU."""
+    device = target.facts.resources.is_device
+    return sorted({name for pod in pods for name in pod.pod.gpus if device(name)})
 
 
 def causes(nodes: Sequence[SeenNode], resources: GpuResources) -> Iterator[Cause]:

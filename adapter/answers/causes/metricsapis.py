@@ -12,9 +12,14 @@ from typing import Final, NamedTuple
 
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import ClusterFacts, ScalerFacts
+from adapter.answers.causes.signs import Sign, sign_of
+from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.objects import ApiService
 
 _SHORT: Final = 200
+_ADAPTER: Final = "gpu-metrics-adapter"
+_KEDA: Final = "keda"
+_METRICS: Final = Catalog().metrics
 
 
 class MetricsGroup(NamedTuple):
@@ -68,8 +73,44 @@ def causes(facts: ClusterFacts, hpa: ScalerFacts) -> Iterator[Cause]:
     groups = dict.fromkeys(OF_TYPES[kind] for kind, _ in hpa.metrics if kind in OF_TYPES)
     for group in groups:
         names = [name for kind, name in hpa.metrics if OF_TYPES.get(kind) == group]
-        if (cause := of_group(facts, group, names)) is not None:
+        cause = of_group(facts, group, names)
+        if cause is None and group is not RESOURCE:
+            cause = _taken(facts, hpa, group, names)
+        if cause is not None:
             yield cause
+
+
+def _taken(
+    facts: ClusterFacts, hpa: ScalerFacts, group: MetricsGroup, names: list[str]
+) -> Cause | None:
+    """Return that another program serves the group than the one that has the metrics.
+
+    A cluster has one server of external metrics (kedacore/keda issues 470 and 4415).
+    """
+    of_keda = hpa.manager is not None and hpa.manager.kind == "ScaledObject"
+    known = facts.apiservices or {}
+    found = next((row for name, row in known.items() if _version_of(name, group)), None)
+    service = found.spec.service if found is not None else None
+    if found is None or service is None or (group is CUSTOM and of_keda):
+        return None
+    owner = _KEDA if of_keda else _ADAPTER
+    labels = {service.name, service.namespace, *found.metadata.labels.values()}
+    if any(_ADAPTER in word or (of_keda and _KEDA in word) for word in labels):
+        return None
+    ours = group.group in facts.refused and any(name in _METRICS for name in names)
+    if not of_keda and not ours:
+        return None
+    return Cause(
+        CauseCode.METRICS_API_TAKEN,
+        f"apiservice {found.metadata.name}",
+        f"Service {service.namespace}/{service.name} serves {group.group}, not {owner}, and has no "
+        f"{', '.join(names[:3])}: a cluster has one server for this API",
+        f"let gpu-metrics-adapter serve {group.group} and ask {service.name}"
+        f"{' and KEDA' if of_keda else ''} for what it does not have (delegation.delegates: "
+        "docs/delegation.md)"
+        + (", or point this APIService to KEDA's metrics server" if of_keda else ""),
+        f"kubectl get apiservice {found.metadata.name} -o yaml",
+    )
 
 
 def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Cause | None:
@@ -103,7 +144,7 @@ def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Caus
         f"apiservice {group.apiservice}",
         f"{_server(found, group)} does not answer{facts.ago(since)}, so {asked} has no value: "
         f"{' '.join(words.split())[:_SHORT]}",
-        "see its pods: it is registered and does not answer, so it need not be installed again",
+        f"{_advice(group, words)}; it is registered, so it need not be installed again",
         _look(found, group),
         since=since,
     )
@@ -111,7 +152,44 @@ def of_group(facts: ClusterFacts, group: MetricsGroup, names: list[str]) -> Caus
 
 def _missing(group: MetricsGroup, known: Iterable[str]) -> bool:
     """Any version will do for the HPA controller."""
-    return not any(name.partition(".")[2] == group.group for name in known)
+    return not any(_version_of(name, group) for name in known)
+
+
+_DOWN: Final = (
+    Sign(
+        ("x509", "certificate", "tls:"),
+        "renew the certificate of the server, or caBundle of the APIService",
+    ),
+    Sign(
+        ("missingendpoints", "no addresses", "endpoints"),
+        "see why no pod of its Service is ready",
+    ),
+    Sign(
+        ("servicenotfound", "not present"),
+        "create its Service, or delete the APIService if its program is gone",
+    ),
+    Sign(
+        ("deadline exceeded", "timeout", "timed out", "refused", "no route"),
+        "see whether its pods hang, and admit the control plane to their port: a firewall or a "
+        "NetworkPolicy may drop its packets",
+    ),
+)
+"""What an APIService says, and what to do."""
+_KUBELETS: Final = (
+    "; metrics-server stays unready if it does not trust the kubelets' certificates "
+    "(--kubelet-insecure-tls, or rotate them)"
+)
+
+
+def _advice(group: MetricsGroup, words: str) -> str:
+    sign = sign_of(_DOWN, words)
+    found = sign.fix if sign is not None else "see its pods, and their log"
+    return found + (_KUBELETS if group is RESOURCE and sign is _DOWN[1] else "")
+
+
+def _version_of(name: str, group: MetricsGroup) -> bool:
+    """Return whether an APIService registers a version of a group."""
+    return name.partition(".")[2] == group.group
 
 
 def _server(found: ApiService | None, group: MetricsGroup) -> str:

@@ -3,39 +3,49 @@
 The scheduler writes the condition ``PodScheduled`` with the reason ``Unschedulable`` and a message
 such as ``0/3 nodes are available: 2 node(s) had untolerated taint {dedicated: ml}, 1 Insufficient
 nvidia.com/gpu`` (hystax/optscale issue 568); later versions write ``untolerated taint(s)`` without
-the key, so the taints are read from the nodes. A rollout that waits for its own old pod's GPU:
-defilantech/LLMKube issue 192, ai-runway/airunway issue 400.
+the key, so the taints are read from the nodes.
 """
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from adapter.answers.causes import fixes, gpunodes, unfit
+from adapter.answers.causes import fixes, gpunodes, rollouts, unfit
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.pipeline.cluster.changes import ObjectChange
 from adapter.pipeline.cluster.objects import SeenNode
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.taints import Taint, repels
 
 _PATIENCE: Final = 60.0
 """Seconds for which a pod may wait for a node: schedulers and node autoscalers need a moment."""
-_STUCK: Final = 120.0
-"""Seconds after which a rollout whose new pod has no node waits for itself."""
 _LONGEST: Final = 240
 _CORDONED: Final = "node.kubernetes.io/unschedulable"
 _OF_NODES: Final = "node.kubernetes.io/"
 """Taints for the state of a node. Nobody tolerates them for a workload."""
+_STATES: Final = {
+    "disk-pressure": "free disk space on the node: images and logs, or a larger disk",
+    "memory-pressure": "free memory on the node, or give its pods requests and limits of memory",
+    "pid-pressure": "end processes on the node, or raise its limit of processes",
+    "network-unavailable": "see the pod of the network plugin on the node",
+    "not-ready": "see the kubelet, the container runtime and the network plugin of the node",
+    "unreachable": "see whether the machine runs and reaches the API server",
+}
+"""The rest of such a taint's key, and what to do."""
+_OF_STARTS: Final = ("not-ready", "uninitialized", "unregistered")
+"""How keys of taints end that a program removes from a new node: those of Cilium, of the CSI
+drivers, of cloud controllers and of Karpenter."""
 
 
 def causes(target: Target) -> Iterator[Cause]:
     """Yield why pods of the target have no node."""
+    if unseen := [pod for pod in target.pods if _unseen(target, pod)]:
+        yield unfit.unseen(target, unseen)
     waiting = [pod for pod in target.pods if _unscheduled(target, pod)]
     gated = [pod for pod in waiting if pod.spec.scheduling_gates]
     waiting = [pod for pod in waiting if not pod.spec.scheduling_gates]
@@ -43,12 +53,12 @@ def causes(target: Target) -> Iterator[Cause]:
         yield _gated(target, gated)
     if not waiting:
         return
-    if (deadlock := _deadlock(target, waiting)) is not None:
-        yield deadlock
+    if (cause := rollouts.deadlock(target, waiting, _since(waiting))) is not None:
+        yield cause
         return
     found = [*_repelled(target, waiting), *_without_gpus(target, waiting)]
     if not found:
-        nodes, names = _candidates(target, waiting), _gpu_resources(target, waiting)
+        nodes, names = _candidates(target, waiting), gpunodes.resources_of(target, waiting)
         found = [unfit.cause(target, waiting, nodes, names, _message(waiting))]
     yield from found
 
@@ -61,6 +71,14 @@ def _unscheduled(target: Target, pod: SeenPod) -> bool:
         and condition.status == "False"
         and target.facts.past(condition.since, _PATIENCE)
     )
+
+
+def _unseen(target: Target, pod: SeenPod) -> bool:
+    """Return whether no scheduler has looked at a pod that has existed for a moment."""
+    if pod.pod.node or pod.pod.phase != "Pending" or pod.pod.deleting or pod.spec.scheduling_gates:
+        return False
+    born = pod.pod.born or target.facts.now
+    return pod.status.of("PodScheduled") is None and target.facts.past(born, _PATIENCE)
 
 
 def _since(pods: Sequence[SeenPod]) -> float | None:
@@ -88,11 +106,21 @@ def _gated(target: Target, pods: Sequence[SeenPod]) -> Cause:
         CauseCode.SCHEDULING_GATE,
         f"{target.some(pods)} {'is' if len(pods) == 1 else 'are'} held back"
         f"{target.facts.ago(_since(pods))} by the scheduling gate {', '.join(gates)}",
-        "see why the program that set the gate does not remove it, such as a queue of Kueue",
+        _QUEUE
+        if any(_KUEUE in gate for gate in gates)
+        else "see why the program that set the gate does not remove it",
         fixes.describe(pod_key(pods[0])),
         pods,
         _since(pods),
     )
+
+
+_KUEUE: Final = "kueue.x-k8s.io"
+_QUEUE: Final = (
+    "see why the queue of Kueue does not admit the pods (kubectl get workloads.kueue.x-k8s.io): "
+    "the quota of its ClusterQueue is used up, the LocalQueue of the label "
+    "kueue.x-k8s.io/queue-name does not exist in the namespace, or the queue is stopped"
+)
 
 
 def _candidates(target: Target, pods: Sequence[SeenPod]) -> list[SeenNode]:
@@ -103,69 +131,9 @@ def _candidates(target: Target, pods: Sequence[SeenPod]) -> list[SeenNode]:
     ]
 
 
-def _gpu_resources(target: Target, pods: Sequence[SeenPod]) -> list[str]:
-    return sorted({name for pod in pods for name in pod.pod.gpus if _device(target, name)})
-
-
-def _device(target: Target, resource: str) -> bool:
-    return target.facts.resources.is_device(resource)
-
-
-def _deadlock(target: Target, pods: Sequence[SeenPod]) -> Cause | None:
-    """A rollout whose new pod needs the GPU that an old pod holds until the new one is ready."""
-    workload = target.workload
-    names = _gpu_resources(target, pods)
-    if workload is None or workload.kind != "Deployment" or not names:
-        return None
-    if workload.spec.strategy.type != "RollingUpdate" or _may_go(workload) > 0:
-        return None
-    new = {pod.pod.labels.get("pod-template-hash") for pod in pods}
-    old = [
-        pod
-        for pod in target.pods
-        if pod.pod.node and pod.pod.gpus and pod.pod.labels.get("pod-template-hash") not in new
-    ]
-    since = _since(pods)
-    progress = workload.status.of("Progressing")
-    failed = progress is not None and progress.reason == "ProgressDeadlineExceeded"
-    if not old or not (failed or target.facts.past(since, _STUCK)):
-        return None
-    late = " (ProgressDeadlineExceeded)" if failed else ""
-    body = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-    return target.cause(
-        CauseCode.ROLLOUT_DEADLOCK,
-        f"the rollout of {target.subject} waits for itself{target.facts.ago(since)}{late}: "
-        f"{target.some(pods)} needs a free {' or '.join(names)}, and {target.some(old)} keeps its "
-        "GPU until the new pod is ready (maxUnavailable is 0)",
-        "let the rollout end an old pod first: maxSurge 0, maxUnavailable 1",
-        fixes.merge(target.changed, {"spec": {"strategy": body}}),
-        pods,
-        since,
-    )
-
-
-def _may_go(workload: SeenWorkload) -> int:
-    """Return ``maxUnavailable`` as a number of pods, rounded down as the controller does.
-
-    If both limits are 0, it takes 1 (``ResolveFenceposts``).
-    """
-    rule, size = workload.spec.strategy.rolling_update, workload.spec.replicas
-    surge = _resolve(rule.max_surge, size, up=True)
-    gone = _resolve(rule.max_unavailable, size, up=False)
-    return 1 if surge == gone == 0 else gone
-
-
-def _resolve(amount: int | str, size: int, *, up: bool) -> int:
-    text = str(amount)
-    if not text.endswith("%"):
-        return int(text) if text.isdigit() else 0
-    share = size * int(text[:-1]) / 100 if text[:-1].isdigit() else 0.0
-    return math.ceil(share) if up else math.floor(share)
-
-
 def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the taints of GPU nodes that the pods do not tolerate."""
-    names = _gpu_resources(target, pods)
+    names = gpunodes.resources_of(target, pods)
     kept: dict[Taint, list[SeenNode]] = {}
     for node in _candidates(target, pods):
         if names and not any(gpunodes.amount(node.status.allocatable, name) for name in names):
@@ -191,8 +159,8 @@ def _of_taint(
         fix = "let pods on the node again, if its maintenance is over"
         command, subject = f"kubectl uncordon {first}", f"node {shown[0]}"
         text = f"{where} {'is' if len(shown) == 1 else 'are'} cordoned"
-    elif taint.key.startswith(_OF_NODES):
-        fix, command = "see the conditions of the node", f"kubectl describe node {first}"
+    elif taint.key.startswith(_OF_NODES) or taint.key.endswith(_OF_STARTS):
+        fix, command = _of_state(taint), f"kubectl describe node {first}"
         text, subject = f"{where} has the taint {taint}", f"node {shown[0]}"
     else:
         has_some = bool(
@@ -212,9 +180,20 @@ def _of_taint(
     )
 
 
+def _of_state(taint: Taint) -> str:
+    """Return what to do about a taint that stands for the state of a node."""
+    if taint.key.endswith(_OF_STARTS):
+        return (
+            "the program that sets this taint removes it once the node is ready: see its pod on "
+            "the node, such as the network plugin, the storage driver or the cloud's controller"
+        )
+    known = _STATES.get(taint.key.removeprefix(_OF_NODES))
+    return f"{known}; see the conditions of the node" if known else "see the conditions of the node"
+
+
 def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
-    names = _gpu_resources(target, pods)
+    names = gpunodes.resources_of(target, pods)
     if names:
         for cause in gpunodes.causes(_candidates(target, pods), target.facts.resources):
             # A node that offers nothing may have had the resource.

@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from adapter.answers.causes import fixes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
+from adapter.answers.causes.rows import ContainerRow
+from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
 from adapter.figures import age, count
-from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.objects import SeenEvent, SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 from apiservice.wire import instant
 
@@ -38,6 +40,32 @@ _PROBES: Final = {
     "startup probe that lasts as long as it loads, or correct the liveness probe",
 }
 """The probe that the kubelet's events name, and what to do."""
+_ANSWERS: Final = (
+    Sign(("statuscode: 404",), "correct the path of the probe: the server has none of this name"),
+    Sign(
+        ("statuscode: 401", "statuscode: 403"),
+        "let the probe ask a path that needs no credentials: the server, or a mesh sidecar, "
+        "refuses it",
+    ),
+    Sign(
+        ("connection refused", "no route to host"),
+        "nothing listens on the probe's port: correct the port, let the server listen on 0.0.0.0, "
+        "or wait until it has loaded",
+    ),
+    Sign(
+        ("timeout", "deadline exceeded", "timed out"),
+        "raise timeoutSeconds of the probe, which is 1 s by default, if the server answers later",
+    ),
+    Sign(
+        ("http response to https", "malformed http", "tls: first record"),
+        "correct scheme of the probe: HTTP or HTTPS",
+    ),
+)
+"""What a probe got, and what to do."""
+_KILLS: Final = ("liveness", "startup")
+"""Probes after whose failures the kubelet kills the container."""
+_WINDOW: Final = 1200.0
+"""Seconds for which the last event of a probe counts."""
 
 
 def causes(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
@@ -146,7 +174,7 @@ def _of_probe(target: Target, rows: Sequence[SeenPod]) -> Cause:
         event for each in rows for event in target.facts.events_of(pod_key(each), "Unhealthy")
     ]
     newest = max(events, key=lambda event: event.last or 0.0, default=None)
-    probe = "" if newest is None else newest.message.partition(" ")[0].lower()
+    probe = "" if newest is None else _kind(newest)
     times = sum(event.times for event in events)
     said = "" if newest is None else f": {short(newest.message)} ({times} times)"
     verb = "runs and is" if len(rows) == 1 else "run and are"
@@ -154,11 +182,45 @@ def _of_probe(target: Target, rows: Sequence[SeenPod]) -> Cause:
         CauseCode.NEVER_READY,
         f"{target.some(rows)} {verb} not ready{target.facts.ago(since)}{_of_containers(first)}"
         f"{said}",
-        _PROBES.get(probe, "see why the server is not ready"),
+        _advice(probe, said),
         _log(pod_key(first)) + (" --previous" if probe == "liveness" else ""),
         rows,
         since,
     )
+
+
+def _kind(event: SeenEvent) -> str:
+    """Return which probe an event is about: ``readiness``."""
+    return event.message.partition(" ")[0].lower()
+
+
+def _advice(probe: str, message: str) -> str:
+    general = _PROBES.get(probe, "see why the server is not ready")
+    sign = sign_of(_ANSWERS, message)
+    return general if sign is None else f"{sign.fix}; {general}"
+
+
+class ProbeKill(NamedTuple):
+    """A container that the kubelet kills because of a probe."""
+
+    text: str
+    fix: str
+
+
+def killed_by(target: Target, row: ContainerRow) -> ProbeKill | None:
+    """Return the probe for which the kubelet kills a container; None if none is known to fail."""
+    events = [
+        event
+        for event in target.facts.events_of(pod_key(row.pod), "Unhealthy")
+        if _kind(event) in _KILLS and not target.facts.past(event.last, _WINDOW)
+    ]
+    newest = max(events, key=lambda event: event.last or 0.0, default=None)
+    if newest is None:
+        return None
+    text = (
+        f"the kubelet kills it, because its {_kind(newest)} probe fails ({short(newest.message)})"
+    )
+    return ProbeKill(text, _advice(_kind(newest), newest.message))
 
 
 def _of_containers(pod: SeenPod) -> str:

@@ -13,9 +13,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from adapter.answers.causes import fixes
+from adapter.answers.causes import fixes, holders, readiness
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
+from adapter.answers.causes.signs import Sign, sign_of
+from adapter.answers.causes.startsigns import STARTS
 from adapter.answers.causes.target import Target, short
 from adapter.figures import count
 from adapter.pipeline.cluster.objects import SeenEvent
@@ -35,27 +37,6 @@ _FAILURES: Final = (
     "FailedMount",
     "FailedPrepareDynamicResources",
 )
-_FIXES: Final = (
-    (
-        ("multi-attach",),
-        (
-            "use a claim that many nodes can mount (ReadWriteMany), or a volume for each pod; one "
-            "node at a time has this volume"
-        ),
-    ),
-    (
-        ("no runtime for",),
-        (
-            "let the GPU operator, or the container toolkit, configure this runtime on the node, "
-            "and restart the node's container runtime; or remove runtimeClassName from the pod "
-            "template"
-        ),
-    ),
-    (("nvidia-container-cli", "driver/library version", "nvml"), "repair the driver of the node"),
-    (("cni", "network"), "see the pods of the network plugin on the node"),
-    (("not found", "references non-existent"), "create what the message names"),
-)
-"""What a message contains, and what to do."""
 _EVICTED: Final = "Evicted"
 """The kubelet's reason for pods that it ended because the node, or their own limit of local
 storage, ran out (``pkg/kubelet/eviction`` of k8s.io/kubernetes)."""
@@ -66,21 +47,49 @@ _REJECTED: Final = (
 """The kubelet's reasons for pods that it does not admit, ``OutOfnvidia.com/gpu`` and others, or
 does not keep."""
 
-_REJECTIONS: Final = {
-    "rejected": "see the message, and the state of the node",
-    "evicted": "in the pod template, request what the message names, raise its limit, or write to "
-    "a volume of its own",
-}
-"""What the kubelet did with a pod, and what to do."""
-_DEVICE_PLUGIN: Final = (
-    "see the log of the device plugin on the node, and restart it; until the GPUs are repaired, "
-    "cordon the node, so that the pods go elsewhere"
+_REJECTIONS: Final = (
+    Sign(
+        ("allocate", "unhealthy devices"),
+        "see the log of the device plugin on the node, and restart it, and the kubelet if it keeps "
+        "rejecting; until the GPUs are repaired, cordon the node, so that the pods go elsewhere",
+    ),
+    Sign(
+        ("ephemeral-storage", "ephemeral local storage", "emptydir", "disk"),
+        "in the pod template, request the ephemeral-storage that the server writes, raise its "
+        "limit, or write to a volume of its own, such as the cache of models",
+        template=True,
+    ),
+    Sign(
+        ("low on resource", "evicted"),
+        "in the pod template, request what the message names, raise its limit, or write to a "
+        "volume of its own",
+        template=True,
+    ),
+    Sign(
+        ("outof", "enough resource"),
+        "the kubelet counts less room than the scheduler: let one scheduler place all pods that "
+        "ask for GPUs, and none name their node (nodeName), and delete the failed pods; restart "
+        "the kubelet if it counts pods that are gone",
+    ),
+    Sign(
+        ("topology", "numa"),
+        "ask for GPUs and processors that fit one NUMA node in the pod template, or change the "
+        "topologyManagerPolicy of the kubelet",
+        template=True,
+    ),
+    Sign(
+        ("node affinity", "nodeaffinity", "predicate"),
+        "the labels of the node have changed since the pod was placed: correct them, or the "
+        "nodeSelector of the pod template",
+    ),
 )
+"""What the kubelet says of pods that it does not admit or keep, and what to do."""
 
 
 def causes(target: Target) -> Iterator[Cause]:
     """Yield why pods of the target do not start on their nodes."""
     yield from _rejected(target)
+    yield from _ending(target)
     starting = [
         pod
         for pod in target.pods
@@ -99,6 +108,28 @@ def causes(target: Target) -> Iterator[Cause]:
             loading.setdefault(name, []).append(pod)
     for name, pods in loading.items():
         yield _of_init(target, name, pods)
+    if late := [pod for pod in rest if _creates(target, pod)]:
+        yield _of_creation(target, late)
+
+
+def _ending(target: Target) -> Iterator[Cause]:
+    """Yield the pods of a StatefulSet that do not end: it creates none of the same name before.
+
+    Those of a node that does not answer never end by themselves (kubernetes issue 54368).
+    """
+    rows = [row for row in target.pods if row.pod.owner and row.pod.owner.kind == "StatefulSet"]
+    found = holders.ending(target, rows)
+    if found is not None:
+        pods = [pod for pod in rows if pod.pod.deleting]
+        since = min((pod.deleted for pod in pods if pod.deleted), default=None)
+        yield target.cause(
+            CauseCode.NEVER_READY,
+            f"{found.text}; no pod of this name is created before it is gone",
+            found.fix,
+            found.command,
+            pods,
+            since,
+        )
 
 
 def _event(target: Target, pod: SeenPod, reason: str) -> SeenEvent | None:
@@ -114,21 +145,21 @@ def _event(target: Target, pod: SeenPod, reason: str) -> SeenEvent | None:
 def _of_event(target: Target, failed: Sequence[tuple[SeenPod, SeenEvent]]) -> Cause:
     pods = [pod for pod, _ in failed]
     event = failed[0][1]
-    signs = (
-        (words, fix) for words, fix in _FIXES if any(w in event.message.lower() for w in words)
-    )
-    fix = next(signs, ((), "see the events of the pod, and correct what the message names"))[1]
+    sign = sign_of(STARTS, event.message) or _UNKNOWN
     since = _start(pods)
     verb = "does" if len(pods) == 1 else "do"
     return target.cause(
         CauseCode.CONTAINER_CONFIG,
         f"{target.some(pods)} {verb} not start on {_nodes(pods)}{target.facts.ago(since)} "
         f"({event.reason}, {count(event.times, 'time')}): {short(event.message)}",
-        fix,
-        fixes.describe(pod_key(pods[0])),
+        sign.fix,
+        fixes.edit(target.changed) if sign.template else fixes.describe(pod_key(pods[0])),
         pods,
         since,
     )
+
+
+_UNKNOWN: Final = Sign((), "see the events of the pod, and correct what the message names")
 
 
 def _initializes(target: Target, pod: SeenPod) -> str:
@@ -142,6 +173,39 @@ def _initializes(target: Target, pod: SeenPod) -> str:
         if started is not None and target.facts.past(started, _LONG):
             return row.name
     return ""
+
+
+def _creates(target: Target, pod: SeenPod) -> bool:
+    """Return whether a pod's containers have been created for long, and nothing says why."""
+    start = instant.read(pod.status.start_time)
+    if start is None or not target.facts.past(start, _LONG) or pod.status.init_container_statuses:
+        return False
+    rows = pod.status.container_statuses
+    states = {row.state.waiting.reason if row.state.waiting else "" for row in rows}
+    return states <= {"ContainerCreating"}
+
+
+def _of_creation(target: Target, pods: Sequence[SeenPod]) -> Cause:
+    since = _start(pods)
+    verb = "is" if len(pods) == 1 else "are"
+    text = f"{target.some(pods)} {verb} on {_nodes(pods)} and {verb} being created"
+    for node in target.facts.nodes or ():
+        away = readiness.lost(node, target.facts.now)
+        if away is not None and any(pod.pod.node == node.name for pod in pods):
+            return away._replace(
+                text=f"{text}{target.facts.ago(since)}; {away.subject} {away.text}",
+                pods=tuple(sorted(pod.pod.ref.name for pod in pods)),
+            )
+    return target.cause(
+        CauseCode.CONTAINER_CONFIG,
+        f"{text}{target.facts.ago(since)}: no event says why; a large image may be being pulled, "
+        "or the kubelet hangs",
+        "see the events of the pod; for a large image, pull it to the nodes before, or use a "
+        "registry near the cluster",
+        fixes.describe(pod_key(pods[0])),
+        pods,
+        since,
+    )
 
 
 def _of_init(target: Target, name: str, pods: Sequence[SeenPod]) -> Cause:
@@ -181,14 +245,15 @@ def _rejected(target: Target) -> Iterator[Cause]:
         return
     for (node, reason), pods in failed.items():
         since = _start(pods)
-        device = "allocate" in pods[0].status.message.lower()
+        message = pods[0].status.message
         verb = "evicted" if reason == _EVICTED else "rejected"
-        fix = _DEVICE_PLUGIN if device else _REJECTIONS[verb]
+        sign = sign_of(_REJECTIONS, f"{reason} {message}") or _UNKNOWN
+        device = sign is _REJECTIONS[0]
         yield target.cause(
             CauseCode.CONTAINER_CONFIG,
             f"the kubelet of node {node} has {verb} {target.some(pods)}{target.facts.ago(since)} "
-            f"({reason}): {short(pods[0].status.message).rstrip('.')}",
-            fix,
+            f"({reason}): {short(message).rstrip('.')}",
+            sign.fix,
             f"kubectl {'cordon' if device else 'describe node'} {shlex.quote(node)}",
             pods,
             since,

@@ -63,6 +63,9 @@ class Target:
         """
         names = tuple(sorted(each.pod.ref.name for each in pods))
         if isinstance(command, ObjectChange):
+            if self.hpa.kind == "StatefulSet" and names:
+                fix += f", then delete {names[0]}: a StatefulSet does not replace a pod that is "
+                fix += "not ready"
             lasts = lasting(self.changed, command._replace(words=fix))
             fix, command = lasts.advice(fix), lasts.command
         return Cause(code, subject or self.subject, text, fix, command, names, since)

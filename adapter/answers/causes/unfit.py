@@ -1,64 +1,41 @@
 """Why no node fits a pod, where neither a taint nor a node without GPUs is the reason.
 
 The scheduler counts the nodes by reason: ``0/9 nodes are available: 1 Insufficient nvidia.com/gpu,
-8 node(s) ... node affinity/selector.`` That does not say which label no node has, or
-who holds the GPUs; both are read here. What a node autoscaler says stands in events: the cluster
-autoscaler's ``NotTriggerScaleUp``, a normal event (kubernetes/autoscaler issues 3268 and
-5692), and Karpenter's ``FailedScheduling``.
+8 node(s) ... node affinity/selector.`` That does not say which label no node has, which request is
+larger than every node, or who holds the GPUs; these are read here. What a node autoscaler says
+stands in events: the cluster autoscaler's ``NotTriggerScaleUp``, a normal event
+(kubernetes/autoscaler issues 3268 and 5692), and Karpenter's ``FailedScheduling``.
 """
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Final, NamedTuple
 
 from adapter.answers.causes import fixes, gpunodes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
+from adapter.answers.causes.holders import held
+from adapter.answers.causes.placesigns import CLAIMS, LABELS, PLACES
+from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
-from adapter.figures import age, count
+from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import ObjectChange
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 
-_ENDING: Final = 60.0
-"""Seconds for which a pod may end: twice the usual grace period."""
 _SHOWN: Final = 3
 _PREFIX: Final = " trigger scale-up: "
-_SIGNS: Final = (
-    (
-        ("max node group size reached", "max limit reached", "max cluster"),
-        "raise the maximum size of the node group in the node autoscaler, or lower maxReplicas",
-    ),
-    (
-        ("exceed limits for nodepool", "exceeded limit"),
-        "raise spec.limits of the NodePool, or lower maxReplicas",
-    ),
-    (
-        ("topology spread constraints",),
-        (
-            "add GPUs in the zone that has fewest of these pods, or set whenUnsatisfiable of the "
-            "topologySpreadConstraints to ScheduleAnyway"
-        ),
-    ),
-    (
-        ("anti-affinity rules",),
-        "add nodes, or make the anti-affinity a preferred one, or lower maxReplicas",
-    ),
-    (
-        ("volume node affinity conflict",),
-        "add GPU nodes in the zone of the volume, or use a volume of the zone of the GPU nodes",
-    ),
-    (("have free ports for",), "remove hostPort from the pod template, or add nodes"),
-    (
-        ("insufficient memory", "insufficient cpu", "insufficient ephemeral-storage"),
-        "lower the requests of the pod template to what a node has free, or add larger nodes",
-    ),
-)
-"""What the scheduler or a node autoscaler says, and what to do."""
 _ADD: Final = "add nodes with what the scheduler names, or see why the node autoscaler does not"
+
+
+class _Lack(NamedTuple):
+    """What keeps the pods from the nodes."""
+
+    text: str
+    fix: str
 
 
 def cause(
@@ -78,23 +55,38 @@ def cause(
         message: of the scheduler.
     """
     lower = message.lower()
-    if "persistentvolumeclaim" in lower:
+    if "persistentvolume" in lower or "persistent volume" in lower:
         return _of_volume(target, pods, message)
-    if "allocate all claims" in lower or "resourceclaim" in lower:
+    if "allocate all claims" in lower or "resourceclaim" in lower or "deviceclass" in lower:
         return _of_devices(target, pods, message)
-    if target.facts.nodes and not nodes and pods[0].spec.node_selector:
-        return _of_selector(target, pods, message)
+    change = fixes.edit(target.changed)
+    short_of = [name for name in names if f"insufficient {name}".lower() in lower]
+    lack = (
+        _unlabelled(target, pods, nodes)
+        or _not_offered(target, nodes, short_of)
+        or _too_large(pods[0], nodes, lower)
+    )
+    if lack is not None:
+        return _cause(target, pods, lack.text, lack.fix, change)
     said = _autoscaler(target, pods)
-    found = f"{said.lower()} {lower}"
-    fix = next((fix for signs, fix in _SIGNS if any(sign in found for sign in signs)), "")
-    held = _held(target, pods, nodes, names)
+    signs = _signs(f"{said.lower()} {lower}")
+    holder = held(target, pods, nodes, names)
     more = f"; the node autoscaler says: {said}" if said else ""
-    if held is not None and (not fix or held.urgent):
-        return _cause(target, pods, f"{held.text}{more}", held.fix, held.command)
-    text = f"{message}{f'; {held.text}' if held is not None else ''}{more}"
-    if missing := _not_offered(target, nodes, names):
-        return _cause(target, pods, *missing, fixes.edit(target.changed))
-    return _cause(target, pods, text, fix or _ADD, fixes.describe(pod_key(pods[0])))
+    if holder is not None and (not signs or holder.urgent):
+        return _cause(target, pods, f"{holder.text}{more}", holder.fix, holder.command)
+    text = f"{message}{f'; {holder.text}' if holder is not None else ''}{more}"
+    if not signs:
+        return _cause(target, pods, text, _ADD, fixes.describe(pod_key(pods[0])))
+    fix = "; or ".join(sign.fix for sign in signs[:_SHOWN])
+    command = change if signs[0].template else fixes.describe(pod_key(pods[0]))
+    return _cause(target, pods, text, fix, command)
+
+
+def _signs(said: str) -> list[Sign]:
+    """Return what each reason of the scheduler means: labels and taints of nodes count if they are
+    the only reason, because nodes of other kinds have them in every cluster."""
+    found = [sign for sign in PLACES if sign_of([sign], said)]
+    return [sign for sign in found if sign not in LABELS] or found
 
 
 def _cause(
@@ -109,6 +101,27 @@ def _cause(
     verb = "waits" if len(pods) == 1 else "wait"
     wait = f"{target.some(pods)} {verb} for a node{target.facts.ago(since)}"
     return target.cause(CauseCode.UNSCHEDULABLE, f"{wait}: {text}", fix, command, pods, since)
+
+
+def unseen(target: Target, pods: Sequence[SeenPod]) -> Cause:
+    """Return that no scheduler has looked at pods: they have no condition ``PodScheduled``."""
+    name = pods[0].spec.scheduler_name or "default-scheduler"
+    since = min(pod.pod.born for pod in pods)
+    fix = f"see whether the scheduler {name} runs in the cluster, and its log"
+    command: str | ObjectChange = "kubectl get pods -A -l component=kube-scheduler"
+    if name != "default-scheduler":
+        fix += ", or correct schedulerName in the pod template"
+        command = fixes.edit(target.changed)
+    verb = "waits" if len(pods) == 1 else "wait"
+    return target.cause(
+        CauseCode.UNSCHEDULABLE,
+        f"{target.some(pods)} {verb} for a node{target.facts.ago(since)}: no scheduler has looked "
+        f"at {'it' if len(pods) == 1 else 'them'} (schedulerName {name})",
+        fix,
+        command,
+        pods,
+        since,
+    )
 
 
 def _of_volume(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
@@ -126,15 +139,13 @@ def _of_volume(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
             break
     else:
         text = f"{message} (claim {', '.join(sorted(key.name for key in claims)) or 'unknown'})"
+    sign = sign_of(CLAIMS, text)
     fix = "create what its event names, or create the claim again with another storage class"
-    if "not found" in text and "storageclass" in text.lower():
-        fix = (
-            "create the storage class that the claim names, or create the claim again with one "
-            "that exists (kubectl get storageclass)"
-        )
-    return _cause(
-        target, pods, text, fix, fixes.describe(claims[0] if claims else pod_key(pods[0]))
-    )
+    if not claims or ("persistentvolumeclaim" in message and "not found" in message):
+        command = f"kubectl -n {shlex.quote(namespace)} get persistentvolumeclaims"
+    else:
+        command = fixes.describe(claims[0])
+    return _cause(target, pods, text, sign.fix if sign is not None else fix, command)
 
 
 def _of_devices(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
@@ -147,148 +158,131 @@ def _of_devices(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
     elif slices is not None:
         known = "; no driver has published a device: there is no ResourceSlice"
     claims = ", ".join(sorted(row.name for row in pods[0].spec.resource_claims)) or "devices"
-    return _cause(
-        target,
-        pods,
-        f"no node has a device for the claim {claims} ({message}){known}",
+    namespace = shlex.quote(target.hpa.namespace)
+    text = f"no node has a device for the claim {claims} ({message}){known}"
+    fix = (
         "install the DRA driver of the claim's DeviceClass, or see its pods on the GPU nodes; or "
-        "name a class in the claim whose devices exist",
-        f"kubectl -n {shlex.quote(target.hpa.namespace)} describe resourceclaims",
+        "name a class in the claim whose devices exist"
     )
+    command = f"kubectl -n {namespace} describe resourceclaims"
+    if "not found" in message or "does not exist" in message or "not created yet" in message:
+        text = f"the claim {claims} is not complete: {message}{known}"
+        fix = (
+            "create the ResourceClaim, ResourceClaimTemplate or DeviceClass that is missing, or "
+            "correct its name in the pod template"
+        )
+        command = f"kubectl -n {namespace} get resourceclaims,resourceclaimtemplates,deviceclasses"
+    return _cause(target, pods, text, fix, command)
 
 
-def _of_selector(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
-    """A node selector that no node meets."""
-    nodes = target.facts.nodes or ()
-    lacks = []
-    for key, value in pods[0].spec.node_selector.items():
-        values = {node.metadata.labels[key] for node in nodes if key in node.metadata.labels}
-        if value not in values:
-            shown = ", ".join(sorted(values)[:_SHOWN])
-            lacks.append(f"{key}={value} (nodes have {shown})" if values else f"{key}={value}")
-    what = " and ".join(lacks) or "all labels of the node selector"
-    return _cause(
-        target,
-        pods,
-        f"no node has the label {what}" if lacks else f"no node has {what}: {message}",
-        "correct nodeSelector in the pod template, or add nodes with this label",
-        fixes.edit(target.changed),
-    )
-
-
-def _not_offered(
-    target: Target, nodes: Sequence[SeenNode], names: Sequence[str]
-) -> tuple[str, str] | None:
-    """Return that no node which the pods select has their GPU resource; None if one does."""
-    if not nodes or not names:
+def _unlabelled(target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNode]) -> _Lack | None:
+    """Return which labels of the selectors no node has; None if a node has them all."""
+    known, spec = target.facts.nodes, pods[0].spec
+    if not known or nodes or not (spec.node_selector or spec.node_terms):
         return None
-    offered = {
-        name
-        for node in nodes
-        for name in node.status.capacity
-        if target.facts.resources.is_device(name) and gpunodes.amount(node.status.capacity, name)
-    }
-    if not offered or offered & set(names):
-        return None
-    what = ", ".join(sorted(offered)[:_SHOWN])
-    return (
-        f"no node that they may use has {' or '.join(names)}; such nodes offer {what}",
-        (
-            "ask for a resource that the nodes offer in the pod template, or change the nodes' MIG "
-            "configuration"
-        ),
-    )
-
-
-class _Held:
-    """Who has the GPUs of the nodes."""
-
-    def __init__(self, text: str, fix: str, command: str, *, urgent: bool = False) -> None:
-        self.text, self.fix, self.command = text, fix, command
-        self.urgent = urgent
-        """The holders are the cause, regardless of what a node autoscaler says."""
-
-
-def _held(
-    target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNode], names: Sequence[str]
-) -> _Held | None:
-    """Return who holds the GPUs; None if a node has free ones, or nobody is known to hold any."""
-    holders: list[SeenPod] = []
-    for name in names:
-        wanted = max(pod.pod.gpus.get(name, 0) for pod in pods)
-        for node in nodes:
-            has = gpunodes.amount(node.status.allocatable, name)
-            rows = [pod for pod in target.facts.on_node(node.name) if pod.pod.gpus.get(name)]
-            used = sum(pod.pod.gpus[name] for pod in rows)
-            if has and has - used >= wanted:
-                return None
-            holders += rows if has else []
-    if not holders:
-        return None
-    facts, own = target.facts, pods[0].spec.priority
-    ending = [
-        pod for pod in holders if pod.deleted is not None and facts.past(pod.deleted, _ENDING)
+    asked: list[tuple[str, str, tuple[str, ...]]] = [
+        ("nodeSelector", key, (value,)) for key, value in spec.node_selector.items()
     ]
-    if ending:
-        return _ending(target, ending)
-    whose: dict[str, int] = {}
-    above = [pod for pod in holders if pod.spec.priority > own]
-    for pod in above or holders:
-        owner = str(facts.top(pod) or pod_key(pod))
-        whose[owner] = whose.get(owner, 0) + sum(pod.pod.gpus.get(name, 0) for name in names)
-    most = sorted(whose, key=lambda owner: -whose[owner])
-    shown = ", ".join(f"{owner} {whose[owner]}" for owner in most[:_SHOWN])
-    more = ", …" * (len(most) > _SHOWN)
-    if above:
-        highest = max(pod.spec.priority for pod in above)
-        return _Held(
-            f"pods of a higher priority ({highest} against {own}) hold the GPUs: {shown}{more}",
-            "add GPU nodes, or give the pods a priorityClassName that is not below those pods",
-            fixes.describe(pod_key(above[0])),
-            urgent=True,
-        )
-    return _Held(
-        f"every {' or '.join(names)} of the nodes is held: {shown}{more}",
-        "add GPU nodes, let the node autoscaler do so, or make those workloads smaller",
-        fixes.describe(pod_key(pods[0])),
+    asked += [
+        ("nodeAffinity", str(row.get("key")), tuple(map(str, row.get("values") or ())))
+        for term in spec.node_terms or ()
+        for row in term.get("matchExpressions") or ()
+        if row.get("operator") == "In"
+    ]
+    lacks = {text: at for at, key, values in asked if (text := _label(known, key, values))}
+    fields = " and ".join(sorted({*lacks.values()} or {at for at, _, _ in asked}))
+    what = " and ".join(lacks) or f"all labels of {fields} together"
+    these = "this label" if len(lacks) == 1 else "these labels"
+    return _Lack(
+        f"no node has {'the label ' if lacks else ''}{what}",
+        f"correct {fields or 'nodeAffinity'} in the pod template, or add nodes with {these}",
     )
 
 
-def _ending(target: Target, pods: Sequence[SeenPod]) -> _Held:
-    """Pods that are being deleted and keep their GPUs."""
-    first = min(pods, key=lambda pod: pod.deleted or 0.0)
-    nodes = {node.name: node for node in target.facts.nodes or ()}
-    node = nodes.get(first.pod.node)
-    key = pod_key(first)
-    others = f" and {count(len(pods) - 1, 'more pod')}" if len(pods) > 1 else ""
-    text = (
-        f"{key}{others} holds its GPU on node {first.pod.node} and has been ending for "
-        f"{age(target.facts.now - (first.deleted or target.facts.now))}"
-    )
-    if node is not None and node.status.of("Ready") is not None and not node.ready:
-        return _Held(
-            f"{text}: the node is not Ready",
-            "repair the node; if its machine is gone for good, delete the Node object, and its "
-            "pods are removed",
-            f"kubectl describe node {shlex.quote(node.name)}",
-            urgent=True,
+def _label(nodes: Sequence[SeenNode], key: str, wanted: Sequence[str]) -> str:
+    """Return a label that no node has, with the values that nodes have; empty if one has it."""
+    values = {node.metadata.labels[key] for node in nodes if key in node.metadata.labels}
+    if values & set(wanted):
+        return ""
+    shown = ", ".join(sorted(values)[:_SHOWN])
+    return f"{key}={' or '.join(wanted)}{f' (nodes have {shown})' if values else ''}"
+
+
+def _not_offered(target: Target, nodes: Sequence[SeenNode], names: Sequence[str]) -> _Lack | None:
+    """Return that no node which the pods select has their GPU resource; None if one does."""
+    if not names or not nodes:
+        return None
+    offered = set(_offered(target, nodes))
+    what = " or ".join(names)
+    if offered & set(names):
+        return None
+    if offered:
+        return _Lack(
+            f"no node that they may use has {what}; such nodes offer "
+            f"{', '.join(sorted(offered)[:_SHOWN])}",
+            "ask for a resource that the nodes offer in the pod template, or change the nodes' MIG "
+            "configuration",
         )
-    if first.finalizers:
-        body = shlex.quote(json.dumps({"metadata": {"finalizers": None}}))
-        return _Held(
-            f"{text}: nobody removes the finalizer {', '.join(first.finalizers)}",
-            "see why the program of the finalizer does not run; if it is gone, remove the "
-            "finalizer",
-            fixes.on(key, "patch", f"--type=merge -p {body}"),
-            urgent=True,
+    others = [
+        node for node in target.facts.nodes or () if set(_offered(target, [node])) & set(names)
+    ]
+    if others:
+        name = others[0].name
+        return _Lack(
+            f"no node that they select has {what}, and node {name} has, which nodeSelector or "
+            "nodeAffinity exclude",
+            f"correct nodeSelector or nodeAffinity in the pod template to labels of node {name}",
         )
-    return _Held(
-        text,
-        "see why its containers do not end: a long terminationGracePeriodSeconds, or a process "
-        "that hangs in the driver",
-        fixes.describe(key),
-        urgent=True,
+    return _Lack(
+        f"no node of the cluster offers {what}",
+        "install the device plugin that offers it, or see its pods on the GPU nodes; or correct "
+        "the name of the resource in the pod template",
     )
+
+
+def _offered(target: Target, nodes: Sequence[SeenNode]) -> Iterator[str]:
+    for node in nodes:
+        for name in node.status.capacity:
+            if target.facts.resources.is_device(name) and gpunodes.amount(
+                node.status.capacity, name
+            ):
+                yield name
+
+
+def _too_large(pod: SeenPod, nodes: Sequence[SeenNode], message: str) -> _Lack | None:
+    """Return the request that is larger than every node, of those that the scheduler names; None
+    if a node is large enough."""
+    asked: dict[str, Decimal] = {}
+    for container in pod.spec.containers:
+        for name, value in {**container.resources.limits, **container.resources.requests}.items():
+            asked[name] = asked.get(name, Decimal(0)) + _number(value)
+    for name, wanted in asked.items():
+        if f"insufficient {name}".lower() not in message:
+            continue
+        rows = [node.status.allocatable[name] for node in nodes if name in node.status.allocatable]
+        if rows and wanted > max(map(_number, rows)):
+            most = max(rows, key=_number)
+            return _Lack(
+                f"they ask for {_shown(pod, name, wanted)} {name}, and the largest of these nodes "
+                f"offers {most}",
+                f"lower requests.{name} in the pod template to less than {most}, or add larger "
+                "nodes",
+            )
+    return None
+
+
+def _number(value: object) -> Decimal:
+    try:
+        return quantity.parse(str(value))
+    except ValueError:
+        return Decimal(0)
+
+
+def _shown(pod: SeenPod, name: str, amount: Decimal) -> str:
+    """Return the amount that a pod asks for, as its only container has it."""
+    rows = [{**row.resources.limits, **row.resources.requests} for row in pod.spec.containers]
+    given = [str(row[name]) for row in rows if name in row]
+    return given[0] if len(given) == 1 else f"{amount.normalize():f}"
 
 
 def _autoscaler(target: Target, pods: Sequence[SeenPod]) -> str:

@@ -88,9 +88,9 @@ class SeenScaledObject(NamedTuple):
     manager: Manager | None = None
     """What writes it again."""
     created: float | None = None
-    """Epoch seconds; None if not known."""
+    """Epoch seconds."""
     hpa: str = ""
-    """The HPA that KEDA has made, by ``status.hpaName``; empty if it has made none yet."""
+    """The HPA that it makes, or takes over."""
 
     @property
     def subject(self) -> str:
@@ -147,8 +147,8 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         low=min(low, idle) if low is not None and idle is not None else 1,
         paused=any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
         manager=manager_of(meta),
-        created=instant.read(meta.get("creationTimestamp")),
-        hpa=str(status.get("hpaName") or ""),
+        created=instant.read(str(meta.get("creationTimestamp") or "")),
+        hpa=str(status.get("hpaName") or given.get("name") or f"keda-hpa-{meta.get('name')}"),
     )
 
 

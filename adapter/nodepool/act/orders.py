@@ -27,8 +27,9 @@ from adapter.nodepool.act.methods.headroomobjects import name_of
 from adapter.nodepool.act.serverside import KubeObject, WriteError, WriteFailure, Writer
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
+from adapter.nodepool.model.names import BUFFER_GROUP, BUFFER_VERSIONS
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.seen.headroom import BUFFER_GROUP, BUFFER_VERSIONS, HeadroomObject
+from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.priorityclasses import PriorityClass
 from adapter.nodepool.seen.served import ServedApis
 

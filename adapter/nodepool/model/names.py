@@ -12,6 +12,10 @@ HEADROOM: Final = placeholder.HEADROOM
 MANAGER: Final = "gpu-metrics-adapter-nodepool"
 """The field manager of every write."""
 
+BUFFER_GROUP: Final = "autoscaling.x-k8s.io"
+"""API group of CapacityBuffers."""
+BUFFER_VERSIONS: Final = ("v1beta1", "v1alpha1")
+
 SERVES: Final = "gpu-metrics-adapter.io/workload-namespace"
 """Label: the namespace of the workloads that the headroom is for."""
 SHAPE: Final = "gpu-metrics-adapter.io/shape"

@@ -11,6 +11,7 @@ import msgspec
 from adapter.nodepool.model.capacity import ProvisioningMethod
 from adapter.nodepool.model.home import Home
 from adapter.nodepool.model.names import (
+    BUFFER_GROUP,
     HEADROOM,
     LIFELINE,
     MANAGER,
@@ -38,8 +39,6 @@ from adapter.pipeline.cluster.table import Table
 from apiservice.wire import instant
 
 DEPLOYMENTS = "/apis/apps/v1/deployments"
-BUFFER_GROUP: Final = "autoscaling.x-k8s.io"
-BUFFER_VERSIONS: Final = ("v1beta1", "v1alpha1")
 """Karpenter implements v1beta1 only; the cluster-autoscaler v1alpha1 from 1.34, both from 1.35."""
 
 

@@ -9,7 +9,8 @@ from typing import Final
 import msgspec
 
 from adapter.nodepool.model.apicall import ApiCall, get
-from adapter.nodepool.seen import claimtemplates, headroom, karpenter
+from adapter.nodepool.model.names import BUFFER_GROUP, BUFFER_VERSIONS
+from adapter.nodepool.seen import claimtemplates, karpenter
 from apiservice.kube.client import ClusterAnswerError
 
 _CUSTOM: Final = "custom.metrics.k8s.io"
@@ -56,12 +57,12 @@ async def discover(call: ApiCall) -> ServedApis:
     """Discover the served APIs. Raises ClusterAnswerError."""
     answer = await get(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
-    scaling = groups.get(headroom.BUFFER_GROUP, [])
+    scaling = groups.get(BUFFER_GROUP, [])
     buffers, requests = "", False
-    for version in (*headroom.BUFFER_VERSIONS, "v1"):
+    for version in (*BUFFER_VERSIONS, "v1"):
         if version not in scaling:
             continue
-        names = await _resources(call, f"/apis/{headroom.BUFFER_GROUP}/{version}")
+        names = await _resources(call, f"/apis/{BUFFER_GROUP}/{version}")
         if version == "v1":
             requests = "provisioningrequests" in names
         elif "capacitybuffers" in names and not buffers:

@@ -141,6 +141,8 @@ class PodSpec(_Object, frozen=True):
     volumes: list[ConfigVolume] = []
     resource_claims: list[SeenName] = []
     service_account_name: str = ""
+    scheduler_name: str = ""
+    image_pull_secrets: list[SeenName] = []
     priority: int = 0
     node_selector: dict[str, str] = {}
     affinity: dict[str, Any] = {}
@@ -312,12 +314,27 @@ class _Strategy(_Object, frozen=True):
     rolling_update: _RollingUpdate = _RollingUpdate()
 
 
+class _Partition(_Object, frozen=True):
+    partition: int | str = 0
+
+
+class _UpdateStrategy(_Object, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update: _Partition = _Partition()
+
+
 class _WorkloadSpec(_Object, frozen=True):
     replicas: int = 1
+    paused: bool = False
+    min_ready_seconds: int = 0
     selector: LabelSelector = LabelSelector()
     template: Template = Template()
     strategy: _Strategy = _Strategy()
     """Of a Deployment."""
+    update_strategy: _UpdateStrategy = _UpdateStrategy()
+    """Of a StatefulSet."""
+    pod_management_policy: str = "OrderedReady"
+    """Of a StatefulSet."""
 
 
 class SpecWriter(NamedTuple):
@@ -333,6 +350,11 @@ class SpecWriter(NamedTuple):
 
 
 class _WorkloadStatus(_Object, SeenConditions, frozen=True):
+    replicas: int = 0
+    updated_replicas: int = 0
+    """Pods of the present template."""
+    ready_replicas: int = 0
+    available_replicas: int = 0
     update_revision: str = ""
     """Of a StatefulSet: the revision of its template."""
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from adapter.answers.keda.manifest import SCALEDOBJECTS, read_scaledobject
+from adapter.answers.keda.trouble import SeenScaler
 from adapter.figures import count
 from adapter.pipeline.cluster.metricsapi import pods_path, read_values
 from adapter.pipeline.cluster.objects import (
@@ -40,6 +41,7 @@ from adapter.tools.doctor.fetch import Fetcher, ProxyFetcher, direct
 from adapter.tools.doctor.rights import unread
 from adapter.tools.doctor.scalers import read_hpa
 from adapter.tools.doctor.withoutvalue import read_without_value
+from adapter.tools.explain.scaledfacts import services_at
 from apiservice.wire import instant
 
 T = TypeVar("T")
@@ -48,6 +50,8 @@ MOST: Final = 50_000
 """Objects of one list that are read."""
 SECONDS: Final = 120.0
 """Time for all lists of one run."""
+_ADDRESSES: Final = 20
+"""Addresses of KEDA's scalers whose Services are read."""
 _NAMESPACES: Final = 50
 """Namespaces whose values are read."""
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
@@ -140,6 +144,7 @@ class Collector:
                 "pages": self.fact(lambda: scrapes.exporter_pages(fetcher, facts, self.notes)),
                 "server_pages": self.fact(lambda: scrapes.server_pages(fetcher, facts, self.notes)),
                 "autoscaler": self.fact(lambda: self._autoscaler(facts)),
+                "scalers": self.fact(lambda: self._scalers(facts)),
                 "measured": self.fact(lambda: self._measured(facts)),
                 "without_value": self.listed(
                     f"{VIEW}/gpupods", read_without_value, "measured=false"
@@ -185,6 +190,11 @@ class Collector:
                 return ""
             raise
         return "cluster-autoscaler"
+
+    async def _scalers(self, facts: Facts) -> Mapping[str, SeenScaler]:
+        triggers = [row for scaled in facts.scaledobjects.read() for row in scaled.triggers]
+        addresses = {row.metadata.get("scalerAddress", "") for row in triggers}
+        return await services_at(self.api, sorted(addresses)[:_ADDRESSES])
 
     async def _measured(self, facts: Facts) -> Mapping[str, frozenset[str]]:
         namespaces = sorted({each.pod.ref.namespace for each in facts.gpu_pods})

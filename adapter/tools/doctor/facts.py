@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from adapter.answers.causes import Cause
 from adapter.answers.keda.manifest import SeenScaledObject
+from adapter.answers.keda.trouble import SeenScaler
 from adapter.config.settings import Settings
 from adapter.hpa.spec import source_key
 from adapter.pipeline.cluster.gpuresources import GpuResources
@@ -240,6 +241,8 @@ class Facts:
     """Epoch seconds at which kube-controller-manager renewed its lease; None without a lease."""
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
+    scalers: Fact[Mapping[str, SeenScaler]] = _OFF
+    """``scalerAddress`` of a trigger -> its Service, as far as it could be read."""
     volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF

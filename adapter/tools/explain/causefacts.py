@@ -55,6 +55,8 @@ _APPS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 _GROUPS: Final = ("apps", "extensions")
 _INNER: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
 """Kinds that stand between a Deployment or StatefulSet and its pods."""
+_SILENT: Final = (0, 502, 503, 504)
+"""Status of an answer that did not come from the server of a metrics API."""
 _LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
 _SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
 _APISERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -159,8 +161,11 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
         unanswered={
             group: error.answer or error.brief
             for group, error in around.problems.items()
-            if error.status == 0 or error.status >= 500
+            if error.status in _SILENT
         },
+        refused=frozenset(
+            group for group, error in around.problems.items() if error.status not in _SILENT
+        ),
         controller_seen=instant.read(lease.spec.renew_time) if lease is not None else None,
         elsewhere=elsewhere,
     )

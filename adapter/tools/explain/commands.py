@@ -28,10 +28,14 @@ _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("no", "nodes"),
     "gpu": ("gpus",),
     "workload": ("workloads", "gpuworkload", "gpuworkloads"),
+    "scaledobject": ("so", "scaledobjects"),
 }
 """The commands, and the other words that kubectl takes for their types."""
 _TYPES: Final = {word: name for name, more in _COMMANDS.items() for word in (name, *more)}
-_EXAMPLES: Final = "hpa/NAME, pod/NAME, node/NAME, gpu/NAME or a workload such as deployment/NAME"
+_EXAMPLES: Final = (
+    "hpa/NAME, pod/NAME, node/NAME, gpu/NAME, scaledobject/NAME or a workload such as "
+    "deployment/NAME"
+)
 
 
 class ExplainGroup(ToolGroup):
@@ -159,6 +163,21 @@ def workload(name: str, **given: Any) -> None:
     """
 
     _run("workload", name, given)
+
+
+@explain.command()
+@click.argument(
+    "name",
+    shell_complete=complete("/apis/keda.sh/v1alpha1", "scaledobjects", namespaced=True),
+)
+@client_options
+@ends(_BLOCKS)
+def scaledobject(name: str, **given: Any) -> None:
+    """Explain the ScaledObject NAME of KEDA: why it has made no HPA, or why its triggers give no
+    value, and what its HPA decides now.
+    """
+
+    _run("scaledobject", name, given)
 
 
 def _run(kind: str, name: str, given: dict[str, Any]) -> None:

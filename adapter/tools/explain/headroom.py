@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from adapter.figures import count
 from adapter.nodepool.model import names
-from adapter.nodepool.seen.headroom import BUFFER_GROUP, BUFFER_VERSIONS
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
 from adapter.tools.explain.words import one_line
@@ -88,7 +87,9 @@ async def _home(api: Api) -> str:
 
 async def _held(api: Api, place: str, namespace: str, workload: str) -> list[HeadroomRow]:
     within = f"namespaces/{quote(place, safe='')}"
-    kinds = [(f"/apis/{BUFFER_GROUP}/{v}/{within}/capacitybuffers") for v in BUFFER_VERSIONS]
+    kinds = [
+        (f"/apis/{names.BUFFER_GROUP}/{v}/{within}/capacitybuffers") for v in names.BUFFER_VERSIONS
+    ]
     buffers: list[Json] = []
     for path in kinds:
         buffers = await _listed(api, path, namespace)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
+from adapter.answers.causes import CauseCode
 from adapter.answers.causes.metricsapis import OF_TYPES
 from adapter.answers.judgement.judge import START
 from adapter.figures import count
@@ -17,6 +18,7 @@ from adapter.tools.client.hpacommands import grant_controller
 from adapter.tools.explain import hpafixes
 from adapter.tools.explain.controllerrights import concerns
 from adapter.tools.explain.hpafacts import HpaFacts, pod_state
+from adapter.tools.explain.hpaholds import holds_of
 from adapter.tools.explain.hpamisfits import flaws, target_blocks
 from adapter.tools.explain.hpareport import Block, MetricLines, PodLine
 from adapter.tools.explain.words import one_line
@@ -95,7 +97,7 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
     for pod in missing:
         reasons.setdefault(pod.why.reason if pod.why is not None else "", []).append(pod)
     invalid = lines.asks is None and bool(lines.error)
-    if any(cause.subject in _servers(metric) for cause in facts.causes):
+    if _told(facts, metric, {pod.name for pod in missing}):
         return  # the cause says so, for every metric of the API
     if denied:
         reasons.pop("", None)
@@ -112,6 +114,22 @@ def _of_metric(facts: HpaFacts, metric: MetricSpec, lines: MetricLines) -> Itera
             why.fix if why is not None else "",
             why.then if why is not None else "",
         )
+
+
+def _told(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
+    """Return whether a cause says why a metric has no value: its API does not answer, its trigger
+    reaches no scaler, or no pod serves that could have one.
+    """
+    external = metric.kind is MetricKind.EXTERNAL
+    if any(cause.subject in _servers(metric) for cause in facts.causes):
+        return True
+    if external and any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
+        return True
+    if metric.kind in (MetricKind.EXTERNAL, MetricKind.OBJECT) or not facts.causes:
+        return False
+    told = {name for cause in facts.causes for name in cause.pods}
+    serving = {state.name for state in map(pod_state, facts.pods) if state.ready}
+    return not (serving - told) and missing <= told
 
 
 def starting(facts: HpaFacts) -> list[str]:
@@ -193,38 +211,24 @@ def _name(pod: Json) -> str:
     return str(pod["metadata"]["name"])
 
 
-def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[str]:
+def waits_of(facts: HpaFacts, spec: HpaSpec, decision: Decision) -> list[Block]:
     """Return what holds for now and passes without anybody."""
-    found = []
-    reasons = {row.type: row.reason for row in decision.conditions}
-    if decision.asked is not None and decision.stable != decision.asked:
-        way = "out" if decision.asked > decision.current else "in"
-        found.append(
-            f"scaling {way} to {decision.asked} waits until the stabilization window has no "
-            "other recommendation"
-        )
-    limited = reasons.get("ScalingLimited", "")
-    disabled = spec.behavior is not None and Select.DISABLED in (
-        spec.behavior.scale_up.select if limited == "ScaleUpLimit" else None,
-        spec.behavior.scale_down.select if limited == "ScaleDownLimit" else None,
-    )
-    if limited in ("ScaleUpLimit", "ScaleDownLimit") and not disabled:
-        found.append(
-            f"the scale rate allows {decision.desired} now; the rest follows at later syncs"
-        )
+    found = list(holds_of(facts, spec, decision))
     told = {name for cause in facts.causes for name in cause.pods}
     homeless = [pod for pod in facts.pods if _unscheduled(pod) and _name(pod) not in told]
     if homeless:
         verb = "waits" if len(homeless) == 1 else "wait"
         why = _unscheduled(homeless[0])
-        found.append(f"{count(len(homeless), 'pod')} {verb} for a node: {why}")
+        found.append(Block(f"{count(len(homeless), 'pod')} {verb} for a node: {why}"))
     pending = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") == "Pending"]
     pulled = [pod for pod in pending if _unscheduled(pod) is None and _name(pod) not in told]
     if pulled:
-        found.append(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")
+        found.append(
+            Block(f"{count(len(pulled), 'pod')} pending: images are pulled or volumes mounted")
+        )
     ended = [pod for pod in facts.pods if (pod.get("status") or {}).get("phase") in _ENDS]
     names = told | {_name(pod) for pod in (*pending, *ended)}
     if loading := [name for name in starting(facts) if name not in names]:
         verb = "starts, and has" if len(loading) == 1 else "start, and have"
-        found.append(f"{count(len(loading), 'pod')} {verb} no value before readiness")
+        found.append(Block(f"{count(len(loading), 'pod')} {verb} no value before readiness"))
     return found

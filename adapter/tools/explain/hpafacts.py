@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
 from adapter.answers.causes import Cause
-from adapter.answers.causes.metricsapis import OF_TYPES
+from adapter.answers.causes.metricsapis import EXTERNAL, OF_TYPES
 from adapter.answers.keda.manifest import SCALEDOBJECTS, SeenTrigger, read_scaledobject
+from adapter.answers.keda.trouble import ScaledFacts, causes_of_scaled
 from adapter.hpa import HpaSpec, ManifestError, MetricKind, Missing, PodState, from_manifest
 from adapter.pipeline.cluster.changes import ChangedObject
 from adapter.pipeline.cluster.metricsapi import CUSTOM, NEWEST
@@ -26,11 +27,11 @@ from adapter.tools.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.tools.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
 from adapter.tools.explain.headroom import NO_HEADROOM, HeldHeadroom, headroom_of
 from adapter.tools.explain.metricvalues import ReadValues
-from adapter.tools.explain.scaletarget import Scale, ScaleError, read_scale, same_target
+from adapter.tools.explain.scaledfacts import read_facts
+from adapter.tools.explain.scaletarget import HPAS, Scale, ScaleError, read_scale, same_target
 from apiservice.labels.selector import SelectorError, parse
 from apiservice.wire import instant
 
-HPAS: Final = "/apis/autoscaling/v2"
 _RIVALS: Final = 50
 """Other HPAs of the namespace whose selectors are read."""
 
@@ -150,11 +151,11 @@ async def _around(
     if not selector:
         return HpaFacts(hpa, spec, time.time(), scale, events=events, target=target)
     pods = await api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
-    gpu, rivals, headroom, triggers, values = await asyncio.gather(
+    gpu, rivals, headroom, scaled, values = await asyncio.gather(
         _gpu(api, spec, namespace, selector),
         _rivals(api, hpa, pods),
         headroom_of(api, hpa),
-        _triggers(api, hpa),
+        _scaled(api, hpa),
         asyncio.gather(
             *(metricvalues.read(api, each, selector, pods, namespace) for each in spec.metrics)
         ),
@@ -180,8 +181,8 @@ async def _around(
         rival_hpas=rivals,
         headroom=headroom,
         target=target,
-        triggers=triggers,
-        causes=found.causes,
+        triggers=() if scaled is None else read_scaledobject(scaled).triggers,
+        causes=[*await _of_keda(api, hpa, scaled, problems, now), *found.causes],
         unread=found.unread,
     )
 
@@ -196,15 +197,33 @@ async def _target(api: Api, hpa: Json) -> ChangedObject | None:
         return None
 
 
-async def _triggers(api: Api, hpa: Json) -> Sequence[SeenTrigger]:
-    """Return the triggers of the ScaledObject that owns an HPA."""
+async def _scaled(api: Api, hpa: Json) -> Json | None:
+    """Return the ScaledObject that owns an HPA; None without one, or if it may not be read."""
     if not (name := scaled_object(hpa)):
-        return ()
+        return None
     path = f"{SCALEDOBJECTS}/namespaces/{quote(hpa['metadata']['namespace'])}/scaledobjects"
     try:
-        return read_scaledobject(await api.get(f"{path}/{quote(name)}")).triggers
+        return await api.get(f"{path}/{quote(name)}")
     except ClientError:  # the caller may read the HPA alone
-        return ()
+        return None
+
+
+async def _of_keda(
+    api: Api,
+    hpa: Json,
+    manifest: Json | None,
+    problems: Mapping[str, ClientError],
+    now: float,
+) -> list[Cause]:
+    """Return why the triggers of an HPA's ScaledObject give no value. What is around it is read
+    only if one of them gives none."""
+    if manifest is None:
+        return []
+    scaled, problem = read_scaledobject(manifest), problems.get(EXTERNAL.group)
+    facts = ScaledFacts(now, scaled, hpa)
+    if problem is not None:
+        facts, _ = await read_facts(api, scaled, manifest, problem.answer or problem.brief)
+    return causes_of_scaled(facts._replace(hpa=hpa))
 
 
 async def _known(api: Api, spec: HpaSpec, values: Sequence[ReadValues]) -> list[str]:

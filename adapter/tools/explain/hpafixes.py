@@ -83,16 +83,53 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     namespace = shlex.quote(facts.namespace)
     if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
         return of_unknown(facts, metric)
-    if "missing request for" in error:
-        return f"set requests.{metric.name} of every container in the pod template"
     if metric.kind.of_resources:
-        return "kubectl get apiservice v1beta1.metrics.k8s.io"
+        return _of_resource(facts, metric, error)
     if metric.kind is MetricKind.EXTERNAL:
         raw = external_path(facts.namespace, metric.name)
         return f"kubectl get --raw {shlex.quote(raw)}"
     if "pods might be unready" in error or "no pods returned" in error:
         return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
     return _of_silence(facts, metric)
+
+
+def _of_resource(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
+    if "missing request for" in error:
+        return _request(facts, metric, error)
+    known = _containers(facts)
+    if not metric.container or not known or metric.container in known:
+        return "kubectl get apiservice v1beta1.metrics.k8s.io"
+    at = field(facts, metric, "container")
+    if len(known) == 1:
+        return change_hpa(facts.hpa, at, known[0]).line
+    return f"name a container of the pods in {at}: {', '.join(known)}"
+
+
+def _containers(facts: HpaFacts) -> list[str]:
+    """Return the names of the containers of the target's pods."""
+    rows = (row for pod in facts.pods for row in pod["spec"].get("containers") or ())
+    return sorted({str(row.get("name")) for row in rows})
+
+
+_SIDECARS: Final = {
+    "istio-proxy": "the annotations sidecar.istio.io/proxyCPU and proxyMemory",
+    "linkerd-proxy": "the annotations config.linkerd.io/proxy-cpu-request and proxy-memory-request",
+    "daprd": "the annotations dapr.io/sidecar-cpu-request and sidecar-memory-request",
+}
+"""Container that a mesh adds to pods -> what sets its requests (istio/istio issues 13977 and 35905,
+linkerd/linkerd2 issue 1480)."""
+
+
+def _request(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
+    """Return how containers get a request: the HPA needs one of each, also of a sidecar."""
+    words = (
+        f"set requests.{metric.name} of every container in the pod template, or scale on the "
+        "container of the server alone (type ContainerResource)"
+    )
+    added = next((name for name in _SIDECARS if name in error), "")
+    if added:
+        words += f"; {added} is added by a mesh: {_SIDECARS[added]} of the pod template set its own"
+    return words
 
 
 def _of_silence(facts: HpaFacts, metric: MetricSpec) -> str:

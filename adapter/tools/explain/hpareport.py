@@ -100,7 +100,7 @@ class HpaReport:
     """None if it could not be computed; then ``verdict`` follows the HPA's status."""
     metrics: Sequence[MetricLines] = ()
     blocks: Sequence[Block] = ()
-    waits: Sequence[str] = ()
+    waits: Sequence[Block] = ()
     """What holds for now and passes without anybody."""
     remarks: Sequence[str] = ()
     """What is not known, or a guess."""
@@ -136,7 +136,7 @@ class HpaReport:
             "why": self.why,
             "metrics": [metric.json() for metric in self.metrics],
             "blocks": [block.json() for block in self.blocks],
-            "waits": list(self.waits),
+            "waits": [wait.json() for wait in self.waits],
             "remarks": list(self.remarks),
             "headroom": [row.json() for row in self.headroom],
             "controller": {

@@ -38,7 +38,8 @@ def lines(report: HpaReport, screen: Screen) -> list[str]:
         found += screen.wrap(f"{screen.mark('bad')} blocks: {block.text}", "  ", "      ")
         found += fixes(block.fix, block.then)
     for wait in report.waits:
-        found += screen.wrap(f"{screen.mark('warning')} waits: {wait}", "  ", "      ")
+        found += screen.wrap(f"{screen.mark('warning')} waits: {wait.text}", "  ", "      ")
+        found += fixes(wait.fix)
     for row in report.headroom:
         found += screen.wrap(f"headroom: {row.text}", "  ", "      ")
     found += _controller(report, screen)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
 from adapter.tools.client.servedkinds import HOME, group_of, served_kind
+
+HPAS: Final = "/apis/autoscaling/v2"
 
 
 class Scale(NamedTuple):

@@ -16,11 +16,12 @@ from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.lastingfixes import put_lasting_fixes
 from adapter.tools.explain.causefacts import NO_CAUSES, Around, ReadCauses, read_causes
 from adapter.tools.explain.gpupod import why_of
-from adapter.tools.explain.hpafacts import HPAS, gather
+from adapter.tools.explain.hpafacts import gather
 from adapter.tools.explain.hpajudge import judge
 from adapter.tools.explain.hpareport import HpaReport
 from adapter.tools.explain.hpatext import cause_lines, fixes
-from adapter.tools.explain.scaletarget import ScaleError, read_scale
+from adapter.tools.explain.scaledreport import ScaledReport, scaled_of_target
+from adapter.tools.explain.scaletarget import HPAS, ScaleError, read_scale
 from apiservice.runtime.nearest import nearest
 
 _SHORT: Final = {
@@ -56,15 +57,22 @@ class WorkloadReport:
     shown: Json | None = None
     """The ``gpuworkload``; None if no pod of it holds a GPU or serves models."""
     hpas: Sequence[HpaReport] = ()
+    scaled: Sequence[ScaledReport] = ()
+    """Without an HPA: the ScaledObjects that should have made one."""
     causes: Sequence[Cause] = ()
     """Without an HPA: why pods do not exist, or do not serve."""
+    unseen: bool = False
+    """The view API could not be asked, so nothing is known of values."""
     remarks: Sequence[str] = ()
 
     @property
     def status(self) -> int:
         """See the port: that of the worst HPA, and 1 for a cause or a pod without a value."""
-        found = {report.status for report in self.hpas}
-        return 1 if 1 in found or self._unmeasured or self.causes else max(found, default=0)
+        reports: Sequence[ScaledReport | HpaReport] = (*self.scaled, *self.hpas)
+        found = {report.status for report in reports}
+        if 1 in found or self._unmeasured or self.causes:
+            return 1
+        return 2 if self.unseen and not found else max(found, default=0)
 
     @property
     def _unmeasured(self) -> int:
@@ -80,11 +88,14 @@ class WorkloadReport:
             lines += self._reasons(screen)
         for remark in self.remarks:
             lines += screen.wrap(f"note: {remark}", "  ", "      ")
-        for report in self.hpas:
+        parts: Sequence[ScaledReport | HpaReport] = (*self.scaled, *self.hpas)
+        for report in parts:
             lines += ["", *report.lines(screen)]
         return lines
 
     def _verdict(self, screen: Screen) -> str:
+        if self.unseen:
+            return screen.style("GPUs and values of its pods could not be looked at", "yellow")
         if self.shown is None:
             return screen.style("no pod holds a GPU or serves models", "yellow")
         pods = int(self.shown.get("pods") or 0)
@@ -108,6 +119,7 @@ class WorkloadReport:
             "name": self.name,
             "gpuworkload": self.shown,
             "hpas": [report.json() for report in self.hpas],
+            "scaledObjects": [report.json() for report in self.scaled],
             "causes": [cause.json() for cause in self.causes],
             "remarks": list(self.remarks),
         }
@@ -139,13 +151,24 @@ async def explain_workload(api: Api, word: str) -> WorkloadReport:
     body = shown.get((kind, name))
     await put_lasting_fixes(api, [body])
     read = NO_CAUSES if names else await _causes(api, kind, name, body or {})
+    waiting = [] if names else await scaled_of_target(api, kind, name)
     remarks = [*read.unread]
     if problem is not None:
         remarks.append(f"values of pods are not shown: {problem.brief}")
     if more := names[_HPAS_READ:]:
         remarks.append(f"other HPAs of it are not explained here: {', '.join(more)}")
     causes = [each for each in read.causes if each.code not in _OF_HPAS]
-    return WorkloadReport(api.namespace, kind, name, body, reports, causes, remarks)
+    return WorkloadReport(
+        api.namespace,
+        kind,
+        name,
+        body,
+        reports,
+        waiting,
+        causes,
+        unseen=problem is not None,
+        remarks=remarks,
+    )
 
 
 async def _of_apps(api: Api, word: str) -> tuple[str, str] | None:

@@ -15,7 +15,7 @@ from adapter.tools.client.access import Api, Json, cluster
 from adapter.tools.client.errors import ClientError, odd_answers
 from adapter.tools.client.naming import named
 from adapter.tools.client.options import identity
-from adapter.tools.explain.hpafacts import HPAS
+from adapter.tools.explain.scaletarget import HPAS
 from apiservice.runtime.yamltext import YamlError, documents
 
 _KIND: Final = "HorizontalPodAutoscaler"

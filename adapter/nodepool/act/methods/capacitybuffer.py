@@ -12,8 +12,9 @@ from adapter.nodepool.act.lifeline import Lifeline
 from adapter.nodepool.act.methods import headroomobjects
 from adapter.nodepool.act.serverside import KubeObject
 from adapter.nodepool.model import names
+from adapter.nodepool.model.names import BUFFER_GROUP
 from adapter.nodepool.plan.order import Order
-from adapter.nodepool.seen.headroom import BUFFER_GROUP, HeadroomObject
+from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.meta import ObjectCondition
 
 

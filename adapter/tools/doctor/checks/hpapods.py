@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from adapter.answers.causes import CauseCode, grouped
+from adapter.answers.causes import Cause, CauseCode, grouped
 from adapter.figures import count
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.hpacauses import of_codes
@@ -118,15 +118,17 @@ def placement(facts: Facts) -> Iterator[Finding]:
     facts.nodes.read()
 
 
-@check("GMA439", CheckSection.HPAS, "rollouts do not wait for their own GPUs")
+@check("GMA439", CheckSection.HPAS, "rollouts of HPAs' targets go on")
 def rollout(facts: Facts) -> Iterator[Finding]:
     """A Deployment adds a new pod before it ends an old one (`maxSurge`), and ends no old one
     before the new pod is ready (`maxUnavailable` is 0: 25 % of fewer than four pods). Without a
-    free GPU, the new pod waits for the GPU of the old one, forever.
+    free GPU, the new pod waits for the GPU of the old one, forever. Or the Deployment is paused
+    (`spec.paused`), so that no change of its template reaches the pods; or it waits
+    `minReadySeconds` after each pod; or it has made no progress for `progressDeadlineSeconds`.
 
-    Set `maxSurge: 0` and `maxUnavailable: 1`, or the strategy `Recreate`.
+    Set `maxSurge: 0` and `maxUnavailable: 1`, or the strategy `Recreate`; resume a paused rollout.
     """
-    yield from findings(facts, CauseCode.ROLLOUT_DEADLOCK)
+    yield from findings(facts, CauseCode.ROLLOUT)
 
 
 @check("GMA440", CheckSection.HPAS, "the devices of HPAs' pods are healthy")
@@ -177,21 +179,26 @@ def controller(facts: Facts) -> Iterator[Finding]:
 def metrics_apis(facts: Facts) -> Iterator[Finding]:
     """An HPA asks for CPU or memory and nothing serves `metrics.k8s.io`, or it asks for an External
     metric and nothing serves `external.metrics.k8s.io`; or the server is registered and does not
-    answer. GMA004 to GMA008 check the adapter's own APIs.
+    answer; or another program than KEDA serves the External metrics of KEDA's HPAs. GMA004 to
+    GMA008 check the adapter's own APIs.
 
     Install metrics-server, turn on `externalMetrics.enabled`, or see why the server does not
     answer.
     """
-    rows = of_codes(facts, CauseCode.METRICS_API_MISSING, CauseCode.METRICS_API_DOWN)
-    foreign = [(hpa.subject, cause) for hpa, cause in rows if not _checked(facts, cause.subject)]
+    codes = (CauseCode.METRICS_API_MISSING, CauseCode.METRICS_API_DOWN, CauseCode.METRICS_API_TAKEN)
+    rows = of_codes(facts, *codes)
+    foreign = [(hpa.subject, cause) for hpa, cause in rows if not _checked(facts, cause)]
     for cause, hpas in grouped(foreign):
         more = f" and {count(len(hpas) - 1, 'hpa')} more" if len(hpas) > 1 else ""
         yield Finding(f"{hpas[0]}{more}", cause.text, cause.fix, cause.command)
     facts.apiservices.read()
 
 
-def _checked(facts: Facts, subject: str) -> bool:
+def _checked(facts: Facts, cause: Cause) -> bool:
     """Return whether GMA004 to GMA008 look at an API."""
+    subject = cause.subject
+    if cause.code is CauseCode.METRICS_API_TAKEN:
+        return False
     if "custom.metrics.k8s.io" in subject:
         return True
     # They look at every APIService of external metrics that exists.

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from adapter.answers.keda.errors import BadTrigger
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
+from adapter.answers.keda.scalersigns import PORT
 from adapter.answers.keda.trigger import compile_trigger
+from adapter.answers.keda.trouble import ScaledFacts, causes_of_scaled
 from adapter.config.settings import Settings
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.catalog.promqltext import words
+from adapter.pipeline.cluster.objects import SeenEvent
+from adapter.pipeline.cluster.podobjects import SeenWorkload
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.hpacauses import asks_gpu
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
 
-PORT: Final = 6000
-"""The port of the chart's Service for KEDA, whichever port the pods listen on."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NUMBER: Final = re.compile(r"[0-9]{1,5}")
 
@@ -55,37 +58,66 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA427", CheckSection.HPAS, "ScaledObjects are ready")
 def not_ready(facts: Facts) -> Iterator[Finding]:
-    """KEDA reports that a ScaledObject is not ready: it has made no HPA, so nothing scales. Or it
-    reports that it uses the replicas of `fallback`, because a trigger fails. Or an annotation
-    pauses it, so nothing scales until somebody removes the annotation. The check looks at
-    ScaledObjects that ask the adapter, or a store for GPU metrics.
+    """KEDA reports that a ScaledObject is not ready: it has made no HPA, so nothing scales. Or its
+    operator has not looked at it, or reports that it uses the replicas of `fallback`, because a
+    trigger fails. Or the `scalerAddress` of a trigger names no Service, a port that it does not
+    have, or one without ready pods. Or its HPA has the default metric, 80 % of CPU, because the
+    scaler did not answer when KEDA made it. Or an annotation pauses it, so nothing scales until
+    somebody removes the annotation. The check looks at ScaledObjects that ask the adapter, or a
+    store for GPU metrics, or whose workload has GPUs.
 
-    Correct what the condition says. The events of the ScaledObject, and the log of keda-operator,
+    Correct what the finding says. The events of the ScaledObject, and the log of keda-operator,
     have more.
     """
     facts.live()
     names = frozenset(servedmetrics.metrics(facts.settings))
+    hpas = {(row.namespace, row.name): row.manifest for row in facts.hpas.read()}
+    events = facts.events.value or () if facts.events.known else ()
     for scaled in facts.scaledobjects.read():
-        if not scaled.ours and not any(words(row.query) & names for row in scaled.triggers):
+        target = _target(facts, scaled)
+        if not _concerns(facts, scaled, target, names):
             continue
-        if scaled.paused:
-            message = "is paused by an annotation: its workload keeps its size under any load"
-            yield Finding(scaled.subject, message, "end the pause when it is over", scaled.resume)
-        else:
-            yield from _failing(scaled)
-
-
-def _failing(scaled: SeenScaledObject) -> Iterator[Finding]:
-    for row in scaled.conditions:
-        if (row.type, row.status) not in (("Ready", "False"), ("Fallback", "True")):
-            continue
-        what = "is not ready" if row.type == "Ready" else "uses its fallback"
-        yield Finding(
-            scaled.subject,
-            " ".join(f"{what}: {row.reason}: {row.message}".split()),
-            "see its events",
-            f"kubectl -n {scaled.namespace} describe scaledobject {scaled.name}",
+        around = ScaledFacts(
+            facts.now,
+            scaled,
+            hpas.get((scaled.namespace, scaled.hpa)),
+            target is not None if scaled.kind in _READ else None,
+            events=[row for row in events if _about(row, scaled)],
+            services=facts.scalers.value or {} if facts.scalers.known else {},
         )
+        for cause in causes_of_scaled(around):
+            yield Finding(scaled.subject, cause.text, cause.fix, cause.command)
+
+
+_READ: Final = ("Deployment", "StatefulSet")
+"""Kinds of targets of which all were read."""
+
+
+def _target(facts: Facts, scaled: SeenScaledObject) -> SeenWorkload | None:
+    key = (scaled.namespace, scaled.kind, scaled.target)
+    rows = facts.workloads.read()
+    return next(
+        (row for row in rows if (row.metadata.namespace, row.kind, row.metadata.name) == key), None
+    )
+
+
+def _concerns(
+    facts: Facts, scaled: SeenScaledObject, target: SeenWorkload | None, names: Set[str]
+) -> bool:
+    if scaled.ours or any(words(row.query) & names for row in scaled.triggers):
+        return True
+    if any(row.metadata.get("metric") in names for row in scaled.triggers):
+        return True  # the address may be the mistake
+    return target is not None and asks_gpu(target, facts.gpu_resources)
+
+
+def _about(event: SeenEvent, scaled: SeenScaledObject) -> bool:
+    about = event.involved_object
+    return (about.kind, about.namespace, about.name) == (
+        "ScaledObject",
+        scaled.namespace,
+        scaled.name,
+    )
 
 
 @check("GMA428", CheckSection.HPAS, "triggers reach the adapter's port for KEDA")

@@ -145,7 +145,11 @@ OTHERS: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     "pods-that-are-evicted": (
         CauseCode.CONTAINER_CONFIG,
         evicted(),
-        ("has evicted", "ephemeral-storage", "in the pod template, request what the message"),
+        (
+            "has evicted",
+            "ephemeral-storage",
+            "request the ephemeral-storage that the server writes",
+        ),
     ),
     "gpus-that-others-hold": (
         CauseCode.UNSCHEDULABLE,

@@ -6,7 +6,10 @@ from typing import Any, Final
 
 from adapter.answers.causes import CauseCode
 from tests.adapter.answers.causes.othersituations import OTHERS, QUIET
+from tests.adapter.answers.causes.placesituations import PLACED, PLACES
+from tests.adapter.answers.causes.rolloutsituations import ROLLED, ROLLOUTS
 from tests.adapter.answers.causes.scene import GPU, NOW, Scene, ago, ended, owned, waiting
+from tests.adapter.answers.causes.startsituations import STARTED, STARTS
 
 INSUFFICIENT: Final = f"0/3 nodes are available: 3 Insufficient {GPU}. preemption: 0/3 nodes are"
 UNTOLERATED: Final = "0/1 nodes are available: 1 node(s) had untolerated taint {dedicated: ml}."
@@ -132,6 +135,14 @@ def crashing(*statuses: dict[str, Any], **more: Any) -> Scene:
     return Scene(replicas=1).pod("llm-7f9-a", *statuses, **more)
 
 
+def of_keda() -> Scene:
+    """An HPA that KEDA made."""
+    scene = Scene().metrics("External", "s0-gpu")
+    row = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "llm"}
+    scene.hpa["metadata"]["ownerReferences"] = [{**row, "controller": True}]
+    return scene
+
+
 LOOP: Final = waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container")
 PULL: Final = waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/llm:1"')
 DOWN: Final = {"status": "False", "reason": "MissingEndpoints", "message": "no addresses"}
@@ -142,11 +153,15 @@ LATE: Final = {
 }
 UP: Final = {"status": "True", "reason": "Passed"}
 METRICS: Final = "v1beta1.metrics.k8s.io"
+EXTERNAL: Final = "v1beta1.external.metrics.k8s.io"
 TAINT: Final = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 XID: Final = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoExecute"}
 
 FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     **OTHERS,
+    **STARTS,
+    **PLACES,
+    **ROLLOUTS,
     "a-quota-of-gpus": (
         CauseCode.QUOTA,
         Scene(replicas=3).pod("llm-7f9-a").status("llm-7f9", failed(QUOTA)),
@@ -217,7 +232,7 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
                 'serviceaccount "llm" not found'
             ),
         ),
-        ('serviceaccount "llm" not found',),
+        ('serviceaccount "llm" not found', "kubectl -n chat create serviceaccount llm"),
     ),
     "a-crash-loop": (
         CauseCode.CRASH_LOOP,
@@ -415,19 +430,19 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         ("dedicated=ml:NoSchedule, gpu.nvidia.com",),
     ),
     "a-rollout-that-waits-for-itself": (
-        CauseCode.ROLLOUT_DEADLOCK,
+        CauseCode.ROLLOUT,
         rollout(),
         ("waits for itself for 15m", "(llm-b22-a) needs a free nvidia.com/gpu", '"maxSurge":0'),
     ),
     "a-rollout-past-its-deadline": (
-        CauseCode.ROLLOUT_DEADLOCK,
+        CauseCode.ROLLOUT,
         rollout(70).status(
             "llm", {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
         ),
         ("(ProgressDeadlineExceeded)",),
     ),
     "a-rollout-of-three": (
-        CauseCode.ROLLOUT_DEADLOCK,
+        CauseCode.ROLLOUT,
         rollout(replicas=3),
         ("3 pods (llm-7f9-0",),
     ),
@@ -562,6 +577,30 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         Scene().metrics("External", "queue").apiservices(("v1.apps", UP)),
         ("nothing serves external.metrics.k8s.io", "externalMetrics.enabled=true"),
     ),
+    "external-metrics-of-another-program": (
+        CauseCode.METRICS_API_TAKEN,
+        of_keda().apiservices((EXTERNAL, UP)),
+        (
+            "Service kube-system/metrics-server serves external.metrics.k8s.io, not keda",
+            "a cluster has one server for this API",
+            "docs/delegation.md",
+        ),
+    ),
+    "custom-metrics-of-another-program": (
+        CauseCode.METRICS_API_TAKEN,
+        Scene()
+        .apiservices(("v1beta1.custom.metrics.k8s.io", UP))
+        .know(refused=frozenset({"custom.metrics.k8s.io"})),
+        ("serves custom.metrics.k8s.io, not gpu-metrics-adapter, and has no gpu_utilization",),
+    ),
+    "external-metrics-of-the-adapter-that-another-program-serves": (
+        CauseCode.METRICS_API_TAKEN,
+        Scene()
+        .metrics("External", "inference_requests_waiting")
+        .apiservices((EXTERNAL, UP))
+        .know(refused=frozenset({"external.metrics.k8s.io"})),
+        ("has no inference_requests_waiting", "delegation.delegates"),
+    ),
     "a-controller-that-never-came": (
         CauseCode.CONTROLLER_STOPPED,
         silent(300),
@@ -582,6 +621,9 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
 
 NONE: Final[dict[str, Scene]] = {
     **QUIET,
+    **STARTED,
+    **PLACED,
+    **ROLLED,
     "all-is-well": Scene().pod("llm-7f9-a").pod("llm-7f9-b"),
     "a-pod-that-waits-for-a-moment": Scene().pending("llm-a", INSUFFICIENT, 5),
     "a-rollout-under-way": rollout(20),
@@ -598,7 +640,7 @@ NONE: Final[dict[str, Scene]] = {
     "a-crash-that-is-over": crashing(
         {"name": "main", "ready": True, "restartCount": 3, **ended("Error", 600)}, ready=True
     ),
-    "an-image-that-is-pulled": crashing(waiting("ContainerCreating"), phase="Pending"),
+    "an-image-that-is-pulled": crashing(waiting("ContainerCreating"), phase="Pending", since=300),
     "a-model-that-is-loaded": Scene().pod("llm-7f9-a", ready=False, since=300),
     "a-taint-that-the-pods-tolerate": Scene().pod("llm-7f9-a").node("n1", taints=[TAINT]),
     "a-device-that-is-healthy": crashing(
@@ -615,6 +657,10 @@ NONE: Final[dict[str, Scene]] = {
     "a-size-that-was-set-once": reset(1),
     "a-size-that-was-reset-yesterday": reset(9, 90000, at=90000),
     "another-target-elsewhere": Scene(chain=False).know(elsewhere=[]),
+    "external-metrics-that-another-program-has": Scene()
+    .metrics("External", "queue_of_a_cloud")
+    .apiservices((EXTERNAL, UP))
+    .know(refused=frozenset({"external.metrics.k8s.io"})),
     "a-metrics-server-that-answers": Scene().metrics("Resource", "cpu").apiservices((METRICS, UP)),
     "a-new-hpa": silent(10),
     "a-change-a-moment-ago": bounded(10),

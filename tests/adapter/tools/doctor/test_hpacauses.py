@@ -12,14 +12,10 @@ from adapter.tools.doctor.facts import Fact
 from adapter.tools.doctor.runner import Outcome, run
 from adapter.tools.doctor.scalers import read_hpa
 from tests.adapter.answers.causes.situations import FOUND, NONE
-from tests.adapter.tools.doctor.faults.hpapods import CHECKS, facts_of
+from tests.adapter.tools.doctor.faults.hpapods import CHECKS, UNSEEN, facts_of
 
 NEW = sorted({identity for identity in CHECKS.values() if identity >= "GMA431"})
-ALIKE = [
-    name
-    for name, (code, _, _) in FOUND.items()
-    if CHECKS[code] in NEW and name != "an-adapter-that-does-not-answer"
-]
+ALIKE = [name for name, (code, _, _) in FOUND.items() if CHECKS[code] in NEW and name not in UNSEEN]
 
 
 @pytest.mark.parametrize("name", ALIKE)

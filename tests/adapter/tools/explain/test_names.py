@@ -14,7 +14,7 @@ from adapter.tools.client.errors import VIEW
 from adapter.tools.explain import hpafacts, nodereport, podreport
 from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import Ended, invoke
-from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, NS, World, gpu_metric
+from tests.adapter.tools.explain.cluster import HPAS, NO_PODS_NAMED, NOW, NS, World, gpu_metric
 
 Json = dict[str, Any]
 WORKLOADS = f"{VIEW}/namespaces/{NS}/gpuworkloads"
@@ -155,7 +155,7 @@ def test_a_workload_without_hpa_and_gpu_pods_leads_to_the_cause(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("llm",), "'llm' names no object: write hpa/NAME, pod/NAME, node/NAME, gpu/NAME or a"),
+        (("llm",), "'llm' names no object: write hpa/NAME, pod/NAME, node/NAME, gpu/NAME, scaled"),
         (("hpa/",), "'hpa/': write hpa/NAME"),
         (("/llm",), "'/llm': write hpa/NAME"),
         (("hpa",), "Missing argument 'NAME'"),
@@ -171,6 +171,66 @@ def test_a_wrong_word_names_the_right_ones(
     ended = explain(lab, *words)
     assert ended.code == 2
     assert text in ended.output
+
+
+def test_without_the_view_api_nothing_is_said_of_gpus(lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    del server.answers[WORKLOADS]
+    name = "apis/apps/v1/namespaces/chat/deployments/new"
+    scale = {"spec": {"replicas": 0}, "status": {"replicas": 0, "selector": "app=new"}}
+    server.answers |= {f"/{name}": {"metadata": {"name": "new"}}, f"/{name}/scale": scale}
+    ended = explain(lab, "deployment/new")
+    assert "GPUs and values of its pods could not be looked at" in ended.output
+    assert "no pod holds a GPU" not in ended.output
+    assert ended.code == 2
+
+
+SCALED: Json = {
+    "metadata": {"name": "gpu", "namespace": NS, "creationTimestamp": "2026-03-01T10:00:00Z"},
+    "spec": {
+        "scaleTargetRef": {"name": "llm"},
+        "triggers": [{"type": "external", "metadata": {"scalerAddress": "adapter.gpu:6000"}}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["hpa/gpu", "hpa/keda-hpa-gpu", "so/gpu", "scaledobject/gpu"])
+def test_a_scaledobject_without_an_hpa_is_explained(name: str, lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    server.answers["/apis/keda.sh/v1alpha1/namespaces/chat/scaledobjects"] = [SCALED]
+    ended = explain(lab, name)
+    assert ended.code == 1
+    assert "ScaledObject chat/gpu -> Deployment llm   NO HPA" in ended.output
+    assert "KEDA's operator has not looked at it" in ended.output
+    assert "HPA llm scales Deployment llm too" in " ".join(ended.output.split())
+    body = json.loads(explain(lab, name, "-o", "json").output)
+    assert body["hpa"] is None
+    assert {row["code"] for row in body["causes"]} == {"scaled-object"}
+
+
+def test_a_scaledobject_of_a_workload_is_explained(lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    server.answers[HPAS] = []
+    server.answers["/apis/keda.sh/v1alpha1/namespaces/chat/scaledobjects"] = [SCALED]
+    ended = explain(lab, "deployment/llm")
+    assert ended.code == 1
+    assert "KEDA's operator has not looked at it" in ended.output
+
+
+def test_an_address_is_compared_with_its_service(lab: tuple[ApiServer, Path]) -> None:
+    server, _ = lab
+    ready = {"type": "Ready", "status": "True", "reason": "ScaledObjectReady", "message": ""}
+    row = {**SCALED, "status": {"conditions": [ready]}}
+    server.answers[HPAS] = []
+    server.answers["/apis/keda.sh/v1alpha1/namespaces/chat/scaledobjects"] = [row]
+    service = {"metadata": {"name": "adapter"}, "spec": {"ports": [{"port": 443}]}}
+    server.answers["/api/v1/namespaces/gpu/services"] = [service]
+    assert "has no such port (it has 443)" in " ".join(explain(lab, "so/gpu").output.split())
+    service["spec"] = {"ports": [{"port": 6000}]}
+    server.answers["/apis/discovery.k8s.io/v1/namespaces/gpu/endpointslices"] = []
+    assert "no pod of Service gpu/adapter is ready" in " ".join(
+        explain(lab, "so/gpu").output.split()
+    )
 
 
 def test_without_the_view_api_a_workload_is_explained_by_its_hpa(

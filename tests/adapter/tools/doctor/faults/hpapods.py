@@ -26,7 +26,7 @@ CHECKS: Final = {
     CauseCode.TAINT: "GMA438",
     CauseCode.UNSCHEDULABLE: "GMA438",
     CauseCode.SCHEDULING_GATE: "GMA438",
-    CauseCode.ROLLOUT_DEADLOCK: "GMA439",
+    CauseCode.ROLLOUT: "GMA439",
     CauseCode.DEVICE_UNHEALTHY: "GMA440",
     CauseCode.DEVICE_TAINT: "GMA440",
     CauseCode.FOREIGN_PODS: "GMA441",
@@ -34,11 +34,18 @@ CHECKS: Final = {
     CauseCode.CONTROLLER_STOPPED: "GMA443",
     CauseCode.METRICS_API_MISSING: "GMA444",
     CauseCode.METRICS_API_DOWN: "GMA444",
+    CauseCode.METRICS_API_TAKEN: "GMA444",
     CauseCode.GPUS_UNAVAILABLE: "GMA012",
     CauseCode.WRONG_NAMESPACE: "GMA421",
 }
 """Code -> the check that finds it."""
-_UNSEEN: Final = frozenset({"an-adapter-that-does-not-answer"})
+UNSEEN: Final = frozenset(
+    {
+        "an-adapter-that-does-not-answer",
+        "custom-metrics-of-another-program",
+        "external-metrics-of-the-adapter-that-another-program-serves",
+    }
+)
 """Situations that only an HPA's own reads show; GMA006 to GMA008 find the adapter's."""
 
 
@@ -80,5 +87,5 @@ def _change(scene: Scene, name: str) -> Callable[[Facts], None]:
 
 
 for _name, (_code, _scene, _) in FOUND.items():
-    if _name not in _UNSEEN:
+    if _name not in UNSEEN:
         fault(CHECKS[_code])(_change(_scene, _name))

@@ -1,0 +1,144 @@
+"""Signs of pods without a node: what the scheduler, node autoscalers and volume claims say.
+
+``pkg/scheduler/framework/plugins`` of Kubernetes has the scheduler's reasons; Karpenter's are those
+of aws/karpenter-provider-aws issues 5527 and 6884.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapter.answers.causes.signs import Sign
+
+LABELS: Final = (
+    Sign(
+        ("pod's node affinity", "node affinity/selector", "node selector"),
+        "correct nodeSelector or nodeAffinity in the pod template, or add nodes with these labels",
+        template=True,
+    ),
+    Sign(
+        ("untolerated taint", "that the pod did"),
+        "add a toleration to the pod template, if the pods may run on these nodes",
+        template=True,
+    ),
+)
+"""Reasons that nodes of other kinds give in every cluster."""
+
+PLACES: Final = (
+    Sign(
+        ("max node group size reached", "max limit reached", "max cluster"),
+        "raise the maximum size of the node group in the node autoscaler, or lower maxReplicas",
+    ),
+    Sign(
+        ("exceed limits for nodepool", "exceeded limit", "would exceed limit"),
+        "raise spec.limits of the NodePool, or lower maxReplicas",
+    ),
+    Sign(
+        ("insufficient capacity", "insufficientinstancecapacity", "out of capacity", "stockout"),
+        "the cloud has none of these machines now: allow other instance types, zones or capacity "
+        "types in the NodePool or node group",
+    ),
+    Sign(
+        ("in backoff after failed scale-up",),
+        "see why the last scale-up failed, in the node autoscaler's log: a quota of the cloud "
+        "account, or no such machines in the zone",
+    ),
+    Sign(
+        ("no instance type", "no nodepool", "incompatible with nodepool"),
+        "let the requests, selectors and tolerations of the pod template fit a NodePool, or add a "
+        "NodePool with GPU instances whose requirements, taints and limits admit these pods",
+    ),
+    Sign(
+        ("pod group is not ready", "minavailable", "minmember", "gang"),
+        "add GPUs for the whole group, or make the group smaller (minMember): a gang scheduler "
+        "starts all of its pods or none",
+    ),
+    Sign(
+        ("cardinsufficient", "cardnotfound", "nodeunfitpod", "exclusivedeviceallocate"),
+        "lower what the pod template asks of a GPU (nvidia.com/gpumem, nvidia.com/gpucores), or "
+        "add GPUs: no GPU has so much left (HAMi)",
+        template=True,
+    ),
+    Sign(
+        ("topology spread constraints",),
+        "add GPUs in the zone that has fewest of these pods, or set whenUnsatisfiable of the "
+        "topologySpreadConstraints to ScheduleAnyway in the pod template",
+        template=True,
+    ),
+    Sign(
+        ("anti-affinity rules",),
+        "add nodes, or make the podAntiAffinity a preferred one in the pod template "
+        "(preferredDuringSchedulingIgnoredDuringExecution), or lower maxReplicas",
+        template=True,
+    ),
+    Sign(
+        ("pod affinity rules",),
+        "correct podAffinity in the pod template, or start the pods that it asks for: no node runs "
+        "one with these labels",
+        template=True,
+    ),
+    Sign(
+        ("volume node affinity conflict", "no available volume zone", "volume zone"),
+        "add GPU nodes in the zone of the volume, or use a volume of the zone of the GPU nodes: a "
+        "storage class with volumeBindingMode WaitForFirstConsumer makes volumes where pods run",
+    ),
+    Sign(
+        ("max volume count",),
+        "add nodes, or use fewer volumes a node: no more can be attached to these",
+    ),
+    Sign(
+        ("free ports",),
+        "remove hostPort or hostNetwork from the pod template, or add nodes: one pod a node has "
+        "the port",
+        template=True,
+    ),
+    Sign(
+        ("too many pods",),
+        "add nodes, move pods away, or raise maxPods of the kubelets: the nodes run as many pods "
+        "as they may",
+    ),
+    Sign(
+        ("insufficient hugepages",),
+        "reserve huge pages of this size on the GPU nodes (vm.nr_hugepages, and a restart of the "
+        "kubelet), or remove them from the requests of the pod template",
+        template=True,
+    ),
+    Sign(
+        ("insufficient memory", "insufficient cpu", "insufficient ephemeral-storage"),
+        "lower the requests of the pod template to what a node has free, or add larger nodes",
+        template=True,
+    ),
+    *LABELS,
+)
+"""What the scheduler, or a node autoscaler, says of nodes."""
+
+CLAIMS: Final = (
+    Sign(
+        ("readwriteoncepod",),
+        "use a claim that many pods can mount (ReadWriteMany), or a claim for each pod: one pod of "
+        "the cluster may use this one",
+    ),
+    Sign(
+        ("bound to non-existent", "being deleted"),
+        "create the claim again: its volume is gone, or it is being deleted",
+    ),
+    Sign(
+        ("storageclass", "storage class"),
+        "create the storage class that the claim names, or create the claim again with one that "
+        "exists (kubectl get storageclass)",
+    ),
+    Sign(
+        ("no persistent volumes available", "find available persistent volumes"),
+        "create a PersistentVolume that fits the claim, or create the claim again with a storage "
+        "class that makes volumes",
+    ),
+    Sign(
+        ("not found",),
+        "create the PersistentVolumeClaim, or correct claimName in the pod template",
+    ),
+    Sign(
+        ("waiting for a volume to be created", "external provisioner"),
+        "see the pods and the log of the CSI driver's controller: it makes no volume",
+    ),
+)
+"""What the scheduler, and the events of a claim, say of a volume."""

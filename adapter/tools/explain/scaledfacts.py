@@ -1,0 +1,139 @@
+"""Reads what is around a ScaledObject of KEDA, with the caller's rights.
+
+What may not be read is left out: the other causes are still found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+from urllib.parse import quote
+
+from adapter.answers.keda.manifest import SCALEDOBJECTS, SeenScaledObject, read_scaledobject
+from adapter.answers.keda.trouble import ScaledFacts, SeenScaler, host_of
+from adapter.pipeline.cluster.objects import SeenEvent, read
+from adapter.tools.client.access import Api, Json
+from adapter.tools.client.errors import ClientError
+from adapter.tools.client.hpacommands import scaled_object
+from adapter.tools.explain.events import events_of
+from adapter.tools.explain.scaletarget import HPAS, ScaleError, read_scale
+
+_KIND: Final = "ScaledObject"
+
+
+def scaledobjects_path(api: Api) -> str:
+    """Return the path of the ScaledObjects of the caller's namespace."""
+    return f"{SCALEDOBJECTS}/namespaces/{quote(api.namespace, safe='')}/scaledobjects"
+
+
+async def read_facts(
+    api: Api, scaled: SeenScaledObject, manifest: Json, problem: str = ""
+) -> tuple[ScaledFacts, list[Json]]:
+    """Return what is around a ScaledObject, and its last events.
+
+    Args:
+        manifest: the ScaledObject's.
+        problem: what the external metrics API answered instead of values.
+    """
+    now = time.time()
+    found, hpas, others, target, services = await asyncio.gather(
+        events_of(api, _KIND, scaled.name),
+        _list(api, f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/horizontalpodautoscalers"),
+        _list(api, scaledobjects_path(api)),
+        _exists(api, scaled, manifest),
+        services_at(api, [row.metadata.get("scalerAddress", "") for row in scaled.triggers]),
+    )
+    hpa = next((row for row in hpas if row["metadata"]["name"] == scaled.hpa), None)
+    facts = ScaledFacts(
+        now,
+        scaled,
+        hpa,
+        target,
+        _rivals(scaled, others, hpas),
+        [read(row, SeenEvent) for row in found.rows],
+        services,
+        problem,
+    )
+    return facts, found.last(now)
+
+
+async def _list(api: Api, path: str) -> list[Json]:
+    try:
+        return await api.list(path)
+    except ClientError:  # the causes that follow from them are not found
+        return []
+
+
+def _rivals(
+    scaled: SeenScaledObject, others: Sequence[Json], hpas: Sequence[Json]
+) -> tuple[str, ...]:
+    own = (scaled.kind, scaled.target)
+    seen = [one for one in map(read_scaledobject, others) if one.name != scaled.name]
+    rows = [f"ScaledObject {one.name}" for one in seen if (one.kind, one.target) == own]
+    for hpa in hpas:
+        reference, name = hpa["spec"]["scaleTargetRef"], str(hpa["metadata"]["name"])
+        same = (reference.get("kind"), reference.get("name")) == own
+        if same and not scaled_object(hpa) and name not in (scaled.hpa, scaled.takes_over):
+            rows.append(f"HPA {name}")
+    return tuple(sorted(rows))
+
+
+async def _exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | None:
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    reference |= (manifest.get("spec") or {}).get("scaleTargetRef") or {}
+    stand = {"metadata": {"namespace": api.namespace}, "spec": {"scaleTargetRef": reference}}
+    try:
+        await read_scale(api, stand)
+    except ScaleError:
+        return False
+    except ClientError:
+        return None
+    return True
+
+
+async def services_at(api: Api, addresses: Sequence[str]) -> Mapping[str, SeenScaler]:
+    """Return what is known of the Services that addresses of scalers name."""
+    named = [address for address in sorted(set(addresses)) if host_of(address)[0]]
+    found = await asyncio.gather(*map(partial(_service, api), named))
+    return {at: one for at, one in zip(named, found, strict=True) if one is not None}
+
+
+async def _service(api: Api, address: str) -> SeenScaler | None:
+    """Return what is known of the Service of an address; None if the caller may not read it."""
+    name, namespace, _ = host_of(address)
+    if not namespace:
+        return SeenScaler()
+    within = f"namespaces/{quote(namespace, safe='')}"
+    try:
+        service = await api.get(f"/api/v1/{within}/services/{quote(name, safe='')}")
+    except ClientError as error:
+        return SeenScaler() if error.status == 404 else None
+    ports = tuple(int(row["port"]) for row in (service.get("spec") or {}).get("ports") or ())
+    slices, policies = await asyncio.gather(
+        _some(api, f"/apis/discovery.k8s.io/v1/{within}/endpointslices", name),
+        _list(api, f"/apis/networking.k8s.io/v1/{within}/networkpolicies"),
+    )
+    return SeenScaler(
+        ports,
+        None if slices is None else sum(map(_ready, slices)),
+        tuple(
+            str(row["metadata"]["name"])
+            for row in policies
+            if "Ingress" in ((row.get("spec") or {}).get("policyTypes") or ("Ingress",))
+        ),
+    )
+
+
+async def _some(api: Api, path: str, service: str) -> list[Json] | None:
+    try:
+        return await api.list(path, labels=f"kubernetes.io/service-name={service}")
+    except ClientError:
+        return None
+
+
+def _ready(row: Json) -> int:
+    rows = row.get("endpoints") or ()
+    return sum((one.get("conditions") or {}).get("ready", True) is not False for one in rows)
