@@ -41,7 +41,7 @@ FACTS: Final[Mapping[str, str]] = {
     "CapacityBuffers or placeholder pods": "methods/choice.py",
     "the state of an HPA: healthy, held, overloaded, stuck": "judgement/judge.py",
     "flaws of an HPA's manifest": "judgement/flaws.py",
-    "why a ScaledObject has made no HPA": "keda/unmade.py",
+    "why a ScaledObject has made no HPA": "keda/trouble.py",
     "why wanted pods do not exist or do not serve": "causes/target.py",
     "whether a target fits its metric, and which way a metric moves": "catalog/targetfit.py",
     "what manages an object, and where a change of it lasts": "cluster/managers.py",

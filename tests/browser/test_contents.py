@@ -248,7 +248,7 @@ def test_a_new_part_changes_the_page_without_a_reload(serve: Opener) -> None:
 def test_a_scaledobject_without_an_hpa_is_a_row_without_a_value_or_a_size(serve: Opener) -> None:
     page = serve("one").open()
     (hpa,) = page.stand.state["hpas"]
-    text = "stuck: its ScaledObject is not ready, and has no HPA: Bad: no target"
+    text = "stuck: not ready, and has made no HPA: Bad: no target"
     scaled = hpa | {"name": "scaledobject/queue", "kind": "ScaledObject", "metrics": []}
     scaled |= {"current": None, "desired": None, "max": None, "text": text}
     scaled |= {"level": "bad", "decision": "stuck", "advice": "correct what the condition says"}
@@ -257,7 +257,9 @@ def test_a_scaledobject_without_an_hpa_is_a_row_without_a_value_or_a_size(serve:
     row = page.rows("hpas")[0]
     assert "queue" in row[0]
     assert "ScaledObject" in row[0]
-    assert "not ready, and has no HPA: Bad: no target; correct what the condition says" in row[1]
+    assert (
+        "not ready, and has made no HPA: Bad: no target; correct what the condition says" in row[1]
+    )
     assert "no HPA reads a metric" in row[2]
     assert "no HPA knows the size" in row[3]
     page.wait("document.querySelector('#hpas-count').innerText.includes('2 autoscalers')")

@@ -58,10 +58,22 @@ CRASHES: Final = (
         "delete the pod, so that it gets another GPU",
     ),
     Sign(
-        ("dev/shm", "bus error", "shared memory", "nccl"),
+        ("dev/shm", "bus error", "shared memory"),
         "mount an emptyDir of medium Memory at /dev/shm: by default a container has 64 MiB of "
         "shared memory, which servers with several GPUs exhaust",
         template=True,
+    ),
+    Sign(
+        ("nccl",),
+        "see NCCL_DEBUG=INFO in the log: servers with several GPUs need an emptyDir of medium "
+        "Memory at /dev/shm, and those of several nodes a network that NCCL finds "
+        "(NCCL_SOCKET_IFNAME, RDMA devices)",
+        template=True,
+    ),
+    Sign(
+        ("too many open files", "start new thread", "resource temporarily unavailable"),
+        "raise the limits of open files or processes, which the container runtime or podPidsLimit "
+        "of the kubelet sets",
     ),
     Sign(
         ("gated repo", "gatedrepo", "401 client error", "403 client error", "invalid user token"),

@@ -158,8 +158,8 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
         return target.cause(
             CauseCode.QUOTA,
             f"{lack} {verb} not created{since}: ResourceQuota {name} needs every container to "
-            f"state {what[:_LONGEST]}",
-            f"set {what[:_LONGEST]} of every container in the pod template",
+            f"state {_bounded(what)}",
+            f"set {_bounded(what)} of every container in the pod template",
             fixes.edit(target.changed),
             since=refusal.since,
         )
@@ -167,7 +167,7 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
         text = f"{lack} {verb} not created{since}: Pod Security {found['level']} forbids them: "
         return target.cause(
             CauseCode.POD_SECURITY,
-            text + found["what"][:_LONGEST],
+            text + _bounded(found["what"]),
             "set these fields in the pod template, or move the workload to a namespace of another "
             "level",
             _secure(target, found["what"]),
@@ -176,11 +176,15 @@ def _cause(target: Target, refusal: PodRefusal) -> Cause:
     fix, command = _of_policy(target, message)
     return target.cause(
         CauseCode.ADMISSION,
-        f"{lack} {verb} not created{since}: {_NAMED.sub('', message)[:_LONGEST]}",
+        f"{lack} {verb} not created{since}: {_bounded(_NAMED.sub('', message))}",
         fix,
         command or fixes.describe(refusal.owner),
         since=refusal.since,
     )
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _of_policy(target: Target, message: str) -> tuple[str, str | ObjectChange]:

@@ -114,6 +114,11 @@ PLACES: Final = (
 
 CLAIMS: Final = (
     Sign(
+        ("readwriteoncepod",),
+        "use a claim that many pods can mount (ReadWriteMany), or a claim for each pod: one pod of "
+        "the cluster may use this one",
+    ),
+    Sign(
         ("bound to non-existent", "being deleted"),
         "create the claim again: its volume is gone, or it is being deleted",
     ),

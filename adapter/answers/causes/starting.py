@@ -66,6 +66,12 @@ _REJECTIONS: Final = (
         template=True,
     ),
     Sign(
+        ("outof", "enough resource"),
+        "the kubelet counts less room than the scheduler: let one scheduler place all pods that "
+        "ask for GPUs, and none name their node (nodeName), and delete the failed pods; restart "
+        "the kubelet if it counts pods that are gone",
+    ),
+    Sign(
         ("topology", "numa"),
         "ask for GPUs and processors that fit one NUMA node in the pod template, or change the "
         "topologyManagerPolicy of the kubelet",

@@ -49,7 +49,7 @@ SCALERS: Final = (
     ),
     Sign(
         ("no such host", "zero addresses", "server misbehaving"),
-        f"correct the host of scalerAddress: SERVICE.NAMESPACE:{PORT}",
+        f"correct the host of the address: SERVICE.NAMESPACE:{PORT} for the adapter",
     ),
     Sign(
         ("first record does not look like a tls", "handshake failure"),

@@ -31,6 +31,8 @@ _HOST: Final = re.compile(
 )
 _OPERATOR: Final = "kubectl get deployments -A -l app.kubernetes.io/name=keda-operator"
 _RESOURCES: Final = ("cpu", "memory")
+_KEYS: Final = ("scalerAddress", "serverAddress")
+"""Keys of a trigger that name a server: of external scalers, and of Prometheus."""
 
 
 class SeenScaler(NamedTuple):
@@ -159,9 +161,10 @@ def _failures(facts: ScaledFacts) -> list[str]:
 
 def _addresses(scaled: SeenScaledObject) -> str:
     named = [
-        f"{row.path}.metadata.scalerAddress is {row.metadata['scalerAddress']}"
+        f"{row.path}.metadata.{key} is {row.metadata[key]}"
         for row in scaled.triggers
-        if row.metadata.get("scalerAddress")
+        for key in _KEYS
+        if row.metadata.get(key)
     ]
     return f"; {' and '.join(named)}" if named else ""
 

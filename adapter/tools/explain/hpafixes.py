@@ -83,16 +83,32 @@ def of_failure(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
     namespace = shlex.quote(facts.namespace)
     if metric.kind is MetricKind.PODS and facts.known and metric.name not in facts.known:
         return of_unknown(facts, metric)
-    if "missing request for" in error:
-        return _request(facts, metric, error)
     if metric.kind.of_resources:
-        return "kubectl get apiservice v1beta1.metrics.k8s.io"
+        return _of_resource(facts, metric, error)
     if metric.kind is MetricKind.EXTERNAL:
         raw = external_path(facts.namespace, metric.name)
         return f"kubectl get --raw {shlex.quote(raw)}"
     if "pods might be unready" in error or "no pods returned" in error:
         return f"kubectl -n {namespace} get pods -l {shlex.quote(_selector(facts))}"
     return _of_silence(facts, metric)
+
+
+def _of_resource(facts: HpaFacts, metric: MetricSpec, error: str) -> str:
+    if "missing request for" in error:
+        return _request(facts, metric, error)
+    known = _containers(facts)
+    if not metric.container or not known or metric.container in known:
+        return "kubectl get apiservice v1beta1.metrics.k8s.io"
+    at = field(facts, metric, "container")
+    if len(known) == 1:
+        return change_hpa(facts.hpa, at, known[0]).line
+    return f"name a container of the pods in {at}: {', '.join(known)}"
+
+
+def _containers(facts: HpaFacts) -> list[str]:
+    """Return the names of the containers of the target's pods."""
+    rows = (row for pod in facts.pods for row in pod["spec"].get("containers") or ())
+    return sorted({str(row.get("name")) for row in rows})
 
 
 _SIDECARS: Final = {

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, cast, overload
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
 
 _PLAIN: Final = frozenset((str, type(None)))
-RowKind = Literal["gpu", "pod", "workload", "hpa", "node", "note"]
+RowKind = Literal["gpu", "pod", "workload", "hpa", "scaledobject", "node", "note"]
 Emphasis = Literal["", "good", "warning", "bad", "dim"]
 
 

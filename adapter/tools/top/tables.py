@@ -239,7 +239,7 @@ _ATTENTION: Final = frozenset(("warning", "bad"))
 def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
     key = about = RowKey("hpa", state.namespace, state.name)
     if state.kind != "HPA":
-        about = RowKey("workload", state.namespace, state.target)
+        about = RowKey("scaledobject", state.namespace, state.name.partition("/")[2])
     cells: tuple[str | None, ...] = (
         state.name,
         state.target,

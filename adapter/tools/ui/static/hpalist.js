@@ -70,7 +70,7 @@ export class HpaList {
   trends(rows) {
     const span = this.span();
     // Sizes are read before anything is drawn: each read after a change lays out the page.
-    const found = rows.filter((row) => !row.members).map((hpa) => {
+    const found = rows.filter((row) => !row.members && row.kind === "HPA").map((hpa) => {
       const key = keyOf(hpa);
       const all = this.history.get(key);
       const canvases = all ? [...(this.table.built.get(key)?.tr.querySelectorAll("canvas") ?? [])] : [];

@@ -122,6 +122,11 @@ PLACES: Final[dict[str, Row]] = {
         lacks(f"node(s) {NOT} find available persistent volumes to bind", volumes=CLAIM),
         ("create a PersistentVolume that fits", "describe persistentvolumeclaim models"),
     ),
+    "a-claim-for-one-pod": (
+        CauseCode.UNSCHEDULABLE,
+        lacks("node has pod using PersistentVolumeClaim with ReadWriteOncePod", volumes=CLAIM),
+        ("one pod of the cluster may use this one",),
+    ),
     "two-reasons-at-once": (
         CauseCode.UNSCHEDULABLE,
         lacks(f"Too many pods, 2 node(s) {NOT} match pod anti-affinity rules, 1 node(s) had taint"),

@@ -44,6 +44,12 @@ def _probed(probe: str, message: str) -> Scene:
     return scene.event("Pod", "llm-a", "Unhealthy", f"{probe} probe failed: {message}", 30, 12)
 
 
+def _rejected(reason: str, message: str) -> Scene:
+    status = {"reason": reason, "message": message}
+    scene = Scene().pod("llm-b", phase="Failed", ready=False, since=60, status=status)
+    return scene.pod("llm-a", phase="Pending", ready=False, since=60)
+
+
 def _unready(message: str) -> Scene:
     scene = Scene().pod("llm-a", ready=False, since=7200)
     return scene.event("Pod", "llm-a", "Unhealthy", f"Readiness probe failed: {message}", 20, 90)
@@ -164,6 +170,16 @@ STARTS: Final[dict[str, Row]] = {
         CauseCode.CONTAINER_CONFIG,
         rejected(phase="Pending", ready=False),
         ("see the log of the device plugin", "the kubelet if it keeps rejecting"),
+    ),
+    "a-node-that-counts-less-room": (
+        CauseCode.CONTAINER_CONFIG,
+        _rejected("OutOfnvidia.com/gpu", "Node does not have enough resource: nvidia.com/gpu"),
+        ("the kubelet counts less room than the scheduler",),
+    ),
+    "a-network-that-nccl-does-not-find": (
+        CauseCode.CRASH_LOOP,
+        crashed("torch.distributed.DistBackendError: NCCL error, unhandled system error"),
+        ("NCCL_SOCKET_IFNAME",),
     ),
     "gpu-memory-that-is-exhausted": (
         CauseCode.CRASH_LOOP,

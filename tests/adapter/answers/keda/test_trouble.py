@@ -35,7 +35,8 @@ def failed(message: str, reason: str = "ScaledObjectCheckFailed") -> Json:
 
 def scaled(*conditions: Json, address: str = RIGHT, seconds: float = 3600, **more: Any) -> Any:
     """A ScaledObject with one trigger for the adapter."""
-    trigger = {"type": more.pop("type", "external"), "metadata": {"scalerAddress": address}}
+    metadata = {more.pop("key", "scalerAddress"): address}
+    trigger = {"type": more.pop("type", "external"), "metadata": metadata}
     meta = {"name": "llm", "namespace": "chat", "creationTimestamp": ago(seconds), **more}
     spec = {"scaleTargetRef": {"name": "llm"}, "triggers": [trigger]}
     status = {"conditions": list(conditions)} if conditions else {}
@@ -116,7 +117,10 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
         at(RIGHT, SeenScaler((6000,), 0)),
         ("no pod of Service gpu-metrics/gpu-metrics-adapter is ready",),
     ),
-    "no such host": (said("produced zero addresses"), ("correct the host of scalerAddress",)),
+    "no such host": (
+        said("produced zero addresses"),
+        ("correct the host of the address", "scalerAddress is"),
+    ),
     "encryption on one side": (
         said("tls: first record does not look like a TLS handshake"),
         ('set enableTLS to "false"', f"scalerAddress is {RIGHT}"),
@@ -124,6 +128,14 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
     "encryption on the other side": (
         said("error reading server preface: EOF"),
         ('set enableTLS to "true"',),
+    ),
+    "a store that does not exist": (
+        facts(
+            scaled(READY, type="prometheus", key="serverAddress", address="http://prom.x:9090"),
+            HPA,
+            events=[fails("dial tcp: lookup prom.x: no such host")],
+        ),
+        ("serverAddress is http://prom.x:9090",),
     ),
     "a certificate of another CA": (said("x509: certificate signed by unknown"), ("caCert",)),
     "a network policy": (

@@ -182,7 +182,7 @@ def test_a_current_value_is_that_of_the_targets_type() -> None:
         ({"AbleToScale": "True", "ScalingActive": "True"}, 0),
     ],
 )
-def test_the_0_of_a_status_without_a_decision_is_no_wish(
+def test_the_0_of_a_status_without_a_decision_is_not_a_wish(
     conditions: dict[str, str], wants: int | None
 ) -> None:
     rows = [{"type": kind, "status": status} for kind, status in conditions.items()]

@@ -107,6 +107,12 @@ def _missing() -> World:
     return world.event("SuccessfulRescale", message, 130)
 
 
+def _other_container() -> World:
+    metric = container_metric()
+    metric["containerResource"]["container"] = "server"
+    return World(1).hpa(metric).pod("llm-7f9", cpu="100m", gpu=False)
+
+
 def _pending() -> World:
     text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
     unscheduled = {"type": "PodScheduled", "status": "False", "message": text}
@@ -228,6 +234,7 @@ SITUATIONS: Final[dict[str, Situation]] = {
     ),
     "a-pod-without-a-value": Situation(_missing(), 1),
     "at-the-maximum": Situation(three(("99", "99", "98")).hpa(gpu_metric(), high=3), 1),
+    "cpu-of-a-container-that-no-pod-has": Situation(_other_container(), 1),
     "a-window-of-an-hour": Situation(
         three(("10", "12", "9")).hpa(
             gpu_metric(),

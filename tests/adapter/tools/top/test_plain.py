@@ -138,7 +138,7 @@ def test_a_scaledobject_without_an_hpa_is_a_row_without_invented_numbers(
     assert (row["name"], row["level"], row["state"]) == ("scaledobject/queue", "bad", "stuck")
     assert (row["current"], row["desired"], row["metrics"]) == (None, None, [])
     line = next(each for each in top(lab, "hpas", "-A").output.splitlines() if "queue" in each)
-    assert "its ScaledObject is not ready, and has no HPA: Bad: no target" in line
+    assert "stuck: not ready, and has made no HPA: Bad: no target" in line
 
 
 @pytest.mark.parametrize(
