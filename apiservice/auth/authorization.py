@@ -9,7 +9,7 @@ fails with 500: an error is never an allow, and never a cached deny.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -93,9 +93,9 @@ class Authorization(Remembering):
         super().__init__(self._allows, self._denies)
 
     @property
-    def refused(self) -> int:
-        """Questions that were refused without a review."""
-        return self._anonymous.refused + self.places.refused.total()
+    def refused(self) -> Mapping[str, int]:
+        """Questions that were refused without a review, by reason."""
+        return {"rate": self._anonymous.refused, **self.places.refused}
 
     def cached(self, user: User, attributes: Attributes) -> AccessDecision | None:
         """Return the decision of a static rule or of the cache, else None."""

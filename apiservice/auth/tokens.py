@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import structlog
@@ -73,9 +73,9 @@ class ReviewedTokens(Remembering):
         super().__init__(self._answers)
 
     @property
-    def refused(self) -> int:
-        """Tokens refused without a review, because their sender sent too many."""
-        return self._allowance.refused
+    def refused(self) -> Mapping[str, int]:
+        """Tokens refused without a review, by reason: their sender sent too many (``rate``)."""
+        return {"rate": self._allowance.refused}
 
     async def user(self, token: str, sender: str = "") -> User | None:
         """Return the token's user, or None if the token is not valid.

@@ -118,7 +118,7 @@ class Shares:
         self._shared: deque[asyncio.Future[None]] = deque()
         self.waiting = 0
         """Requests that wait for a place."""
-        self.refused: Counter[Refusal] = Counter(dict.fromkeys(REFUSALS, 0))
+        self.refused: Counter[str] = Counter(dict.fromkeys(REFUSALS, 0))
         """Requests that got no place, by reason."""
 
     @asynccontextmanager

@@ -100,7 +100,7 @@ class ServingTLS:
         return stamp((self.files.certificate, self.files.key))
 
     def _build(self) -> ssl.SSLContext:
-        context = _new_context()
+        context = server_context()
         load_into(context, self.files)
         _accept(context, self._trust.bundle)
         return context
@@ -124,7 +124,7 @@ class ServingTLS:
 
         Without a CA no client is asked: every certificate would be refused.
         """
-        context = _new_context()
+        context = server_context()
         context.sni_callback = self._choose
         context.verify_mode = ssl.CERT_OPTIONAL if self._trust.bundle else ssl.CERT_NONE
         return context
@@ -148,7 +148,8 @@ def _accept(context: ssl.SSLContext, bundle: bytes) -> None:
     context.verify_mode = ssl.CERT_OPTIONAL
 
 
-def _new_context() -> ssl.SSLContext:
+def server_context() -> ssl.SSLContext:
+    """Return a context of a server, without a certificate. Sessions are not resumed by tickets."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])

@@ -1,4 +1,4 @@
-"""Every file that a person writes: whatever it becomes, it is used, or rejected in one line."""
+"""Every file that a person writes: any change of it is used, or rejected in one line."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def mutations(seed: bytes) -> Iterator[bytes]:
 
 def check(path: Path, content: bytes, read: Callable[[Path], list[str]]) -> None:
     path.write_bytes(content)
-    # What a reader prints is no error message; standard input is not its file.
+    # A manifest named "-" is standard input.
     with mock.patch.object(sys, "stdin", io.StringIO()):
         problems = read(path)
     for text in problems:

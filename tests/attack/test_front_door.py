@@ -140,7 +140,7 @@ def test_slow_readers_of_one_namespace_do_not_slow_the_hpa_of_another(
     assert seen["200"], "no answer of the tenant was large"
     assert statuses == {200: 2 * ROUNDS}
     assert median(beside) < RATIO * median(alone)
-    # One slow answer of a loaded machine is no finding: it took hundreds of times as long.
+    # One answer may be slow on a loaded machine. Without shares it took hundreds of times as long.
     assert max(beside) < RATIO * max(*alone, RATIO * median(alone))
     attacked.verdict()
 

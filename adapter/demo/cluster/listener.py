@@ -20,6 +20,7 @@ from adapter.demo.state import DemoState
 from apiservice.http.options import ServingOptions, ServingStats
 from apiservice.http.server import Server
 from apiservice.tls.authority import new_authority
+from apiservice.tls.context import server_context
 
 CONTEXT: Final = "gpu-metrics-adapter-demo"
 AT_ONCE: Final = 256
@@ -51,9 +52,9 @@ class Listener:
 
     async def start(self, app: ASGIApp) -> None:
         """Listen, and write the kubeconfig."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # A session that is resumed is closed: none is offered.
-        context.minimum_version, context.num_tickets = ssl.TLSVersion.TLSv1_3, 0
+        context = server_context()
+        # OpenSSL keeps sessions of TLS 1.2, and a connection that resumes one is closed.
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.load_cert_chain(self._certificate, self._key)
         # Every client is on this machine, so one address may use all of the limits.
         options = ServingOptions(

@@ -14,6 +14,7 @@ from apiservice.auth.tokens import ReviewedTokens
 from apiservice.http.options import ServingStats
 from apiservice.http.server import Server
 from apiservice.runtime.bytecache import Remembering
+from apiservice.runtime.shares import REFUSALS as NO_PLACE
 from apiservice.selfmetrics.families import counter, gauge, histogram
 
 _REVIEWS: Final = ("access", "token")
@@ -64,9 +65,11 @@ REVIEW_DURATIONS: Final = histogram(
 )
 UNREVIEWED: Final = counter(
     "gma_reviews_refused_total",
-    "Requests that got 429 instead of a review, because anonymous clients, or one address with "
-    "many unknown tokens, caused too many reviews, or a namespace had too many access reviews.",
-    "kind",
+    "Requests that got 429 instead of a review, by reason: anonymous clients, or one address with "
+    "many unknown tokens, caused too many reviews (rate), too many of the namespace waited (full), "
+    "or no place became free in time (timeout).",
+    *("kind", "reason"),
+    known=("rate", *NO_PLACE),
 )
 REVIEWS_WAITING: Final = gauge(
     "gma_access_reviews_waiting", "Requests whose access review waits for its place."
@@ -112,7 +115,12 @@ def access_families(
     limited: dict[str, Authorization | ReviewedTokens] = {"access": security.authorization}
     if security.tokens is not None:
         limited["token"] = security.tokens
-    yield UNREVIEWED.by({kind: cache.refused for kind, cache in limited.items()})
+    unreviewed = {
+        (kind, reason): count
+        for kind, cache in limited.items()
+        for reason, count in cache.refused.items()
+    }
+    yield UNREVIEWED.pairs(unreviewed, limited)
     yield REVIEWS_WAITING.one(security.authorization.places.waiting)
     caches: dict[str, Remembering] = {**limited, "user": security.authentication}
     lookups = {(name, "hit"): cache.hits for name, cache in caches.items()} | {

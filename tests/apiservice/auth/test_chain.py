@@ -341,5 +341,5 @@ def test_unknown_tokens_of_one_address_are_reviewed_up_to_its_allowance(bench: B
 
     assert answers == ["Unauthorized"] * 50 + ["TooManyRequests"] * 30
     assert len(bench.reviewer.asked) == 50
-    assert tokens.refused == 30
+    assert tokens.refused == {"rate": 30}
     assert send("good", "10.0.0.2") == "alice"

@@ -258,7 +258,7 @@ async def test_anonymous_clients_share_an_allowance_of_reviews() -> None:
         except TooManyRequests:
             refused += 1
 
-    assert (cluster.asked, refused, authorization.refused) == (50, 450, 450)
+    assert (cluster.asked, refused, authorization.refused["rate"]) == (50, 450, 450)
 
     clock.now = 2.0
     assert not (await authorization.authorize(ANONYMOUS, METRICS)).allowed
@@ -335,5 +335,5 @@ async def test_questions_about_one_namespace_do_not_delay_those_about_another() 
     assert (await calm).allowed
     answers = await asyncio.gather(*loud, return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, TooManyRequests)]
-    assert len(refused) == 400 - half - 256 == authorization.refused
+    assert len(refused) == 400 - half - 256 == authorization.refused["full"]
     assert "too many requests wait already (256 of the namespace)" in str(refused[0])

@@ -86,6 +86,11 @@ REQUESTS: Final[Rows] = {
         *(authorization._RATE, authorization._BURST),
         by=_REVIEWS + "test_anonymous_clients_share_an_allowance_of_reviews",
     ),
+    "Access reviews at once": row(
+        *(authorization._AT_ONCE, authorization._AT_ONCE // 2, authorization._WAITING),
+        default(shares.Shares, "seconds"),
+        by=_REVIEWS + "test_questions_about_one_namespace_do_not_delay_those_about_another",
+    ),
     "Requirements, values and characters": row(
         *(selector._MOST_REQUIREMENTS, selector._MOST_VALUES, selector._LONGEST),
         by=_SELECTOR + "test_a_selector_beyond_its_bounds_is_refused_with_the_bound",
