@@ -64,15 +64,15 @@ def metric_list(body: bytes, group: str, version: str, wanted: str) -> bytes:
     """
     kind = _KINDS.get(group, "ExternalMetricValueList")
     try:
-        found = _decode_list(body)
-        if (found.kind, found.api_version) != (kind, f"{group}/{version}"):
+        answer = _decode_list(body)
+        if (answer.kind, answer.api_version) != (kind, f"{group}/{version}"):
             raise DelegateFailure(
-                "invalid", f"the answer is a {found.kind[:80]} of {found.api_version[:80]}"
+                "invalid", f"the answer is a {answer.kind[:80]} of {answer.api_version[:80]}"
             )
         if version == wanted:
             return body
         # Both versions are lists of the same items under other names.
-        items = [_item(item, wanted) for item in _decode_items(_json(found.items))]
+        items = [_item(item, wanted) for item in _decode_items(_json(answer.items))]
     except UNREADABLE as error:
         raise DelegateFailure("invalid", f"the answer is not a {kind}: {error}") from error
     return _json({"kind": kind, "apiVersion": f"{group}/{wanted}", "metadata": {}, "items": items})

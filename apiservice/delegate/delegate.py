@@ -123,9 +123,9 @@ class Delegate:
             if reply.status == 200:
                 bodies[version] = reply.body
             elif reply.status != 404:
-                said = status_message(reply.status, reply.body)
+                message = status_message(reply.status, reply.body)
                 outcome = "refused" if reply.status in (401, 403) else "error"
-                raise DelegateFailure(outcome, f"status {reply.status} to discovery: {said}")
+                raise DelegateFailure(outcome, f"status {reply.status} to discovery: {message}")
         before = self._listings.get(group)
         return await asyncio.to_thread(listing, group, bodies, self._clock(), before)
 
@@ -175,9 +175,9 @@ def _error(reply: Reply) -> tuple[Delegated, str]:
 
     A refusal of this server's token says nothing about the client, so it is not passed on.
     """
-    said = status_message(reply.status, reply.body)
+    message = status_message(reply.status, reply.body)
     if reply.status in (401, 403):
-        raise DelegateFailure("refused", f"it refused this server ({reply.status}): {said}")
+        raise DelegateFailure("refused", f"it refused this server ({reply.status}): {message}")
     if not 400 <= reply.status <= 599:
         raise DelegateFailure("invalid", f"status {reply.status}")
     return Delegated(reply.status, reply.body), "not_found" if reply.status == 404 else "error"

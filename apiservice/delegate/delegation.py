@@ -39,7 +39,7 @@ class Delegation:
     @property
     def readers(self) -> Sequence[Callable[[], Awaitable[None]]]:
         """Return the loops that read the delegates' discovery."""
-        return [_Reader(each).run for each in self.delegates]
+        return [_Reader(delegate).run for delegate in self.delegates]
 
     async def answer(
         self,
@@ -57,9 +57,12 @@ class Delegation:
             Unavailable: the delegate gave no usable answer, or it is not known which has it.
         """
         resource, metric = _wanted(where, parameters)
-        claims = [(each, each.claims(where.group, resource, metric)) for each in self.delegates]
-        asked = [each for each, claim in claims if claim]
-        unread = [each for each, claim in claims if claim is None]
+        claims = [
+            (delegate, delegate.claims(where.group, resource, metric))
+            for delegate in self.delegates
+        ]
+        asked = [delegate for delegate, claim in claims if claim]
+        unread = [delegate for delegate, claim in claims if claim is None]
         if not asked and not unread:
             return None
         if delegated(headers):
@@ -70,8 +73,8 @@ class Delegation:
             )
         suffix = _suffix(where, parameters)
         absent: Delegated | None = None
-        for each in asked:
-            found = await each.ask(where.group, where.version, suffix)
+        for delegate in asked:
+            found = await delegate.ask(where.group, where.version, suffix)
             if found.code != 404:
                 return found
             absent = found

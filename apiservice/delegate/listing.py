@@ -79,14 +79,16 @@ def listing(
 
 def _rows(group: str, version: str, body: bytes) -> Sequence[MetricResource]:
     try:
-        found = _decode(body)
+        listed = _decode(body)
     except UNREADABLE as error:
         text = f"the list of {group}/{version} is malformed: {error}"
         raise DelegateFailure("invalid", text) from error
-    if (found.kind, found.group_version) != ("APIResourceList", f"{group}/{version}"):
-        text = f"the list of {group}/{version} is a {found.kind[:80]} of {found.group_version[:80]}"
+    if (listed.kind, listed.group_version) != ("APIResourceList", f"{group}/{version}"):
+        text = (
+            f"the list of {group}/{version} is a {listed.kind[:80]} of {listed.group_version[:80]}"
+        )
         raise DelegateFailure("invalid", text)
-    resources = found.resources or []
+    resources = listed.resources or []
     if len(resources) > MAX_ROWS:
         text = f"the list of {group}/{version} has more than {MAX_ROWS} rows"
         raise DelegateFailure("too_large", text)

@@ -107,15 +107,15 @@ def _kind(group: ViewGroup, kind: str) -> Json:
 
 def view_operations(group: ViewGroup) -> list[Operation]:
     """Return all paths of a group."""
-    found: list[Operation] = []
+    operations: list[Operation] = []
     for resource, _ in group.views:
         everywhere = "ForAllNamespaces" if resource.namespaced else ""
-        found.append(_listing(group, resource, "", everywhere))
+        operations.append(_listing(group, resource, "", everywhere))
         below = ""
         if resource.namespaced:
             below = "namespaces/{namespace}/"
-            found.append(_listing(group, resource, below, "InNamespace"))
-        found.append(
+            operations.append(_listing(group, resource, below, "InNamespace"))
+        operations.append(
             Operation(
                 f"/apis/{group.api_version}/{below}{resource.plural}/{{name}}",
                 f"{package(group)}.{resource.kind}",
@@ -123,7 +123,7 @@ def view_operations(group: ViewGroup) -> list[Operation]:
                 (_PRETTY,),
             )
         )
-    return found
+    return operations
 
 
 def _listing(group: ViewGroup, resource: ViewResource, below: str, scope: str) -> Operation:

@@ -56,10 +56,10 @@ class Operation(NamedTuple):
     def _parameters(self) -> list[tuple[dict[str, Any], str]]:
         """Return every parameter: (name, place and description; type)."""
         variables = [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
-        found: list[tuple[dict[str, Any], str]] = [
+        parameters: list[tuple[dict[str, Any], str]] = [
             ({"name": name, "in": "path", "required": True, "description": f"the {name}"}, "string")
             for name in variables
         ]
         for name, kind, words in self.queries:
-            found.append(({"name": name, "in": "query", "description": words}, kind))
-        return found
+            parameters.append(({"name": name, "in": "query", "description": words}, kind))
+        return parameters

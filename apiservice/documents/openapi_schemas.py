@@ -30,23 +30,23 @@ def list_type(group: str, version: str) -> str:
 def definitions(group: str, version: str, prefix: str) -> Json:
     """Return all definitions that a group-version's list needs; ``prefix`` starts a ``$ref``."""
     item = list_type(group, version).removesuffix("List")
-    found: Json = {
+    schemas: Json = {
         list_type(group, version): _list(group, version, item, prefix),
         f"{META}.ListMeta": LIST_META,
         f"{META}.Time": {"type": "string", "format": "date-time"},
         _QUANTITY: {"type": "string", "description": "A fixed-point number such as 87500m."},
     }
     if group.startswith("external"):
-        return found | {item: _external_value(prefix)}
-    found |= {
+        return schemas | {item: _external_value(prefix)}
+    schemas |= {
         _REFERENCE: _OBJECT_REFERENCE,
         f"{META}.LabelSelector": _label_selector(prefix),
         f"{META}.LabelSelectorRequirement": _LABEL_SELECTOR_REQUIREMENT,
     }
     if version == "v1beta1":
-        return found | {item: _value_v1beta1(prefix)}
+        return schemas | {item: _value_v1beta1(prefix)}
     identifier = f"{_package(group, version)}.MetricIdentifier"
-    return found | {
+    return schemas | {
         item: _value_v1beta2(prefix, identifier),
         identifier: _metric_identifier(prefix),
     }

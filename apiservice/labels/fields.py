@@ -76,12 +76,12 @@ def parse_fields(text: str) -> FieldSelector:
 def _terms(text: str) -> Iterator[str]:
     end = 0
     while end < len(text):
-        found = _TERM.match(text, end)
-        if found is None:
+        term = _TERM.match(text, end)
+        if term is None:
             raise SelectorError(f"'{text[end : end + 80]}' ends with an incomplete escape")
-        end = found.end()
-        if found[1]:
-            yield found[1]
+        end = term.end()
+        if term[1]:
+            yield term[1]
 
 
 def _requirement(term: str) -> FieldRequirement:

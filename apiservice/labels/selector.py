@@ -66,7 +66,7 @@ class Selector:
     @property
     def bytes(self) -> int:
         """Bytes of the selector in memory."""
-        return sum(weight(each) + _PREDICATE for each in self.requirements)
+        return sum(weight(requirement) + _PREDICATE for requirement in self.requirements)
 
     @property
     def empty(self) -> bool:
@@ -138,20 +138,20 @@ class _Parser:
 
     def requirements(self) -> dict[Requirement, None]:
         """Return the distinct requirements in the order of the text."""
-        found: dict[Requirement, None] = {}
+        requirements: dict[Requirement, None] = {}
         values = 0
         while self._peek() != "":
             requirement = self._requirement()
-            if requirement not in found:
-                found[requirement] = None
+            if requirement not in requirements:
+                requirements[requirement] = None
                 values += len(requirement.values)
-                _check_size(len(found), values)
+                _check_size(len(requirements), values)
             if self._peek() == "":
-                return found
+                return requirements
             self._expect((",",), "',' or 'end of string'")
             if not _identifier(self._peek()) and self._peek() != "!":
                 raise self._unexpected("identifier after ','")
-        return found
+        return requirements
 
     def _requirement(self) -> Requirement:
         absent = self._peek() == "!"

@@ -64,10 +64,10 @@ class RequestStats(Collector):
     def series(self, route: str, version: str, code: int) -> Durations:
         """Return the counts of a route (such as ``custom``), API version (or empty) and code."""
         key = (route, version, code)
-        found = self._series.get(key)
-        if found is None:
-            found = self._series[key] = Durations()
-        return found
+        durations = self._series.get(key)
+        if durations is None:
+            durations = self._series[key] = Durations()
+        return durations
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics; prometheus_client calls this."""

@@ -205,11 +205,11 @@ def _content(path: Path) -> bytes:
 
 def _names(leaf: x509.Certificate) -> frozenset[str]:
     try:
-        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternatives = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return frozenset()
-    names = found.get_values_for_type(x509.DNSName)
-    addresses = found.get_values_for_type(x509.IPAddress)
+    names = alternatives.get_values_for_type(x509.DNSName)
+    addresses = alternatives.get_values_for_type(x509.IPAddress)
     return frozenset((*map(str.lower, names), *map(str, addresses)))
 
 

@@ -65,9 +65,9 @@ class SelfSigned:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         authority, made = self._authority(now)
         if not made:
-            found = self._usable(authority, now)
-            if found is not None:
-                return found
+            usable = self._usable(authority, now)
+            if usable is not None:
+                return usable
         issued = authority.issue(self.names, now, CERTIFICATE_DAYS)
         # The key first: a reader between the two sees a pair that does not fit, and waits.
         _write(self.files.key, issued.key)
@@ -77,12 +77,12 @@ class SelfSigned:
 
     def _usable(self, authority: Authority, now: float) -> ServingCertificate | None:
         try:
-            found = read_pair(self.files, now)
+            pair = read_pair(self.files, now)
             leaf = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
             leaf.verify_directly_issued_by(authority.certificate)
         except Exception:  # of many kinds; in every case another certificate is issued
             return None
-        return found if found.covers(self.names) and not found.aged(now) else None
+        return pair if pair.covers(self.names) and not pair.aged(now) else None
 
     def _authority(self, now: float) -> tuple[Authority, bool]:
         """Return the CA, and whether it was created now."""

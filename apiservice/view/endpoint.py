@@ -214,8 +214,8 @@ def _like(wanted: _Wanted, key: Key) -> Steps[list[str]]:
     keys = yield from wanted.view.provider.keys(wanted.namespace)
     order = wanted.view.resource.order
     at = bisect_left(keys, order(key), key=order)
-    around = [each for each in keys[max(0, at - _AROUND) : at + _AROUND] if each != key]
-    return (yield from compared(key.name, (each.name for each in around), parts=True))
+    around = [near for near in keys[max(0, at - _AROUND) : at + _AROUND] if near != key]
+    return (yield from compared(key.name, (near.name for near in around), parts=True))
 
 
 def _prepared(body: bytes) -> Prepared:

@@ -96,11 +96,11 @@ def table_options(query: Mapping[str, str]) -> TableOptions:
         BadRequest: ``includeObject`` has an unknown value.
     """
     text = query.get("includeObject", "")
-    found = _INCLUDES.get(text)
-    if found is None:
+    include = _INCLUDES.get(text)
+    if include is None:
         message = f'unable to parse includeObject "{text}": it must be None, Metadata or Object'
         raise BadRequest(message)
-    return TableOptions(found, truth(query, "numbers"))
+    return TableOptions(include, truth(query, "numbers"))
 
 
 def continue_token(resource: ViewResource, namespace: str | None, last: Key) -> str:

@@ -81,8 +81,8 @@ def _objects(group: ViewGroup, view: ServedResource, now: float) -> Callable[[Ke
     head = {"kind": view.resource.kind, "apiVersion": group.api_version}
 
     def render(key: Key) -> bytes | None:
-        found = view.provider.object(key, now)
-        return None if found is None else _json(head | found)
+        content = view.provider.object(key, now)
+        return None if content is None else _json(head | content)
 
     return render
 
@@ -91,8 +91,8 @@ def _metadata(view: ServedResource, form: Form, now: float) -> Callable[[Key], b
     head = _partial(form)
 
     def render(key: Key) -> bytes | None:
-        found = view.provider.object(key, now)
-        return None if found is None else _json(head | {"metadata": found["metadata"]})
+        content = view.provider.object(key, now)
+        return None if content is None else _json(head | {"metadata": content["metadata"]})
 
     return render
 
@@ -108,8 +108,8 @@ def _table(
         if include == "Metadata":
             # Without the parts that only the whole object has, which would cost more than the row.
             return {**partial, "metadata": {**_identity(key), "labels": provider.labels(key)}}
-        found = provider.object(key, now) if include == "Object" else None
-        return None if found is None else head | found
+        content = provider.object(key, now) if include == "Object" else None
+        return None if content is None else head | content
 
     def render(key: Key) -> bytes | None:
         cells = provider.cells(key, now)

@@ -60,10 +60,10 @@ class PreparedAnswers:
         """Return the answer if it was prepared from this version and has not expired."""
         if version != self._version:
             return None
-        found = self._answers.get(key)
-        if found is None or found.expires <= now:
+        answer = self._answers.get(key)
+        if answer is None or answer.expires <= now:
             return None
-        return found
+        return answer
 
     def put(self, key: Key, version: int, expires: float, body: bytes) -> Prepared:
         """Prepare an answer from this version. Cache it if it fits and the version is current."""

@@ -55,7 +55,9 @@ def _made(rule: MetricRule, series: Collection[str]) -> Iterator[str]:
         yield name
     if name is not None or fixed_name(rule):
         return
-    matchers = [each for each in matchers_of(rule.selector) or () if each.label == "__name__"]
+    matchers = [
+        matcher for matcher in matchers_of(rule.selector) or () if matcher.label == "__name__"
+    ]
     fits = fits_all(matchers)
     for name in series:
         if fits(name) and rule.admits(name):

@@ -98,9 +98,9 @@ class ObjectNames:
         self, kind: ResourceKind, namespace: str | None, selector: Selector
     ) -> Sequence[str]:
         if kind.name == SERVICES and namespace is not None:
-            return [each.name for each in self._objects.services.select(namespace, selector)]
+            return [service.name for service in self._objects.services.select(namespace, selector)]
         if kind.name == NODES:
-            return [each.name for each in self._objects.nodes.select(selector)]
+            return [service.name for service in self._objects.nodes.select(selector)]
         if kind.name == NAMESPACES and selector.empty:
             return self._objects.pod_index.namespaces()
         raise BadQuery(f"{kind.name} cannot be listed without a cluster: name one object")

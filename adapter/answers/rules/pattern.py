@@ -31,8 +31,8 @@ def _library() -> tuple[Any, Any]:
 
 def references(template: str) -> list[str]:
     """Return the names of the captures to which a template of :meth:`Captures.expand` refers."""
-    found = (match.groups() for match in _REFERENCE.finditer(template))
-    return [braced or plain for _, braced, plain in found if braced or plain]
+    groups = (match.groups() for match in _REFERENCE.finditer(template))
+    return [braced or plain for _, braced, plain in groups if braced or plain]
 
 
 class Pattern:
@@ -70,10 +70,10 @@ class Pattern:
 
     def captures(self, text: str) -> Captures | None:
         """Return the captures of the first match; None without a match."""
-        found = self._compiled.search(text)
-        if found is None:
+        match = self._compiled.search(text)
+        if match is None:
             return None
-        groups = (found.group(0), *(found.group(i + 1) or "" for i in range(self.groups)))
+        groups = (match.group(0), *(match.group(i + 1) or "" for i in range(self.groups)))
         return Captures(groups, self._names)
 
 

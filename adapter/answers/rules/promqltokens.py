@@ -36,14 +36,14 @@ def tokens(query: str) -> list[PromqlToken]:
     Raises:
         NotWidenedError: a part of it is not understood.
     """
-    found: list[PromqlToken] = []
+    tokens_read: list[PromqlToken] = []
     at = 0
-    while not found or found[-1].kind != "end":
+    while not tokens_read or tokens_read[-1].kind != "end":
         match = _TOKEN.match(query, at)
         if match is None or match.lastgroup is None:
             rest = query[at:].strip()[:20]
             raise NotWidenedError(f"{rest!r} is not in the part of PromQL that is understood")
         kind = match.lastgroup
-        found.append(PromqlToken(kind, match[kind], match.start(kind), match.end()))
+        tokens_read.append(PromqlToken(kind, match[kind], match.start(kind), match.end()))
         at = match.end()
-    return found
+    return tokens_read

@@ -87,13 +87,13 @@ def build(
         external: the same of ``externalRules``.
         kinds: the cluster's resources.
     """
-    found: dict[tuple[GroupResource, str], CustomMetric] = {}
+    metrics: dict[tuple[GroupResource, str], CustomMetric] = {}
     outside: dict[str, ExternalMetric] = {}
     unknown: list[tuple[MetricRule, str, GroupResource]] = []
     failed: list[tuple[MetricRule, str]] = []
     left_out = 0
     for rules, add in (
-        (custom, partial(_add_custom, found)),
+        (custom, partial(_add_custom, metrics)),
         (external, partial(_add_external, outside)),
     ):
         for rule, shapes in rules:
@@ -102,14 +102,14 @@ def build(
                     left_out += yield from _collect(rule, shapes, kinds, unknown, add)
             except RuleFailure as error:
                 failed.append((rule, str(error)))
-                _forget(rule, found)
+                _forget(rule, metrics)
                 _forget(rule, outside)
     rows = [
         MetricResource(resource, metric, namespaced=resource not in ROOT)
-        for resource, metric in sorted(found)
+        for resource, metric in sorted(metrics)
     ]
     lower = {name.lower(): name for name in sorted(outside, reverse=True)}
-    return Registry(kinds, found, outside, tuple(rows), lower, left_out, tuple(unknown), failed)
+    return Registry(kinds, metrics, outside, tuple(rows), lower, left_out, tuple(unknown), failed)
 
 
 def _forget(rule: MetricRule, metrics: dict[K, CustomMetric] | dict[K, ExternalMetric]) -> None:

@@ -88,10 +88,10 @@ def _resource_text(name: str, node: yaml.Node) -> ResourceText:
 
 def _window(node: yaml.Node) -> int:
     text = text_of(node)
-    found = _DURATION.fullmatch(text) if text else None
-    if found is None and text != "0":
+    duration = _DURATION.fullmatch(text) if text else None
+    if duration is None and text != "0":
         raise BadNode(node, f"window: {text[:60]!r} is not a duration such as 5m")
-    numbers = () if found is None else found.groups()
+    numbers = () if duration is None else duration.groups()
     return sum(
         int(number or 0) * unit for number, unit in zip(numbers, _UNITS.values(), strict=False)
     )

@@ -138,8 +138,8 @@ class PodMetrics:
         if usage is None:
             return None
         containers = [
-            {"name": name, "usage": _quantities(each)}
-            for name, each in sorted(usage.containers.items())
+            {"name": name, "usage": _quantities(used)}
+            for name, used in sorted(usage.containers.items())
         ]
         times = _times(usage, self._reader.window)
         return {"metadata": _meta(key, self.labels(key), now), **times, "containers": containers}
@@ -228,12 +228,12 @@ def _times(usage: ObjectUsage, window: int) -> Json:
 
 
 def _quantities(usage: CpuMemory) -> Json:
-    found: Json = {}
+    quantities: Json = {}
     if usage.cpu is not None:
-        found["cpu"] = format_milli(usage.cpu)
+        quantities["cpu"] = format_milli(usage.cpu)
     if usage.memory is not None:
-        found["memory"] = format_binary(usage.memory)
-    return found
+        quantities["memory"] = format_binary(usage.memory)
+    return quantities
 
 
 def _cells(usage: ObjectUsage, window: int) -> Sequence[Cell]:

@@ -57,8 +57,8 @@ class MetricRule:
         if not text.metrics_query.strip():
             raise RuleError("metricsQuery", "metricsQuery is missing")
         self._filters = [
-            (pattern_of("seriesFilters", each.expression), each.positive)
-            for each in text.series_filters
+            (pattern_of("seriesFilters", pattern.expression), pattern.positive)
+            for pattern in text.series_filters
         ]
         self._matches = pattern_of("name", text.matches or ".*")
         if text.matches:

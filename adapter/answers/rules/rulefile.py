@@ -119,9 +119,9 @@ def read_rules(data: bytes) -> RulesFile:
         RulesFileError: the file is too large, is not YAML, or is not a mapping.
     """
     root = _root(data)
-    found = RulesFile()
+    file = RulesFile()
     if root is None:
-        return found
+        return file
     seen: set[str] = set()
     for key, value in root.value:
         name = text_of(key) if isinstance(key, yaml.ScalarNode) else ""
@@ -130,16 +130,16 @@ def read_rules(data: bytes) -> RulesFile:
             raise RulesFileError(f"line {line}: {name} is given twice")
         seen.add(name)
         if name in LISTS:
-            into = found.custom if name == "rules" else found.external
-            _read_list(name, value, into, found.problems)
+            into = file.custom if name == "rules" else file.external
+            _read_list(name, value, into, file.problems)
         elif name == "resourceRules":
-            _read_resource_rules(value, found)
+            _read_resource_rules(value, file)
         else:
             known = ", ".join((*LISTS, "resourceRules"))
             text = f"is not a key of the file; the keys are {known}"
-            found.problems.append(RuleProblem(line, name[:60], text, broken=False))
-    del found.problems[MAX_PROBLEMS:]
-    return found
+            file.problems.append(RuleProblem(line, name[:60], text, broken=False))
+    del file.problems[MAX_PROBLEMS:]
+    return file
 
 
 def _root(data: bytes) -> yaml.MappingNode | None:

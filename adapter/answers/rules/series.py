@@ -67,9 +67,10 @@ def decode(body: bytes) -> Steps[Shapes]:
     try:
         answer = _answer.decode(envelope)
     except UNREADABLE as error:
-        said = error_text(body)
+        message = error_text(body)
         raise SourceError(
-            "query" if said else "not_json", said or f"the answer is not the series API's ({error})"
+            "query" if message else "not_json",
+            message or f"the answer is not the series API's ({error})",
         ) from None
     if answer.status != "success":
         raise SourceError("query", shortened(f"{answer.errorType}: {answer.error}"))

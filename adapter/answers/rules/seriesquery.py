@@ -34,8 +34,8 @@ def cut_off(query: str) -> str:
     A quote stands for a text that does not end. No engine reads such a query.
     """
     opened: list[str] = []
-    for found in _PIECE.finditer(query):
-        sign = found["sign"]
+    for piece in _PIECE.finditer(query):
+        sign = piece["sign"]
         if sign is None:
             continue
         if sign in "\"'`":
@@ -49,7 +49,7 @@ def cut_off(query: str) -> str:
 
 def outside(query: str, signs: str) -> str:
     """Return the first of these signs that is outside of a query's texts; empty without one."""
-    pieces = (found["sign"] for found in _PIECE.finditer(query))
+    pieces = (piece["sign"] for piece in _PIECE.finditer(query))
     return next((sign for sign in pieces if sign is not None and sign in signs), "")
 
 
@@ -67,7 +67,7 @@ def fits_all(matchers: Iterable[Matcher]) -> Callable[[str], bool]:
 
     An expression that RE2 does not accept is taken to accept everything.
     """
-    tests = [_test(each) for each in matchers]
+    tests = [_test(matcher) for matcher in matchers]
     return lambda value: all(test(value) for test in tests)
 
 

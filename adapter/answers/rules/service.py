@@ -67,7 +67,7 @@ def _read(options: RuleOptions) -> tuple[RuleSet, Sequence[str]]:
 def _narrow(rules: RuleSet, options: RuleOptions) -> Sequence[str]:
     if not options.widen:
         return ()
-    return [f"{each.name}: {why}" for each in rules.custom if (why := why_not(each))]
+    return [f"{rule.name}: {why}" for rule in rules.custom if (why := why_not(rule))]
 
 
 def _of_nodes(
@@ -239,25 +239,25 @@ class RuleService:
         if self._ask is None:
             return
         try:
-            found = await read_kinds(self._ask)
+            kinds = await read_kinds(self._ask)
         except Exception as error:  # the client raises many kinds: the last resources stay in use
             self.discovery_failures += 1
             self._complain("resources", f"the API server's resources cannot be read: {error}")
             return
         self._logged.pop("resources", None)
-        if found.failed:
-            self._complain("groups", f"no answer about {', '.join(found.failed[:10])}")
-        self._kinds = found.table
+        if kinds.failed:
+            self._complain("groups", f"no answer about {', '.join(kinds.failed[:10])}")
+        self._kinds = kinds.table
 
     async def _read_series(self, selector: str, start: float) -> None:
         try:
-            found = await self.store.shapes(selector, start)
+            shapes = await self.store.shapes(selector, start)
         except SourceError as error:
             self.discovery_failures += 1
             self._complain(f"series {selector}", f"seriesQuery {selector[:200]}: {error}")
             return
         self._logged.pop(f"series {selector}", None)
-        self._shapes[selector] = found
+        self._shapes[selector] = shapes
 
     def _complain(self, key: str, text: str) -> None:
         """Log a failure once, until it changes."""

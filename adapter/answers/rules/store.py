@@ -176,14 +176,14 @@ class RuleStore:
                     self.queries += 1
                     answered = await self._api.ask(query, held.take)
                 async with self._decoding:
-                    found = await paced(vector.decode(answered.body, answered.ahead))
+                    decoded = await paced(vector.decode(answered.body, answered.ahead))
         except Exception as error:
             raise self._failed(error, query) from None
         finally:
             self.durations.observe(loop.time() - began)
-        self.left_out.update(found.left_out)
+        self.left_out.update(decoded.left_out)
         now = self._clock()
-        return RuleAnswer(found, now, now + self._options.fresh)
+        return RuleAnswer(decoded, now, now + self._options.fresh)
 
     def _failed(self, error: Exception, query: str | None = None) -> SourceError:
         """Count a failure and return its error; with a query, log it too.

@@ -56,8 +56,8 @@ class ObjectUsage:
 
     def total(self, of: Callable[[CpuMemory], int | None]) -> int | None:
         """Return the sum over the containers; None if a part of it is not known."""
-        found = [of(usage) for usage in self.containers.values()]
-        return None if None in found else sum(value for value in found if value is not None)
+        amounts = [of(usage) for usage in self.containers.values()]
+        return None if None in amounts else sum(value for value in amounts if value is not None)
 
 
 class _Space(NamedTuple):
@@ -107,8 +107,8 @@ class UsageReader:
 
     def get(self, space: str, name: str) -> ObjectUsage | None:
         """Return the usage of an object of a namespace that has been read; None if not known."""
-        found = self._spaces.get(space)
-        return None if found is None else found.usages.get(name)
+        objects = self._spaces.get(space)
+        return None if objects is None else objects.usages.get(name)
 
     def read(self, names: Mapping[str, Sequence[str]], now: float) -> WaitingSteps[None]:
         """Read the usage of objects.

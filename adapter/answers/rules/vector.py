@@ -78,35 +78,35 @@ def decode(body: bytes, ahead: float) -> Steps[Vector]:
     """
     if body.count(b",") > MAX_PARTS:
         raise SourceError("too_large", f"the answer has more than {MAX_PARTS} labels and values")
-    said = result_of(body)
-    if said.partial:
-        why = "; ".join(said.warnings[:2])[:300] or "reported by the engine"
+    result = result_of(body)
+    if result.partial:
+        why = "; ".join(result.warnings[:2])[:300] or "reported by the engine"
         raise SourceError("partial", f"a partial answer ({why}): its values may be wrong")
-    if said.type not in ("vector", "scalar"):
+    if result.type not in ("vector", "scalar"):
         raise SourceError(
-            "result_type", f"metricsQuery returns a {said.type[:20]}; it must return a vector"
+            "result_type", f"metricsQuery returns a {result.type[:20]}; it must return a vector"
         )
     try:
-        if said.type == "scalar":
-            time, text = _scalar.decode(said.result)
-            found = Vector(scalar=True)
-            _add(found, {}, time - ahead, text)
-            return found
-        raws = _samples.decode(said.result)
+        if result.type == "scalar":
+            time, text = _scalar.decode(result.result)
+            vector = Vector(scalar=True)
+            _add(vector, {}, time - ahead, text)
+            return vector
+        raws = _samples.decode(result.result)
     except UNREADABLE as error:
         raise SourceError("not_json", f"the result is not a list: {error}") from None
-    found = Vector()
-    found.left_out[TOO_MANY] += max(0, len(raws) - MAX_VALUES)
+    vector = Vector()
+    vector.left_out[TOO_MANY] += max(0, len(raws) - MAX_VALUES)
     for place, raw in enumerate(raws[:MAX_VALUES]):
         if place % _STEP == 0:
             yield
         try:
             sample = _sample.decode(raw)
         except UNREADABLE:
-            found.left_out[BAD_VALUE] += 1
+            vector.left_out[BAD_VALUE] += 1
             continue
-        _add(found, sample.metric, sample.value[0] - ahead, sample.value[1])
-    return found
+        _add(vector, sample.metric, sample.value[0] - ahead, sample.value[1])
+    return vector
 
 
 def _add(into: Vector, labels: Mapping[str, str], time: float, text: str) -> None:

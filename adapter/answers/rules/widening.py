@@ -59,7 +59,7 @@ def wide_query(found: Widened, key: ObjectKey, selector: Selector) -> str:
     Raises:
         BadQuery: PromQL cannot express the selector.
     """
-    expressions = [matchers.of_requirement(each)[0] for each in selector.requirements]
+    expressions = [matchers.of_requirement(requirement)[0] for requirement in selector.requirements]
     expressions += [matchers.matcher(label, "!=", "") for label in reversed(key.labels)]
     return found.query(",".join(expressions))
 

@@ -45,22 +45,22 @@ class Containers:
     def value_of(self, field: str, what: Statistic) -> DeviceValue | None:
         """Return the sum over containers; for a field that is not the container's own, the
         newest."""
-        found = [
+        values = [
             s for series in self._all_series if (s := series.value_of(field, what)) is not None
         ]
-        if not found:
+        if not values:
             return None
-        newest = max(found, key=lambda measured: measured.time)
+        newest = max(values, key=lambda measured: measured.time)
         kind = self._field(field)
         if kind is None or not kind.exact:
             return newest
-        total = min(sum(measured.value for measured in found), kind.high)
-        return newest._replace(value=total, time=min(measured.time for measured in found))
+        total = min(sum(measured.value for measured in values), kind.high)
+        return newest._replace(value=total, time=min(measured.time for measured in values))
 
     def newest(self, field: str) -> DeviceValue | None:
         """Return the newest of the containers' samples."""
-        found = [s for series in self._all_series if (s := series.newest(field)) is not None]
-        return max(found, key=lambda sample: sample.time, default=None)
+        samples = [s for series in self._all_series if (s := series.newest(field)) is not None]
+        return max(samples, key=lambda sample: sample.time, default=None)
 
     def reports(self, field: str) -> bool:
         """Return whether an exporter of one of the series writes samples of this field."""

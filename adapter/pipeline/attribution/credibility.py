@@ -39,10 +39,10 @@ def several_clusters(all_series: Sequence[DeviceSeries]) -> Absence | None:
     """Return an absence if samples of several clusters name the pod."""
     if len(all_series) == 1:
         return None
-    found = sorted({series.cluster for series in all_series} - {""})
-    if len(found) <= 1:
+    clusters = sorted({series.cluster for series in all_series} - {""})
+    if len(clusters) <= 1:
         return None
-    return Absence(CLUSTERS, f"{', '.join(found)}: select one with source.prometheus.matchers")
+    return Absence(CLUSTERS, f"{', '.join(clusters)}: select one with source.prometheus.matchers")
 
 
 def unbelieved(

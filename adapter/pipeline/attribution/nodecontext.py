@@ -94,8 +94,8 @@ class ClusterContext:
 
     def labels(self, node: str) -> Mapping[str, str]:
         """Return the node's labels; empty if they are not known."""
-        found = self._nodes.get(node) if self._nodes is not None and node else None
-        return found.labels if found is not None else {}
+        known = self._nodes.get(node) if self._nodes is not None and node else None
+        return known.labels if known is not None else {}
 
     def facts(self, node: str) -> NodeFacts:
         """Return what the node's labels state; the same object until they change."""
@@ -105,10 +105,10 @@ class ClusterContext:
             return _NO_FACTS
         known = self._facts.get(node)
         if known is None or known[0] is not found:
-            said = facts(found.labels, found.gpus)
-            if known is not None and known[1] == said:
-                said = known[1]
-            known = self._facts[node] = (found, said)
+            labeled = facts(found.labels, found.gpus)
+            if known is not None and known[1] == labeled:
+                labeled = known[1]
+            known = self._facts[node] = (found, labeled)
         return known[1]
 
     def forget(self, node: str) -> None:
@@ -278,8 +278,8 @@ class NodeContexts:
         """Return an exporter's device series on a node; computed once per scrape result."""
         known = exporter.answers.get("by_node")
         if isinstance(known, dict):
-            found: Sequence[DeviceSeries] = known.get(node, ())
-            return found
+            of_node: Sequence[DeviceSeries] = known.get(node, ())
+            return of_node
         by_node: dict[str, list[DeviceSeries]] = {}
         for series in exporter.all_series.values():
             if not series.serves:

@@ -57,11 +57,13 @@ class Recognition:
             exporter: its state.
             nodes: the nodes whose devices it reports.
         """
-        found: dict[str, set[Evidence]] = {node: set(self._known_evidence(node)) for node in nodes}
+        evidence: dict[str, set[Evidence]] = {
+            node: set(self._known_evidence(node)) for node in nodes
+        }
         devices: set[tuple[PodRef, str]] = set()
         for ref, all_series in exporter.pods.items():
             pod = self._cluster.pods.get(*ref)
-            if pod is None or pod.node not in found:
+            if pod is None or pod.node not in evidence:
                 continue
             for series in all_series:
                 if series.received != exporter.received or not _holds(series, pod):
@@ -69,13 +71,13 @@ class Recognition:
                 self._named(series, pod)
                 devices.add((ref, series.device.id))
                 if series.shared:
-                    found[pod.node].add(Evidence.ROWS)
+                    evidence[pod.node].add(Evidence.ROWS)
                 elif self._flaps(series.device.id, pod.node):
-                    found[pod.node].add(Evidence.FLAPPING)
+                    evidence[pod.node].add(Evidence.FLAPPING)
         self._exclusive.pop(exporter.origin, None)
-        if devices and found and not any(found.values()):
+        if devices and evidence and not any(evidence.values()):
             self._exclusive[exporter.origin] = len(devices)
-        for node, evidences in found.items():
+        for node, evidences in evidence.items():
             self._recognise(node, exporter.origin, _first(evidences) if evidences else None)
 
     def silent(self, origin: str) -> None:

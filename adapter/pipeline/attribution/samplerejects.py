@@ -71,11 +71,11 @@ class SampleRejects:
 
     @cached_property
     def _of_device(self) -> Mapping[str, Sequence[tuple[Reject, RejectCount]]]:
-        found: dict[str, list[tuple[Reject, RejectCount]]] = {}
+        rejects: dict[str, list[tuple[Reject, RejectCount]]] = {}
         for reject, seen in self._recent.items():
             if reject.device:
-                found.setdefault(reject.device, []).append((reject, seen))
-        return found
+                rejects.setdefault(reject.device, []).append((reject, seen))
+        return rejects
 
     @cached_property
     def _fields(self) -> Mapping[str, str]:
@@ -86,8 +86,8 @@ class SampleRejects:
         if reported is None or not reported.value:
             return None
         code = int(reported.value)
-        said = f" ({_XIDS[code]})" if code in _XIDS else ""
-        return f"device {series.device.id} reports XID {code}{said}"
+        meaning = f" ({_XIDS[code]})" if code in _XIDS else ""
+        return f"device {series.device.id} reports XID {code}{meaning}"
 
 
 def rejected(pod: PodRef, exporters: Iterable[ExporterState]) -> Absence | None:

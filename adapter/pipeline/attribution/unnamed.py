@@ -92,9 +92,9 @@ def unnamed_on_node(
     newest = max(exporters, key=lambda exporter: exporter.received)
     if now - newest.received >= oldest:
         own = next((page for page in read if page.error and _is_of(page, newest)), None)
-        said = _silence(newest.origin, now - newest.received, own.error if own else "")
+        silence = _silence(newest.origin, now - newest.received, own.error if own else "")
         reason = EXPORTER_REFUSES if own and own.refused else EXPORTER_DOWN
-        return Absence(reason, said, exporter=newest.pod)
+        return Absence(reason, silence, exporter=newest.pod)
     all_series = [s for e in exporters for s in e.all_series.values() if not s.serves]
     return _of_others(pod, all_series, newest)
 
@@ -205,8 +205,8 @@ def _duration(seconds: float) -> str:
 
 
 def _silence(origin: str, seconds: float, error: str) -> str:
-    said = f"no samples from {origin} for {_duration(seconds)}"
-    return f"{said}: {error}" if error else said
+    silence = f"no samples from {origin} for {_duration(seconds)}"
+    return f"{silence}: {error}" if error else silence
 
 
 def _holders(all_series: Iterable[DeviceSeries]) -> Mapping[str, set[PodRef]]:

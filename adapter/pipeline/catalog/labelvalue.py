@@ -30,10 +30,10 @@ def label_value(text: str) -> str:
 def _label_value(text: str) -> str:
     if _VALID.fullmatch(text):
         return text
-    found = _valid(text)
-    if len(found) > _LONGEST:
-        found = _valid(text.rpartition("/")[2])[-_LONGEST:].strip(_ENDS)
-    return found
+    value = _valid(text)
+    if len(value) > _LONGEST:
+        value = _valid(text.rpartition("/")[2])[-_LONGEST:].strip(_ENDS)
+    return value
 
 
 _remembered = lru_cache(maxsize=4096)(_label_value)

@@ -57,8 +57,8 @@ def spelt_as(profile: str, known: Iterable[str]) -> str:
 
 
 def _parts(profile: str) -> _Parts | None:
-    found = _PROFILE.fullmatch(profile)
-    return found and _Parts(found[1], int(found[2]), found[3])
+    parts = _PROFILE.fullmatch(profile)
+    return parts and _Parts(parts[1], int(parts[2]), parts[3])
 
 
 def normalized(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:

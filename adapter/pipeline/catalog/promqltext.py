@@ -44,10 +44,10 @@ def aggregated(expression: str) -> tuple[str, str] | None:
     aggregation.
     """
     bare = _TEXT.sub('""', expression).strip()
-    found = _SIMPLE.fullmatch(bare)
-    if found is None or _unbalanced(bare) is not None:
+    simple = _SIMPLE.fullmatch(bare)
+    if simple is None or _unbalanced(bare) is not None:
         return None
-    return _FORMS.get(found["how"] or "", ""), found["series"]
+    return _FORMS.get(simple["how"] or "", ""), simple["series"]
 
 
 def words(expression: str) -> frozenset[str]:

@@ -183,11 +183,11 @@ def _of_a_pod(asked: AskedTarget) -> bool:
 
 def _unit(asked: AskedTarget) -> Misfit | None:
     assert asked.number is not None  # noqa: S101 - the caller has checked
-    found = other_unit(asked.unit, asked.number)
-    if found is None:
+    other = other_unit(asked.unit, asked.number)
+    if other is None:
         return None
-    said, better = found
-    return Misfit(MisfitKind.UNIT, f"the target of {asked.name} means {said}", number=better)
+    words, better = other
+    return Misfit(MisfitKind.UNIT, f"the target of {asked.name} means {words}", number=better)
 
 
 def _range(asked: AskedTarget) -> Misfit | None:

@@ -91,8 +91,8 @@ def _in_values(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix
 
 def _value_words(manager: Manager, of: ChangedObject, change: ObjectChange) -> str:
     """Return the change in the terms of a known chart; empty if there are none."""
-    said = charts.words(manager.chart, change.env, change.fields)
-    return f"{said} in the values, which will {change.words}" if said else ""
+    words = charts.words(manager.chart, change.env, change.fields)
+    return f"{words} in the values, which will {change.words}" if words else ""
 
 
 # In the object that owns it.

@@ -17,6 +17,6 @@ _SEVERAL: Final = f"{GROUP_LABEL}/"
 
 def groups(labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return the GPU groups of a pod with these labels, sorted."""
-    found = {value for key, value in labels.items() if key == GROUP_LABEL}
-    found |= {value for key, value in labels.items() if key.startswith(_SEVERAL)}
-    return tuple(sorted(found - {""}))
+    names = {value for key, value in labels.items() if key == GROUP_LABEL}
+    names |= {value for key, value in labels.items() if key.startswith(_SEVERAL)}
+    return tuple(sorted(names - {""}))

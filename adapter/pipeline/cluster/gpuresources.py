@@ -159,7 +159,7 @@ def devices(requested: Mapping[str, int], per_unit: int = 1) -> dict[str, int]:
         requested: GPU resource -> amount.
         per_unit: amount of one unit; 1000 if the amounts are thousandths.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     parts: dict[str, str] = {}
     for name, amount in requested.items():
         if amount <= 0:
@@ -167,9 +167,9 @@ def devices(requested: Mapping[str, int], per_unit: int = 1) -> dict[str, int]:
         if unit_of(name) is ResourceUnit.PART:
             parts.setdefault(name.partition("/")[0], name)
         else:
-            found[name] = -(-amount // per_unit)
-    domains = {name.partition("/")[0] for name in found}
-    return found | {name: 1 for domain, name in parts.items() if domain not in domains}
+            counts[name] = -(-amount // per_unit)
+    domains = {name.partition("/")[0] for name in counts}
+    return counts | {name: 1 for domain, name in parts.items() if domain not in domains}
 
 
 class GpuResources:

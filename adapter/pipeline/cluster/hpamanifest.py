@@ -78,8 +78,8 @@ class _Metric(msgspec.Struct, rename="camel"):
 
     def source(self) -> _Source:
         """Return the part that describes the metric."""
-        found = (self.pods, self.object, self.external, self.resource, self.container_resource)
-        return next((each for each in found if each is not None), _Source())
+        sources = (self.pods, self.object, self.external, self.resource, self.container_resource)
+        return next((each for each in sources if each is not None), _Source())
 
 
 class _Reference(msgspec.Struct, rename="camel"):
@@ -159,13 +159,13 @@ def reduce(manifest: HpaManifest) -> ShownHpa:
         tuple(_shown(metric, now) for metric, now in zip(wanted, current, strict=True)),
         tuple(
             ShownCondition(
-                each.type[:_LONGEST],
-                each.status[:_LONGEST],
-                each.reason[:_LONGEST],
-                each.message[:_LONGEST],
-                instant.read(each.last_transition_time),
+                condition.type[:_LONGEST],
+                condition.status[:_LONGEST],
+                condition.reason[:_LONGEST],
+                condition.message[:_LONGEST],
+                instant.read(condition.last_transition_time),
             )
-            for each in (status.conditions or ())[:_MOST]
+            for condition in (status.conditions or ())[:_MOST]
         ),
         target.kind,
         instant.read(meta.creation_timestamp),
@@ -238,15 +238,15 @@ def _current(wanted: Sequence[_Metric], seen: Sequence[_Metric]) -> list[str]:
     by_key: dict[tuple[str, str], list[_Amount]] = {}
     for metric in seen:
         by_key.setdefault(_key(metric), []).append(metric.source().current)
-    found = []
+    texts = []
     for at, metric in enumerate(wanted):
         key, target = _key(metric), metric.source().target
         if at < len(seen) and _key(seen[at]) == key:
-            found.append(_like(target, seen[at].source().current))
+            texts.append(_like(target, seen[at].source().current))
         else:
             values = by_key.get(key, [])
-            found.append(_like(target, values[0]) if len(values) == 1 else "")
-    return found
+            texts.append(_like(target, values[0]) if len(values) == 1 else "")
+    return texts
 
 
 def _like(target: _Amount, current: _Amount) -> str:
@@ -266,5 +266,5 @@ def _key(metric: _Metric) -> tuple[str, str]:
 def _text(amount: _Amount) -> str:
     if amount.average_utilization is not None:
         return f"{amount.average_utilization}%"
-    found = amount.value if amount.average_value is None else amount.average_value
-    return "" if found is None else str(found)
+    text = amount.value if amount.average_value is None else amount.average_value
+    return "" if text is None else str(text)

@@ -149,9 +149,11 @@ class Hpas(Table[tuple[str, str], ShownHpa]):
     def of(self, namespace: str, workloads: Iterable[Workload]) -> ScalingHpas:
         """Return the HPAs that scale one of these workloads."""
         wanted = ((namespace, workload) for workload in dict.fromkeys(workloads))
-        found = [known for key in wanted if (known := self._scaling.get(key)) is not None]
-        first = sorted((hpa for known in found for hpa in known.first()), key=lambda hpa: hpa.name)
-        return ScalingHpas(first[:SHOWN], sum(len(known.by_name) for known in found))
+        scaling = [known for key in wanted if (known := self._scaling.get(key)) is not None]
+        first = sorted(
+            (hpa for known in scaling for hpa in known.first()), key=lambda hpa: hpa.name
+        )
+        return ScalingHpas(first[:SHOWN], sum(len(known.by_name) for known in scaling))
 
     def replace(self, items: Sequence[ShownHpa]) -> None:
         """Take a complete list of HPAs."""

@@ -154,7 +154,9 @@ class ObjectLookup:
     def _names(self, query: ObjectQuery, namespace: str) -> Sequence[str]:
         resource = query.resource
         if resource == SERVICES:
-            return [each.name for each in self.services.select(namespace, query.object_selector)]
+            return [
+                service.name for service in self.services.select(namespace, query.object_selector)
+            ]
         names = self.pod_index.workloads(namespace, resource)
         if not names and resource not in LISTED and resource not in _ABOVE:
             raise MetricNotFound(query.metric, resource)

@@ -181,13 +181,13 @@ class NamespacePods:
 
     def owned(self, workload: Workload) -> tuple[Pod, ...]:
         """Return the pods of a workload."""
-        found = self._memo.get(self.name, workload)
-        if found is None:
+        pods = self._memo.get(self.name, workload)
+        if pods is None:
             groups = self.owners.get(workload, ())
-            found = self._remember(
+            pods = self._remember(
                 workload, at_once(_by_name([pod for group in groups for pod in self._pods(group)]))
             )
-        return found
+        return pods
 
     def _pods(self, group: _Group) -> list[Pod]:
         return [self.pods[name] for name in group.names]
@@ -204,9 +204,9 @@ class NamespacePods:
         return best
 
     def _remember(self, key: Selector | Workload, pods: list[Pod]) -> tuple[Pod, ...]:
-        found = tuple(pods)
-        self._memo.keep(self.name, key, found)
-        return found
+        kept = tuple(pods)
+        self._memo.keep(self.name, key, kept)
+        return kept
 
 
 def _by_name(pods: list[Pod]) -> Steps[list[Pod]]:

@@ -115,24 +115,24 @@ def _model(labels: Mapping[str, str]) -> tuple[str, str]:
 
 def _vendor(labels: Mapping[str, str]) -> str:
     for key, vendor in _MAKERS:
-        said = labels.get(key, "").lower()
-        if said:
-            return vendor or next((v for v in (NVIDIA, AMD, INTEL) if v in said), "")
+        product = labels.get(key, "").lower()
+        if product:
+            return vendor or next((v for v in (NVIDIA, AMD, INTEL) if v in product), "")
     known = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator")
     return NVIDIA if any(labels.get(key, "").startswith("nvidia") for key in known) else ""
 
 
 def _numbers(labels: Mapping[str, str], suffix: str) -> dict[str, int]:
     """Resource -> number from the labels ``nvidia.com/gpuSUFFIX`` and ``nvidia.com/mig-…``."""
-    found = {}
+    numbers = {}
     for key, text in labels.items():
         resource = key.removesuffix(suffix)
         if resource == key or not resource.startswith(("nvidia.com/gpu", "nvidia.com/mig-")):
             continue
         number = _number(text)
         if number is not None:
-            found[resource] = number
-    return found
+            numbers[resource] = number
+    return numbers
 
 
 def _number(text: str) -> int | None:

@@ -91,7 +91,7 @@ class SeenConditions(KubeObject, frozen=True):
 
     def of(self, kind: str) -> SeenCondition | None:
         """Return the condition of a type; None without one."""
-        return next((each for each in self.conditions if each.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 class ApiService(KubeObject, frozen=True):
@@ -133,13 +133,13 @@ class SeenNode(KubeObject, frozen=True):
     @property
     def ready(self) -> bool:
         """Whether the kubelet reports the node Ready."""
-        found = self.status.of("Ready")
-        return found is not None and found.status == "True"
+        condition = self.status.of("Ready")
+        return condition is not None and condition.status == "True"
 
     @property
     def taints(self) -> list[Taint]:
         """The node's taints."""
-        return [Taint(each.key, each.value, each.effect) for each in self.spec.taints]
+        return [Taint(taint.key, taint.value, taint.effect) for taint in self.spec.taints]
 
 
 class _LeaseSpec(KubeObject, frozen=True):

@@ -53,5 +53,5 @@ P = TypeVar("P", bound=MaybePlaceholder)
 
 def working(pods: Sequence[P]) -> Sequence[P]:
     """Return the pods without the placeholders; all of them if there are only placeholders."""
-    found = [pod for pod in pods if not pod.placeholder]
-    return found if found and len(found) < len(pods) else pods
+    pods_at_work = [pod for pod in pods if not pod.placeholder]
+    return pods_at_work if pods_at_work and len(pods_at_work) < len(pods) else pods

@@ -75,7 +75,7 @@ class Container(_Object, frozen=True):
 
     def variable(self, name: str) -> str | None:
         """Return the value of a variable, or None without it."""
-        return next((each.value for each in self.env if each.name == name), None)
+        return next((variable.value for variable in self.env if variable.name == name), None)
 
 
 class SeenName(_Object, frozen=True):
@@ -105,7 +105,7 @@ class ConfigMapVolume(_Object, frozen=True):
         """Return the key behind a file of the volume; empty without one."""
         if not self.items:
             return path
-        return next((each.key for each in self.items if each.path == path), "")
+        return next((item.key for item in self.items if item.path == path), "")
 
 
 class ClaimVolume(_Object, frozen=True):
@@ -441,13 +441,15 @@ def _sets_replicas(content: Any, notes: Mapping[str, str], origin: str) -> bool:
 
 def read_workload(kind: str, content: Any, origin: str = "") -> SeenWorkload:
     """Read a workload of a kind, which the objects of a list do not state."""
-    found = read(content, SeenWorkload)
-    meta = msgspec.structs.replace(found.metadata, namespace=found.metadata.namespace or "default")
+    workload = read(content, SeenWorkload)
+    meta = msgspec.structs.replace(
+        workload.metadata, namespace=workload.metadata.namespace or "default"
+    )
     rows = (content.get("metadata") or {}).get("managedFields") or ()
     writers = tuple(filter(None, map(_writer, rows)))
     applied = _sets_replicas(content, meta.annotations, origin)
     return msgspec.structs.replace(
-        found, kind=kind, metadata=meta, writers=writers, origin=origin, sets_replicas=applied
+        workload, kind=kind, metadata=meta, writers=writers, origin=origin, sets_replicas=applied
     )
 
 

@@ -61,16 +61,16 @@ def parse(data: bytes, decoder: PodDecoder, name: str = "pods file") -> FileObje
         raise PodsFileError(f"{name} is neither YAML nor JSON: {error}") from error
     if not manifests and not data.strip():
         raise PodsFileError(f"{name} is empty; write manifests, or [] for no objects")
-    found = FileObjects()
+    objects = FileObjects()
     for number, manifest in enumerate(manifests, 1):
         try:
-            _add(found, manifest, decoder)
+            _add(objects, manifest, decoder)
         except (msgspec.ValidationError, ValueError, OverflowError) as error:
             what = _label(manifest, number)
             raise PodsFileError(
                 f"{name}: {what}: {_one_line(error)}; correct that object"
             ) from error
-    return found
+    return objects
 
 
 def _flat(manifests: list[Any]) -> Iterator[Any]:

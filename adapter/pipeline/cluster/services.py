@@ -36,9 +36,9 @@ class Services(Table[tuple[str, str], Service]):
 
     def select(self, namespace: str, selector: Selector) -> Sequence[Service]:
         """The Services of a namespace whose labels the selector matches, by name."""
-        found = (service for service in self if service.namespace == namespace)
+        services = (service for service in self if service.namespace == namespace)
         return sorted(
-            (service for service in found if selector.matches(service.labels)),
+            (service for service in services if selector.matches(service.labels)),
             key=lambda service: service.name,
         )
 

@@ -53,13 +53,13 @@ class Table(Fed, Generic[K, V]):
 
     def replace(self, items: Sequence[V]) -> None:
         """Take a complete list of objects."""
-        found: dict[Hashable, V] = {item.key: item for item in items}
-        if found != self._items:
-            before, self._items = self._items, found
+        named: dict[Hashable, V] = {item.key: item for item in items}
+        if named != self._items:
+            before, self._items = self._items, named
             self.version += 1
             if self._listeners:
-                for key in before.keys() | found.keys():
-                    self._notify(before.get(key), found.get(key))
+                for key in before.keys() | named.keys():
+                    self._notify(before.get(key), named.get(key))
         self.synced = True
 
     def apply(self, event: EventType, item: V) -> None:

@@ -48,4 +48,4 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 def repels(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Return whether a taint keeps a pod with these tolerations from the node."""
-    return binding(taint) and not any(tolerates(each, taint) for each in tolerations)
+    return binding(taint) and not any(tolerates(toleration, taint) for toleration in tolerations)

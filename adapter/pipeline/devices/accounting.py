@@ -153,14 +153,14 @@ def _of_device(
     builders: Mapping[SeriesKey, SeriesBuilder], step: StepBudget
 ) -> Steps[Mapping[str, _Pods]]:
     """Return the builders of pods for each device that has its own builder."""
-    found: defaultdict[str, list[tuple[SeriesKey, SeriesBuilder]]] = defaultdict(list)
+    series: defaultdict[str, list[tuple[SeriesKey, SeriesBuilder]]] = defaultdict(list)
     many = len(builders) > FRAMES
     for key, builder in builders.items():
         if key.pod is not None and _bare(key.device) in builders:
-            found[key.device].append((key, builder))
+            series[key.device].append((key, builder))
             if many and step.spent(1):
                 yield
-    return found
+    return series
 
 
 def _moments(whole: SeriesBuilder, pods: _Pods, step: StepBudget) -> Steps[dict[float, _Moment]]:
@@ -169,27 +169,27 @@ def _moments(whole: SeriesBuilder, pods: _Pods, step: StepBudget) -> Steps[dict[
         time: ACCOUNTED & {spelling.field.name for spelling in frame}
         for time, frame in whole.frames.items()
     }
-    found: dict[float, _Moment] = {}
+    moments: dict[float, _Moment] = {}
     for key, builder in pods:
         for time, frame in builder.frames.items():
             of_device = fields.get(time)
             if of_device and any(spelling.field.name in of_device for spelling in frame):
-                if time not in found:
-                    found[time] = _Moment(whole.frames[time], of_device, [])
-                found[time].pods.append((key, builder, frame))
+                if time not in moments:
+                    moments[time] = _Moment(whole.frames[time], of_device, [])
+                moments[time].pods.append((key, builder, frame))
         if step.spent(len(builder.frames)):
             yield
-    return found
+    return moments
 
 
 def _drop_unseen(moment: _Moment, rejects: Rejects) -> None:
     """Leave out zeros of fields for which the device has no sample: they cannot be verified."""
     unseen = ACCOUNTED - moment.fields
     for _, _, frame in moment.pods:
-        found = [s for s, value in frame.items() if s.field.name in unseen and value == 0]
-        if found:
-            rejects.count(BLIND, len(found))
-        for spelling in found:
+        zeros = [s for s, value in frame.items() if s.field.name in unseen and value == 0]
+        if zeros:
+            rejects.count(BLIND, len(zeros))
+        for spelling in zeros:
             del frame[spelling]
 
 

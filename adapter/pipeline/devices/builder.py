@@ -43,13 +43,13 @@ class SeriesBuilder:
 
     def frame(self, time: float) -> Frame:
         """Return the frame of a time; create it if needed."""
-        found = self.frames.get(time)
-        if found is None:
+        frame = self.frames.get(time)
+        if frame is None:
             if len(self.frames) >= 2 * self.most:
                 self.keep_newest()
-            found = self.frames[time] = {}
-        self.time, self.last = time, found
-        return found
+            frame = self.frames[time] = {}
+        self.time, self.last = time, frame
+        return frame
 
     def keep_newest(self) -> None:
         """Forget the oldest times beyond ``most``, in any order of samples."""

@@ -39,10 +39,12 @@ class Extents:
 
     def _extent(self, name: str) -> Extent:
         layout, values = self._history.layout, self._history.values
-        found = [
+        numbers = [
             value
             for column in layout.of_field.get(name, ())
             for value in values[self._first * layout.width + column :: layout.width]
             if not isnan(value)
         ]
-        return Extent(min(found), sum(found) / len(found), max(found)) if found else UNKNOWN
+        return (
+            Extent(min(numbers), sum(numbers) / len(numbers), max(numbers)) if numbers else UNKNOWN
+        )

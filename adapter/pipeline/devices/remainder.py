@@ -110,13 +110,13 @@ def contradicted(
     wholes = [series for series in others if not is_part(series)]
     parts = [series for series in all_series if is_part(series)]
     rest = [series for series in all_series if not is_part(series)]
-    found: dict[int, Doubts] = {}
+    doubts: dict[int, Doubts] = {}
     for entry in _OF_SEVERAL_PAGES:
         for group in (parts, rest):
             for series in false_zeros(entry, group, wholes, lag):
-                earlier = found.get(id(series), {})
-                found[id(series)] = {**earlier, entry.part: Doubt.UNEXPLAINED}
-    return found
+                earlier = doubts.get(id(series), {})
+                doubts[id(series)] = {**earlier, entry.part: Doubt.UNEXPLAINED}
+    return doubts
 
 
 def _by_device(all_series: Iterable[DeviceSeries]) -> Mapping[str, Sequence[DeviceSeries]]:

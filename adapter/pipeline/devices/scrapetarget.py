@@ -26,7 +26,7 @@ def unassigned(
     Args:
         known: pods of scrape targets.
     """
-    found: dict[SeriesKey, Mismatch] = {}
+    mismatches: dict[SeriesKey, Mismatch] = {}
     unknown: dict[SeriesKey, Mismatch] = {}
     for key, builder in builders.items():
         assignment, labels = builder.identity.assignment, builder.identity.labels
@@ -36,16 +36,16 @@ def unassigned(
         if reason is Mismatch.UNKNOWN_POD:
             unknown[key] = reason
         elif reason is not None:
-            found[key] = reason
-    if not found and len({key.pod for key in unknown}) == 1:
+            mismatches[key] = reason
+    if not mismatches and len({key.pod for key in unknown}) == 1:
         # The target is not a known pod: assigned samples with more labels show that it is a target.
         assigned = {
             key.device
             for key, builder in builders.items()
             if shows_workload(builder.identity.labels)
         }
-        found = {key: reason for key, reason in unknown.items() if key.device in assigned}
-    return found
+        mismatches = {key: reason for key, reason in unknown.items() if key.device in assigned}
+    return mismatches
 
 
 def _is_assigned(assignment: Assignment, labels: Mapping[str, str]) -> bool:

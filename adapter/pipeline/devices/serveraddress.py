@@ -58,10 +58,10 @@ NOWHERE: Final = ServerAddress("", "")
 
 def address(text: str) -> ServerAddress:
     """Return the host and port of an address or URL; both are empty for other text."""
-    found = _ADDRESS.fullmatch(text)
-    if found is None:
+    parts = _ADDRESS.fullmatch(text)
+    if parts is None:
         return NOWHERE
-    return ServerAddress(found[1].strip("[]"), found[2] or "")
+    return ServerAddress(parts[1].strip("[]"), parts[2] or "")
 
 
 def scraped_address(labels: Mapping[str, str]) -> ServerAddress:

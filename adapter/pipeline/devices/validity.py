@@ -120,11 +120,11 @@ class PageNumbers:
             and SENTINELS.isdisjoint(values)
         ):
             return {}
-        found: dict[int, Invalid] = {}
+        reasons: dict[int, Invalid] = {}
         for place, (spelling, value) in enumerate(zip(self.spellings, values, strict=True)):
             if spelling is None:
                 continue
             wrong = complaint(value, spelling.low, spelling.high)
             if wrong is not None:
-                found[place] = wrong
-        return found
+                reasons[place] = wrong
+        return reasons

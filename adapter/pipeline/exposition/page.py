@@ -282,13 +282,13 @@ class _Reader:
         if len(text) > _MAX_LINE:
             raise LineError(TOO_LONG)
         self._spend(2)
-        found = label_set(text)
-        self._spend(label_count(found.labels) >> 2)
+        labels = label_set(text)
+        self._spend(label_count(labels.labels) >> 2)
         first = self._texts.setdefault
-        shared = {name: first(value, value) for name, value in found.labels.items()}
-        if isinstance(found.labels, CutLabels):
-            return Labels(CutLabels(shared, found.labels.cut), found.duplicates)
-        return Labels(shared, found.duplicates)
+        shared = {name: first(value, value) for name, value in labels.labels.items()}
+        if isinstance(labels.labels, CutLabels):
+            return Labels(CutLabels(shared, labels.labels.cut), labels.duplicates)
+        return Labels(shared, labels.duplicates)
 
     def _remember(self, text: bytes, labels: Labels) -> bool:
         """Cache a label set for later lines and the next page; return False if there is no room."""

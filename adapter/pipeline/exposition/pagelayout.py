@@ -254,7 +254,7 @@ def _places(
     lines: _Lines, samples: Sequence[Sample], time: float, texts: Container[bytes]
 ) -> tuple[int, ...] | None:
     """Return the number of each sample; None unless each has labels, a number and no time."""
-    found: list[int] = []
+    places: list[int] = []
     wanted = {sample.name for sample in samples}
     rest = iter(samples)
     for place, (head, tail) in enumerate(zip(lines.heads, lines.tails)):  # noqa: B905 - a rest
@@ -267,8 +267,8 @@ def _places(
             return None
         if text not in texts or not _is(tail, sample.value):
             return None
-        found.append(place)
-    return tuple(found) if len(found) == len(samples) else None
+        places.append(place)
+    return tuple(places) if len(places) == len(samples) else None
 
 
 def _numbers(tails: Sequence[bytes]) -> list[float] | None:

@@ -14,7 +14,7 @@ _NAME: Final = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]{0,199})(?=[{ ])", re.MULT
 def series_names(body: bytes) -> Iterator[str]:
     """Yield each name of a series in the beginning of a page once, in the order of the page."""
     seen = set()
-    for found in _NAME.finditer(body, 0, MOST_BYTES):
-        if found[1] not in seen:
-            seen.add(found[1])
-            yield found[1].decode("ascii")
+    for name in _NAME.finditer(body, 0, MOST_BYTES):
+        if name[1] not in seen:
+            seen.add(name[1])
+            yield name[1].decode("ascii")

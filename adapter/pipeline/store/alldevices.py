@@ -93,12 +93,12 @@ def idle_devices(
             if number % _PER_STEP == 0:
                 yield
             devices.setdefault(device, []).extend(all_series)
-    found: dict[str, tuple[float, bool]] = {}
+    idle: dict[str, tuple[float, bool]] = {}
     for number, (device, its) in enumerate(devices.items()):
         if number % _PER_STEP == 0:
             yield
         since = idle_since(its, oldest)
         if since is not None:
             held = any(s.assignment is not None and not s.superseded and works(s) for s in its)
-            found[device] = since, held
-    return found
+            idle[device] = since, held
+    return idle

@@ -241,16 +241,16 @@ class Snapshot:
 
         They have a server page, or :meth:`holds` follows from samples.
         """
-        found = set(self._servers)
+        pods = set(self._servers)
         for number, exporter in enumerate(self._exporters.values()):
             known = exporter.answers.get(_ON_PAGES)
             if not isinstance(known, tuple):
                 known = tuple(self._shown(exporter))
                 exporter.answers[_ON_PAGES] = known
-            found.update(known)
+            pods.update(known)
             if number % _SERIES == 0:
                 yield
-        return frozenset(found)
+        return frozenset(pods)
 
     def _shown(self, exporter: ExporterState) -> Iterator[PodRef]:
         for ref, its in exporter.outline.pods.items():
@@ -356,8 +356,8 @@ class Snapshot:
         return speaking if speaking or server else origins
 
     def _about_servers(self, metric: str) -> bool:
-        found = self._catalog.metrics.get(metric)
-        return found is not None and found.scope is Scope.SERVER
+        known = self._catalog.metrics.get(metric)
+        return known is not None and known.scope is Scope.SERVER
 
     def _unheard_of(self, pod: Pod, metric: str) -> Absence:
         """Return the absence of a pod that no sample names."""
@@ -407,10 +407,10 @@ class Snapshot:
     def _disowned(self) -> Mapping[PodRef, Mismatch]:
         """Pods that only a scrape's target labels named for devices -> the mismatch."""
         if self._none_of is None:
-            found: dict[PodRef, Mismatch] = {}
+            mismatches: dict[PodRef, Mismatch] = {}
             for exporter in self._exporters.values():
-                found.update(exporter.disowned)
-            self._none_of = found
+                mismatches.update(exporter.disowned)
+            self._none_of = mismatches
         return self._none_of
 
     def _pod_value(

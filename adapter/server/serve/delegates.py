@@ -41,9 +41,9 @@ def build_delegation(settings: Settings, client: Any, stack: AsyncExitStack) -> 
     credential = _credential(chosen, client)
     agent = f"gpu-metrics-adapter/{__version__}"
     made = []
-    for index, each in enumerate(chosen.delegates):
-        options = delegate_options(each)
-        tls = delegate_tls(each, f"delegation.delegates.{index}")
+    for index, delegate in enumerate(chosen.delegates):
+        options = delegate_options(delegate)
+        tls = delegate_tls(delegate, f"delegation.delegates.{index}")
         transport = HttpTransport(options, tls, credential, agent)
         stack.push_async_callback(transport.close)
         made.append(Delegate(options, transport))
@@ -112,8 +112,8 @@ def unusable_together(settings: Settings) -> Iterator[str]:
     chosen = settings.delegation
     if chosen.delegates and not chosen.token_file and not chosen.service_account:
         yield "delegation.service_account: set it or token_file, to identify to the delegates"
-    for index, each in enumerate(chosen.delegates):
-        if "external" in each.groups and not settings.external.enabled:
+    for index, delegate in enumerate(chosen.delegates):
+        if "external" in delegate.groups and not settings.external.enabled:
             yield (
                 f"delegation.delegates.{index}.groups: external needs external.enabled: set it, or "
                 "remove external from groups"

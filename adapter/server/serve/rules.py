@@ -88,12 +88,12 @@ def _hidden(settings: Settings, rules: RuleSet) -> list[str]:
     answers = "this rule answers" if settings.rules.prefer == "rules" else "the catalogue answers"
     try:
         with unexpected(ConfigError, lambda text: ConfigError([text])):
-            found = list(hidden(rules, metrics, catalog.series))
+            names = list(hidden(rules, metrics, catalog.series))
     except ConfigError as error:
         return [f"which metrics of the catalogue the rules have too is not known: {error}"]
     return [
         f"{each.rule.name}: the catalogue has {each.names} too; {answers} (rules.prefer)"
-        for each in found
+        for each in names
     ]
 
 
@@ -107,7 +107,7 @@ def rule_queries(settings: Settings) -> Sequence[str]:
     if rules is None:
         return ()
     off = "" if settings.rules.widen else "rules.widen is false"
-    return [f"{each.name}: {_asked(off or why_not(each))}" for each in rules.custom]
+    return [f"{rule.name}: {_asked(off or why_not(rule))}" for rule in rules.custom]
 
 
 def _asked(why: str) -> str:

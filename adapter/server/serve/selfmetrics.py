@@ -264,6 +264,8 @@ def _cluster(objects: ObjectLookup, now: float) -> Iterator[Metric]:
         "services": objects.services,
         "nodes": objects.nodes,
     }
-    yield SYNCED.rows(((name,), each.synced) for name, each in watched.items())
-    yield HEARD.rows(((name,), each.age(now)) for name, each in watched.items() if each.synced)
+    yield SYNCED.rows(((name,), collection.synced) for name, collection in watched.items())
+    yield HEARD.rows(
+        ((name,), collection.age(now)) for name, collection in watched.items() if collection.synced
+    )
     yield PODS.one(len(objects.pod_index))

@@ -35,8 +35,8 @@ def commit(root: Path = _ROOT) -> str:
     if place.exists():
         return _of_clone(place)
     try:
-        found = metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
-        origin = json.loads(found or "{}")
+        text = metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
+        origin = json.loads(text or "{}")
         return str(origin.get("vcs_info", {}).get("commit_id", ""))
     except (metadata.PackageNotFoundError, ValueError, AttributeError):
         return ""
@@ -78,11 +78,11 @@ def _libraries() -> Iterator[str]:
         return
     extras: dict[str, list[str]] = {}
     for row in required:
-        found = _REQUIREMENT.fullmatch(row.strip())
-        if found is None:
+        requirement = _REQUIREMENT.fullmatch(row.strip())
+        if requirement is None:
             continue
-        extra = _EXTRA.search(found["marker"] or "")
-        extras.setdefault(found["name"], []).extend([extra[1]] if extra else [])
+        extra = _EXTRA.search(requirement["marker"] or "")
+        extras.setdefault(requirement["name"], []).extend([extra[1]] if extra else [])
     for name, of in sorted(extras.items(), key=lambda each: each[0].lower()):
         try:
             yield f"{name} {metadata.version(name)}"

@@ -189,10 +189,10 @@ class Api:
     async def _send(self, method: str, path: str, body: Any = None) -> Json:
         answer = await self._fetch(method, path, body)
         try:
-            found: Json = msgspec.json.decode(answer, type=dict[str, Any])
+            content: Json = msgspec.json.decode(answer, type=dict[str, Any])
         except UNREADABLE as error:
             raise self._garbled(path, str(error)) from None
-        return found
+        return content
 
     async def _fetch(
         self, method: str, path: str, body: Any = None, *, accept: str = "application/json"

@@ -75,12 +75,12 @@ def _given(ctx: click.Context, name: str) -> Any:
     """Return an option of the command, or of the words before it."""
     context: click.Context | None = ctx
     while context is not None:
-        if found := context.params.get(name):
-            return found
+        if value := context.params.get(name):
+            return value
         context = context.parent
     return None
 
 
 def _matching(names: list[str], incomplete: str) -> list[str]:
-    found = {name for name in names if name.startswith(incomplete) and _NAME.fullmatch(name)}
-    return sorted(found)[:_MOST]
+    matching = {name for name in names if name.startswith(incomplete) and _NAME.fullmatch(name)}
+    return sorted(matching)[:_MOST]

@@ -55,10 +55,10 @@ def odd_answers() -> Iterator[None]:
         yield
     except _ODD as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
-        said = " ".join(str(error).split())[:200]
+        text = " ".join(str(error).split())[:200]
         raise ClientError(
             f"an object of the cluster has a form that this command does not know "
-            f"({type(error).__name__}: {said}; {Path(at.filename).name} line {at.lineno}): compare "
+            f"({type(error).__name__}: {text}; {Path(at.filename).name} line {at.lineno}): compare "
             f"the versions of this command and of the cluster, and report it"
         ) from error
 
@@ -92,10 +92,10 @@ _UNSAFE: Final = re.compile(r"[^a-z0-9.-]+")
 
 def missing_right(message: str) -> MissingRight | None:
     """Return the right that a 403 of the API server's RBAC names; None for another text."""
-    found = _FORBIDDEN.search(message)
-    if found is None:
+    refusal = _FORBIDDEN.search(message)
+    if refusal is None:
         return None
-    user, verb, resource, group, namespace = found.group(
+    user, verb, resource, group, namespace = refusal.group(
         "user", "verb", "resource", "group", "namespace"
     )
     return MissingRight(user, verb, resource, group, namespace or "")

@@ -89,10 +89,10 @@ class Duration(click.ParamType[float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the seconds."""
-        found = _DURATION.fullmatch(str(value))
-        if found is None:
+        duration = _DURATION.fullmatch(str(value))
+        if duration is None:
             self.fail(f"{value!r}: write a number and s, m, h or d, such as 10m", param, ctx)
-        seconds = float(found[1]) * _SECONDS[found[2]]
+        seconds = float(duration[1]) * _SECONDS[duration[2]]
         if not self._least <= seconds <= self._most:
             bounds = f"{age(self._least)} to {age(self._most)}"
             self.fail(f"{value!r}: give a time from {bounds}", param, ctx)

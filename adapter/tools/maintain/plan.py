@@ -99,14 +99,14 @@ def next_step(state: ObservedState, policy: RotationPolicy, now: float) -> Step 
         policy: what it should have.
         now: epoch seconds of the API server's clock, by which it checks certificates.
     """
-    found = _authority(state, policy, now)
-    if isinstance(found, MakeAuthority):
-        return found
+    step = _authority(state, policy, now)
+    if isinstance(step, MakeAuthority):
+        return step
     trusted = read_bundle(state.authority.certificates)
     lost = _lost(state, trusted, now)
     if lost is not None:
         return Trust((*trusted, lost), "the certificate in use was signed by it")
-    return _publish(state, trusted, now) or _serve(state, policy, found, trusted, now)
+    return _publish(state, trusted, now) or _serve(state, policy, step, trusted, now)
 
 
 def _authority(
@@ -134,14 +134,16 @@ def _authority(
 
 
 def _unexpired(bundle: Bundle, now: float) -> Bundle:
-    return tuple(each for each in bundle if each.not_valid_after_utc.timestamp() > now)
+    return tuple(
+        certificate for certificate in bundle if certificate.not_valid_after_utc.timestamp() > now
+    )
 
 
 def _known(state: ObservedState) -> Bundle:
     """Return every CA that any client trusts."""
     places = (state.authority.certificates, state.certificate.bundle)
     bundles = (*places, *(row.bundle for row in state.registrations))
-    return merge(each for pem in bundles for each in read_bundle(pem))
+    return merge(certificate for pem in bundles for certificate in read_bundle(pem))
 
 
 def _lost(state: ObservedState, trusted: Bundle, now: float) -> x509.Certificate | None:

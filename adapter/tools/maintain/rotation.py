@@ -109,16 +109,16 @@ class Rotation:
         """
         waited, written, conflicts = 0.0, 0, 0
         while True:
-            found = await self.look()
-            step = next_step(found.state, self._policy, self._objects.now())
+            state = await self.look()
+            step = next_step(state.state, self._policy, self._objects.now())
             if step is None or isinstance(step, Wait):
-                if found.absent and waited < self._wait:
+                if state.absent and waited < self._wait:
                     await self._pause(_LOOK)
                     waited += _LOOK
                     continue
-                return self._end(found, step, written)
+                return self._end(state, step, written)
             try:
-                await self._take(step, found.state)
+                await self._take(step, state.state)
             except ConflictError as error:
                 conflicts += 1
                 if conflicts > _CONFLICTS:

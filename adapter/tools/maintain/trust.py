@@ -17,18 +17,18 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----",
 
 def read_bundle(pem: bytes) -> Bundle:
     """Return every certificate that can be read, in order and once; the others are skipped."""
-    found: list[x509.Certificate] = []
+    certificates: list[x509.Certificate] = []
     for block in _BLOCK.findall(pem):
         try:
-            found.append(x509.load_pem_x509_certificate(block))
+            certificates.append(x509.load_pem_x509_certificate(block))
         except ValueError:
             continue
-    return merge(found)
+    return merge(certificates)
 
 
 def write_bundle(bundle: Iterable[x509.Certificate]) -> bytes:
     """Return a bundle as PEM."""
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in bundle)
+    return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in bundle)
 
 
 def merge(certificates: Iterable[x509.Certificate]) -> Bundle:
@@ -45,7 +45,7 @@ def issuer_of(
     leaf: x509.Certificate, bundle: Iterable[x509.Certificate]
 ) -> x509.Certificate | None:
     """Return the CA that signed a certificate; None if none of these did."""
-    return next((each for each in bundle if _signed(leaf, each)), None)
+    return next((issuer for issuer in bundle if _signed(leaf, issuer)), None)
 
 
 def valid(certificate: x509.Certificate, now: float) -> bool:
