@@ -52,6 +52,8 @@ _EXITS: Final = {
     139: "a segmentation fault",
     143: "the container was asked to end",
 }
+_ASKED: Final = (0, 137, 143)
+"""Exit codes of a container that the kubelet has ended."""
 _ENDS: Final = (
     "correct command and args of the container: a server runs in the foreground until it is asked "
     "to end; work that ends belongs into a Job"
@@ -78,7 +80,10 @@ def _ends(target: Target, row: ContainerRow) -> bool:
     if row.waits == _CRASHES:
         return True
     ended = row.status.state.terminated
-    if ended is None or row.pod.pod.deleting or (row.init and ended.exit_code == 0):
+    if ended is None or row.pod.pod.deleting:
+        return False
+    owner = row.pod.pod.owner
+    if ended.exit_code == 0 and (row.init or (owner is not None and owner.kind == "Job")):
         return False
     return target.facts.past(instant.read(ended.finished_at), _SOME)
 
@@ -161,7 +166,9 @@ def _crashed(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:
         why = f"; it ends with exit code {ended.exit_code}{f' ({meaning})' if meaning else ''}"
         message = ended.message
         why += f": {short(message)}" if message else ""
-    probe = readiness.killed_by(target, row)
+    killed = ended is None or ended.exit_code in _ASKED
+    # A server that crashes by itself answers no probe either.
+    probe = readiness.killed_by(target, row) if killed else None
     if probe is not None:
         why += f"; {probe.text}"
     sign = sign_of(CRASHES, message)

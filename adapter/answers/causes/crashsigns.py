@@ -34,6 +34,12 @@ CRASHES: Final = (
         "start the fabric manager of the node: GPUs with NVSwitch need it, of the driver's version",
     ),
     Sign(
+        ("invalid device ordinal", "tensor parallel size", "tensor_parallel_size", "world size"),
+        "let the server use as many GPUs as the container requests: --tensor-parallel-size times "
+        "--pipeline-parallel-size",
+        template=True,
+    ),
+    Sign(
         ("no kernel image is available",),
         "use an image that is built for this model of GPU, or keep the pods on another model",
         template=True,

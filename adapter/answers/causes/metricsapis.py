@@ -93,21 +93,25 @@ def _taken(
     service = found.spec.service if found is not None else None
     if found is None or service is None or (group is CUSTOM and of_keda):
         return None
-    owner = _KEDA if of_keda else _ADAPTER
-    labels = {service.name, service.namespace, *found.metadata.labels.values()}
-    if any(_ADAPTER in word or (of_keda and _KEDA in word) for word in labels):
+    words = {service.name, service.namespace, *found.metadata.labels.values()}
+    by_us = any(_ADAPTER in word for word in words)
+    by_keda = of_keda and any(_KEDA in word for word in words)
+    refused = group.group in facts.refused
+    # KEDA's metrics are of no other program; those of the catalogue may be rules of another one.
+    lacks = (refused or not by_us) if of_keda else refused and any(n in _METRICS for n in names)
+    if by_keda or not lacks or (by_us and not of_keda):
         return None
-    ours = group.group in facts.refused and any(name in _METRICS for name in names)
-    if not of_keda and not ours:
-        return None
+    owner = "KEDA" if of_keda else _ADAPTER
+    asked = " and ".join(
+        [*([] if by_us else [service.name]), *(["KEDA's metrics server"] if of_keda else [])]
+    )
     return Cause(
         CauseCode.METRICS_API_TAKEN,
         f"apiservice {found.metadata.name}",
         f"Service {service.namespace}/{service.name} serves {group.group}, not {owner}, and has no "
         f"{', '.join(names[:3])}: a cluster has one server for this API",
-        f"let gpu-metrics-adapter serve {group.group} and ask {service.name}"
-        f"{' and KEDA' if of_keda else ''} for what it does not have (delegation.delegates: "
-        "docs/delegation.md)"
+        f"let gpu-metrics-adapter serve {group.group} and ask {asked} for what it does not have "
+        "(delegation.delegates: docs/delegation.md)"
         + (", or point this APIService to KEDA's metrics server" if of_keda else ""),
         f"kubectl get apiservice {found.metadata.name} -o yaml",
     )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -164,7 +165,9 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
             if error.status in _SILENT
         },
         refused=frozenset(
-            group for group, error in around.problems.items() if error.status not in _SILENT
+            group
+            for group, error in around.problems.items()
+            if error.status == HTTPStatus.NOT_FOUND
         ),
         controller_seen=instant.read(lease.spec.renew_time) if lease is not None else None,
         elsewhere=elsewhere,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
-from adapter.answers.causes import CauseCode
+from adapter.answers.causes import Cause, CauseCode
 from adapter.answers.causes.metricsapis import OF_TYPES
 from adapter.answers.judgement.judge import START
 from adapter.figures import count
@@ -121,7 +121,8 @@ def _told(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
     reaches no scaler, or no pod serves that could have one.
     """
     external = metric.kind is MetricKind.EXTERNAL
-    if any(cause.subject in _servers(metric) for cause in facts.causes):
+    group = OF_TYPES[metric.kind.value].group
+    if any(_group_of(cause) == group for cause in facts.causes):
         return True
     if external and any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
         return True
@@ -142,10 +143,12 @@ def starting(facts: HpaFacts) -> list[str]:
     return found
 
 
-def _servers(metric: MetricSpec) -> tuple[str, str]:
-    """Return the subjects of causes that say why a metric's API does not answer."""
-    group = OF_TYPES[metric.kind.value]
-    return group.group, f"apiservice {group.apiservice}"
+def _group_of(cause: Cause) -> str:
+    """Return the API group of metrics that a cause is about; empty for another cause."""
+    kind, _, name = cause.subject.rpartition(" ")
+    if kind == "apiservice":
+        return name.partition(".")[2]
+    return name if cause.code is CauseCode.METRICS_API_MISSING else ""
 
 
 def _effect(metric: MetricSpec) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from adapter.answers.causes import Cause, ClusterFacts, KubeKey, causes_of, scaler_of
 from adapter.pipeline.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode, read
 from adapter.pipeline.cluster.podobjects import read_pod, read_workload
@@ -174,6 +176,14 @@ class Scene:
             }
             found[name] = read(manifest, ApiService)
         return self.know(apiservices=found)
+
+    def served(self, name: str) -> Scene:
+        """The Service of the registered APIs."""
+        rows = {}
+        for key, row in self.facts["apiservices"].items():
+            service = replace(row.spec.service, name=name)
+            rows[key] = replace(row, spec=replace(row.spec, service=service))
+        return self.know(apiservices=rows)
 
     def elsewhere(self, namespace: str) -> Scene:
         """A Deployment llm of another namespace."""

@@ -581,10 +581,18 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         CauseCode.METRICS_API_TAKEN,
         of_keda().apiservices((EXTERNAL, UP)),
         (
-            "Service kube-system/metrics-server serves external.metrics.k8s.io, not keda",
+            "Service kube-system/metrics-server serves external.metrics.k8s.io, not KEDA",
             "a cluster has one server for this API",
             "docs/delegation.md",
         ),
+    ),
+    "external-metrics-of-keda-that-the-adapter-does-not-ask-for": (
+        CauseCode.METRICS_API_TAKEN,
+        of_keda()
+        .apiservices((EXTERNAL, UP))
+        .served("gpu-metrics-adapter")
+        .know(refused=frozenset({"external.metrics.k8s.io"})),
+        ("Service kube-system/gpu-metrics-adapter serves", "and ask KEDA's metrics server for"),
     ),
     "custom-metrics-of-another-program": (
         CauseCode.METRICS_API_TAKEN,
@@ -661,6 +669,12 @@ NONE: Final[dict[str, Scene]] = {
     .metrics("External", "queue_of_a_cloud")
     .apiservices((EXTERNAL, UP))
     .know(refused=frozenset({"external.metrics.k8s.io"})),
+    "external-metrics-of-keda-that-the-adapter-asks-for": of_keda()
+    .apiservices((EXTERNAL, UP))
+    .served("gpu-metrics-adapter"),
+    "external-metrics-of-keda": of_keda()
+    .apiservices((EXTERNAL, UP))
+    .served("keda-operator-metrics-apiserver"),
     "a-metrics-server-that-answers": Scene().metrics("Resource", "cpu").apiservices((METRICS, UP)),
     "a-new-hpa": silent(10),
     "a-change-a-moment-ago": bounded(10),

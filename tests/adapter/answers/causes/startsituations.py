@@ -226,6 +226,13 @@ STARTS: Final[dict[str, Row]] = {
         _probed("Startup", "HTTP probe failed with statuscode: 503"),
         ("the kubelet kills it, because its startup probe fails", "raise failureThreshold"),
     ),
+    "a-crash-that-fails-the-probe-too": (
+        CauseCode.CRASH_LOOP,
+        crashed("CUDA error: invalid device ordinal", 1).event(
+            "Pod", "llm-a", "Unhealthy", "Liveness probe failed: connection refused", 30, 12
+        ),
+        ("as many GPUs as the container requests",),
+    ),
     "a-liveness-probe-that-kills": (
         CauseCode.CRASH_LOOP,
         _probed("Liveness", "context deadline exceeded"),
@@ -272,6 +279,9 @@ STARTED: Final[dict[str, Scene]] = {
         "llm-a",
         status={"initContainerStatuses": [_gone(0)]},
         initContainers=[{"name": "main"}],
+    ),
+    "a-container-of-a-job-that-has-ended": Scene("Job", replicas=1).pod(
+        "llm-a", _gone(0), owner=("Job", "llm"), since=300
     ),
     "a-container-that-ended-a-moment-ago": Scene(replicas=1).pod(
         "llm-a",

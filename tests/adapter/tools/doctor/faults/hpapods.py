@@ -43,6 +43,7 @@ UNSEEN: Final = frozenset(
     {
         "an-adapter-that-does-not-answer",
         "custom-metrics-of-another-program",
+        "external-metrics-of-keda-that-the-adapter-does-not-ask-for",
         "external-metrics-of-the-adapter-that-another-program-serves",
     }
 )
