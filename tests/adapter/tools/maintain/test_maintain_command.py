@@ -166,7 +166,7 @@ def test_a_process_that_is_killed_at_a_write_leaves_what_the_next_heals(
         assert api.run(*CERTIFICATES)[0] == 0
         secret = api.cluster.data(CERTIFICATE, "tls.crt")
         trusted = api.cluster.bundle("v1beta1.custom.metrics.k8s.io")
-        assert issuer_of(*read_bundle(secret), read_bundle(trusted))
+        assert issuer_of(read_bundle(secret)[0], read_bundle(trusted))
         assert trusted == api.cluster.data(CERTIFICATE, "ca.crt")
         assert api.run(*CERTIFICATES) == (0, "")
     assert set(ends[:-1]) == {-signal.SIGKILL}
