@@ -67,7 +67,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _write(self, body: Any) -> None:
         cluster = self.api.cluster
-        self.api.before_write()
+        if self.api.before_write():
+            self.close_connection = True
+            return
         if self.command == "DELETE":
             change = cluster.delete(self.path, body["preconditions"]["resourceVersion"])
         else:
@@ -93,6 +95,7 @@ class Api:
         self.date = "Fri, 15 Jan 2027 08:00:00 GMT"
         self.requests: list[str] = []
         self.before_write: Callable[[], object] = int
+        """Returns whether the request is lost with its client."""
         self.after_write: Callable[[], object] = int
         handler = type("OwnHandler", (Handler,), {"api": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -164,9 +167,9 @@ def test_a_process_that_is_killed_at_a_write_leaves_what_the_next_heals(
         api.cluster.install()
         ends.append(Doomed(api, moment, len(ends)).run())
         assert api.run(*CERTIFICATES)[0] == 0
-        secret = api.cluster.data(CERTIFICATE, "tls.crt")
+        (leaf,) = read_bundle(api.cluster.data(CERTIFICATE, "tls.crt"))
         trusted = api.cluster.bundle("v1beta1.custom.metrics.k8s.io")
-        assert issuer_of(read_bundle(secret)[0], read_bundle(trusted))
+        assert issuer_of(leaf, read_bundle(trusted))
         assert trusted == api.cluster.data(CERTIFICATE, "ca.crt")
         assert api.run(*CERTIFICATES) == (0, "")
     assert set(ends[:-1]) == {-signal.SIGKILL}
@@ -191,12 +194,14 @@ class Doomed:
         finally:
             setattr(self._api, self._moment, int)
 
-    def _strike(self) -> None:
+    def _strike(self) -> bool:
         self._left -= 1
-        if self._left < 0:
-            self._started.wait(60)
-            self._process.kill()
-            self._process.wait(60)
+        if self._left >= 0:
+            return False
+        self._started.wait(60)
+        self._process.kill()
+        self._process.wait(60)
+        return True
 
 
 def test_unregister_deletes_and_says_so(api: Api) -> None:
