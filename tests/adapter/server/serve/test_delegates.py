@@ -127,4 +127,5 @@ async def test_metrics_of_a_delegate_that_is_not_reached(tmp_path: Path) -> None
     assert found["gma_delegate_requests_total", "old", "ok"] == 0
     assert found["gma_delegate_loops_total",] == 0
     assert not any(name.startswith("gma_delegate_metrics") for name, *_ in found)
-    assert len(FAMILIES) == 8
+    assert found["gma_delegate_requests_refused_total", "old", "full"] == 0
+    assert len(FAMILIES) == 10
