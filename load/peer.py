@@ -33,7 +33,7 @@ from tests.e2e.controlplane import ControlPlane
 
 SIZES = (100, 1_000, 10_000)
 FEWEST = 10
-"""HPAs whose CPU can be told from that at rest."""
+"""HPAs whose CPU stands out from that at rest."""
 RULES = Path(__file__).with_name("prometheus-adapter.yaml")
 SCRAPE_INTERVAL = 15
 

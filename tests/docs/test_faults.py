@@ -61,6 +61,7 @@ SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "Both replicas are replaced": (
         "test_install.py::test_an_upgrade_and_a_rollback_answer_every_request",
         f"{_REPLICA}[is-evicted]",
+        f"{_REPLICA}[is-rolled]",
     ),
     "One is killed": (f"{_REPLICA}[is-killed]",),
     "One is paused": (f"{_REPLICA}[stands-still]",),

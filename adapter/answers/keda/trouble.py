@@ -274,7 +274,10 @@ def _default(facts: ScaledFacts) -> Iterator[Cause]:
 
 
 def _lost(facts: ScaledFacts) -> Iterator[Cause]:
-    """Yield that its HPA does not exist, though KEDA says nothing against it."""
+    """Yield that its HPA does not exist, though KEDA has had the time to make it."""
+    created = facts.scaled.created
+    if created is not None and facts.now - created < _NEW:
+        return
     yield _cause(
         facts,
         f"its HPA {facts.scaled.hpa} does not exist, so nothing scales above 1",

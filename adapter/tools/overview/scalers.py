@@ -68,9 +68,13 @@ async def read_scalers(api: Api, within: str = "", *, labels: str = "") -> ReadS
         ClientError: the HPAs cannot be read.
     """
     path = f"{SCALEDOBJECTS}{within}/scaledobjects"
-    (hpas, odd), (scaled, unread) = await asyncio.gather(
-        _hpas(api, within, labels), _scaled(api, path, labels)
-    )
+    # Not `gather`: a failure of one list would hide that the reader was cancelled meanwhile.
+    scaling = asyncio.create_task(_scaled(api, path, labels))
+    try:
+        hpas, odd = await _hpas(api, within, labels)
+        scaled, unread = await scaling
+    finally:
+        scaling.cancel()
     return ReadScalers(hpas, scaled, odd, unread)
 
 

@@ -182,7 +182,7 @@ LINES: dict[str, tuple[str, bytes, int]] = {
     "very many parameters": (
         "/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/gpu_utilization",
         b"&".join(b"p%d=1" % number for number in range(10_000)),
-        200,
+        400,
     ),
 }
 

@@ -163,6 +163,7 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
 NONE: Final[dict[str, ScaledFacts]] = {
     "all is well": facts(scaled(READY), HPA, services={RIGHT: GOOD}),
     "a new one": facts(scaled(seconds=5), HPA),
+    "a new one, whose HPA does not exist yet": facts(scaled(READY, seconds=5)),
     "an old failure": facts(scaled(READY), HPA, events=[fails("connection refused", 7200)]),
     "a trigger of cpu": facts(scaled(READY, type="cpu"), CPU),
     "an address outside the cluster": at("10.0.0.9:6000", GOOD),

@@ -44,6 +44,7 @@ CLIENTS: Final = {
     "replay recommend": ("replay", "recommend", "--from", "."),
     "explain node": ("explain", "node", "n1", "-o", "json"),
     "explain gpu": ("explain", "gpu", "n1.gpu0"),
+    "explain scaledobject": ("explain", "scaledobject", "llm"),
     "explain workload": ("explain", "workload", "deployment/llm"),
 }
 """Tools of users, which end with 2 if they could not look."""
