@@ -43,6 +43,7 @@ CODES: Final[Mapping[str, str]] = {
     "prompt": "pods wait for a node that has not been ordered, and headroom makes it urgent",
     "frozen": "demand has been unknown for a short time: the headroom is kept",
     "stale": "demand has been unknown for a long time: the headroom is halved",
+    "ended": "no Job of the queue is left: headroom is deleted after one lead time, or the hold",
     "gone": "no workload has this shape any more",
     "max_replicas": "the workload may not have more pods",
     "stopped": "the kill switch is on",

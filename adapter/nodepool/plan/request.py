@@ -67,6 +67,10 @@ def ask(
     if consumed:
         why.append(Reason("consumed", f"{count_pods(grown)} created since the last order"))
     kept = _kept(members, held, grown, limits, now)
+    keep = min(limits.hold_seconds, asked.lead)
+    if held is not None and _ended(members) and now - held.needed_at >= keep:
+        text = f"no Job is left, and headroom was last needed more than {keep:.0f} s ago"
+        kept = _KeptHeadroom(0, now, Reason("ended", text) if kept.replicas else None)
     # Expected pods beyond those that the last order assumed take the kept headroom.
     reckoned = expected if held is None else min(max(held.pods, present), expected)
     awaited = min(kept.replicas, expected - reckoned)
@@ -227,6 +231,14 @@ def _kept(
         code, f"the hold of {count_pods(left)} is over: halved every {limits.decay_seconds:.0f} s"
     )
     return _KeptHeadroom(kept, needed_at, reason if left else None)
+
+
+def _ended(members: Sequence[Demand]) -> bool:
+    """Whether all are queues of Jobs, and have no pod and want none."""
+    return all(
+        each.workload.kind == JOB_QUEUE and each.wanted == 0 and not each.expected
+        for each in members
+    )
 
 
 def _latest(limits: Limits, now: float) -> float:

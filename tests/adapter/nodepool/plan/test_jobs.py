@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import yaml
 
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.model.demand import WorkloadRef
+from adapter.nodepool.model.demand import JOB_QUEUE, WorkloadRef
 from adapter.nodepool.model.history import DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import key
+from adapter.nodepool.plan.limits import Limits
 from adapter.nodepool.plan.observe import JobPods, queues
 from adapter.nodepool.seen.jobs import pods_left
-from tests.adapter.nodepool.planning import GPU, NOW, capacity, codes, headroom, order, pod
+from tests.adapter.nodepool.planning import (
+    GPU,
+    NOW,
+    capacity,
+    codes,
+    demand,
+    headroom,
+    order,
+    pod,
+)
 
 LEFT = {
     "one pod by default": ("spec: {}", 1),
@@ -128,7 +140,26 @@ def test_jobs_that_have_just_ended_keep_no_headroom_beyond_its_hold() -> None:
     lagging = [JobPods("ml", GPU, 1, 0, 0)] * 4
     (queue,) = queues(lagging, {}, NOW)
     made = order(queue, at=capacity(headroom(4, pods=4, needed=NOW - 1000)))
-    assert (made.replicas, codes(made)) == (1, ["decayed"])
+    assert (made.replicas, codes(made)) == (0, ["ended"])
+
+
+@pytest.mark.parametrize("boot", [60.0, 120.0, 300.0, 900.0])
+@pytest.mark.parametrize("hold", [30.0, 120.0, 600.0])
+def test_after_the_last_job_headroom_falls_to_the_forecast_within_one_lead(
+    boot: float, hold: float
+) -> None:
+    """In rounds of 15 s. An order that has gone does not come back."""
+    limits = Limits(share=0, hold_seconds=hold, decay_seconds=120, boot_seconds=boot)
+    queue = replace(demand(0, most=None), workload=WorkloadRef("ml", JOB_QUEUE, "q"))
+    at, replicas = capacity(headroom(8)), []
+    for second in range(0, 1801, 15):
+        made = order(queue, at=at, limits=limits, now=NOW + second)
+        at = capacity(headroom(made.replicas, made.reckoned, made.needed_at))
+        replicas.append(made.replicas)
+    within = int(boot // 15)
+    assert replicas[0] == 8
+    assert set(replicas[within:]) == {0}
+    assert replicas == sorted(replicas, reverse=True)
 
 
 def test_once_a_bursts_pods_are_there_nothing_is_ordered_for_them_twice() -> None:
