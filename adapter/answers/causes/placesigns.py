@@ -24,6 +24,13 @@ LABELS: Final = (
 )
 """Reasons that nodes of other kinds give in every cluster."""
 
+BACKOFF: Final = Sign(
+    ("in backoff after failed scale-up",),
+    "see why the last scale-up failed, in the node autoscaler's log: a quota of the cloud "
+    "account, or no such machines in the zone",
+)
+"""The node autoscaler waits, because the cloud refused a scale-up; why stands elsewhere."""
+
 PLACES: Final = (
     Sign(
         ("max node group size reached", "max limit reached", "max cluster"),
@@ -34,15 +41,34 @@ PLACES: Final = (
         "raise spec.limits of the NodePool, or lower maxReplicas",
     ),
     Sign(
-        ("insufficient capacity", "insufficientinstancecapacity", "out of capacity", "stockout"),
+        (
+            "insufficient capacity",
+            "insufficientinstancecapacity",
+            "insufficienthostcapacity",
+            "unfulfillablecapacity",
+            "out of capacity",
+            "out of resources",
+            "stockout",
+            "resource_pool_exhausted",
+            "allocationfailed",
+            "allocation failed",
+            "overconstrained",
+            "skunotavailable",
+        ),
         "the cloud has none of these machines now: allow other instance types, zones or capacity "
-        "types in the NodePool or node group",
+        "types in the NodePool or node group, or reserve such machines",
     ),
     Sign(
-        ("in backoff after failed scale-up",),
-        "see why the last scale-up failed, in the node autoscaler's log: a quota of the cloud "
-        "account, or no such machines in the zone",
+        (
+            "quota exceeded",
+            "quotaexceeded",
+            "quota_exceeded",
+            "vcpulimitexceeded",
+            "maxspotinstancecountexceeded",
+        ),
+        "raise the quota of the cloud account for these machines",
     ),
+    BACKOFF,
     Sign(
         ("no instance type", "no nodepool", "incompatible with nodepool"),
         "let the requests, selectors and tolerations of the pod template fit a NodePool, or add a "

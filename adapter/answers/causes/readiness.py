@@ -170,13 +170,13 @@ def _of_gates(target: Target, pods: Sequence[SeenPod]) -> Cause:
 def _of_probe(target: Target, rows: Sequence[SeenPod]) -> Cause:
     since = _oldest(rows)
     first = min(rows, key=lambda pod: _since(pod) or 0.0)
-    events = [
-        event for each in rows for event in target.facts.events_of(pod_key(each), "Unhealthy")
-    ]
-    newest = max(events, key=lambda event: event.last or 0.0, default=None)
+    telling = _telling(target, rows)
+    newest, times = (telling[-1], sum(event.times for event in telling)) if telling else (None, 0)
     probe = "" if newest is None else _kind(newest)
-    times = sum(event.times for event in events)
-    said = "" if newest is None else f": {short(newest.message)} ({times} times)"
+    restarted = any(row.restart_count for pod in rows for row in pod.status.container_statuses)
+    killed = restarted and probe in _KILLS
+    kills = ", because the kubelet kills the container" if killed else ""
+    said = "" if newest is None else f"{kills}: {short(newest.message)} ({times} times)"
     verb = "runs and is" if len(rows) == 1 else "run and are"
     return target.cause(
         CauseCode.NEVER_READY,
@@ -189,6 +189,21 @@ def _of_probe(target: Target, rows: Sequence[SeenPod]) -> Cause:
     )
 
 
+def _telling(target: Target, pods: Sequence[SeenPod]) -> list[SeenEvent]:
+    """Return the events of the probe that explains the others, the newest last.
+
+    A container that a probe kills fails its readiness probe too, while it starts again.
+    """
+    events = sorted(
+        (event for pod in pods for event in target.facts.events_of(pod_key(pod), "Unhealthy")),
+        key=lambda event: event.last or 0.0,
+    )
+    fresh = [event for event in events if not target.facts.past(event.last, _WINDOW)]
+    kills = [event for event in fresh if _kind(event) in _KILLS]
+    kind = _kind((kills or events)[-1]) if events else ""
+    return [event for event in kills or events if _kind(event) == kind]
+
+
 def _kind(event: SeenEvent) -> str:
     """Return which probe an event is about: ``readiness``."""
     return event.message.partition(" ")[0].lower()
@@ -197,7 +212,11 @@ def _kind(event: SeenEvent) -> str:
 def _advice(probe: str, message: str) -> str:
     general = _PROBES.get(probe, "see why the server is not ready")
     sign = sign_of(_ANSWERS, message)
-    return general if sign is None else f"{sign.fix}; {general}"
+    if sign is None:
+        return general
+    # A server that the kubelet kills while it loads does not answer: time comes before the answer.
+    parts = (general, sign.fix) if probe in _KILLS else (sign.fix, general)
+    return "; ".join(parts)
 
 
 class ProbeKill(NamedTuple):
@@ -209,13 +228,11 @@ class ProbeKill(NamedTuple):
 
 def killed_by(target: Target, row: ContainerRow) -> ProbeKill | None:
     """Return the probe for which the kubelet kills a container; None if none is known to fail."""
-    events = [
-        event
-        for event in target.facts.events_of(pod_key(row.pod), "Unhealthy")
-        if _kind(event) in _KILLS and not target.facts.past(event.last, _WINDOW)
-    ]
-    newest = max(events, key=lambda event: event.last or 0.0, default=None)
-    if newest is None:
+    telling = _telling(target, [row.pod])
+    if not telling or _kind(telling[-1]) not in _KILLS:
+        return None
+    newest = telling[-1]
+    if target.facts.past(newest.last, _WINDOW):
         return None
     text = (
         f"the kubelet kills it, because its {_kind(newest)} probe fails ({short(newest.message)})"

@@ -4,7 +4,8 @@ The scheduler counts the nodes by reason: ``0/9 nodes are available: 1 Insuffici
 8 node(s) ... node affinity/selector.`` That does not say which label no node has, which request is
 larger than every node, or who holds the GPUs; these are read here. What a node autoscaler says
 stands in events: the cluster autoscaler's ``NotTriggerScaleUp``, a normal event
-(kubernetes/autoscaler issues 3268 and 5692), and Karpenter's ``FailedScheduling``.
+(kubernetes/autoscaler issues 3268 and 5692), ``FailedScaleUp`` with the answer of the cloud, and
+Karpenter's ``FailedScheduling``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from adapter.answers.causes import fixes, gpunodes
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.holders import held
-from adapter.answers.causes.placesigns import CLAIMS, LABELS, PLACES
+from adapter.answers.causes.placesigns import BACKOFF, CLAIMS, LABELS, PLACES
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
 from adapter.hpa import quantity
@@ -28,6 +29,8 @@ from adapter.pipeline.cluster.podobjects import SeenPod
 
 _SHOWN: Final = 3
 _PREFIX: Final = " trigger scale-up: "
+_AUTOSCALERS: Final = ("NotTriggerScaleUp", "FailedScaleUp", "FailedScheduling")
+"""Reasons of the events in which node autoscalers say what they did about a pod."""
 _ADD: Final = "add nodes with what the scheduler names, or see why the node autoscaler does not"
 
 
@@ -286,12 +289,19 @@ def _shown(pod: SeenPod, name: str, amount: Decimal) -> str:
 
 
 def _autoscaler(target: Target, pods: Sequence[SeenPod]) -> str:
-    """Return what a node autoscaler last said of these pods; empty if it said nothing."""
+    """Return what a node autoscaler last said of these pods; empty if it said nothing.
+
+    What the cloud answered counts more than that the autoscaler waits after it.
+    """
     rows = [
         row
         for pod in pods
-        for row in target.facts.events_of(pod_key(pod), "NotTriggerScaleUp", "FailedScheduling")
-        if row.reason == "NotTriggerScaleUp" or "nodepool" in row.message.lower()
+        for row in target.facts.events_of(pod_key(pod), *_AUTOSCALERS)
+        if row.reason != "FailedScheduling" or "nodepool" in row.message.lower()
     ]
-    last = max(rows, key=lambda row: row.last or 0.0, default=None)
-    return "" if last is None else short(last.message.rpartition(_PREFIX)[2])
+    last = max(
+        rows,
+        key=lambda row: (sign_of([BACKOFF], row.message) is None, row.last or 0.0),
+        default=None,
+    )
+    return "" if last is None else short(last.message.rpartition(_PREFIX)[2]).rstrip(".")

@@ -130,6 +130,23 @@ OTHERS: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         .event("Pod", "llm-a", "Unhealthy", "Liveness probe failed: timeout", 20, 27),
         ("restarted 9 times", "startup probe that lasts as long as it loads", "--previous"),
     ),
+    "killed-by-the-liveness-probe-and-unready-since": (
+        CauseCode.NEVER_READY,
+        Scene()
+        .pod(
+            "llm-a",
+            {"name": "main", "ready": False, "restartCount": 6},
+            since=7200,
+        )
+        .event("Pod", "llm-a", "Unhealthy", "Liveness probe failed: connection refused", 90, 18)
+        .event("Pod", "llm-a", "Unhealthy", "Readiness probe failed: connection refused", 5, 141),
+        (
+            "because the kubelet kills the container: Liveness probe failed",
+            "connection refused (18 times)",
+            "startup probe that lasts as long as it loads",
+            "--previous",
+        ),
+    ),
     "a-sidecar-that-is-not-ready": (
         CauseCode.NEVER_READY,
         Scene()

@@ -55,12 +55,37 @@ def _says(text: str) -> Scene:
     return full().event("Pod", "llm-a", "NotTriggerScaleUp", text, 20)
 
 
+def _refused(answer: str) -> Scene:
+    """The cloud refused a scale-up, and the node autoscaler has waited since."""
+    text = f"Node scale up in zones zone-a associated with this pod failed: {answer}."
+    scene = _says("1 in backoff after failed scale-up")
+    return scene.event("Pod", "llm-a", "FailedScaleUp", text, 600)
+
+
 def _tainted(key: str) -> Scene:
     scene = Scene().pending("llm-a", "0/1 nodes are available: 1 node(s) had untolerated taint(s)")
     return scene.node("n1", taints=[{"key": key, "effect": "NoSchedule"}])
 
 
 PLACES: Final[dict[str, Row]] = {
+    **{
+        f"machines-that-the-cloud-has-not-{at}": (
+            CauseCode.UNSCHEDULABLE,
+            _refused(answer),
+            (f"in zones zone-a associated with this pod failed: {answer}", fix),
+        )
+        for at, (answer, fix) in enumerate(
+            (
+                ("GCE out of resources", "the cloud has none of these machines now"),
+                ("ZONE_RESOURCE_POOL_EXHAUSTED", "the cloud has none of these machines now"),
+                ("InsufficientInstanceCapacity", "the cloud has none of these machines now"),
+                ("ZonalAllocationFailed", "the cloud has none of these machines now"),
+                ("SkuNotAvailable", "the cloud has none of these machines now"),
+                ("GCE quota exceeded", "raise the quota of the cloud account"),
+                ("VcpuLimitExceeded", "raise the quota of the cloud account"),
+            )
+        )
+    },
     "a-request-of-memory-that-no-node-has": (
         CauseCode.UNSCHEDULABLE,
         asks({"memory": "512Gi"}, memory="250Gi"),
