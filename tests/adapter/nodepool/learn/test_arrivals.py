@@ -241,8 +241,8 @@ def test_a_queue_without_jobs_is_given_up_by_the_plan() -> None:
     assert set(found) == {0}
 
 
-def test_a_forecast_that_is_over_lowers_an_order() -> None:
-    """The order is held for its time, and then halved."""
+def test_a_forecast_that_is_over_ends_an_order() -> None:
+    """The order is held for its time, and then deleted: no Job is left."""
     history = EMPTY
     for minute, load in enumerate(ONE_BURST):
         history = learn(history, DemandPoint(NOON + 60 * minute, load))
@@ -252,7 +252,7 @@ def test_a_forecast_that_is_over_lowers_an_order() -> None:
     held = Headroom("ml", GPU, 34, 0, now - 121)
     limits = Limits(max_pods=100, max_gpus_per_pool=100)
     made = order(queue, at=capacity(held), limits=limits, now=now)
-    assert made.replicas == 17
+    assert made.replicas == 0
 
 
 queues_of_pods = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 50)), max_size=20).map(
