@@ -85,7 +85,8 @@ def _taken(
 ) -> Cause | None:
     """Return that another program serves the group than the one that has the metrics.
 
-    A cluster has one server of external metrics (kedacore/keda issues 470 and 4415).
+    A cluster has one server of external metrics (kedacore/keda issues 470 and 4415). KEDA's has
+    the metrics of ScaledObjects only, whatever else an HPA asks for (issues 763 and 1344).
     """
     of_keda = hpa.manager is not None and hpa.manager.kind == "ScaledObject"
     known = facts.apiservices or {}
@@ -95,11 +96,13 @@ def _taken(
         return None
     words = {service.name, service.namespace, *found.metadata.labels.values()}
     by_us = any(_ADAPTER in word for word in words)
-    by_keda = of_keda and any(_KEDA in word for word in words)
+    by_keda = group is EXTERNAL and any(_KEDA in word for word in words)
+    if by_keda and not by_us and not of_keda:
+        return _of_keda(found, names)
     refused = group.group in facts.refused
     # KEDA's metrics are of no other program; those of the catalogue may be rules of another one.
     lacks = (refused or not by_us) if of_keda else refused and any(n in _METRICS for n in names)
-    if by_keda or not lacks or (by_us and not of_keda):
+    if (by_keda and of_keda) or not lacks or (by_us and not of_keda):
         return None
     owner = "KEDA" if of_keda else _ADAPTER
     asked = " and ".join(
@@ -113,6 +116,22 @@ def _taken(
         f"let gpu-metrics-adapter serve {group.group} and ask {asked} for what it does not have "
         "(delegation.delegates: docs/delegation.md)"
         + (", or point this APIService to KEDA's metrics server" if of_keda else ""),
+        f"kubectl get apiservice {found.metadata.name} -o yaml",
+    )
+
+
+def _of_keda(found: ApiService, names: list[str]) -> Cause:
+    """Return that KEDA serves external metrics, and not those of an HPA that it has not made."""
+    service = found.spec.service
+    at = "" if service is None else f"Service {service.namespace}/{service.name}"
+    return Cause(
+        CauseCode.METRICS_API_TAKEN,
+        f"apiservice {found.metadata.name}",
+        f"KEDA serves {EXTERNAL.group} ({at}), and has metrics of ScaledObjects only, so "
+        f"{', '.join(names[:3])} has no value: a cluster has one server for this API",
+        "ask for the metric of the adapter with type Pods or Object (custom.metrics.k8s.io), or "
+        "replace the HPA by a ScaledObject with a trigger for it (docs/keda.md); leave the "
+        "APIService to KEDA, whose ScaledObjects need it",
         f"kubectl get apiservice {found.metadata.name} -o yaml",
     )
 

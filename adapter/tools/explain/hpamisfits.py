@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
+from adapter.answers.causes import CauseCode
 from adapter.answers.judgement.flaws import Flaw, flaws_of
 from adapter.figures import decimal
-from adapter.hpa import HpaSpec
+from adapter.hpa import HpaSpec, MetricKind
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.targetfit import Misfit
 from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
@@ -29,8 +30,14 @@ def flaws(facts: HpaFacts) -> Sequence[Flaw]:
 
 
 def target_blocks(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
-    """Yield the targets that do not fit, and the selectors that select nothing."""
+    """Yield the targets that do not fit, and the selectors that select nothing.
+
+    Nobody but the adapter has the labels for which a selector is judged.
+    """
+    taken = any(cause.code is CauseCode.METRICS_API_TAKEN for cause in facts.causes)
     for flaw in flaws(facts):
+        if taken and flaw.misfit is None and spec.metrics[flaw.place].kind is MetricKind.EXTERNAL:
+            continue
         yield Block(flaw.text, _fix(facts, spec, flaw))
 
 

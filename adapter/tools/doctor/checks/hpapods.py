@@ -179,7 +179,8 @@ def controller(facts: Facts) -> Iterator[Finding]:
 def metrics_apis(facts: Facts) -> Iterator[Finding]:
     """An HPA asks for CPU or memory and nothing serves `metrics.k8s.io`, or it asks for an External
     metric and nothing serves `external.metrics.k8s.io`; or the server is registered and does not
-    answer; or another program than KEDA serves the External metrics of KEDA's HPAs. GMA004 to
+    answer; or another program than KEDA serves the External metrics of KEDA's HPAs, or KEDA those
+    of other HPAs. GMA004 to
     GMA008 check the adapter's own APIs.
 
     Install metrics-server, turn on `externalMetrics.enabled`, or see why the server does not

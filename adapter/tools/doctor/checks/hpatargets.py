@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from adapter.answers.causes import CauseCode
@@ -74,8 +74,9 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
     Correct the selector. A Pods metric normally needs none.
     """
     facts.live()
+    taken = _of_others(facts)
     for hpa, metric in metrics(facts):
-        if metric.selector is None or metric.type != "External":
+        if metric.selector is None or metric.type != "External" or hpa.subject in taken:
             continue
         selector = parsed(metric.selector)
         wanted = (
@@ -91,6 +92,14 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
                 f"kubectl -n {hpa.namespace} get pods --show-labels",
             )
     yield from _without_pods(facts)
+
+
+def _of_others(facts: Facts) -> Set[str]:
+    """Return the HPAs whose External metrics another program answers for (GMA444): it has other
+    labels. Empty if the cluster was not read."""
+    if not (facts.workloads.known and facts.pods.known and facts.apiservices.known):
+        return frozenset()
+    return {hpa.subject for hpa, _ in of_codes(facts, CauseCode.METRICS_API_TAKEN)}
 
 
 def _has(pod: Pod, wanted: Sequence[Requirement]) -> bool:
@@ -135,7 +144,10 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
     and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
     `mig_profile`, `model`, `sharing`.
     """
+    taken = _of_others(facts)
     for each in selectors(facts):
+        if each.of_pods and each.subject in taken:
+            continue
         for requirement in each.selector.requirements:
             why = selector_fault(requirement, of_pods=each.of_pods)
             if why:

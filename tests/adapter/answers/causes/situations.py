@@ -609,6 +609,18 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         .know(refused=frozenset({"external.metrics.k8s.io"})),
         ("has no inference_requests_waiting", "delegation.delegates"),
     ),
+    "external-metrics-that-keda-serves": (
+        CauseCode.METRICS_API_TAKEN,
+        Scene()
+        .metrics("External", "gpu_utilization")
+        .apiservices((EXTERNAL, UP))
+        .served("keda-metrics-apiserver"),
+        (
+            "KEDA serves external.metrics.k8s.io (Service kube-system/keda-metrics-apiserver)",
+            "ScaledObjects only, so gpu_utilization has no value",
+            "with type Pods or Object",
+        ),
+    ),
     "a-controller-that-never-came": (
         CauseCode.CONTROLLER_STOPPED,
         silent(300),
