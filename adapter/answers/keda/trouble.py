@@ -18,6 +18,7 @@ from adapter.answers.causes.signs import sign_of
 from adapter.answers.causes.target import short
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS
+from adapter.answers.keda.sleep import never_wakes
 from adapter.figures import age
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
@@ -88,6 +89,8 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
     found = [*_unseen(facts), *_refused(facts), *_rivals(facts)]
     if not found:
         found += [*_scalers(facts), *_default(facts)]
+    if (asleep := never_wakes(scaled)) is not None:
+        found.append(asleep)
     if not found and facts.hpa is None:
         found += _lost(facts)
     return found
