@@ -130,6 +130,10 @@ class _Judge:
 
     def _asleep(self, active: ShownCondition) -> HpaJudgement:
         if self._hpa.scaled_object:
+            wrong = [row for row in self._seen.causes if row.code is CauseCode.SCALED_OBJECT]
+            if wrong:
+                text = f"at zero: its ScaledObject {wrong[0].text}"
+                return HpaJudgement(ScalingState.IMPAIRED, text, since=active.since)
             text = "at zero: KEDA wakes it when a trigger is active"
             return HpaJudgement(ScalingState.AT_ZERO, text, since=active.since)
         text = "paused at 0 replicas: the HPA wakes no target that somebody else scaled to 0"

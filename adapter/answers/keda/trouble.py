@@ -18,6 +18,7 @@ from adapter.answers.causes.signs import sign_of
 from adapter.answers.causes.target import short
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS
+from adapter.answers.keda.sleep import never_wakes
 from adapter.figures import age
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
@@ -29,6 +30,7 @@ _WINDOW: Final = 1200.0
 _HOST: Final = re.compile(
     r"(?P<name>[a-z0-9-]+)(?:\.(?P<namespace>[a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?)?"
 )
+_LOOPBACK: Final = re.compile(r"(?:\w+://)?(?:localhost|127\.[0-9.]+|\[::1\])(?:[:/]|$)")
 _OPERATOR: Final = "kubectl get deployments -A -l app.kubernetes.io/name=keda-operator"
 _RESOURCES: Final = ("cpu", "memory")
 _KEYS: Final = ("scalerAddress", "serverAddress")
@@ -85,9 +87,11 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
     if scaled.paused:
         text = "is paused by an annotation: its workload keeps its size under any load"
         return [_cause(facts, text, "end the pause when it is over", scaled.resume)]
-    found = [*_unseen(facts), *_refused(facts), *_rivals(facts)]
+    found = [*_unseen(facts), *_loopback(facts), *_refused(facts), *_rivals(facts)]
     if not found:
         found += [*_scalers(facts), *_default(facts)]
+    if (asleep := never_wakes(scaled)) is not None:
+        found.append(asleep)
     if not found and facts.hpa is None:
         found += _lost(facts)
     return found
@@ -147,6 +151,23 @@ def _refused(facts: ScaledFacts) -> Iterator[Cause]:
         fix = sign.fix if sign is not None else "see its events, and the log of keda-operator"
         command = scaled.edit if sign is not None else ""
         yield _cause(facts, f"{what}{none}: {short(message)}{at}", fix, command)
+
+
+def _loopback(facts: ScaledFacts) -> Iterator[Cause]:
+    """Yield the addresses that are KEDA's own pod (kedacore/keda issue 1856)."""
+    for row in facts.scaled.triggers:
+        for key in _KEYS:
+            address = row.metadata.get(key, "")
+            if _LOOPBACK.match(address):
+                at = f"{row.path}.metadata.{key}"
+                yield _cause(
+                    facts,
+                    f"{at} is {address}, which is the pod of KEDA itself: nothing listens there "
+                    "(connection refused)",
+                    f"set {at} to the Service of the server, such as "
+                    "http://SERVICE.NAMESPACE.svc:PORT for Prometheus",
+                    facts.scaled.edit,
+                )
 
 
 def _failures(facts: ScaledFacts) -> list[str]:

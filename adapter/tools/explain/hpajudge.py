@@ -214,7 +214,9 @@ def _decided(
         for metric, found, proposal in zip(spec.metrics, known, proposals, strict=True)
     ]
     zero_by_keda = decision.current == 0 and bool(facts.scaled_object)
-    blocks: Sequence[Block] = () if zero_by_keda else blocks_of(facts, decision, metrics)
+    blocks: Sequence[Block] = (
+        () if zero_by_keda and not facts.causes else blocks_of(facts, decision, metrics)
+    )
     verdict = _verdict(decision.current, decision.desired)
     if decision.current == 0 == decision.desired:
         verdict = "AT ZERO" if zero_by_keda else "PAUSED"

@@ -11,6 +11,7 @@ from adapter.answers.judgement.flaws import flaws_of
 from adapter.answers.judgement.judge import judge
 from adapter.answers.judgement.readings import MetricReading, leading, readings_of
 from adapter.answers.judgement.states import HpaJudgement, Level, ScalingState
+from adapter.answers.keda.sleep import never_wakes
 from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.hpas import ShownHpa
@@ -116,14 +117,20 @@ def summarize(
         now: epoch seconds.
         complete: ``pods`` are not those of a label selector.
     """
-    triggers = {(each.namespace, each.name): each.triggers for each in read.scaled}
+    owners = {(each.namespace, each.name): each for each in read.scaled}
     for hpa in read.hpas:
-        asked = triggers.get((hpa.namespace, hpa.scaled_object), ())
+        owner = owners.get((hpa.namespace, hpa.scaled_object))
+        asked = () if owner is None else owner.triggers
+        asleep = None if owner is None else never_wakes(owner)
+        causes = () if asleep is None else (asleep,)
         found = None if pods is None else _pods_of(hpa, pods)
         labels = found.labels if found is not None else None
         flaws = [flaw.text for flaw in flaws_of(hpa, _CATALOG.metrics, labels, asked)]
         none = complete and pods is not None and found is None and hpa.kind == "Deployment"
-        seen = HpaEvidence(hpa, now, readings_of(hpa), found, without_pods=none, flaws=flaws)
+        read_metrics = readings_of(hpa)
+        seen = HpaEvidence(
+            hpa, now, read_metrics, found, without_pods=none, causes=causes, flaws=flaws
+        )
         yield _summary(hpa, seen)
     made = (MadeHpa(hpa.namespace, hpa.name, hpa.scaled_object) for hpa in read.hpas)
     for row in unmade(read.scaled, made, now):

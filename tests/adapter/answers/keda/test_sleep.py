@@ -1,0 +1,78 @@
+"""Which ScaledObjects never wake their target from zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from adapter.answers.judgement.evidence import HpaEvidence
+from adapter.answers.judgement.judge import judge
+from adapter.answers.judgement.states import ScalingState
+from adapter.answers.keda.manifest import read_scaledobject
+from adapter.answers.keda.sleep import never_wakes
+from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
+
+OWN = 'avg(DCGM_FI_DEV_GPU_UTIL{namespace="team",pod=~"llm-.*"})'
+
+
+def prometheus(query: str) -> dict[str, Any]:
+    return {"type": "prometheus", "metadata": {"query": query}}
+
+
+@pytest.mark.parametrize(
+    ("triggers", "low", "sleeps"),
+    [
+        ([prometheus(OWN)], 0, True),
+        ([prometheus(OWN), {"type": "cpu", "metadata": {"value": "60"}}], None, True),
+        ([prometheus(OWN)], 1, False),
+        ([{"type": "cpu", "metadata": {"value": "60"}}], 0, False),
+        ([prometheus(OWN), {"type": "cron", "metadata": {}}], 0, False),
+        ([prometheus("sum(gateway_queue_length)")], 0, False),
+        ([prometheus('avg(load{pod=~"other-.*"})')], 0, False),
+        ([prometheus(f"{OWN} or sum(gateway_queue_length)")], 0, False),
+        ([], 0, False),
+    ],
+)
+def test_a_trigger_must_exist_without_pods(
+    triggers: list[dict[str, Any]], low: int | None, sleeps: bool
+) -> None:
+    spec: dict[str, Any] = {"scaleTargetRef": {"name": "llm"}, "triggers": triggers}
+    if low is not None:
+        spec["minReplicaCount"] = low
+    scaled = read_scaledobject({"metadata": {"name": "llm", "namespace": "team"}, "spec": spec})
+    cause = never_wakes(scaled)
+    assert (cause is not None) is sleeps
+    if cause is not None:
+        assert "minReplicaCount" in cause.fix
+
+
+def test_a_list_is_not_green_where_nothing_wakes() -> None:
+    kind = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "llm"}
+    hpa = {
+        "metadata": {
+            "name": "keda-hpa-llm",
+            "namespace": "team",
+            "ownerReferences": [{**kind, "uid": "u", "controller": True}],
+        },
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
+            "maxReplicas": 6,
+        },
+        "status": {
+            "currentReplicas": 0,
+            "desiredReplicas": 0,
+            "conditions": [
+                {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
+            ],
+        },
+    }
+    shown = reduce(msgspec.convert(hpa, HpaManifest, strict=False))
+    spec = {"scaleTargetRef": {"name": "llm"}, "triggers": [prometheus(OWN)]}
+    scaled = read_scaledobject({"metadata": {"name": "llm", "namespace": "team"}, "spec": spec})
+    cause = never_wakes(scaled)
+    assert cause is not None
+    asleep = judge(HpaEvidence(shown, 0.0, causes=[cause]))
+    assert (asleep.state, "never wakes" in asleep.text) == (ScalingState.IMPAIRED, True)
+    assert judge(HpaEvidence(shown, 0.0)).state is ScalingState.AT_ZERO
