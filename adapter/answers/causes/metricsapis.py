@@ -86,7 +86,7 @@ def _taken(
     """Return that another program serves the group than the one that has the metrics.
 
     A cluster has one server of external metrics (kedacore/keda issues 470 and 4415). KEDA's has
-    the metrics of ScaledObjects only, whatever else an HPA asks for (issues 763 and 1344).
+    the metrics of ScaledObjects only, not those that other HPAs ask for.
     """
     of_keda = hpa.manager is not None and hpa.manager.kind == "ScaledObject"
     known = facts.apiservices or {}

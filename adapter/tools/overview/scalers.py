@@ -75,6 +75,7 @@ async def read_scalers(api: Api, within: str = "", *, labels: str = "") -> ReadS
         scaled, unread = await scaling
     finally:
         scaling.cancel()
+        await asyncio.gather(scaling, return_exceptions=True)  # its connection is closed then
     return ReadScalers(hpas, scaled, odd, unread)
 
 
