@@ -2,7 +2,7 @@
 
 KEDA scales from 0 only if a trigger is active, and its triggers ``cpu`` and ``memory`` never are
 without pods. A query over the pods of the target has no series then, which KEDA counts as 0
-(kedacore/keda issue 6141).
+(``ignoreNullValues`` of its prometheus scaler).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def never_wakes(scaled: SeenScaledObject) -> Cause | None:
     if scaled.low != 0 or not scaled.target:
         return None
     if all(row.type in _RESOURCES for row in scaled.triggers):
-        return None  # KEDA refuses to scale such an object to 0
+        return None  # KEDA does not scale such an object to 0
     if not all(_needs_pods(row, scaled.target) for row in scaled.triggers):
         return None
     fix = (

@@ -63,8 +63,8 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
     have, or one without ready pods. Or its HPA has the default metric, 80 % of CPU, because the
     scaler did not answer when KEDA made it. Or it may scale to 0, and each of its triggers measures
     the pods of its workload, so nothing wakes it. Or an annotation pauses it, so nothing scales
-    until somebody removes the annotation. The check looks at ScaledObjects that ask the adapter, or a
-    store for GPU metrics, or whose workload has GPUs.
+    until somebody removes the annotation. The check looks at ScaledObjects that ask the adapter, or
+    a store for GPU metrics, or whose workload has GPUs.
 
     Correct what the finding says. The events of the ScaledObject, and the log of keda-operator,
     have more.
