@@ -110,6 +110,12 @@ def shown(page: Page, panel: str) -> dict[str, list[str]]:
     return {row[0].partition("\n")[0]: row for row in page.rows(panel)}
 
 
+def pods(page: Page) -> dict[str, list[str]]:
+    """Return the cells of each pod by its whole name, whose middle the page may leave out."""
+    names = page.js("[...document.querySelectorAll('#pods-body tbody a[title]')].map(a => a.title)")
+    return dict(zip(names, page.rows("pods"), strict=False))
+
+
 def loads(page: Page) -> dict[str, str]:
     """Return the utilization of each GPU in the table of GPUs."""
     return {name: row[2].partition("\n")[0] for name, row in shown(page, "fleet").items()}
@@ -138,7 +144,7 @@ def test_the_page_shows_what_the_api_server_answers(seen: Stage, driver: webdriv
         def pods_agree() -> bool:
             rows = table(seen, f"namespaces/{MINE}/gpupods").items()
             expected = {name: (row["Util"], row["Node"]) for name, row in rows}
-            cells = shown(page, "pods")
+            cells = pods(page)
             return len(expected) == 2 and all(
                 name in cells and util in cells[name] and any(node in cell for cell in cells[name])
                 for name, (util, node) in expected.items()
@@ -165,9 +171,9 @@ def test_a_changed_value_and_a_scaled_hpa_appear_without_a_reload(
         wait_until(lambda: hpa_row(page, MINE)[3] == AT_2, "the HPA is shown")
         seen.load.set(MINE, 130)
         wait_until(lambda: hpa_row(page, MINE)[2].startswith("65"), "the value is 65")
-        pods = table(seen, f"namespaces/{MINE}/gpupods")
+        names = table(seen, f"namespaces/{MINE}/gpupods")
         wait_until(
-            lambda: all("65%" in shown(page, "pods")[name] for name in pods), "each pod has 65%"
+            lambda: all("65%" in pods(page)[name] for name in names), "each pod has 65%"
         )
         seen.load.set(MINE, 280)
         wait_until(lambda: sizes(seen, MINE) == (4, 4), "the controller scaled", 180)
@@ -251,8 +257,8 @@ def test_a_user_of_one_namespace_sees_it_and_reads_which_right_is_missing(
     allow(seen, "ana", MINE)
     kubeconfig = seen.plane.write_kubeconfig("ana", pair=seen.plane.user("ana"))
     with opened(driver, kubeconfig, "-n", MINE, address="#/?pods=all") as page:
-        pods = table(seen, f"namespaces/{MINE}/gpupods")
-        wait_until(lambda: pods.keys() == shown(page, "pods").keys(), "ana sees her pods")
+        names = table(seen, f"namespaces/{MINE}/gpupods")
+        wait_until(lambda: names.keys() == pods(page).keys(), "ana sees her pods")
         wait_until(lambda: page.text("#hpas-count") == "1 HPA", "ana sees her HPA")
         page.wait("document.querySelector('#fleet-notices .notice')")
         assert f"ana may not list gpus.{GROUP} in the whole cluster" in page.text("#fleet-notices")
