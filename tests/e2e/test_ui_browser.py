@@ -172,9 +172,7 @@ def test_a_changed_value_and_a_scaled_hpa_appear_without_a_reload(
         seen.load.set(MINE, 130)
         wait_until(lambda: hpa_row(page, MINE)[2].startswith("65"), "the value is 65")
         names = table(seen, f"namespaces/{MINE}/gpupods")
-        wait_until(
-            lambda: all("65%" in pods(page)[name] for name in names), "each pod has 65%"
-        )
+        wait_until(lambda: all("65%" in pods(page)[name] for name in names), "each pod has 65%")
         seen.load.set(MINE, 280)
         wait_until(lambda: sizes(seen, MINE) == (4, 4), "the controller scaled", 180)
         wait_until(lambda: hpa_row(page, MINE)[3] == AT_4, "the page shows 4 replicas")
