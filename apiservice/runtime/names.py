@@ -10,6 +10,7 @@ time, and names that were slow before wait for each other only.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import threading
 from collections import OrderedDict
@@ -96,7 +97,11 @@ def _start(host: str, port: int, family: int) -> asyncio.Future[list[str]]:
             loop.call_soon_threadsafe(settle, found, failed)
 
     # A daemon: a look-up that hangs does not hold up the end of the process.
-    threading.Thread(target=work, name=f"look up {host}"[:40], daemon=True).start()
+    thread = threading.Thread(target=work, name=f"look up {host}"[:40], daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:  # the process may have no more threads
+        raise OSError(errno.EAGAIN, f"{host} is not looked up: {error}") from None
     return answer
 
 

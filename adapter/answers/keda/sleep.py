@@ -17,6 +17,9 @@ _RESOURCES = ("cpu", "memory")
 _OTHERWISE = re.compile(r"\b(?:or|absent|absent_over_time|vector)\b", re.IGNORECASE)
 """A query with it has a value although its series do not exist."""
 
+_PODS = r"\b(?:exported_)?pod(?:_name)?=~?[\"'`]\^?{}(?:-?(?:\.[*+]|[\[(\\])[^\"'`|]*|-?)[\"'`]"
+"""A matcher for the pods of one workload: those of ``llm-gateway`` are not those of ``llm``."""
+
 
 def never_wakes(scaled: SeenScaledObject) -> Cause | None:
     """Return that no trigger is active while the target has no pod; None if one may be."""
@@ -50,6 +53,4 @@ def _needs_pods(trigger: SeenTrigger, target: str) -> bool:
     query = trigger.query
     if not query or _OTHERWISE.search(query):
         return False
-    return (
-        re.search(rf'\b(?:exported_)?pod(?:_name)?=~?"\^?{re.escape(target)}\b', query) is not None
-    )
+    return re.search(_PODS.format(re.escape(target)), query) is not None

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from adapter.answers.causes import Cause, CauseCode
 from adapter.answers.causes.signs import sign_of
 from adapter.answers.causes.target import short
+from adapter.answers.judgement.judge import CREATION
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS
 from adapter.answers.keda.sleep import never_wakes
@@ -23,8 +24,6 @@ from adapter.figures import age
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
 
-_NEW: Final = 60.0
-"""Seconds in which an operator that runs has looked at a ScaledObject."""
 _WINDOW: Final = 1200.0
 """Seconds for which the last event counts."""
 _HOST: Final = re.compile(
@@ -90,10 +89,10 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
     found = [*_unseen(facts), *_loopback(facts), *_refused(facts), *_rivals(facts)]
     if not found:
         found += [*_scalers(facts), *_default(facts)]
-    if (asleep := never_wakes(scaled)) is not None:
-        found.append(asleep)
     if not found and facts.hpa is None:
         found += _lost(facts)
+    if (asleep := never_wakes(scaled)) is not None:
+        found.append(asleep)
     return found
 
 
@@ -117,7 +116,7 @@ def _unseen(facts: ScaledFacts) -> Iterator[Cause]:
     created = facts.scaled.created
     if facts.scaled.conditions or facts.hpa is not None:
         return
-    if created is not None and facts.now - created < _NEW:
+    if created is not None and facts.now - created <= CREATION:
         return
     since = "" if created is None else f" for {age(facts.now - created)}"
     yield _cause(
@@ -297,7 +296,7 @@ def _default(facts: ScaledFacts) -> Iterator[Cause]:
 def _lost(facts: ScaledFacts) -> Iterator[Cause]:
     """Yield that its HPA does not exist, though KEDA has had the time to make it."""
     created = facts.scaled.created
-    if created is not None and facts.now - created < _NEW:
+    if created is not None and facts.now - created <= CREATION:
         return
     yield _cause(
         facts,

@@ -61,10 +61,11 @@ def _judged(scaled: SeenScaledObject, now: float) -> UnmadeHpa:
     refused = scaled.paused or any(
         (row.type, row.status) == ("Ready", "False") for row in scaled.conditions
     )
-    if not refused and since is not None and now - since <= CREATION:
+    causes = causes_of_scaled(ScaledFacts(now, scaled))
+    if not causes or (not refused and since is not None and now - since <= CREATION):
         text = "waiting for KEDA to make its HPA"
         return UnmadeHpa(scaled, HpaJudgement(ScalingState.WAITING, text, since=since))
-    cause = causes_of_scaled(ScaledFacts(now, scaled))[0]
+    cause = causes[0]
     state = ScalingState.PAUSED if scaled.paused else ScalingState.STUCK
     if not scaled.conditions and not scaled.paused:
         state = ScalingState.STALE

@@ -1,6 +1,7 @@
 """Reads what is around a ScaledObject of KEDA, with the caller's rights.
 
-What may not be read is left out: the other causes are still found.
+What may not be read is left out: the other causes are still found. An HPA counts as missing only
+if the API server says so.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ async def read_facts(
         _exists(api, scaled, manifest),
         services_at(api, [row.metadata.get("scalerAddress", "") for row in scaled.triggers]),
     )
-    hpa = next((row for row in hpas if row["metadata"]["name"] == scaled.hpa), None)
+    hpa = await _hpa(api, scaled.hpa, hpas)
     facts = ScaledFacts(
         now,
         scaled,
         hpa,
         target,
-        _rivals(scaled, others, hpas),
+        _rivals(scaled, others or (), hpas or ()),
         [read(row, SeenEvent) for row in found.rows],
         services,
         problem,
@@ -60,11 +61,32 @@ async def read_facts(
     return facts, found.last(now)
 
 
-async def _list(api: Api, path: str) -> list[Json]:
+async def _list(api: Api, path: str) -> list[Json] | None:
+    """Return a list; None if the caller may not read it."""
     try:
         return await api.list(path)
-    except ClientError:  # the causes that follow from them are not found
-        return []
+    except ClientError:
+        return None
+
+
+async def _hpa(api: Api, name: str, hpas: Sequence[Json] | None) -> Json | None:
+    """Return the HPA of a name; None if it does not exist.
+
+    Args:
+        hpas: those of the namespace; None if they may not be listed.
+
+    Raises:
+        ClientError: whether it exists cannot be read.
+    """
+    if hpas is not None:
+        return next((row for row in hpas if row["metadata"]["name"] == name), None)
+    within = f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/horizontalpodautoscalers"
+    try:
+        return await api.get(f"{within}/{quote(name, safe='')}")
+    except ClientError as error:
+        if error.status == 404:
+            return None
+        raise
 
 
 def _rivals(
@@ -121,7 +143,7 @@ async def _service(api: Api, address: str) -> SeenScaler | None:
         None if slices is None else sum(map(_ready, slices)),
         tuple(
             str(row["metadata"]["name"])
-            for row in policies
+            for row in policies or ()
             if "Ingress" in ((row.get("spec") or {}).get("policyTypes") or ("Ingress",))
         ),
     )

@@ -34,7 +34,6 @@ class ScaledReport:
     hpa: HpaReport | None = None
     """None if it has made none."""
     events: Sequence[Json] = field(default=())
-    remarks: Sequence[str] = ()
 
     @property
     def status(self) -> int:
@@ -46,8 +45,6 @@ class ScaledReport:
         state = screen.style("NO HPA", "red") if self.hpa is None else f"HPA {self.hpa.name}"
         lines = [f"ScaledObject {self.namespace}/{self.name} → {self.target}   {state}"]
         lines += cause_lines(self.causes, screen)
-        for remark in self.remarks:
-            lines += screen.wrap(f"note: {remark}", "  ", "      ")
         lines += events(self.events, screen, brief=True)
         return lines if self.hpa is None else [*lines, "", *self.hpa.lines(screen)]
 
@@ -59,7 +56,6 @@ class ScaledReport:
             "target": self.target,
             "causes": [cause.json() for cause in self.causes],
             "events": list(self.events),
-            "remarks": list(self.remarks),
             "hpa": None if self.hpa is None else self.hpa.json(),
         }
 

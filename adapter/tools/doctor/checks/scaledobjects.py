@@ -72,9 +72,16 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
     facts.live()
     names = frozenset(servedmetrics.metrics(facts.settings))
     hpas = {(row.namespace, row.name): row.manifest for row in facts.hpas.read()}
-    events = facts.events.value or () if facts.events.known else ()
+    events: dict[tuple[str, str], list[SeenEvent]] = {}
+    for event in facts.events.value or () if facts.events.known else ():
+        if event.involved_object.kind == "ScaledObject":
+            about = event.involved_object
+            events.setdefault((about.namespace, about.name), []).append(event)
+    workloads = {
+        (row.metadata.namespace, row.kind, row.metadata.name): row for row in facts.workloads.read()
+    }
     for scaled in facts.scaledobjects.read():
-        target = _target(facts, scaled)
+        target = workloads.get((scaled.namespace, scaled.kind, scaled.target))
         if not _concerns(facts, scaled, target, names):
             continue
         around = ScaledFacts(
@@ -82,7 +89,7 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
             scaled,
             hpas.get((scaled.namespace, scaled.hpa)),
             target is not None if scaled.kind in _READ else None,
-            events=[row for row in events if _about(row, scaled)],
+            events=events.get((scaled.namespace, scaled.name), ()),
             services=facts.scalers.value or {} if facts.scalers.known else {},
         )
         for cause in causes_of_scaled(around):
@@ -93,14 +100,6 @@ _READ: Final = ("Deployment", "StatefulSet")
 """Kinds of targets of which all were read."""
 
 
-def _target(facts: Facts, scaled: SeenScaledObject) -> SeenWorkload | None:
-    key = (scaled.namespace, scaled.kind, scaled.target)
-    rows = facts.workloads.read()
-    return next(
-        (row for row in rows if (row.metadata.namespace, row.kind, row.metadata.name) == key), None
-    )
-
-
 def _concerns(
     facts: Facts, scaled: SeenScaledObject, target: SeenWorkload | None, names: Set[str]
 ) -> bool:
@@ -109,15 +108,6 @@ def _concerns(
     if any(row.metadata.get("metric") in names for row in scaled.triggers):
         return True  # the address may be the mistake
     return target is not None and asks_gpu(target, facts.gpu_resources)
-
-
-def _about(event: SeenEvent, scaled: SeenScaledObject) -> bool:
-    about = event.involved_object
-    return (about.kind, about.namespace, about.name) == (
-        "ScaledObject",
-        scaled.namespace,
-        scaled.name,
-    )
 
 
 @check("GMA428", CheckSection.HPAS, "triggers reach the adapter's port for KEDA")

@@ -73,6 +73,14 @@ def test_the_cause_is_named(manifest: Json, state: str, words: str) -> None:
     assert bool(found.advice) == (state != "waiting")
 
 
+def test_that_it_has_no_hpa_comes_before_that_nothing_would_wake_it() -> None:
+    manifest = _scaled("True")
+    query = 'avg(DCGM_FI_DEV_GPU_UTIL{pod=~"llm-.*"})'
+    manifest["spec"]["triggers"] = [{"type": "prometheus", "metadata": {"query": query}}]
+    (found,) = _found(manifest)
+    assert "its HPA keda-hpa-llm does not exist" in found.judgement.text
+
+
 def test_one_with_an_hpa_is_not_listed() -> None:
     assert not _found(_scaled("False"), MadeHpa("ml", "any", "llm"))
     assert not _found(_scaled("True", hpa="mine"), MadeHpa("ml", "mine", ""))

@@ -12,7 +12,7 @@ import pytest
 
 from adapter.tools.client.errors import VIEW
 from adapter.tools.explain import hpafacts, nodereport, podreport
-from tests.adapter.clientapi import ApiServer, api_server
+from tests.adapter.clientapi import ApiServer, api_server, forbidden
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.tools.explain.cluster import HPAS, NO_PODS_NAMED, NOW, NS, World, gpu_metric
 
@@ -206,6 +206,23 @@ def test_a_scaledobject_without_an_hpa_is_explained(name: str, lab: tuple[ApiSer
     body = json.loads(explain(lab, name, "-o", "json").output)
     assert body["hpa"] is None
     assert {row["code"] for row in body["causes"]} == {"scaled-object"}
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_an_hpa_that_may_not_be_listed_is_missing_only_if_the_server_says_so(
+    exists: bool, lab: tuple[ApiServer, Path]
+) -> None:
+    server, _ = lab
+    ready = {"type": "Ready", "status": "True", "reason": "ScaledObjectReady", "message": ""}
+    row = {**SCALED, "status": {"conditions": [ready]}}
+    server.answers["/apis/keda.sh/v1alpha1/namespaces/chat/scaledobjects"] = [row]
+    (hpa,) = (one for one in server.answers[HPAS] if one["metadata"]["name"] == "llm")
+    server.answers[HPAS] = forbidden("ana", "list", "horizontalpodautoscalers", "autoscaling", NS)
+    name = "keda-hpa-gpu"
+    if exists:
+        server.answers[f"{HPAS}/{name}"] = {**hpa, "metadata": {"name": name, "namespace": NS}}
+    output = " ".join(explain(lab, "so/gpu").output.split())
+    assert ("NO HPA" in output) is not exists
 
 
 def test_a_scaledobject_of_a_workload_is_explained(lab: tuple[ApiServer, Path]) -> None:
