@@ -100,7 +100,7 @@ class ObjectNames:
         if kind.name == SERVICES and namespace is not None:
             return [service.name for service in self._objects.services.select(namespace, selector)]
         if kind.name == NODES:
-            return [service.name for service in self._objects.nodes.select(selector)]
+            return [node.name for node in self._objects.nodes.select(selector)]
         if kind.name == NAMESPACES and selector.empty:
             return self._objects.pod_index.namespaces()
         raise BadQuery(f"{kind.name} cannot be listed without a cluster: name one object")
