@@ -252,6 +252,8 @@ def history(state: State, now: float, points: int = 120) -> dict[str, Json]:
     """What the server would have seen of each HPA."""
     found = {}
     for hpa in state.get("hpas", []):
+        if not hpa["metrics"]:  # a ScaledObject that has made no HPA has no past
+            continue
         metric = hpa["metrics"][0]
         end, goal = metric["value"], metric["goal"]
         time = [now - 5 * (points - 1 - i) for i in range(points)]
