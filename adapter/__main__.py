@@ -267,18 +267,8 @@ def demo(
         return
     # Imported late: --help needs none of it.
     from adapter.demo.options import DemoOptions  # noqa: PLC0415
+    from adapter.demo.run import run as play  # noqa: PLC0415
 
-    try:
-        from adapter.demo.run import run as play  # noqa: PLC0415 - needs an extra
-    except ModuleNotFoundError as error:
-        if error.name != "rich":
-            raise
-        click.echo(
-            "gpu-metrics-adapter: demo needs rich; install it with the extra demo: "
-            "pip install 'gpu-metrics-adapter[demo]'",
-            err=True,
-        )
-        sys.exit(1)
     try:
         options = DemoOptions(seconds, speed, seed, plain, port, ui, browser, keep)
     except ValueError as error:

@@ -28,9 +28,6 @@ ON_DEMAND = (
 )
 """What is loaded only where a cloud's own login is used (adapter/pipeline/sources)."""
 
-LEFT_OUT = ("rich",)
-"""Libraries of the extras ``demo`` and ``top``, which an image does not have."""
-
 
 def modules() -> list[str]:
     """Names of all modules to load."""
@@ -47,11 +44,7 @@ def modules() -> list[str]:
 def main(base: Path) -> None:
     """Load, then compile what that has loaded."""
     for name in modules():
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name not in LEFT_OUT:
-                raise
+        importlib.import_module(name)
     for module in list(sys.modules.values()):
         source = getattr(module, "__file__", None)
         if source is None or not source.endswith(".py") or module.__name__ == "__main__":

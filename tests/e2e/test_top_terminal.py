@@ -27,14 +27,6 @@ def breaks(self, *given):
     return paint(self, *given)
 Painter.paint = breaks
 """
-WITHOUT_RICH = """
-import sys
-class Without:
-    def find_spec(self, name, path=None, target=None):
-        if name == "rich":
-            raise ModuleNotFoundError(name=name)
-sys.meta_path.insert(0, Without())
-"""
 
 
 @pytest.fixture
@@ -184,14 +176,6 @@ def test_a_cluster_that_cannot_be_read_is_one_line_on_the_users_own_screen(
         assert shown.end() == 2
         shown.see(f"the cluster does not serve {VIEW.split('/')[2]}")
         assert b"\x1b[?1049h" not in shown.written
-
-
-def test_without_rich_it_names_the_extra_and_the_plain_table(
-    lab: tuple[ApiServer, list[str]],
-) -> None:
-    with terminal(WITHOUT_RICH + TOP, "top", *lab[1]) as shown:
-        assert shown.end() == 2
-        shown.see("pip install 'gpu-metrics-adapter[top]', or add --once for one table")
 
 
 def test_a_dumb_terminal_gets_one_plain_table(lab: tuple[ApiServer, list[str]]) -> None:

@@ -11,19 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from adapter import __version__
+from adapter.pipeline.sources.login.extras import DISTRIBUTION, libraries
 
-_DISTRIBUTION: Final = "gpu-metrics-adapter"
 _ROOT: Final = Path(__file__).parents[3]
 _COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")
-_REQUIREMENT: Final = re.compile(
-    r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*(?:;(?P<marker>.*))?"
-)
-_EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 def lines() -> Iterator[str]:
     """Yield the lines. Nothing is asked but this installation."""
-    yield f"{_DISTRIBUTION}, version {__version__}"
+    yield f"{DISTRIBUTION}, version {__version__}"
     yield f"commit: {commit() or 'unknown'}"
     yield f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     yield from _libraries()
@@ -35,7 +31,7 @@ def commit(root: Path = _ROOT) -> str:
     if place.exists():
         return _of_clone(place)
     try:
-        text = metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
+        text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
         origin = json.loads(text or "{}")
         return str(origin.get("vcs_info", {}).get("commit_id", ""))
     except (metadata.PackageNotFoundError, ValueError, AttributeError):
@@ -70,22 +66,14 @@ def _of_branch(place: Path, branch: str) -> str:
 
 
 def _libraries() -> Iterator[str]:
-    """Yield each library that the adapter requires, with its version or the extra that has it."""
+    """Yield each library that the adapter requires, with its version or how to install it."""
     try:
-        required = metadata.requires(_DISTRIBUTION) or []
+        required = {library.name: library.requirement for library in libraries()}
     except metadata.PackageNotFoundError:
         yield "libraries: unknown, because the adapter is not installed as a package"
         return
-    extras: dict[str, list[str]] = {}
-    for row in required:
-        requirement = _REQUIREMENT.fullmatch(row.strip())
-        if requirement is None:
-            continue
-        extra = _EXTRA.search(requirement["marker"] or "")
-        extras.setdefault(requirement["name"], []).extend([extra[1]] if extra else [])
-    for name, of in sorted(extras.items(), key=lambda each: each[0].lower()):
+    for name, requirement in sorted(required.items(), key=lambda item: item[0].lower()):
         try:
             yield f"{name} {metadata.version(name)}"
         except metadata.PackageNotFoundError:
-            wanted = f"{_DISTRIBUTION}[{of[0]}]" if of else name
-            yield f"{name} is not installed: pip install '{wanted}'"
+            yield f"{name} is not installed: pip install '{requirement}'"

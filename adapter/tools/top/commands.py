@@ -124,15 +124,11 @@ def _scope(api: Api, scope: ReadScope, *, whole: bool) -> ReadScope:
 
 def _live(options: ClientOptions, plain: PlainOptions, scope: ReadScope, *, whole: bool) -> None:
     try:
-        from adapter.tools.top.start import start  # noqa: PLC0415 - rich and termios may be missing
+        from adapter.tools.top.start import start  # noqa: PLC0415 - termios may be missing
     except ModuleNotFoundError as error:
-        if error.name not in ("rich", "termios"):
+        if error.name != "termios":
             raise
-        fix = {
-            "rich": "needs rich: install it with the extra top: "
-            "pip install 'gpu-metrics-adapter[top]', or add --once for one table",
-            "termios": "needs a terminal of Linux or macOS: add --once for one table",
-        }[error.name]
+        fix = "needs a terminal of Linux or macOS: add --once for one table"
         click.echo(f"gpu-metrics-adapter: the live picture {fix}", err=True)
         sys.exit(2)
     sys.exit(start(options, plain, lambda api: _scope(api, scope, whole=whole)))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.login.credentials import SecretFile, basic_authorization
+from adapter.pipeline.sources.login.extras import command_to_install
 from adapter.pipeline.sources.login.tokens import CachedToken
 
 
@@ -16,14 +17,14 @@ def required(module: str, extra: str) -> Any:
     """Import an optional library.
 
     Raises:
-        CredentialError: it is not installed; the text names the extra that installs it.
+        CredentialError: it is not installed; the text has the command that installs it.
     """
     try:
         return import_module(module)
     except ImportError as error:
         raise CredentialError(
             f"needs the Python package {module.partition('.')[0]} ({error}): "
-            f"pip install 'gpu-metrics-adapter[{extra}]'"
+            f"{command_to_install(extra)}"
         ) from error
 
 

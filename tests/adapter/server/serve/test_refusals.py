@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from adapter.pipeline.sources.login.extras import command_to_install
 from tests.adapter.commandline import invoke
 from tests.adapter.serving import Lab, run
 
@@ -71,7 +72,7 @@ def test_a_missing_extra_exits_2_and_names_the_key_and_the_fix(
     ended = invoke("serve", "--config", str(file))
     assert ended.code == 2
     assert said in ended.output
-    assert f"pip install 'gpu-metrics-adapter[{name.partition(',')[0]}]'" in ended.output
+    assert command_to_install(name.partition(",")[0]) in ended.output
 
 
 @pytest.mark.parametrize(

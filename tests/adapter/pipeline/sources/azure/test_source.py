@@ -405,5 +405,5 @@ async def test_a_pod_that_is_listed_later_is_found_by_its_uid(
 
 
 def test_a_missing_extra_is_named() -> None:
-    with pytest.raises(CredentialError, match=r"pip install 'gpu-metrics-adapter\[azure\]'"):
+    with pytest.raises(CredentialError, match=r"pip install 'azure-identity>=\S+' 'azure-mon"):
         required("no_such_library_of_azures", "azure")
