@@ -30,6 +30,7 @@ PLAIN = {
     "true",
     "mkdir",
     "date",
+    "id",
 }
 """What every shell has."""
 

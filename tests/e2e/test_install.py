@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,7 @@ def test_every_feature_works_with_the_rights_of_the_chart_and_uninstalls_complet
     (row,) = site.admin.get(LEASES)["items"]
     assert row["spec"]["holderIdentity"].split("_")[0] in {p.name for p in site.pods(NODEPOOL)}
     assert refusals(site, since) == []
+    the_tools_have_the_rights_of_the_example(site)
 
     theirs = "v1beta1.external.metrics.k8s.io"
     path = f"/apis/apiregistration.k8s.io/v1/apiservices/{theirs}"
@@ -193,6 +195,28 @@ def test_every_feature_works_with_the_rights_of_the_chart_and_uninstalls_complet
     wait_until(lambda: gone(site, "/api/v1/namespaces/used"), "the namespace is gone")
     site.helm("install", *INTO, values=EVERYTHING)
     wait_available(site.admin, (*CHARTED, *EXTERNAL))
+
+
+def the_tools_have_the_rights_of_the_example(site: Site) -> None:
+    """No command of docs/commands.md misses a right with the ServiceAccount that it shows."""
+    site.shell("kubectl apply -f docs/examples/tools.yaml")
+    since = audited(site)
+    for command in (
+        "explain hpa inference -n used",
+        "explain workload inference -n used",
+        *(f"explain pod {name} -n used" for name in values(site, "used")),
+        "top --once",
+        "top gpus",
+        "top nodes",
+        "top pods -A",
+        "top workloads -A",
+        "top hpas -A",
+        "idle -A",
+        "doctor -v",
+    ):
+        account = f"system:serviceaccount:{NAMESPACE}:gpu-tools"
+        site.shell(f"{sys.executable} -m adapter --as {account} {command} || test $? = 1")
+    assert refusals(site, since) == []
 
 
 def gone(site: Site, path: str) -> bool:

@@ -121,10 +121,10 @@ def generate() -> None:
 @click.option(
     "--min",
     "low",
-    type=click.IntRange(1, 10_000),
+    type=click.IntRange(0, 10_000),
     default=1,
     show_default=True,
-    help="Lowest number of replicas.",
+    help="Lowest number of replicas; 0 needs --gateway, and Kubernetes 1.37.",
 )
 @click.option(
     "--gateway",
@@ -139,6 +139,7 @@ def generate_hpa(**given: Any) -> None:
     llm-d: servers behind an endpoint picker:
       gpu-metrics-adapter generate hpa --for vllm --workload llm --gateway llm-epp
     """
+    _check_zero(**given)
     click.echo(manifests.hpa(_wanted(**given)), nl=False)
 
 
@@ -174,15 +175,20 @@ def generate_scaledobject(**given: Any) -> None:
     Scale to zero, and from zero by the queue of a gateway:
       gpu-metrics-adapter generate scaledobject --for vllm --workload llm --min 0 --gateway app=epp
     """
-    if not given["low"] and not given["gateway"]:
-        raise click.UsageError(
-            "--min 0 needs --gateway: a workload without pods has no value of its own, so nothing "
-            "would start it"
-        )
+    _check_zero(**given)
     given["pods"] = given["pods"] or f"app={given['workload']}"
     if not re.fullmatch(r"[A-Za-z0-9.-]{1,253}:\d{1,5}", given["address"]):
         raise click.UsageError(f"--scaler-address {given['address']!r}: write HOST:PORT")
     click.echo(manifests.scaledobject(_wanted(**given)), nl=False)
+
+
+def _check_zero(low: int, gateway: str | None, **_: Any) -> None:
+    """Refuse a workload that nothing would start."""
+    if not low and not gateway:
+        raise click.UsageError(
+            "--min 0 needs --gateway: a workload without pods has no value of its own, so nothing "
+            "would start it"
+        )
 
 
 def _wanted(server: str, kind: str, api_version: str, **given: Any) -> manifests.Wanted:

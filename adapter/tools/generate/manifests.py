@@ -78,7 +78,10 @@ def scaledobject(wanted: Wanted) -> str:
 
 def _hpa(wanted: Wanted) -> Iterator[str]:
     yield from _head(wanted, "autoscaling/v2", "HorizontalPodAutoscaler")
-    yield f"  minReplicas: {wanted.low}   # an HPA does not scale to zero; a ScaledObject can"
+    if wanted.low == 0:
+        yield "  # Needs Kubernetes 1.37, or the feature gate HPAScaleToZero. The gateway's metric"
+        yield "  # starts the first replica: at 0 the metrics of the pods have no value."
+    yield f"  minReplicas: {wanted.low}"
     yield f"  maxReplicas: {wanted.high}   # the replicas that you can afford"
     yield "  metrics:             # the largest number of replicas that a metric asks for applies"
     for metric in wanted.metrics:

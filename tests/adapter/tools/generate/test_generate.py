@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from adapter.answers.keda.trigger import compile_trigger
-from adapter.hpa import from_manifest
+from adapter.hpa import MetricKind, from_manifest
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.optin import PREFIX
 from adapter.tools.doctor import manifests as doctormanifests
@@ -136,6 +136,14 @@ def test_a_workload_at_zero_is_started_by_the_gateway_first() -> None:
     }
 
 
+def test_an_hpa_at_zero_is_started_by_the_gateway_and_says_what_it_needs() -> None:
+    text = generated(*HPA, "--min", "0", "--gateway", "llm-epp")
+    spec = from_manifest(yaml.safe_load(text))
+    assert (spec.min_replicas, spec.metrics[-1].kind) == (0, MetricKind.OBJECT)
+    assert "Kubernetes 1.37" in text
+    assert "HPAScaleToZero" not in generated(*HPA)
+
+
 HPA = ("hpa", "--for", "vllm", "--workload", "llm")
 OBJECT = ("scaledobject", "--for", "vllm", "--workload", "llm")
 WRONG = {
@@ -154,7 +162,7 @@ WRONG = {
         "gpu_utilization is in percent",
     ),
     "no room": ((*HPA, "--min", "3", "--max", "3"), "nothing scales"),
-    "an HPA at 0": ((*HPA, "--min", "0"), "range"),
+    "an HPA at 0 without a gateway": ((*HPA, "--min", "0"), "--min 0 needs --gateway"),
     "zero without a gateway": ((*OBJECT, "--min", "0"), "--min 0 needs --gateway"),
     "a selector": ((*OBJECT, "--pods", "app=a,,"), "--pods"),
     "an address": ((*OBJECT, "--scaler-address", "a b"), "write HOST:PORT"),
