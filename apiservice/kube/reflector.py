@@ -142,13 +142,20 @@ class Reflector(Generic[T]):
         """Seconds since the server last sent anything; ``inf`` before the first list."""
         return max(0.0, now - self.last_contact) if self.synced else float("inf")
 
-    async def run(self) -> None:
-        """List, watch, resume and list again until cancelled. No failure ends it."""
+    async def run(self, *, once: bool = False) -> None:
+        """List, watch, resume and list again until cancelled. No failure ends it.
+
+        Args:
+            once: return after the first complete list. It needs no server that can watch.
+        """
         try:
             while True:
                 try:
                     if self._version is None:
                         await self._list()
+                    if once:
+                        self.last_error = ""
+                        return
                     await self._watch(self._version or "")
                 except Exception as error:  # one bad response must never end the loop
                     self._failed(error)

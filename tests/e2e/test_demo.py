@@ -143,6 +143,13 @@ def test_explain_agrees_with_the_demos_own_hpa(demo: RunningDemo) -> None:
     assert "MEASURED" in demo.explained("explain", "pod", pod.removeprefix("pod/"))
 
 
+def test_a_plan_of_nodepool_is_printed(demo: RunningDemo) -> None:
+    """The API server of the demo answers lists and no watch, as kubectl's raw requests do."""
+    plan = demo.run(*ADAPTER, "nodepool", "--once")
+    assert plan.returncode == 0, plan.stderr
+    assert re.search(r"^inference +Deployment/chat +h100 ", plan.stdout, re.MULTILINE)
+
+
 def test_idle_and_doctor_find_the_mistakes_of_the_story(demo: RunningDemo) -> None:
     # Two MIG instances, and their price; a GPU of another service may be idle too.
     priced = re.compile(r"Deployment/notebook .* 2\.19 ")

@@ -170,6 +170,8 @@ def groups(state: DemoState, proxy: FrontProxy) -> tuple[ViewGroup, ...]:
                 _served(_STATEFULSETS, columns.none, tuple),
             ),
         ),
+        ViewGroup("batch", "v1", (_served(_JOBS, columns.none, tuple),)),
+        ViewGroup("scheduling.k8s.io", "v1", (_served(_CLASSES, columns.none, tuple),)),
         ViewGroup("autoscaling", "v2", (_served(_HPAS, columns.hpa, partial(hpas, state)),)),
         ViewGroup(
             "apiregistration.k8s.io",
@@ -242,6 +244,10 @@ _REPLICASETS: Final = _resource(
 _DAEMONSETS: Final = _resource("daemonsets", "DaemonSet", "ds", columns.DAEMONSET, everything=True)
 _STATEFULSETS: Final = _resource(
     "statefulsets", "StatefulSet", "sts", columns.NONE, everything=True
+)
+_JOBS: Final = _resource("jobs", "Job", "", columns.NONE, everything=True)
+_CLASSES: Final = _resource(
+    "priorityclasses", "PriorityClass", "pc", columns.NONE, namespaced=False
 )
 _HPAS: Final = _resource(
     "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa", columns.HPA, everything=True

@@ -77,7 +77,14 @@ def _first(error: BaseException) -> BaseException:
 class _Wiring:
     """The parts of one process around one client."""
 
-    def __init__(self, settings: Settings, client: Any, *, may_write: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        client: Any,
+        *,
+        may_write: Callable[[], bool],
+        once: bool = False,
+    ) -> None:
         own, resources = settings.nodepool, GpuResources(settings.cluster.gpu_resources)
         self.namespace = own.namespace or _namespace()
         home = Home(self.namespace, frozenset(own.claim_namespaces))
@@ -91,6 +98,7 @@ class _Wiring:
             priority_class=own.placeholder.priority_class,
             resources=resources,
             changes=changes,
+            once=once,
         )
         self.group: asyncio.TaskGroup | None = None
 
@@ -123,7 +131,7 @@ async def _once(settings: Settings) -> None:
     )
     async with AsyncExitStack() as stack:
         client = await _connect(dry, stack)
-        parts = _Wiring(dry, client, may_write=lambda: False)
+        parts = _Wiring(dry, client, may_write=lambda: False, once=True)
         async with asyncio.TaskGroup() as group:
             parts.group = group
             try:

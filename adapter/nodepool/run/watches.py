@@ -51,6 +51,7 @@ class Watches:
         priority_class: str,
         resources: GpuResources = STANDARD,
         changes: ChangeSignal | None = None,
+        once: bool = False,
     ) -> None:
         """Create the watches without starting them.
 
@@ -59,7 +60,9 @@ class Watches:
             priority_class: PriorityClass of placeholder pods.
             resources: those that stand for a GPU.
             changes: notes the changes that start a round immediately.
+            once: list each collection, and do not watch it: for one plan.
         """
+        self._once = once
         self._client = client
         self._home = home
         self._priority_class = priority_class
@@ -100,7 +103,7 @@ class Watches:
             )
         for name, reflector in (self._required | self._optional).items():
             if name not in self._tasks:
-                self._tasks[name] = group.create_task(reflector.run())
+                self._tasks[name] = group.create_task(reflector.run(once=self._once))
 
     def _watch_buffers(self, version: str) -> None:
         """Watch this version of CapacityBuffers, or none.

@@ -165,7 +165,11 @@ class Rig:
 
 @contextlib.asynccontextmanager
 async def running(
-    options: ReflectorOptions | None = None, *, field_selector: str = "", label_selector: str = ""
+    options: ReflectorOptions | None = None,
+    *,
+    field_selector: str = "",
+    label_selector: str = "",
+    once: bool = False,
 ) -> AsyncIterator[Rig]:
     api = Api()
     server = await asyncio.start_server(api.serve, "127.0.0.1", 0)
@@ -183,7 +187,7 @@ async def running(
             options=options,
             clock=lambda: 1000.0,
         )
-        task = asyncio.create_task(reflector.run())
+        task = asyncio.create_task(reflector.run(once=once))
         try:
             yield Rig(api, client, recorder, options, reflector, task)
         finally:

@@ -36,6 +36,15 @@ async def test_selectors_go_with_the_list_and_with_the_watch() -> None:
         assert watch.query["labelSelector"] == "a in (b)"
 
 
+async def test_a_single_look_repeats_a_failed_list_and_never_watches() -> None:
+    async with running(once=True) as rig:
+        (await rig.api.next()).refuse(503, "ServiceUnavailable", "not yet")
+        (await rig.api.next()).page([thing("a", "1")], "7")
+        assert await rig.recorder.next() == ("REPLACE", ["a"])
+        await rig.task
+        assert (rig.reflector.synced, rig.reflector.last_error) == (True, "")
+
+
 async def test_events_are_applied_in_order(rig: Rig) -> None:
     await rig.listed([], "1")
     watch = await rig.api.watch()
