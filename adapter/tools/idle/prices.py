@@ -11,20 +11,31 @@ from adapter.tools.client.errors import ClientError
 from apiservice.runtime.yamltext import YamlError, document
 
 CURRENCY: Final = "USD"
+LIST_DATE: Final = "July 2026"
 LIST_PRICES: Final[Mapping[str, float]] = {
     "T4": 0.526,  # g4dn.xlarge
     "V100": 3.06,  # p3.2xlarge
     "A10G": 1.006,  # g5.xlarge
     "L4": 0.8048,  # g6.xlarge
     "L40S": 1.861,  # g6e.xlarge
-    "A100-SXM4-40GB": 32.7726 / 8,  # p4d.24xlarge
-    "A100-SXM4-80GB": 40.9657 / 8,  # p4de.24xlarge
-    "H100": 98.32 / 8,  # p5.48xlarge
+    "RTX PRO 6000": 3.36312,  # g7e.2xlarge
+    "A100-SXM4-40GB": 21.957642 / 8,  # p4d.24xlarge
+    "A100-SXM4-80GB": 27.44705 / 8,  # p4de.24xlarge
+    "H100": 55.04 / 8,  # p5.48xlarge
+    "H200": 63.296 / 8,  # p5en.48xlarge
+    "B200": 113.9328 / 8,  # p6-b200.48xlarge
+    "B300": 142.416 / 8,  # p6-b300.48xlarge
+    "A10": 3.2,  # Azure, NV36ads_A10_v5
+    "A100 80GB PCIe": 3.673,  # Azure, NC24ads_A100_v4
+    "GB200": 108.16 / 4,  # Azure, ND128isr_NDR_GB200_v6
+    "MI300X": 62.853 / 8,  # Azure, ND96isr_MI300X_v5, westus
 }
-"""Model -> USD per hour and GPU: the price of an AWS instance, divided by its GPUs.
+"""Model -> USD per hour and GPU: the price of a cloud's instance, divided by its GPUs.
 
-On demand, Linux, us-east-1, as published in January 2025. Prices differ by region, provider and
-contract, and change: a user who acts on a sum names their own.
+On demand, Linux; of AWS in us-east-1 on 2026-07-20, and of Azure in eastus on 2026-06-18, as
+Karpenter's providers publish them (aws/karpenter-provider-aws and Azure/karpenter-provider-azure,
+pkg/providers/pricing). Prices differ by region, provider and contract, and change: a user who acts
+on a sum names their own.
 """
 _LARGEST: Final = 1 << 20
 _HIGHEST: Final = 1e12

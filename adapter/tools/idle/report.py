@@ -12,6 +12,7 @@ from typing import Any, Final
 from adapter.config.process.output import Screen, table
 from adapter.figures import age, memory
 from adapter.tools.client.command import BLOCKED, FINE
+from adapter.tools.idle.prices import LIST_DATE
 from apiservice.wire import instant
 
 Json = dict[str, Any]
@@ -177,7 +178,7 @@ class IdleReport:
         if missing:
             lines.append(f"{missing} of them have a model without a price: see --prices.")
         if not self.own_prices and price is not None:
-            lines.append("The prices are list prices of January 2025: name yours with --prices.")
+            lines.append(f"The prices are list prices of {LIST_DATE}: name yours with --prices.")
         longest = self.devices[0]
         if longest.hint and not self.by:
             lines += screen.wrap(f"Longest idle: {longest.hint}")
