@@ -212,7 +212,7 @@ class GpuWorkloads:
     def _scaling(self, group: WorkloadGroup) -> ScalingHpas:
         """Return the HPAs that scale the workload, or one between it and its pods."""
         first = group.pods[0]
-        return self._hpas.of(first.ref.namespace, {group.above.workload, *scaled(first)})
+        return self._hpas.of(first.ref.namespace, scaled(first))
 
 
 def _replicas(hpa: ShownHpa) -> str:

@@ -11,7 +11,7 @@ from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodes import Nodes
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.services import Services
-from adapter.pipeline.cluster.workload import CRONJOBS, DEPLOYMENTS, REPLICASETS, ROLLOUTS, plural
+from adapter.pipeline.cluster.workload import DEPLOYMENTS, KINDS, REPLICASETS, plural
 from apiservice.errors import BadQuery, MetricNotFound, NotFound, Unavailable
 from apiservice.labels.selector import EVERYTHING
 from apiservice.provider import GroupResource, ObjectQuery, ObjectReference
@@ -21,13 +21,6 @@ PODS: Final = GroupResource("pods", "")
 NAMESPACES: Final = GroupResource("namespaces", "")
 NODES: Final = GroupResource("nodes", "")
 SERVICES: Final = GroupResource("services", "")
-
-_ABOVE: Final = {
-    DEPLOYMENTS: ("apps/v1", "Deployment"),
-    ROLLOUTS: ("argoproj.io/v1alpha1", "Rollout"),
-    CRONJOBS: ("batch/v1", "CronJob"),
-}
-"""Kinds that a pod's manifest does not name."""
 
 LISTED: Final = (
     SERVICES,
@@ -158,7 +151,7 @@ class ObjectLookup:
                 service.name for service in self.services.select(namespace, query.object_selector)
             ]
         names = self.pod_index.workloads(namespace, resource)
-        if not names and resource not in LISTED and resource not in _ABOVE:
+        if not names and resource not in LISTED and resource not in KINDS:
             raise MetricNotFound(query.metric, resource)
         if not query.object_selector.empty:
             raise BadQuery(f"labels of {resource} are not watched: leave labelSelector out")
@@ -197,4 +190,4 @@ def workload_kind(resource: GroupResource, pod: Pod) -> tuple[str, str]:
     owner = pod.owner
     if owner is not None and plural(owner.kind) == resource.resource:
         return owner.api_version, owner.kind
-    return _ABOVE[resource]
+    return KINDS[resource]

@@ -8,6 +8,12 @@ would need more rights and memory. Their names follow from the pod's:
   with ``rollouts-pod-template-hash``.
 - Job ``NAME-MINUTES`` belongs to CronJob ``NAME`` (``cronjob/utils.go``: minutes since the epoch,
   at least eight digits). A Job that a person named so counts as a CronJob's.
+- Controllers of groups of pods label the pods with the objects above their controller:
+  LeaderWorkerSet and DisaggregatedSet (kubernetes-sigs/lws, "Labels, Annotations and Environment
+  Variables"), JobSet (kubernetes-sigs/jobset ``api/jobset/v1alpha2``), Grove's
+  PodCliqueScalingGroup (ai-dynamo/grove ``operator/api/common/labels.go``).
+
+What stands above that, such as the operator's object of a Deployment, is not known.
 
 Kinds become resources by the rule of English that controller-gen follows for custom resources
 (``gateways``, ``meshes``). The guess of apimachinery's ``meta.UnsafeGuessKindToResource`` would be
@@ -17,8 +23,8 @@ Kinds become resources by the rule of English that controller-gen follows for cu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from adapter.pipeline.cluster.pod import Pod
 from apiservice.provider import GroupResource
@@ -28,6 +34,56 @@ REPLICASETS = GroupResource("replicasets", "apps")
 ROLLOUTS = GroupResource("rollouts", "argoproj.io")
 JOBS = GroupResource("jobs", "batch")
 CRONJOBS = GroupResource("cronjobs", "batch")
+
+
+class Labelled(NamedTuple):
+    """A workload that a label of its pods names."""
+
+    label: str
+    api_version: str
+    kind: str
+
+    @property
+    def resource(self) -> GroupResource:
+        """Its resource."""
+        return GroupResource(plural(self.kind), self.api_version.partition("/")[0])
+
+
+def plural(kind: str) -> str:
+    """Return the resource of a kind, by the rule of English."""
+    lower = kind.lower()
+    if lower == "endpoints":
+        return lower
+    if lower.endswith(("s", "x", "ch", "sh")):
+        return lower + "es"
+    if lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
+        return lower[:-1] + "ies"
+    return lower + "s"
+
+
+_LABELLED: Final[Mapping[str, Sequence[Labelled]]] = {
+    "StatefulSet": (
+        Labelled(
+            "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
+        ),
+        Labelled(
+            "disaggregatedset.x-k8s.io/name", "disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"
+        ),
+    ),
+    "Job": (Labelled("jobset.sigs.k8s.io/jobset-name", "jobset.x-k8s.io/v1alpha2", "JobSet"),),
+    "PodClique": (
+        Labelled("grove.io/podcliquescalinggroup", "grove.io/v1alpha1", "PodCliqueScalingGroup"),
+    ),
+}
+"""Kind of a controller -> what labels of its pods name above it, from the lowest."""
+KINDS: Final[Mapping[GroupResource, tuple[str, str]]] = {
+    DEPLOYMENTS: ("apps/v1", "Deployment"),
+    ROLLOUTS: ("argoproj.io/v1alpha1", "Rollout"),
+    CRONJOBS: ("batch/v1", "CronJob"),
+    **{row.resource: (row.api_version, row.kind) for rows in _LABELLED.values() for row in rows},
+}
+"""Workloads that no pod names as its controller -> apiVersion and kind."""
+_RESOURCES: Final = {plural(kind): rows for kind, rows in _LABELLED.items()}
 
 _HASHES = (("pod-template-hash", DEPLOYMENTS), ("rollouts-pod-template-hash", ROLLOUTS))
 _CRON_JOB = re.compile(r"(.+)-\d{8,}")
@@ -41,7 +97,7 @@ class Workload(NamedTuple):
 
 
 def workloads(pod: Pod) -> tuple[Workload, ...]:
-    """Return the pod's controller and, if it can be derived, the controller's controller."""
+    """Return the pod's controller and what is known to be above it, the topmost last."""
     owner = pod.owner
     if owner is None:
         return ()
@@ -50,23 +106,16 @@ def workloads(pod: Pod) -> tuple[Workload, ...]:
 
 
 def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Workload, ...]:
-    """Return a pod's controller and, if the labels identify it, the controller's controller."""
+    """Return a pod's controller and what the labels name above it, the topmost last."""
     if direct is None:
         return ()
     above = _above(labels, direct)
-    return (direct, above) if above else (direct,)
-
-
-def plural(kind: str) -> str:
-    """Return the resource of a kind, by the rule of English."""
-    lower = kind.lower()
-    if lower == "endpoints":
-        return lower
-    if lower.endswith(("s", "x", "ch", "sh")):
-        return lower + "es"
-    if lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
-        return lower[:-1] + "ies"
-    return lower + "s"
+    named = (
+        Workload(row.resource, labels[row.label])
+        for row in _RESOURCES.get(direct.resource.resource, ())
+        if labels.get(row.label)
+    )
+    return (direct, *((above,) if above else ()), *named)
 
 
 def _above(labels: Mapping[str, str], direct: Workload) -> Workload | None:
