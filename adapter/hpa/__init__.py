@@ -1,7 +1,7 @@
 """The HorizontalPodAutoscaler's algorithm, autoscaling/v2, as a pure function.
 
-It decides what kube-controller-manager 1.36 decides (``pkg/controller/podautoscaler/horizontal.go``
-and ``replica_calculator.go`` of k8s.io/kubernetes v1.36.3). It has no clock and no I/O: the caller
+It decides what kube-controller-manager 1.37 decides (``pkg/controller/podautoscaler/horizontal.go``
+and ``replica_calculator.go`` of k8s.io/kubernetes v1.37.2). It has no clock and no I/O: the caller
 observes, :func:`decide` returns the number of replicas, and the caller scales.
 
     spec = from_manifest(yaml.safe_load(text))

@@ -100,9 +100,8 @@ def _object_value(metric: MetricSpec, values: Values, namespace: str) -> int:
     if isinstance(values, int):
         return values
     described = metric.described
-    # The controller passes the parts to its format string in the wrong order; so does this.
-    about = f"{described.kind} on {namespace} {described.name}/" if described else ""
-    raise InvalidMetricError(f"unable to get metric {metric.name}: {about}{_why('custom', values)}")
+    about = f" on {described.kind} {namespace}/{described.name}" if described else ""
+    raise InvalidMetricError(f"unable to get metric {metric.name}{about}: {_why('custom', values)}")
 
 
 def _external_sum(metric: MetricSpec, values: Values, namespace: str) -> int:

@@ -1,7 +1,7 @@
 """An HPA's spec with its defaults, and the settings of kube-controller-manager.
 
 Defaults: ``pkg/apis/autoscaling/v2/defaults.go`` and
-``pkg/controller/podautoscaler/config/v1alpha1/defaults.go`` of k8s.io/kubernetes v1.36.3.
+``pkg/controller/podautoscaler/config/v1alpha1/defaults.go`` of k8s.io/kubernetes v1.37.2.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ControllerOptions:
     downscale_stabilization: float = 300.0
     """--horizontal-pod-autoscaler-downscale-stabilization, seconds."""
     scale_to_zero: bool = False
-    """Feature gate HPAScaleToZero: alpha, and off, in 1.36."""
+    """Feature gate HPAScaleToZero: on by default from 1.37 on; alpha, and off, before."""
     cpu_initialization: float = 300.0
     """--horizontal-pod-autoscaler-cpu-initialization-period, seconds."""
     initial_readiness: float = 30.0

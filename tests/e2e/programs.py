@@ -20,7 +20,7 @@ from tests import debian
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "bin"
-KUBERNETES_VERSION = "1.36.3"
+KUBERNETES_VERSION = "1.37.2"
 HELM_VERSION = "3.19.0"
 
 
@@ -162,8 +162,8 @@ def _build(program: Built) -> Path:
     target = CACHE / program.name
     with (CACHE / f".{program.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if target.exists():
-            return target
+        if target.exists() and _fits(program, str(target)):
+            return target  # another process has built it meanwhile
         go = shutil.which("go")
         if go is None:
             raise ProgramMissingError(

@@ -36,8 +36,9 @@ from tests.e2e.process import wait_until
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 CONTROLLER: Final = ControllerOptions(scale_to_zero=True, sync_period=1.0)
-QUIET: Final = 8.0
-"""Seconds without a change after which the controller has settled."""
+QUIET: Final = 18.0
+"""Seconds without a change after which the controller has settled: longer than the period of 15 s
+of the default `behavior`, after which it scales on."""
 PATIENCE: Final = 120.0
 
 _BUSY: Final = Case("", 2, run(2), (pods(),), ((each(2, 95),),), ())

@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 GPU_LOADED = [name for name in PRESETS if PRESETS[name].metrics[0].name == "gpu_utilization"]
 BY_GATEWAY = "recipe-gateway"
 FROM_ZERO = "recipe-zero"
+HPA_ZERO = "recipe-hpa-zero"
 
 
 def generated(*arguments: str) -> Object:
@@ -74,6 +75,7 @@ def services(running_stage: Stage) -> Iterator[dict[str, Service]]:
     found["recipe-llamacpp"].room = 4
     found[BY_GATEWAY] = Service(PAGES["vllm"], demand=60, room=16, gateway=True)
     found[FROM_ZERO] = Service(PAGES["vllm"], room=16, gateway=True)
+    found[HPA_ZERO] = Service(PAGES["vllm"], room=16, gateway=True)
     ports = {kind.port for kind in KINDS.values()}
     with served(stage, found, *ports):
         for namespace in [*found, "recipe-gpu"]:
@@ -159,6 +161,39 @@ def test_the_queue_at_the_gateway_counts_as_an_object_metric(
 
     wait_until(empty, "the picker has removed the series of its queue, which reads as 0")
     assert size(stage, BY_GATEWAY) == 3, "kept for the ten minutes of the manifest"
+
+
+def test_an_hpa_alone_stops_and_starts_a_workload_by_the_queue_at_the_gateway(
+    running_stage: Stage, services: dict[str, Service]
+) -> None:
+    """Kubernetes has the feature gate HPAScaleToZero on by default from 1.37 on."""
+    stage, service = running_stage, services[HPA_ZERO]
+    stage.admin.create(_opted_in(deployment(HPA_ZERO, 1), "vllm", gpus=False))
+    stage.admin.create(_picker(HPA_ZERO))
+    stage.admin.create(_service(HPA_ZERO))
+    made = generated(
+        *("hpa", "--for", "vllm", "--workload", "inference", "-n", HPA_ZERO),
+        *("--min", "0", "--gateway", GATEWAY),
+    )
+    # The manifest keeps replicas for ten minutes; a test does not.
+    made["spec"]["behavior"]["scaleDown"] = {"stabilizationWindowSeconds": 1}
+    apply(stage.admin, made, "")
+    wait_size(stage, HPA_ZERO, 0)
+    said = explained(stage, HPA_ZERO)
+    assert "never wakes" not in said
+    assert "paused" not in said
+    service.demand = 60
+    wait_size(stage, HPA_ZERO, 3)
+    service.demand = 0
+    wait_size(stage, HPA_ZERO, 0)
+
+
+def explained(stage: Stage, namespace: str) -> str:
+    """What `explain` says of the HPA."""
+    where = ("--kubeconfig", str(stage.plane.kubeconfig), "-n", namespace)
+    ended = invoke("explain", "hpa", "inference", *where)
+    assert ended.code in (0, 1), ended.output
+    return ended.output
 
 
 def _dry_runs() -> Iterator[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from adapter.demo.state import DemoState
 
 Json = dict[str, Any]
 SYSTEM: Final = "kube-system"
-RELEASE: Final = "v1.36.3"
+RELEASE: Final = "v1.37.2"
 """The release whose controllers the demo follows."""
 _PODS: Final = "110"
 

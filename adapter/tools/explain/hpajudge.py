@@ -145,7 +145,7 @@ def _selector_problem(facts: HpaFacts, spec: HpaSpec) -> Condition | None:
         return Condition("ScalingActive", False, "InvalidSelector", text, facts.now)
     if facts.rivals:
         names = ", ".join([facts.name, *facts.rivals])
-        text = f"pods by selector {scale.selector} are controlled by multiple HPAs: {names}"
+        text = f"pods by selector {scale.selector} are controlled by more than one HPA: {names}"
         return Condition("ScalingActive", False, AMBIGUOUS, text, facts.now)
     return None
 

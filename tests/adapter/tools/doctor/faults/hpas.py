@@ -338,7 +338,7 @@ def gpu_as_a_resource(facts: Facts) -> None:
 @fault("GMA455")
 def ambiguous(facts: Facts) -> None:
     row = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector"}
-    row |= {"message": "pods by selector app=llm are controlled by multiple HPAs: [a b]"}
+    row |= {"message": "pods by selector app=llm are controlled by more than one HPA (e.g. [chat/a chat/b])"}
     facts.hpas = Fact([hpa(status={"conditions": [row]})])
 
 
