@@ -23,6 +23,7 @@ API_VERSIONS: Final = {
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
 }
 """Kind of a workload with a scale subresource -> its usual API version."""
+_GROUPS: Final = "LeaderWorkerSet"
 _HELD: Final = 600
 """Seconds that a replica is kept: several times the minutes that a new one needs."""
 _COOLDOWN: Final = 900
@@ -57,6 +58,15 @@ class Wanted:
     address: str = ADDRESS
 
     @property
+    def of_group(self) -> bool:
+        """A replica is a group of pods, and the metric of each of its pods counts.
+
+        The HPA controller selects only the leaders of a LeaderWorkerSet, and divides by the number
+        of groups. The metrics of servers are right so, because a leader answers for its group.
+        """
+        return self.kind == _GROUPS and self.preset.server is None
+
+    @property
     def metrics(self) -> tuple[ScaledMetric, ...]:
         """The metrics of the workload's own pods, with the wanted target."""
         first, *others = self.preset.metrics
@@ -85,6 +95,11 @@ def _hpa(wanted: Wanted) -> Iterator[str]:
     yield f"  maxReplicas: {wanted.high}   # the replicas that you can afford"
     yield "  metrics:             # the largest number of replicas that a metric asks for applies"
     for metric in wanted.metrics:
+        if wanted.of_group:
+            yield "  # the mean over the pods of all groups; a Pods metric is that of the leaders"
+            own = f"apiVersion: {wanted.api_version}, kind: {wanted.kind}, name: {wanted.workload}"
+            yield from _object(metric, own, f'{{type: Value, value: "{metric.target}"}}')
+            continue
         yield f"  # {metric.reason}"
         yield "  - type: Pods"
         yield "    pods:"
@@ -93,12 +108,8 @@ def _hpa(wanted: Wanted) -> Iterator[str]:
         yield f"      target: {_average(metric)}"
     if wanted.gateway:
         yield f"  # {_GATEWAY.reason}"
-        yield "  - type: Object"
-        yield "    object:"
-        yield f"      describedObject: {{apiVersion: v1, kind: Service, name: {wanted.gateway}}}"
-        yield f"      metric: {{name: {_GATEWAY.name}}}"
-        yield f"      # {_GATEWAY.number}"
-        yield f"      target: {_average(_GATEWAY)}"
+        service = f"apiVersion: v1, kind: Service, name: {wanted.gateway}"
+        yield from _object(_GATEWAY, service, _average(_GATEWAY))
     yield "  behavior:"
     yield from _behavior("    ")
 
@@ -117,7 +128,7 @@ def _scaledobject(wanted: Wanted) -> Iterator[str]:
     if wanted.gateway:
         yield from _trigger("external-push", _GATEWAY, wanted.gateway, wanted.address)
     for metric in wanted.metrics:
-        yield from _trigger("external", metric, wanted.pods, wanted.address)
+        yield from _trigger("external", metric, wanted.pods, wanted.address, mean=wanted.of_group)
     yield "  advanced:"
     yield "    horizontalPodAutoscalerConfig:"
     yield "      behavior:"
@@ -158,15 +169,31 @@ def _average(metric: ScaledMetric) -> str:
     return f'{{type: AverageValue, averageValue: "{metric.target}"}}'
 
 
-def _trigger(kind: str, metric: ScaledMetric, pods: str, address: str) -> Iterator[str]:
+def _object(metric: ScaledMetric, described: str, target: str) -> Iterator[str]:
+    yield "  - type: Object"
+    yield "    object:"
+    yield f"      describedObject: {{{described}}}"
+    yield f"      metric: {{name: {metric.name}}}"
+    yield f"      # {metric.number}"
+    yield f"      target: {target}"
+
+
+def _trigger(
+    kind: str, metric: ScaledMetric, pods: str, address: str, *, mean: bool = False
+) -> Iterator[str]:
     yield f"  # {metric.reason}"
     yield f"  - type: {kind}"
+    if mean:
+        yield "    # the mean over the pods of all groups, because a replica is a group of pods"
+        yield "    metricType: Value"
     yield "    metadata:"
     yield f"      scalerAddress: {address}"
     yield f"      metric: {metric.name}"
     yield f"      # {metric.number}"
     yield f'      target: "{metric.target}"'
     yield f"      podSelector: {json.dumps(pods)}"
+    if mean:
+        yield "      aggregate: mean"
 
 
 def _behavior(indent: str) -> Iterator[str]:

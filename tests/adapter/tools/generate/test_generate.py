@@ -44,6 +44,8 @@ def _combinations() -> Iterator[tuple[str, ...]]:
         "scaledobject": [("-n", "chat"), ("--target", "12"), ("--pods", "app=a,tier!=b")],
     }
     more["hpa"].append(("--gateway", "llm-epp"))
+    more["hpa"].append(("--min", "0", "--gateway", "llm-epp"))
+    more["scaledobject"].append(("--kind", "LeaderWorkerSet"))
     more["scaledobject"].append(("--min", "0", "--gateway", "app=llm-epp"))
     for (command, rows), server in product(more.items(), PRESETS):
         for row in rows:
@@ -134,6 +136,22 @@ def test_a_workload_at_zero_is_started_by_the_gateway_first() -> None:
     assert {each["metadata"]["scalerAddress"] for each in found["spec"]["triggers"]} == {
         "gma.gpu.svc:6000"
     }
+
+
+def test_a_group_of_pods_counts_with_all_its_pods() -> None:
+    """The HPA controller selects only the leaders of a LeaderWorkerSet."""
+    lws = ("--for", "gpu", "--workload", "llm", "--kind", "LeaderWorkerSet")
+    (metric,) = manifest("hpa", *lws)["spec"]["metrics"]
+    assert metric["object"]["describedObject"] == {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "name": "llm",
+    }
+    assert metric["object"]["target"] == {"type": "Value", "value": "70"}
+    (trigger,) = manifest("scaledobject", *lws)["spec"]["triggers"]
+    assert (trigger["metricType"], trigger["metadata"]["aggregate"]) == ("Value", "mean")
+    rows = manifest("hpa", "--for", "vllm", *lws[2:])["spec"]["metrics"]
+    assert {row["type"] for row in rows} == {"Pods"}, "the leader answers for its group"
 
 
 def test_an_hpa_at_zero_is_started_by_the_gateway_and_says_what_it_needs() -> None:

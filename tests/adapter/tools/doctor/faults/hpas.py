@@ -338,7 +338,8 @@ def gpu_as_a_resource(facts: Facts) -> None:
 @fault("GMA455")
 def ambiguous(facts: Facts) -> None:
     row = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector"}
-    row |= {"message": "pods by selector app=llm are controlled by more than one HPA (e.g. [chat/a chat/b])"}
+    text = "pods by selector app=llm are controlled by more than one HPA (e.g. [chat/a chat/b])"
+    row |= {"message": text}
     facts.hpas = Fact([hpa(status={"conditions": [row]})])
 
 
