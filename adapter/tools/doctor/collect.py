@@ -36,8 +36,9 @@ from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.doctor import release, rights, rulesfile, scrapes, store
 from adapter.tools.doctor.claims import read_claim
 from adapter.tools.doctor.daemonsets import read_daemonset
-from adapter.tools.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
+from adapter.tools.doctor.facts import Clocks, Fact, Facts, UnreadError
 from adapter.tools.doctor.fetch import Fetcher, ProxyFetcher, direct
+from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.rights import unread
 from adapter.tools.doctor.scalers import read_hpa
 from adapter.tools.doctor.withoutvalue import read_without_value

@@ -29,6 +29,7 @@ from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.tools.doctor.claims import SeenClaim
 from adapter.tools.doctor.daemonsets import SeenDaemonSet
 from adapter.tools.doctor.page import ExporterPage
+from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.rulesfile import SeenRules
 from adapter.tools.doctor.withoutvalue import WithoutValue
 
@@ -129,19 +130,6 @@ class Hpa(NamedTuple):
         """How a finding names it."""
         where = f" in {self.origin}" if self.origin else ""
         return f"hpa {self.namespace}/{self.name}{where}"
-
-
-class Release(NamedTuple):
-    """An installation of the adapter."""
-
-    workload: SeenWorkload
-    pods: tuple[SeenPod, ...]
-    settings: Settings | None
-    """None if they cannot be read, or are not valid."""
-    problems: tuple[str, ...] = ()
-    """What is wrong with the settings."""
-    unread: str = ""
-    """Why the settings could not be read."""
 
 
 class SelfPage(NamedTuple):

@@ -20,7 +20,7 @@ from adapter.tools.explain.controllerrights import concerns
 from adapter.tools.explain.hpafacts import HpaFacts, pod_state
 from adapter.tools.explain.hpaholds import holds_of
 from adapter.tools.explain.hpamisfits import flaws, target_blocks
-from adapter.tools.explain.hpareport import Block, MetricLines, PodLine
+from adapter.tools.explain.hpaparts import Block, MetricLines, PodLine
 from adapter.tools.explain.words import one_line
 
 CATALOG: Final = Catalog()

@@ -17,7 +17,7 @@ from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
 from adapter.tools.client.hpacommands import change_hpa, change_scaled_object
 from adapter.tools.explain import hpafixes
 from adapter.tools.explain.hpafacts import HpaFacts
-from adapter.tools.explain.hpareport import Block
+from adapter.tools.explain.hpaparts import Block
 
 _CATALOG: Final = Catalog()
 

@@ -8,7 +8,14 @@ from typing import Final
 
 from adapter.pipeline.cluster.objects import ApiService, SeenCondition
 from adapter.tools.doctor.facts import Facts
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
 from adapter.tools.doctor.release import NAME_LABEL, PART_OF_LABEL, helm_release
 
 CUSTOM: Final = "custom.metrics.k8s.io"
@@ -111,7 +118,9 @@ def _of_service(each: ApiService, what: str) -> str:
     return f"kubectl -n {service.namespace} {what.format(service.name)}"
 
 
-@check("GMA006", CheckSection.CLUSTER, "the metrics APIs have endpoints")
+@check(
+    "GMA006", CheckSection.CLUSTER, "the metrics APIs have endpoints", effect=FindingEffect.RESULT
+)
 def no_endpoints(facts: Facts) -> Iterator[Finding]:
     """An APIService names a Service without a ready pod, or one that does not exist. Meanwhile HPAs
     keep their replica counts, and namespaces cannot be deleted.

@@ -9,7 +9,7 @@ from adapter.answers.causes.gpunodes import gpus_of, labelled
 from adapter.pipeline.cluster.gpuresources import STANDARD
 from adapter.tools.doctor.facts import Facts, UnreadError
 from adapter.tools.doctor.hpacauses import of_codes
-from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
 
 
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
@@ -31,7 +31,8 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
         hpas = waiting.get(cause.subject, [])
         more = f"; pods of {', '.join(hpas[:3])} wait for it" if hpas else ""
         severity = Severity.WARNING if cause.subject.removeprefix("node ") in equipped else None
-        yield Finding(cause.subject, cause.text + more, cause.fix, cause.command, severity)
+        effect = FindingEffect.CAUSE if hpas else None
+        yield Finding(cause.subject, cause.text + more, cause.fix, cause.command, severity, effect)
     pages = (facts.pages.value or {}).values() if facts.pages.known else ()
     if not equipped and not marked and not lacking and not any(page.devices for page in pages):
         yield Finding(
@@ -56,7 +57,13 @@ def _waiting(facts: Facts) -> dict[str, list[str]]:
     return found
 
 
-@check("GMA013", CheckSection.CLUSTER, "GPU nodes are Ready", Severity.WARNING)
+@check(
+    "GMA013",
+    CheckSection.CLUSTER,
+    "GPU nodes are Ready",
+    Severity.WARNING,
+    effect=FindingEffect.CAUSE,
+)
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """The pods of a GPU node that is not Ready keep their last values until the age limit and then
     have none, so HPAs do not scale in.
