@@ -230,7 +230,7 @@ class Facts:
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
     scalers: Fact[Mapping[str, SeenScaler]] = _OFF
-    """``scalerAddress`` of a trigger -> its Service, as far as it could be read."""
+    """Address of a trigger -> its Service, as far as it could be read."""
     volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF

@@ -124,7 +124,7 @@ def _told(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
     group = OF_TYPES[metric.kind.value].group
     if any(_group_of(cause) == group for cause in facts.causes):
         return True
-    if external and any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
+    if external and any(cause.code.of_keda for cause in facts.causes):
         return True
     if metric.kind in (MetricKind.EXTERNAL, MetricKind.OBJECT) or not facts.causes:
         return False

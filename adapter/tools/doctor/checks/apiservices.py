@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from adapter.answers.causes.metricsapis import by_adapter
 from adapter.pipeline.cluster.objects import ApiService, SeenCondition
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import (
@@ -16,7 +17,7 @@ from adapter.tools.doctor.model import (
     Severity,
     check,
 )
-from adapter.tools.doctor.release import NAME_LABEL, PART_OF_LABEL, helm_release
+from adapter.tools.doctor.release import helm_release
 
 CUSTOM: Final = "custom.metrics.k8s.io"
 EXTERNAL: Final = "external.metrics.k8s.io"
@@ -94,8 +95,8 @@ def is_ours(facts: Facts, each: ApiService) -> bool:
     """Return whether an APIService names the adapter's Service."""
     release, service = facts.release.value, each.spec.service
     if release is None or service is None:
-        labels = each.metadata.labels
-        return NAME in (labels.get(NAME_LABEL), labels.get(PART_OF_LABEL))
+        # Outside of the cluster, or from other manifests: no Deployment says whose Service it is.
+        return by_adapter(each, facts.apiservices.value or ())
     meta = release.workload.metadata
     return (service.namespace, service.name) == (meta.namespace, meta.name)
 

@@ -17,6 +17,7 @@ from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.withoutvalue import WithoutValue, read_without_value
 from tests.adapter.tools.doctor.clean import (
+    apiservice,
     clean,
     exporter,
     hpa,
@@ -257,3 +258,17 @@ def test_the_title_of_a_failed_check_says_that_it_is_what_was_expected() -> None
         "\N{MULTIPLICATION SIGN} GMA008 expected: the API server reaches the metrics APIs",
         "√ GMA001 Kubernetes is 1.27 or newer",
     ]
+
+
+def test_the_service_of_an_adapter_outside_of_the_cluster_is_the_projects_own() -> None:
+    facts = clean()
+    facts.release = Fact(None)
+    rows = [
+        apiservice(f"{name}.custom.metrics.k8s.io", "lab/gpu") for name in ("v1beta1", "v1beta2")
+    ]
+    facts.apiservices = Fact(rows)
+    assert len(findings(facts, "GMA005")) == 2
+    facts.apiservices = Fact([*rows, apiservice("v1alpha1.view.gpu-metrics-adapter.io", "lab/gpu")])
+    assert findings(facts, "GMA005") == ()
+    facts.apiservices = Fact([apiservice(rows[0].metadata.name, "lab/gpu-metrics-adapter")])
+    assert findings(facts, "GMA005") == ()
