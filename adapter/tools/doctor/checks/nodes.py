@@ -15,8 +15,10 @@ from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Sev
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
 def no_gpus(facts: Facts) -> Iterator[Finding]:
     """No node offers a GPU and no exporter reports one, a node with the label of GPU nodes offers
-    none, or a node offers fewer (`allocatable`) than it has (`capacity`). Pods that request a GPU
-    stay Pending.
+    none, or a node offers fewer (`allocatable`) than it has (`capacity`). Or a label of the node
+    says that its operator failed: a driver upgrade (`…-driver-upgrade-state=upgrade-failed`), a MIG
+    layout (`nvidia.com/mig.config.state=failed`) or AMD's partitions
+    (`dcm.amd.com/gpu-config-profile-state=failure`). Pods that request a GPU stay Pending.
 
     Install the vendor's device plugin, or see the log of its pod on the node. Add a resource with a
     name of its own to `cluster.gpu_resources`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from adapter.answers.causes import CauseCode
+from tests.adapter.answers.causes.nodesituations import NODES
 from tests.adapter.answers.causes.othersituations import OTHERS, QUIET
 from tests.adapter.answers.causes.placesituations import PLACED, PLACES
 from tests.adapter.answers.causes.rolloutsituations import ROLLED, ROLLOUTS
@@ -159,6 +160,7 @@ XID: Final = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoExecute"}
 
 FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     **OTHERS,
+    **NODES,
     **STARTS,
     **PLACES,
     **ROLLOUTS,
