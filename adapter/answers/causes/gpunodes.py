@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
-from adapter.answers.causes.fixes import on
+from adapter.answers.causes.fixes import describe, on
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.pipeline.cluster import nodelabels
@@ -57,24 +57,62 @@ def resources_of(target: Target, pods: Sequence[SeenPod]) -> list[str]:
 
 
 def causes(
-    nodes: Sequence[SeenNode], resources: GpuResources, names: Sequence[str] = ()
+    nodes: Sequence[SeenNode],
+    resources: GpuResources,
+    names: Sequence[str] = (),
+    pods: Sequence[SeenPod] = (),
 ) -> Iterator[Cause]:
     """Yield the nodes whose GPUs cannot be allocated. The text follows the node's name.
 
     Args:
         names: the GPU resources that count; empty for all. A node that offers nothing may have had
             any.
+        pods: as far as they were read. One of the driver or of the device plugin that does not run
+            is the cause.
     """
     for node in nodes:
         lack = _lack(node, resources)
-        if lack is not None and (not names or not lack.names or set(names) & set(lack.names)):
-            yield Cause(
-                CauseCode.GPUS_UNAVAILABLE,
-                f"node {node.name}",
-                lack.text,
-                lack.fix,
-                f"kubectl describe node {shlex.quote(node.name)}",
-            )
+        if lack is None or (names and lack.names and not set(names) & set(lack.names)):
+            continue
+        text, fix = lack.text, lack.fix
+        command = f"kubectl describe node {shlex.quote(node.name)}"
+        if (operand := _operand(node.name, pods)) is not None:
+            text += f"; {operand.subject} is not ready: {_state(operand)}"
+            fix = f"see the events and the log of {operand.subject}; {fix}"
+            command = describe(pod_key(operand))
+        yield Cause(CauseCode.GPUS_UNAVAILABLE, f"node {node.name}", text, fix, command)
+
+
+_OPERANDS: Final = ("driver", "toolkit", "device-plugin", "deviceplugin", "kubelet-plugin")
+"""Parts of the names of pods that make the GPUs of a node usable, in the order in which one waits
+for the other (NVIDIA/gpu-operator issues 378 and 448)."""
+
+
+def _operand(node: str, pods: Sequence[SeenPod]) -> SeenPod | None:
+    """Return the first pod of a DaemonSet without which the node offers no GPU, and that is not
+    ready; None without one."""
+    found = [
+        (next((at for at, part in enumerate(_OPERANDS) if part in pod.pod.owner.name), None), pod)
+        for pod in pods
+        if pod.pod.node == node and not pod.pod.ready and not pod.pod.finished
+        if pod.pod.owner is not None and pod.pod.owner.kind == "DaemonSet"
+    ]
+    known = [(at, pod.key, pod) for at, pod in found if at is not None]
+    return min(known)[2] if known else None
+
+
+def _state(pod: SeenPod) -> str:
+    """Return why a pod is not ready, as kubectl writes it."""
+    parts = (("Init:", pod.status.init_container_statuses), ("", pod.status.container_statuses))
+    for prefix, rows in parts:
+        for row in rows:
+            if row.state.waiting is not None and row.state.waiting.reason not in _WAITS:
+                return f"{prefix}{row.state.waiting.reason} ({row.name})"
+    starts = [row for row in pod.status.init_container_statuses if row.state.running is not None]
+    return f"Init ({starts[0].name} runs)" if starts else pod.pod.phase or "Pending"
+
+
+_WAITS: Final = ("", "PodInitializing", "ContainerCreating")
 
 
 class _Lack(NamedTuple):

@@ -213,7 +213,9 @@ def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
     names = gpunodes.resources_of(target, pods)
     if names:
-        for cause in gpunodes.causes(_candidates(target, pods), target.facts.resources, names):
+        facts = target.facts
+        nodes = _candidates(target, pods)
+        for cause in gpunodes.causes(nodes, facts.resources, names, facts.pods):
             yield cause._replace(
                 text=f"{_wait(target, pods)}: {cause.subject} {cause.text}",
                 pods=tuple(sorted(pod.pod.ref.name for pod in pods)),

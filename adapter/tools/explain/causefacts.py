@@ -260,7 +260,13 @@ async def _holders(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenPod]:
     rows = (pod.status.of("PodScheduled") for pod in waiting)
     amounts = any(lacking(row.message) for row in rows if row is not None)
     found = await reader.some("/api/v1/pods", read_pod, "pods of all namespaces")
-    return [pod for pod in found if pod.pod.node and (pod.pod.gpus or amounts)]
+    return [pod for pod in found if pod.pod.node and (pod.pod.gpus or amounts or _fails(pod))]
+
+
+def _fails(pod: SeenPod) -> bool:
+    """Return whether it is one of a DaemonSet that is not ready, such as that of the driver."""
+    owner = pod.pod.owner
+    return owner is not None and owner.kind == "DaemonSet" and not pod.pod.ready
 
 
 async def _nodes(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenNode] | None:

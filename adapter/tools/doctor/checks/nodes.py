@@ -27,7 +27,8 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
     equipped = {node.name for node in nodes if gpus_of(node, resources)}
     marked = [node for node in nodes if labelled(node)]
-    lacking = list(gpunodes.causes(nodes, resources))
+    pods = facts.pods.value or () if facts.pods.known else ()
+    lacking = list(gpunodes.causes(nodes, resources, pods=pods))
     waiting = _waiting(facts) if lacking else {}
     for cause in lacking:
         hpas = waiting.get(cause.subject, [])

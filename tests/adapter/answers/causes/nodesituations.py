@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from adapter.answers.causes import CauseCode
-from tests.adapter.answers.causes.scene import GPU, Scene
+from tests.adapter.answers.causes.scene import GPU, Scene, waiting
 
 CORDONED: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 UPGRADE: Final = "nvidia.com/gpu-driver-upgrade-state"
@@ -39,7 +39,39 @@ def request(scene: Scene, name: str, amount: str) -> None:
     resources["requests"] = {name: amount}
 
 
+def without(name: str, *containers: Any, init: Any = ()) -> Scene:
+    """A node without GPUs, on which a pod of the operator is not ready."""
+    scene = Scene().pending("llm-a", FULL).node("n1", "8", "0")
+    more: dict[str, Any] = {"owner": ("DaemonSet", name), "gpus": "", "labels": {"app": name}}
+    scene.pod(f"{name}-x", *containers, status={"initContainerStatuses": list(init)}, **more)
+    return scene.pod("of-another-node", ready=False, on="n2", **more)
+
+
 NODES: Final = {
+    "a-driver-pod-that-crashes": (
+        CauseCode.GPUS_UNAVAILABLE,
+        without("nvidia-driver-daemonset", waiting("CrashLoopBackOff")),
+        (
+            "offers 0 of its 8 nvidia.com/gpu: no device is healthy, or the plugin is gone; ",
+            "gone; pod chat/nvidia-driver-daemonset-x is not ready: CrashLoopBackOff (main)",
+            "see the events and the log of pod chat/nvidia-driver-daemonset-x",
+            "describe pod nvidia-driver-daemonset-x",
+        ),
+    ),
+    "a-device-plugin-that-waits-for-the-toolkit": (
+        CauseCode.GPUS_UNAVAILABLE,
+        without(
+            "nvidia-device-plugin-daemonset",
+            waiting("PodInitializing"),
+            init=[{"name": "toolkit-validation", "state": {"running": {}}}],
+        ),
+        ("nvidia-device-plugin-daemonset-x is not ready: Init (toolkit-validation runs)",),
+    ),
+    "a-device-plugin-of-amd-whose-image-is-missing": (
+        CauseCode.GPUS_UNAVAILABLE,
+        without("amdgpu-device-plugin-daemonset", waiting("ImagePullBackOff")),
+        ("pod chat/amdgpu-device-plugin-daemonset-x is not ready: ImagePullBackOff (main)",),
+    ),
     **{
         f"a-driver-upgrade-that-failed-by-{key.partition('.')[0]}": (
             CauseCode.GPUS_UNAVAILABLE,
