@@ -173,7 +173,7 @@ def half_upgraded(stage: CauseStage, namespace: str) -> None:
 
 
 @fault(
-    "Insufficient cpu; the nodes with a free nvidia.com/gpu have at most 4 cpu free",
+    "the nodes with a free nvidia.com/gpu have at most 4 cpu free (node busy), and the pods ask",
     "cpu of these nodes is held: Deployment cpu-of-others/batch 60",
     check="GMA438",
 )

@@ -199,7 +199,25 @@ def _missing(group: MetricsGroup, known: Iterable[str]) -> bool:
     return not any(_version_of(name, group) for name in known)
 
 
+STATUSES: Final = (
+    Sign(
+        (": 401", "status 401"),
+        "see the server's log: it does not accept the API server's certificate. It must read the "
+        "CA in ConfigMap kube-system/extension-apiserver-authentication",
+    ),
+    Sign(
+        (": 403", "status 403"),
+        "let kube-apiserver reach the Service without an HTTP proxy: add .svc and the addresses of "
+        "the Services to NO_PROXY in its manifest; without a proxy, see why the server refuses it",
+    ),
+    Sign(
+        (": 404", "status 404"),
+        "correct the Service of the APIService: the program behind it does not serve this API",
+    ),
+)
+"""Answers in the place of an API's discovery (kubernetes-sigs/prometheus-adapter issue 227)."""
 _DOWN: Final = (
+    *STATUSES,
     Sign(
         ("x509", "certificate", "tls:"),
         "renew the certificate of the server, or caBundle of the APIService",

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from adapter.answers.causes.metricsapis import by_adapter
+from adapter.answers.causes.metricsapis import STATUSES, by_adapter
+from adapter.answers.causes.signs import sign_of
 from adapter.pipeline.cluster.objects import ApiService, SeenCondition
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import (
@@ -205,16 +206,20 @@ def _patch_ca(each: ApiService, source: str, path: str) -> str:
 @check("GMA008", CheckSection.CLUSTER, "the API server reaches the metrics APIs")
 def unreachable(facts: Facts) -> Iterator[Finding]:
     """The API server gets no answer from a metrics API whose pods are ready. The usual cause is a
-    firewall or NetworkPolicy.
+    firewall or NetworkPolicy. A status (401, 403, 404) is an answer of another program, such as an
+    HTTP proxy of kube-apiserver, or of the server itself.
 
     Admit the control plane to the port of the pods: 8443 in the chart.
     """
     for each, condition in _unavailable(facts):
         certificate = _CERTIFICATE.search(condition.message)
         if condition.reason not in _ENDPOINTS and not certificate:
+            status = sign_of(STATUSES, condition.message)
             yield Finding(
                 f"apiservice {each.metadata.name}",
                 f"is unavailable ({condition.reason}): {condition.message}",
-                "admit the API server to the pods: check firewall and NetworkPolicies",
+                status.fix
+                if status is not None
+                else "admit the API server to the pods: check firewall and NetworkPolicies",
                 _of_service(each, "get networkpolicies,endpointslices"),
             )

@@ -130,6 +130,10 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
         said("produced zero addresses"),
         ("correct the host of the address", "scalerAddress is"),
     ),
+    "a proxy before the scaler": (
+        said("transport: failed to do connect handshake, response: HTTP/1.1 403 Forbidden"),
+        ("an HTTP proxy of keda-operator answers", "NO_PROXY"),
+    ),
     "encryption on one side": (
         said("tls: first record does not look like a TLS handshake"),
         ('set enableTLS to "false"', f"scalerAddress is {RIGHT}"),

@@ -272,3 +272,11 @@ def test_the_service_of_an_adapter_outside_of_the_cluster_is_the_projects_own() 
     assert findings(facts, "GMA005") == ()
     facts.apiservices = Fact([apiservice(rows[0].metadata.name, "lab/gpu-metrics-adapter")])
     assert findings(facts, "GMA005") == ()
+
+
+def test_an_answer_of_a_proxy_is_not_a_firewall() -> None:
+    facts = clean()
+    unavailable(facts, "FailedDiscoveryCheck", "bad status from https://10.0.0.1:443: 403")
+    (finding,) = findings(facts, "GMA008")
+    assert "without an HTTP proxy" in finding.fix
+    assert "firewall" not in finding.fix
