@@ -123,7 +123,7 @@ def _taken(
 
 def by_adapter(row: ApiService, others: Iterable[ApiService]) -> bool:
     """Return whether the adapter serves an API: by the name of its Service, by the chart's labels,
-    or because the same Service serves the view API, wherever the program runs.
+    or because the same Service serves the view API, also for a program outside of the cluster.
 
     Args:
         others: the APIServices that were read.

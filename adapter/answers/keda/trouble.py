@@ -103,7 +103,7 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
         text = "is paused by an annotation: its workload keeps its size under any load"
         return [_cause(facts, text, "end the pause when it is over", scaled.resume)]
     wrong = list(address_causes(facts))
-    found = [*_unseen(facts), *wrong, *_refused(facts, told=bool(wrong)), *_rivals(facts)]
+    found = [*_unseen(facts), *wrong, *_refused(facts, wrong=bool(wrong)), *_rivals(facts)]
     if not found:
         found += _silent(facts)
     if found in ([], wrong):
@@ -154,11 +154,11 @@ def _unseen(facts: ScaledFacts) -> Iterator[Cause]:
     )
 
 
-def _refused(facts: ScaledFacts, *, told: bool) -> Iterator[Cause]:
+def _refused(facts: ScaledFacts, *, wrong: bool) -> Iterator[Cause]:
     """Yield what the operator says of it.
 
     Args:
-        told: an address is known to be wrong. What KEDA says of scalers follows from it.
+        wrong: an address is known to be wrong. What KEDA says of scalers follows from it.
     """
     scaled = facts.scaled
     for row in scaled.conditions:
@@ -170,7 +170,7 @@ def _refused(facts: ScaledFacts, *, told: bool) -> Iterator[Cause]:
         if row.type == "Fallback" or not sign_of(CHECKS, message):
             message += f"; {failed[-1]}" if failed and failed[-1] not in message else ""
         sign = sign_of(CHECKS, message) if row.type == "Ready" else None
-        if told and sign is None and facts.target is not False:
+        if wrong and sign is None and facts.target is not False:
             continue
         sign = sign or sign_of(SCALERS, message) or _cut_off(scaled, message)
         at = _addresses(scaled) if sign in SCALERS else ""
@@ -214,13 +214,13 @@ def _of_address(facts: ScaledFacts, trigger: SeenTrigger, key: str) -> Cause | N
     known = facts.services.get(address)
     if _LOOPBACK.match(address):
         return _loopback(facts, at, address)
-    if key == "scalerAddress" and trigger.ours:
-        cause = _misspelt(facts, at, address, named=known is not None)
-        if cause is not None:
-            return cause
+    ours = key == "scalerAddress" and trigger.ours
+    if ours and (cause := _misspelt(facts, at, address, named=known is not None)):
+        return cause
     if known is None or not host_of(address)[0] or not _judged(facts, trigger, key):
         return None  # not read, or outside of the cluster
-    return _address(facts, trigger, key, known)
+    cause = _address(facts, trigger, key, known)
+    return _misspelt(facts, at, address, named=False) if ours and cause is None else cause
 
 
 def _judged(facts: ScaledFacts, trigger: SeenTrigger, key: str) -> bool:
@@ -252,7 +252,7 @@ def _misspelt(facts: ScaledFacts, at: str, address: str, *, named: bool) -> Caus
     """Return what is wrong with an address of the adapter as it is written.
 
     Args:
-        named: its Service was read, and has the ports that count.
+        named: its Service was read, whose ports say more than the number.
     """
     scheme = _SCHEME.match(address)
     bare = (address[scheme.end() :] if scheme else address).partition("/")[0]

@@ -15,7 +15,7 @@ from adapter.pipeline.catalog.metric import Formula, Metric, Scope
 from adapter.pipeline.catalog.table import Catalog
 
 _COUNT: Final = "gpu_count"
-"""It counts devices of any kind, whatever is known of them."""
+"""It counts devices of any kind, regardless of what is known of them."""
 _INSTEAD: Final = (
     ("gpu_utilization", ()),
     ("gpu_memory_bandwidth_utilization", ("DCGM_FI_DEV_MEM_COPY_UTIL",)),

@@ -118,6 +118,10 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
         at("gpu-metrics-adapter.gpu-metrics:443", SeenScaler((443, 6000), 1)),
         ("is 6000 (it has 443, 6000)", f'scalerAddress to "{RIGHT}"', "patch scaledobj"),
     ),
+    "a wrong port, of a service without that of KEDA": (
+        at("gpu-metrics-adapter.gpu-metrics:443", SeenScaler((443,), 1)),
+        ("which names port 443, and KEDA's port is 6000", f'scalerAddress to "{RIGHT}"'),
+    ),
     "a scaler that is off": (
         at(RIGHT, SeenScaler((443,), 1)),
         ("turn on keda.enabled of the adapter",),
