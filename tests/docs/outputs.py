@@ -25,7 +25,8 @@ import yaml
 
 from adapter.config.process.output import Screen
 from adapter.tools.client.errors import VIEW
-from adapter.tools.doctor.runner import DoctorReport, run
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.runner import run
 from adapter.tools.explain import hpafacts, nodereport, podreport
 from adapter.tools.replay.queuereport import QUEUE_TITLE
 from adapter.tools.top.frame import Painter, Scene

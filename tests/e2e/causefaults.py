@@ -158,6 +158,45 @@ def some_gpus(stage: CauseStage, namespace: str) -> None:
 
 
 @fault(
+    "node half-upgraded offers its GPUs to no new pod",
+    "the driver upgrade has failed (nvidia.com/gpu-driver-upgrade-state=upgrade-failed)",
+    "of the node to upgrade-required",
+    check="GMA012",
+)
+def half_upgraded(stage: CauseStage, namespace: str) -> None:
+    """The GPU operator has failed to upgrade the driver, and leaves the node cordoned."""
+    label = {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"}
+    cordoned = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+    stage.node("half-upgraded", 8, labels=label, taints=cordoned)
+    stage.admin.create(stage.target(namespace, pod={"nodeSelector": {"pool": "half-upgraded"}}))
+    stage.admin.create(stage.scaled(namespace))
+
+
+@fault(
+    "the nodes with a free nvidia.com/gpu have at most 4 cpu free (node busy), and the pods ask",
+    "cpu of these nodes is held: Deployment cpu-of-others/batch 60",
+    check="GMA438",
+)
+def cpu_of_others(stage: CauseStage, namespace: str) -> None:
+    """Pods without GPUs hold the CPU of a node whose GPUs are free."""
+    stage.node("busy", 8)
+    other = stage.target(namespace, pod={"nodeSelector": {"pool": "busy"}})
+    other["metadata"]["name"] = "batch"
+    spec = other["spec"]
+    for part in (spec["selector"]["matchLabels"], spec["template"]["metadata"]["labels"]):
+        part["app"] = "batch"
+    spec["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "60"}}
+    stage.admin.create(other)
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/batch"
+    stage.admin.wait(path, lambda obj: bool(obj["status"].get("readyReplicas")), "it runs")
+    made = stage.target(namespace, pod={"nodeSelector": {"pool": "busy"}})
+    resources = made["spec"]["template"]["spec"]["containers"][0].setdefault("resources", {})
+    resources["requests"] = {**resources.get("requests", {}), "cpu": "8"}
+    stage.admin.create(made)
+    stage.admin.create(stage.scaled(namespace))
+
+
+@fault(
     "1 device that is reported unhealthy",
     "GPU-bad of nvidia.com/gpu",
     check="GMA440",

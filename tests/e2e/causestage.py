@@ -83,9 +83,16 @@ class CauseStage(Stage):
         self.admin.patch(f"{path}/status", {"status": status})
         self.admin.patch(path, {"spec": {"taints": taints}})
 
-    def node(self, name: str, offers: int, has: int = 8, **more: Any) -> None:
+    def node(
+        self,
+        name: str,
+        offers: int,
+        has: int = 8,
+        labels: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
         """Create a node whose label ``pool`` is its name."""
-        meta = {"name": name, "labels": {"pool": name}}
+        meta = {"name": name, "labels": {"pool": name, **(labels or {})}}
         self.admin.create({"apiVersion": "v1", "kind": "Node", "metadata": meta})
         self.furnish(name, offers, has, **more)
 

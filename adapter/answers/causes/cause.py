@@ -32,7 +32,13 @@ class CauseCode(StrEnum):
     METRICS_API_MISSING = "metrics-api-missing"
     METRICS_API_TAKEN = "metrics-api-taken"
     SCALED_OBJECT = "scaled-object"
+    SCALER_ADDRESS = "scaler-address"
     CONTROLLER_STOPPED = "controller-stopped"
+
+    @property
+    def of_keda(self) -> bool:
+        """Whether a ScaledObject is at fault."""
+        return self in (CauseCode.SCALED_OBJECT, CauseCode.SCALER_ADDRESS)
 
 
 class Cause(NamedTuple):

@@ -25,7 +25,10 @@ CRASHES: Final = (
         template=True,
     ),
     Sign(
-        ("driver version is insufficient", "forward compatibility was attempted"),
+        (
+            *("driver version is insufficient", "forward compatibility was attempted"),
+            "unsupported display driver",
+        ),
         "update the driver of the node, or use an image of an older CUDA",
     ),
     DRIVER_MISMATCH,
@@ -37,6 +40,18 @@ CRASHES: Final = (
         ("invalid device ordinal", "tensor parallel size", "tensor_parallel_size", "world size"),
         "let the server use as many GPUs as the container requests: --tensor-parallel-size times "
         "--pipeline-parallel-size",
+        template=True,
+    ),
+    Sign(
+        ("only supported on gpus with compute capability",),
+        "set the number format of the server to one that the GPU has, such as --dtype half, or "
+        "keep the pods on newer GPUs",
+        template=True,
+    ),
+    Sign(
+        ("engine plan file", "incompatible device"),
+        "build the TensorRT engine again for this model of GPU, or keep the pods on the model that "
+        "it was built for",
         template=True,
     ),
     Sign(

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
-from adapter.answers.causes.fixes import on
+from adapter.answers.causes.fixes import describe, on
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.gpuresources import GpuResources
+from adapter.pipeline.cluster.nodeoperations import operations
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 
@@ -55,22 +56,82 @@ def resources_of(target: Target, pods: Sequence[SeenPod]) -> list[str]:
     return sorted({name for pod in pods for name in pod.pod.gpus if device(name)})
 
 
-def causes(nodes: Sequence[SeenNode], resources: GpuResources) -> Iterator[Cause]:
-    """Yield the nodes whose GPUs cannot be allocated. The text follows the node's name."""
+def causes(
+    nodes: Sequence[SeenNode],
+    resources: GpuResources,
+    names: Sequence[str] = (),
+    pods: Sequence[SeenPod] = (),
+) -> Iterator[Cause]:
+    """Yield the nodes whose GPUs cannot be allocated. The text follows the node's name.
+
+    Args:
+        names: the GPU resources that count; empty for all. A node that offers nothing may have had
+            any.
+        pods: as far as they were read. One of the driver or of the device plugin that does not run
+            is the cause.
+    """
     for node in nodes:
-        text, fix = _lack(node, resources)
-        if text:
-            yield Cause(
-                CauseCode.GPUS_UNAVAILABLE,
-                f"node {node.name}",
-                text,
-                fix,
-                f"kubectl describe node {shlex.quote(node.name)}",
-            )
+        lack = _lack(node, resources)
+        if lack is None or (names and lack.names and not set(names) & set(lack.names)):
+            continue
+        text, fix = lack.text, lack.fix
+        command = f"kubectl describe node {shlex.quote(node.name)}"
+        if (operand := _operand(node.name, pods)) is not None:
+            text += f"; {operand.subject} is not ready: {_state(operand)}"
+            fix = f"see the events and the log of {operand.subject}; {fix}"
+            command = describe(pod_key(operand))
+        yield Cause(CauseCode.GPUS_UNAVAILABLE, f"node {node.name}", text, fix, command)
 
 
-def _lack(node: SeenNode, resources: GpuResources) -> tuple[str, str]:
-    """Return what a node lacks, and what to do; two empty texts if it lacks nothing."""
+_OPERANDS: Final = ("driver", "toolkit", "device-plugin", "deviceplugin", "kubelet-plugin")
+"""Parts of the names of pods that make the GPUs of a node usable, in the order in which one waits
+for the other (NVIDIA/gpu-operator issues 378 and 448)."""
+
+
+def _operand(node: str, pods: Sequence[SeenPod]) -> SeenPod | None:
+    """Return the first pod of a DaemonSet without which the node offers no GPU, and that is not
+    ready; None without one."""
+    found = [
+        (next((at for at, part in enumerate(_OPERANDS) if part in pod.pod.owner.name), None), pod)
+        for pod in pods
+        if pod.pod.node == node and not pod.pod.ready and not pod.pod.finished
+        if pod.pod.owner is not None and pod.pod.owner.kind == "DaemonSet"
+    ]
+    known = [(at, pod.key, pod) for at, pod in found if at is not None]
+    return min(known)[2] if known else None
+
+
+def _state(pod: SeenPod) -> str:
+    """Return why a pod is not ready, as kubectl writes it."""
+    parts = (("Init:", pod.status.init_container_statuses), ("", pod.status.container_statuses))
+    for prefix, rows in parts:
+        for row in rows:
+            if row.state.waiting is not None and row.state.waiting.reason not in _WAITS:
+                return f"{prefix}{row.state.waiting.reason} ({row.name})"
+    starts = [row for row in pod.status.init_container_statuses if row.state.running is not None]
+    return f"Init ({starts[0].name} runs)" if starts else pod.pod.phase or "Pending"
+
+
+_WAITS: Final = ("", "PodInitializing", "ContainerCreating")
+
+
+class _Lack(NamedTuple):
+    """What a node lacks, and what to do."""
+
+    text: str
+    fix: str
+    names: Sequence[str] = ()
+    """The GPU resources; empty if they are not known."""
+
+
+def _lack(node: SeenNode, resources: GpuResources) -> _Lack | None:
+    """Return what a node lacks; None if it lacks nothing.
+
+    What an operator has failed to do is the cause. What it is doing explains GPUs that are gone.
+    """
+    work = next(operations(node.metadata.labels), None)
+    if work is not None and work.failed:
+        return _Lack(f"offers its GPUs to no new pod, or not as wanted: {work.text}", work.fix)
     capacity, allocatable = node.status.capacity, node.status.allocatable
     gone = []
     for name in sorted(capacity):
@@ -82,16 +143,22 @@ def _lack(node: SeenNode, resources: GpuResources) -> tuple[str, str]:
         if offers:
             lost = count(has - offers, "device")
             text = f"offers {offers} of its {has} {name}: the plugin reports {lost} unhealthy"
-            return text, _XID
-        gone.append(f"0 of its {has} {name}")
+            return _Lack(text, _XID, [name])
+        gone.append(name)
     plugin = "see whether the driver and the device plugin run on the node, and their logs"
+    why = "no device is healthy, or the plugin is gone"
+    if work is not None:
+        why, plugin = work.text, work.fix
     if gone:
-        return f"offers {' and '.join(gone)}: no device is healthy, or the plugin is gone", plugin
+        lost = " and ".join(f"0 of its {amount(capacity, name)} {name}" for name in gone)
+        return _Lack(f"offers {lost}: {why}", plugin, gone)
     if labelled(node) and not gpus_of(node, resources):
         zero = [name for name in sorted(allocatable) if resources.is_device(name)]
         known = f" ({', '.join(zero)} is 0)" if zero else ""
-        return f"is labeled as a GPU node and offers no GPU{known}", plugin
-    return "", ""
+        more = f": {why}" if work is not None else ""
+        text = f"is labeled as a GPU node and offers no GPU{known}{more}"
+        return _Lack(text, plugin, zero)
+    return None
 
 
 def unhealthy(target: Target) -> Iterator[Cause]:

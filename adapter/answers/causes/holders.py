@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from adapter.answers.causes import fixes, gpunodes
@@ -61,8 +61,7 @@ def held(
         owner = target.facts.top(pod) or pod_key(pod)
         whose[owner] = whose.get(owner, 0) + sum(pod.pod.gpus.get(name, 0) for name in names)
     most = sorted(whose, key=lambda owner: -whose[owner])
-    shown = ", ".join(f"{owner} {whose[owner]}" for owner in most[:_SHOWN])
-    shown += ", …" * (len(most) > _SHOWN)
+    shown = named(most, whose)
     if above:
         highest = max(pod.spec.priority for pod in above)
         return Held(
@@ -85,6 +84,12 @@ def held(
         "add GPU nodes, let the node autoscaler do so, or make those workloads smaller",
         fixes.describe(pod_key(pods[0])),
     )
+
+
+def named(most: Sequence[KubeKey], whose: Mapping[KubeKey, object]) -> str:
+    """Return the largest holders, each with what it holds."""
+    shown = ", ".join(f"{owner} {whose[owner]}" for owner in most[:_SHOWN])
+    return shown + ", …" * (len(most) > _SHOWN)
 
 
 def ending(target: Target, pods: Sequence[SeenPod]) -> Held | None:

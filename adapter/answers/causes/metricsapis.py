@@ -14,6 +14,7 @@ from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import ClusterFacts, ScalerFacts
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
 from adapter.pipeline.cluster.objects import ApiService
 
 _SHORT: Final = 200
@@ -95,7 +96,7 @@ def _taken(
     if found is None or service is None or (group is CUSTOM and of_keda):
         return None
     words = {service.name, service.namespace, *found.metadata.labels.values()}
-    by_us = any(_ADAPTER in word for word in words)
+    by_us = by_adapter(found, known.values())
     by_keda = group is EXTERNAL and any(_KEDA in word for word in words)
     if by_keda and not by_us and not of_keda:
         return _of_keda(found, names)
@@ -117,6 +118,26 @@ def _taken(
         "(delegation.delegates: docs/delegation.md)"
         + (", or point this APIService to KEDA's metrics server" if of_keda else ""),
         f"kubectl get apiservice {found.metadata.name} -o yaml",
+    )
+
+
+def by_adapter(row: ApiService, others: Iterable[ApiService]) -> bool:
+    """Return whether the adapter serves an API: by the name of its Service, by the chart's labels,
+    or because the same Service serves the view API, also for a program outside of the cluster.
+
+    Args:
+        others: the APIServices that were read.
+    """
+    service = row.spec.service
+    if service is None:
+        return False
+    place = (service.namespace, service.name)
+    words = (service.name, *row.metadata.labels.values())
+    return any(_ADAPTER in word for word in words) or any(
+        other.spec.service is not None
+        and (other.spec.service.namespace, other.spec.service.name) == place
+        and other.metadata.name.partition(".")[2] == VIEW_GROUP
+        for other in others
     )
 
 
@@ -178,7 +199,25 @@ def _missing(group: MetricsGroup, known: Iterable[str]) -> bool:
     return not any(_version_of(name, group) for name in known)
 
 
+STATUSES: Final = (
+    Sign(
+        (": 401", "status 401"),
+        "see the server's log: it does not accept the API server's certificate. It must read the "
+        "CA in ConfigMap kube-system/extension-apiserver-authentication",
+    ),
+    Sign(
+        (": 403", "status 403"),
+        "let kube-apiserver reach the Service without an HTTP proxy: add .svc and the addresses of "
+        "the Services to NO_PROXY in its manifest; without a proxy, see why the server refuses it",
+    ),
+    Sign(
+        (": 404", "status 404"),
+        "correct the Service of the APIService: the program behind it does not serve this API",
+    ),
+)
+"""Answers in the place of an API's discovery (kubernetes-sigs/prometheus-adapter issue 227)."""
 _DOWN: Final = (
+    *STATUSES,
     Sign(
         ("x509", "certificate", "tls:"),
         "renew the certificate of the server, or caBundle of the APIService",

@@ -18,6 +18,7 @@ from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.pipeline.cluster.changes import ObjectChange
+from adapter.pipeline.cluster.nodeoperations import NodeOperation, operations
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.taints import Taint, repels
@@ -26,6 +27,8 @@ _PATIENCE: Final = 60.0
 """Seconds for which a pod may wait for a node: schedulers and node autoscalers need a moment."""
 _LONGEST: Final = 240
 _CORDONED: Final = "node.kubernetes.io/unschedulable"
+_PARTITIONS: Final = "amd-dcm"
+"""The taint that keeps pods from a node while AMD's device config manager partitions its GPUs."""
 _OF_NODES: Final = "node.kubernetes.io/"
 """Taints for the state of a node. Nobody tolerates them for a workload."""
 _STATES: Final = {
@@ -134,28 +137,43 @@ def _candidates(target: Target, pods: Sequence[SeenPod]) -> list[SeenNode]:
 def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the taints of GPU nodes that the pods do not tolerate."""
     names = gpunodes.resources_of(target, pods)
-    kept: dict[Taint, list[SeenNode]] = {}
+    kept: dict[tuple[Taint, NodeOperation | None], list[SeenNode]] = {}
     for node in _candidates(target, pods):
         if names and not any(gpunodes.amount(node.status.allocatable, name) for name in names):
             continue
+        work = next(operations(node.metadata.labels), None)
         for taint in node.taints:
+            by_operator = taint.key in (_CORDONED, _PARTITIONS)
+            if by_operator and work is not None and work.failed and names:
+                continue  # what has failed is the cause, and not the taint
             if repels(taint, pods[0].spec.tolerations):
-                kept.setdefault(taint, []).append(node)
+                kept.setdefault((taint, work if by_operator else None), []).append(node)
     if not names and "untolerated taint" not in _message(pods):
         return
-    for taint, nodes in kept.items():
-        yield _of_taint(target, pods, taint, nodes)
+    for (taint, work), nodes in kept.items():
+        yield _of_taint(target, pods, taint, work, nodes)
 
 
 def _of_taint(
-    target: Target, pods: Sequence[SeenPod], taint: Taint, nodes: Sequence[SeenNode]
+    target: Target,
+    pods: Sequence[SeenPod],
+    taint: Taint,
+    work: NodeOperation | None,
+    nodes: Sequence[SeenNode],
 ) -> Cause:
     shown = sorted(node.name for node in nodes)
     where = f"{count(len(shown), 'GPU node')} ({', '.join(shown[:3])}{', …' * (len(shown) > 3)})"
     first = shlex.quote(shown[0])
     subject = ""
     command: str | ObjectChange
-    if taint.key == _CORDONED:
+    if work is not None:
+        fix, command, subject = work.fix, f"kubectl describe node {first}", f"node {shown[0]}"
+        text = f"{where} has the taint {taint}: {work.text}"
+    elif taint.key == _PARTITIONS:
+        fix = "wait until the GPUs of the node are partitioned, then remove the taint from the node"
+        command, subject = f"kubectl describe node {first}", f"node {shown[0]}"
+        text = f"{where} has the taint {taint} of AMD's device config manager"
+    elif taint.key == _CORDONED:
         fix = "let pods on the node again, if its maintenance is over"
         command, subject = f"kubectl uncordon {first}", f"node {shown[0]}"
         text = f"{where} {'is' if len(shown) == 1 else 'are'} cordoned"
@@ -195,14 +213,14 @@ def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
     names = gpunodes.resources_of(target, pods)
     if names:
-        for cause in gpunodes.causes(_candidates(target, pods), target.facts.resources):
-            # A node that offers nothing may have had the resource.
-            if any(name in cause.text for name in names) or "/" not in cause.text:
-                yield cause._replace(
-                    text=f"{_wait(target, pods)}: {cause.subject} {cause.text}",
-                    pods=tuple(sorted(pod.pod.ref.name for pod in pods)),
-                    since=_since(pods),
-                )
+        facts = target.facts
+        nodes = _candidates(target, pods)
+        for cause in gpunodes.causes(nodes, facts.resources, names, facts.pods):
+            yield cause._replace(
+                text=f"{_wait(target, pods)}: {cause.subject} {cause.text}",
+                pods=tuple(sorted(pod.pod.ref.name for pod in pods)),
+                since=_since(pods),
+            )
     if any(pod.spec.resource_claims for pod in pods):
         yield from _tainted_devices(target, [pod for pod in pods if pod.spec.resource_claims])
 

@@ -31,6 +31,13 @@ BACKOFF: Final = Sign(
 )
 """The node autoscaler waits, because the cloud refused a scale-up; why stands elsewhere."""
 
+AMOUNTS: Final = Sign(
+    ("insufficient memory", "insufficient cpu", "insufficient ephemeral-storage"),
+    "lower the requests of the pod template to what a node has free, or add larger nodes",
+    template=True,
+)
+"""Who holds them is in :mod:`adapter.answers.causes.amounts`."""
+
 PLACES: Final = (
     Sign(
         ("max node group size reached", "max limit reached", "max cluster"),
@@ -129,11 +136,7 @@ PLACES: Final = (
         "kubelet), or remove them from the requests of the pod template",
         template=True,
     ),
-    Sign(
-        ("insufficient memory", "insufficient cpu", "insufficient ephemeral-storage"),
-        "lower the requests of the pod template to what a node has free, or add larger nodes",
-        template=True,
-    ),
+    AMOUNTS,
     *LABELS,
 )
 """What the scheduler, or a node autoscaler, says of nodes."""

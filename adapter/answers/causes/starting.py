@@ -47,12 +47,21 @@ _REJECTED: Final = (
 """The kubelet's reasons for pods that it does not admit, ``OutOfnvidia.com/gpu`` and others, or
 does not keep."""
 
+_SLICES: Final = Sign(
+    ("maximum request size for shared resources",),
+    "request one device in the pod template: a second slice of a shared GPU is no more of it; or "
+    "set failRequestsGreaterThanOne: false in the sharing configuration of the device plugin",
+    template=True,
+)
+"""NVIDIA/k8s-device-plugin, README, "With CUDA Time-Slicing"."""
+_DEVICES: Final = Sign(
+    ("allocate", "unhealthy devices"),
+    "see the log of the device plugin on the node, and restart it, and the kubelet if it keeps "
+    "rejecting; until the GPUs are repaired, cordon the node, so that the pods go elsewhere",
+)
 _REJECTIONS: Final = (
-    Sign(
-        ("allocate", "unhealthy devices"),
-        "see the log of the device plugin on the node, and restart it, and the kubelet if it keeps "
-        "rejecting; until the GPUs are repaired, cordon the node, so that the pods go elsewhere",
-    ),
+    _SLICES,
+    _DEVICES,
     Sign(
         ("ephemeral-storage", "ephemeral local storage", "emptydir", "disk"),
         "in the pod template, request the ephemeral-storage that the server writes, raise its "
@@ -248,7 +257,7 @@ def _rejected(target: Target) -> Iterator[Cause]:
         message = pods[0].status.message
         verb = "evicted" if reason == _EVICTED else "rejected"
         sign = sign_of(_REJECTIONS, f"{reason} {message}") or _UNKNOWN
-        device = sign is _REJECTIONS[0]
+        device = sign is _DEVICES
         yield target.cause(
             CauseCode.CONTAINER_CONFIG,
             f"the kubelet of node {node} has {verb} {target.some(pods)}{target.facts.ago(since)} "

@@ -16,13 +16,13 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from adapter.answers.causes import fixes, gpunodes
+from adapter.answers.causes.amounts import asked, held_amounts, number
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.holders import held
-from adapter.answers.causes.placesigns import BACKOFF, CLAIMS, LABELS, PLACES
+from adapter.answers.causes.placesigns import AMOUNTS, BACKOFF, CLAIMS, LABELS, PLACES
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
-from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import ObjectChange
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
@@ -73,14 +73,17 @@ def cause(
         return _cause(target, pods, lack.text, lack.fix, change)
     said = _autoscaler(target, pods)
     signs = _signs(f"{said.lower()} {lower}")
-    holder = held(target, pods, nodes, names)
+    lacks = held_amounts(target, pods, nodes, names, message)
+    holder = held(target, pods, nodes, names) or lacks
     more = f"; the node autoscaler says: {said}" if said else ""
     if holder is not None and (not signs or holder.urgent):
         return _cause(target, pods, f"{holder.text}{more}", holder.fix, holder.command)
     text = f"{message}{f'; {holder.text}' if holder is not None else ''}{more}"
     if not signs:
         return _cause(target, pods, text, _ADD, fixes.describe(pod_key(pods[0])))
-    fix = "; or ".join(sign.fix for sign in signs[:_SHOWN])
+    fix = "; or ".join(
+        lacks.fix if lacks is not None and sign is AMOUNTS else sign.fix for sign in signs[:_SHOWN]
+    )
     command = change if signs[0].template else fixes.describe(pod_key(pods[0]))
     return _cause(target, pods, text, fix, command)
 
@@ -183,17 +186,17 @@ def _unlabelled(target: Target, pods: Sequence[SeenPod], nodes: Sequence[SeenNod
     known, spec = target.facts.nodes, pods[0].spec
     if not known or nodes or not (spec.node_selector or spec.node_terms):
         return None
-    asked: list[tuple[str, str, tuple[str, ...]]] = [
+    wanted: list[tuple[str, str, tuple[str, ...]]] = [
         ("nodeSelector", key, (value,)) for key, value in spec.node_selector.items()
     ]
-    asked += [
+    wanted += [
         ("nodeAffinity", str(row.get("key")), tuple(map(str, row.get("values") or ())))
         for term in spec.node_terms or ()
         for row in term.get("matchExpressions") or ()
         if row.get("operator") == "In"
     ]
-    lacks = {text: at for at, key, values in asked if (text := _label(known, key, values))}
-    fields = " and ".join(sorted({*lacks.values()} or {at for at, _, _ in asked}))
+    lacks = {text: at for at, key, values in wanted if (text := _label(known, key, values))}
+    fields = " and ".join(sorted({*lacks.values()} or {at for at, _, _ in wanted}))
     what = " and ".join(lacks) or f"all labels of {fields} together"
     these = "this label" if len(lacks) == 1 else "these labels"
     return _Lack(
@@ -255,16 +258,12 @@ def _offered(target: Target, nodes: Sequence[SeenNode]) -> Iterator[str]:
 def _too_large(pod: SeenPod, nodes: Sequence[SeenNode], message: str) -> _Lack | None:
     """Return the request that is larger than every node, of those that the scheduler names; None
     if a node is large enough."""
-    asked: dict[str, Decimal] = {}
-    for container in pod.spec.containers:
-        for name, value in {**container.resources.limits, **container.resources.requests}.items():
-            asked[name] = asked.get(name, Decimal(0)) + _number(value)
-    for name, wanted in asked.items():
+    for name, wanted in asked(pod).items():
         if f"insufficient {name}".lower() not in message:
             continue
         rows = [node.status.allocatable[name] for node in nodes if name in node.status.allocatable]
-        if rows and wanted > max(map(_number, rows)):
-            most = max(rows, key=_number)
+        if rows and wanted > max(map(number, rows)):
+            most = max(rows, key=number)
             return _Lack(
                 f"they ask for {_shown(pod, name, wanted)} {name}, and the largest of these nodes "
                 f"offers {most}",
@@ -272,13 +271,6 @@ def _too_large(pod: SeenPod, nodes: Sequence[SeenNode], message: str) -> _Lack |
                 "nodes",
             )
     return None
-
-
-def _number(value: object) -> Decimal:
-    try:
-        return quantity.parse(str(value))
-    except ValueError:
-        return Decimal(0)
 
 
 def _shown(pod: SeenPod, name: str, amount: Decimal) -> str:

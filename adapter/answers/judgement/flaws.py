@@ -84,6 +84,8 @@ def flaws_of(
     metrics: Mapping[str, Metric],
     labels: Mapping[str, str] | None,
     triggers: Sequence[AskedTrigger] = (),
+    *,
+    on_mig: bool = False,
 ) -> list[Flaw]:
     """Return the flaws of an HPA's metrics, in the order of its spec.
 
@@ -92,11 +94,12 @@ def flaws_of(
         metrics: of the adapter, by name.
         labels: of the scaled pods; None if they are not known.
         triggers: of the ScaledObject that owns the HPA, as far as it was read.
+        on_mig: the scaled pods are known to hold MIG instances.
     """
     found: list[Flaw] = []
     for asked in _asked(hpa, metrics, triggers):
         at = asked.trigger.place if asked.trigger is not None else None
-        for misfit in _misfits(hpa, asked, labels):
+        for misfit in _misfits(hpa, asked, labels, on_mig=on_mig):
             guess = f"; did you mean {misfit.number}?" if misfit.kind is MisfitKind.UNIT else ""
             found.append(Flaw(asked.place, f"{misfit.text}{guess}", misfit, at))
         if asked.trigger is None:
@@ -121,7 +124,9 @@ def _asked(
             yield _Asked(place, shown, name, metric, trigger)
 
 
-def _misfits(hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None) -> Iterator[Misfit]:
+def _misfits(
+    hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None, *, on_mig: bool
+) -> Iterator[Misfit]:
     _, shown, name, metric, trigger = asked
     aggregate = aggregate_of(shown.selector)
     if trigger is not None:
@@ -139,6 +144,7 @@ def _misfits(hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None) -> 
         number,
         metric.high,
         _own(hpa, asked, labels),
+        on_mig,
     )
     yield from misfits(target, averaged=shown.type == "Pods")
 

@@ -130,7 +130,7 @@ class _Judge:
 
     def _asleep(self, active: ShownCondition) -> HpaJudgement:
         if self._hpa.scaled_object:
-            wrong = [row for row in self._seen.causes if row.code is CauseCode.SCALED_OBJECT]
+            wrong = [row for row in self._seen.causes if row.code.of_keda]
             if wrong:
                 text = f"at zero: its ScaledObject {wrong[0].text}"
                 return HpaJudgement(ScalingState.IMPAIRED, text, since=active.since)

@@ -44,6 +44,11 @@ CHECKS: Final = (
 """What KEDA says of a ScaledObject that is not valid, and what to do."""
 SCALERS: Final = (
     Sign(
+        ("do connect handshake",),
+        "an HTTP proxy of keda-operator answers in the scaler's place: add .svc and the addresses "
+        "of Services to NO_PROXY of the keda-operator Deployment",
+    ),
+    Sign(
         ("keda-operator", ":9666"),
         "KEDA's metrics server does not reach keda-operator: see whether it runs, and its log",
     ),

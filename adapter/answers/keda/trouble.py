@@ -12,9 +12,10 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from adapter.answers.causes import Cause, CauseCode
-from adapter.answers.causes.signs import sign_of
+from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import short
 from adapter.answers.judgement.judge import CREATION
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
@@ -30,8 +31,13 @@ _HOST: Final = re.compile(
     r"(?P<name>[a-z0-9-]+)(?:\.(?P<namespace>[a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?)?"
 )
 _LOOPBACK: Final = re.compile(r"(?:\w+://)?(?:localhost|127\.[0-9.]+|\[::1\])(?:[:/]|$)")
+_COMPLAINTS: Final = (("Ready", "False"), ("Fallback", "True"))
+"""Type and status of the conditions by which KEDA complains."""
 _OPERATOR: Final = "kubectl get deployments -A -l app.kubernetes.io/name=keda-operator"
 _RESOURCES: Final = ("cpu", "memory")
+_PORTS: Final = {"http": "80", "https": "443"}
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_NUMBER: Final = re.compile(r"[0-9]{1,5}")
 _KEYS: Final = ("scalerAddress", "serverAddress")
 """Keys of a trigger that name a server: of external scalers, and of Prometheus."""
 
@@ -62,17 +68,27 @@ class ScaledFacts(NamedTuple):
     events: Sequence[SeenEvent] = ()
     """The warnings about it."""
     services: Mapping[str, SeenScaler] = {}
-    """``scalerAddress`` -> its Service; without those that were not read."""
+    """Address of a trigger -> its Service; without those that were not read."""
     problem: str = ""
     """What the external metrics API answered instead of values; empty without a problem."""
+    port: int = PORT
+    """On which the pods of the adapter serve KEDA, by its settings."""
+
+
+def addresses_of(scaled: SeenScaledObject) -> list[str]:
+    """Return the addresses of servers that triggers name."""
+    rows = (row.metadata.get(key, "") for row in scaled.triggers for key in _KEYS)
+    return [address for address in rows if address]
 
 
 def host_of(address: str) -> tuple[str, str, int | None]:
-    """Return Service, namespace and port of a ``scalerAddress``; empty for what it does not name.
-    Another host than that of a Service has neither."""
-    host, colon, port = address.rpartition(":")
+    """Return Service, namespace and port of an address of a trigger; empty for what it does not
+    name. Another host than that of a Service has neither. A URL has the port of its scheme."""
+    scheme, named, rest = address.rpartition("://")
+    bare = rest.partition("/")[0] if named else address
+    host, colon, port = bare.rpartition(":")
     if not colon:
-        host, port = address, ""
+        host, port = bare, _PORTS.get(scheme, "")
     found = _HOST.fullmatch(host)
     number = int(port) if port.isdigit() else None
     if found is None:
@@ -86,9 +102,12 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
     if scaled.paused:
         text = "is paused by an annotation: its workload keeps its size under any load"
         return [_cause(facts, text, "end the pause when it is over", scaled.resume)]
-    found = [*_unseen(facts), *_loopback(facts), *_refused(facts), *_rivals(facts)]
+    wrong = list(address_causes(facts))
+    found = [*_unseen(facts), *wrong, *_refused(facts, wrong=bool(wrong)), *_rivals(facts)]
     if not found:
-        found += [*_scalers(facts), *_default(facts)]
+        found += _silent(facts)
+    if found in ([], wrong):
+        found += _default(facts)
     if not found and facts.hpa is None:
         found += _lost(facts)
     if (asleep := never_wakes(scaled)) is not None:
@@ -96,14 +115,20 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
     return found
 
 
-def _cause(facts: ScaledFacts, text: str, fix: str, command: str | Fix = "") -> Cause:
+def _cause(
+    facts: ScaledFacts,
+    text: str,
+    fix: str,
+    command: str | Fix = "",
+    code: CauseCode = CauseCode.SCALED_OBJECT,
+) -> Cause:
     """Return a cause; the command is one, or a change that lasts."""
     scaled = facts.scaled
     if isinstance(command, Fix):
         fix, command = command.advice(fix), command.command
-    elif not command:
+    elif not command and not scaled.origin:
         command = _shown(scaled)
-    return Cause(CauseCode.SCALED_OBJECT, scaled.subject, text, fix, command)
+    return Cause(code, scaled.subject, text, fix, command)
 
 
 def _shown(scaled: SeenScaledObject) -> str:
@@ -129,11 +154,15 @@ def _unseen(facts: ScaledFacts) -> Iterator[Cause]:
     )
 
 
-def _refused(facts: ScaledFacts) -> Iterator[Cause]:
-    """Yield what the operator says of it."""
+def _refused(facts: ScaledFacts, *, wrong: bool) -> Iterator[Cause]:
+    """Yield what the operator says of it.
+
+    Args:
+        wrong: an address is known to be wrong. What KEDA says of scalers follows from it.
+    """
     scaled = facts.scaled
     for row in scaled.conditions:
-        if (row.type, row.status) not in (("Ready", "False"), ("Fallback", "True")):
+        if (row.type, row.status) not in _COMPLAINTS:
             continue
         what = "is not ready" if row.type == "Ready" else "uses its fallback"
         message = " ".join(f"{row.reason}: {row.message}".split())
@@ -141,7 +170,9 @@ def _refused(facts: ScaledFacts) -> Iterator[Cause]:
         if row.type == "Fallback" or not sign_of(CHECKS, message):
             message += f"; {failed[-1]}" if failed and failed[-1] not in message else ""
         sign = sign_of(CHECKS, message) if row.type == "Ready" else None
-        sign = sign or sign_of(SCALERS, message)
+        if wrong and sign is None and facts.target is not False:
+            continue
+        sign = sign or sign_of(SCALERS, message) or _cut_off(scaled, message)
         at = _addresses(scaled) if sign in SCALERS else ""
         none = ", and has made no HPA" if facts.hpa is None and row.type == "Ready" else ""
         if facts.target is False and row.type == "Ready":
@@ -152,21 +183,99 @@ def _refused(facts: ScaledFacts) -> Iterator[Cause]:
         yield _cause(facts, f"{what}{none}: {short(message)}{at}", fix, command)
 
 
-def _loopback(facts: ScaledFacts) -> Iterator[Cause]:
-    """Yield the addresses that are KEDA's own pod (kedacore/keda issue 1856)."""
-    for row in facts.scaled.triggers:
+def _cut_off(scaled: SeenScaledObject, message: str) -> Sign | None:
+    """Return what to do about a message that names the address of a trigger and not what is wrong
+    there: the API server and KEDA cut long messages."""
+    for row in scaled.triggers:
         for key in _KEYS:
             address = row.metadata.get(key, "")
-            if _LOOPBACK.match(address):
+            if (host := urlsplit(address if "://" in address else f"//{address}").hostname) and (
+                host in message
+            ):
                 at = f"{row.path}.metadata.{key}"
-                yield _cause(
-                    facts,
-                    f"{at} is {address}, which is the pod of KEDA itself: nothing listens there "
-                    "(connection refused)",
-                    f"set {at} to the Service of the server, such as "
-                    "http://SERVICE.NAMESPACE.svc:PORT for Prometheus",
-                    facts.scaled.edit,
+                return Sign(
+                    (host,),
+                    f"see what answers at {at}, {address}: ask it from a pod in the namespace of "
+                    "KEDA; the log of keda-operator has the whole message",
                 )
+    return None
+
+
+def address_causes(facts: ScaledFacts) -> Iterator[Cause]:
+    """Yield the addresses of triggers that nobody answers at, each with one cause."""
+    for trigger in facts.scaled.triggers:
+        for key in _KEYS:
+            if trigger.metadata.get(key) and (cause := _of_address(facts, trigger, key)):
+                yield cause
+
+
+def _of_address(facts: ScaledFacts, trigger: SeenTrigger, key: str) -> Cause | None:
+    address, at = trigger.metadata[key], f"{trigger.path}.metadata.{key}"
+    known = facts.services.get(address)
+    if _LOOPBACK.match(address):
+        return _loopback(facts, at, address)
+    ours = key == "scalerAddress" and trigger.ours
+    if ours and (cause := _misspelt(facts, at, address, named=known is not None)):
+        return cause
+    if known is None or not host_of(address)[0] or not _judged(facts, trigger, key):
+        return None  # not read, or outside of the cluster
+    cause = _address(facts, trigger, key, known)
+    return _misspelt(facts, at, address, named=False) if ours and cause is None else cause
+
+
+def _judged(facts: ScaledFacts, trigger: SeenTrigger, key: str) -> bool:
+    """Return whether a host can only be a Service: one with two names may be outside, unless KEDA
+    complains."""
+    address = trigger.metadata[key]
+    return (
+        key == "scalerAddress"
+        or ".svc" in address
+        or bool(_failures(facts))
+        or any((row.type, row.status) in _COMPLAINTS for row in facts.scaled.conditions)
+    )
+
+
+def _loopback(facts: ScaledFacts, at: str, address: str) -> Cause:
+    """Return that an address is KEDA's own pod (kedacore/keda issue 1856)."""
+    return _cause(
+        facts,
+        f"{at} is {address}, which is the pod of KEDA itself: nothing listens there "
+        "(connection refused)",
+        f"set {at} to the Service of the server, such as http://SERVICE.NAMESPACE.svc:PORT for "
+        "Prometheus",
+        facts.scaled.edit,
+        CauseCode.SCALER_ADDRESS,
+    )
+
+
+def _misspelt(facts: ScaledFacts, at: str, address: str, *, named: bool) -> Cause | None:
+    """Return what is wrong with an address of the adapter as it is written.
+
+    Args:
+        named: its Service was read, whose ports say more than the number.
+    """
+    scheme = _SCHEME.match(address)
+    bare = (address[scheme.end() :] if scheme else address).partition("/")[0]
+    host, colon, port = bare.rpartition(":")
+    if not colon or "]" in port:
+        host, port = bare, ""
+    if scheme:
+        why = "has a scheme, and KEDA takes HOST:PORT"
+    elif bare != address:
+        why = "has a path, and KEDA takes HOST:PORT"
+    elif not _NUMBER.fullmatch(port):
+        why = f"has no port, and KEDA's port is {PORT}"
+    elif not named and int(port) not in (PORT, facts.port):
+        why = f"names port {port}, and KEDA's port is {PORT}"
+    else:
+        return None
+    return _cause(
+        facts,
+        f"{at} is {address}, which {why}",
+        f'set {at} to "{host}:{PORT}"',
+        facts.scaled.patch(at, f"{host}:{PORT}"),
+        CauseCode.SCALER_ADDRESS,
+    )
 
 
 def _failures(facts: ScaledFacts) -> list[str]:
@@ -203,16 +312,8 @@ def _rivals(facts: ScaledFacts) -> Iterator[Cause]:
     )
 
 
-def _scalers(facts: ScaledFacts) -> Iterator[Cause]:
-    """Yield the addresses of scalers that nobody answers at."""
-    for trigger in facts.scaled.triggers:
-        address = trigger.metadata.get("scalerAddress", "")
-        known = facts.services.get(address)
-        if known is None or not host_of(address)[0]:
-            continue  # not read, or outside of the cluster
-        if (wrong := _address(facts, trigger, known)) is not None:
-            yield wrong
-    # What KEDA itself says decides, if every address looks right.
+def _silent(facts: ScaledFacts) -> Iterator[Cause]:
+    """Yield what KEDA itself says of scalers, if every address looks right."""
     said = [*_failures(facts), *([facts.problem] if facts.problem else [])]
     row = next((text for text in said if sign_of(SCALERS, text)), "")
     sign = sign_of(SCALERS, row)
@@ -227,52 +328,49 @@ def _scalers(facts: ScaledFacts) -> Iterator[Cause]:
         )
 
 
-def _address(facts: ScaledFacts, trigger: SeenTrigger, known: SeenScaler) -> Cause | None:
+def _address(facts: ScaledFacts, trigger: SeenTrigger, key: str, known: SeenScaler) -> Cause | None:
     """Return what is wrong with the Service of an address; None if it has the port, and pods."""
-    address = trigger.metadata["scalerAddress"]
+    address = trigger.metadata[key]
     name, namespace, port = host_of(address)
-    at = f"{trigger.path}.metadata.scalerAddress"
+    at = f"{trigger.path}.metadata.{key}"
     text = f"{at} is {address}, and"
+    scaler = key == "scalerAddress"
     right = f"{name}.{namespace}:{PORT}"
-    if not namespace:
-        return _cause(
-            facts,
-            f"{text} it names no namespace: KEDA looks for Service {name} in its own",
-            f"set it to {name}.NAMESPACE:{PORT}, with the namespace of the adapter",
-            facts.scaled.edit,
-        )
+    of = "the adapter" if trigger.ours else "the server"
+    command: str | Fix = facts.scaled.edit
     service = f"Service {namespace}/{name}"
-    if known.ports is None:
-        return _cause(
-            facts,
-            f"{text} there is no {service}",
-            f"correct it to the Service of the adapter: SERVICE.NAMESPACE:{PORT}",
-            facts.scaled.edit,
-        )
-    shown = ", ".join(map(str, known.ports)) or "none"
-    if PORT in known.ports and port != PORT and (trigger.ours or port not in known.ports):
-        return _cause(
-            facts,
-            f"{text} KEDA's port of {service} is {PORT} (it has {shown})",
-            f'set {at} to "{right}"',
-            facts.scaled.patch(at, right),
-        )
-    if port not in known.ports:
-        return _cause(
-            facts,
-            f"{text} {service} has no such port (it has {shown})",
-            f"turn on keda.enabled of the adapter, whose Service then has port {PORT}, or correct "
-            "the port",
-            f"kubectl -n {shlex.quote(namespace)} get service {shlex.quote(name)} -o wide",
-        )
-    if known.pods == 0:
-        return _cause(
-            facts,
-            f"{text} no pod of {service} is ready",
-            "see why the pods of the scaler are not ready",
-            f"kubectl -n {shlex.quote(namespace)} get pods,endpointslices -o wide",
-        )
-    return None
+    shown = ", ".join(map(str, known.ports or ())) or "none"
+    if not namespace:
+        text += f" it names no namespace: KEDA looks for Service {name} in its own"
+        form = f"{name}.NAMESPACE:{PORT}" if scaler else f"{name}.NAMESPACE.svc"
+        fix = f"set it to {form}, with the namespace of {of}"
+    elif known.ports is None:
+        text += f" there is no {service}"
+        form = f"SERVICE.NAMESPACE:{PORT}" if scaler else "http://SERVICE.NAMESPACE.svc:PORT"
+        fix = f"correct it to the Service of {of}: {form}"
+    elif scaler and _other_port(trigger, known, port):
+        text += f" KEDA's port of {service} is {PORT} (it has {shown})"
+        fix, command = f'set {at} to "{right}"', facts.scaled.patch(at, right)
+    elif port not in known.ports:
+        text += f" {service} has no such port (it has {shown})"
+        fix = "correct the port"
+        if scaler:
+            fix = f"turn on keda.enabled of the adapter, whose Service then has port {PORT}, or "
+            fix += "correct the port"
+        command = f"kubectl -n {shlex.quote(namespace)} get service {shlex.quote(name)} -o wide"
+    elif known.pods == 0:
+        text += f" no pod of {service} is ready"
+        fix = "see why the pods of the scaler are not ready"
+        command = f"kubectl -n {shlex.quote(namespace)} get pods,endpointslices -o wide"
+    else:
+        return None
+    return _cause(facts, text, fix, command, CauseCode.SCALER_ADDRESS)
+
+
+def _other_port(trigger: SeenTrigger, known: SeenScaler, port: int | None) -> bool:
+    """Return whether the Service has KEDA's port, and the trigger names another one."""
+    ports = known.ports or ()
+    return PORT in ports and port != PORT and (trigger.ours or port not in ports)
 
 
 def _default(facts: ScaledFacts) -> Iterator[Cause]:

@@ -88,6 +88,8 @@ class Explanation(NamedTuple):
 _POD_MAPPING: Final = "DCGM_EXPORTER_KUBERNETES"
 _EXPORTER: Final = ChangedObject("DaemonSet", "EXPORTER-NAMESPACE", "DCGM-EXPORTER")
 _WORKLOAD: Final = ChangedObject("Deployment", "NAMESPACE", "WORKLOAD")
+_VIRTUAL_GPUS: Final = "KUBERNETES_VIRTUAL_GPUS"
+"""With it, dcgm-exporter has a sample for each pod that shares a device (its ``--help``)."""
 _POD_UID: Final = "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"
 
 
@@ -344,8 +346,12 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     # Shared devices.
     "shared_device_unknown": AbsenceCause(
         "The node has several shared devices, and no sample ever named the pod for one of them.",
-        "Run one shared device per node, or an exporter that names every pod (docs/sharing.md).",
+        "Let the exporter name every pod: dcgm-exporter 4.8.2 or newer with "
+        "KUBERNETES_VIRTUAL_GPUS=true (docs/sharing.md). Or run one shared device per node.",
         "kubectl describe node {node}",
+        change=ReasonChange(
+            _dcgm_exporter, partial(set_env, name=_VIRTUAL_GPUS, value="true"), _EXPORTER
+        ),
     ),
     "not_exact": AbsenceCause(
         "The sharing policy is `exact`, and the value is not measured per process.",

@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from adapter.pipeline.catalog.metric import Combine, LoadDirection, Unit
+from adapter.pipeline.catalog.migfit import instead_on_mig
 
 VALUE: Final = "Value"
 AVERAGE: Final = "AverageValue"
@@ -30,9 +31,10 @@ SUM: Final = "sum"
 _FAR: Final = 10
 """Times the highest value of a pod that a target of pods of another workload cannot mean."""
 _MIB: Final = Decimal(1 << 20)
+_UTILIZATION: Final = "gpu_utilization"
 _INSTEAD: Final = {
     LoadDirection.FALLS: "gpu_memory_utilization",
-    LoadDirection.STEADY: "gpu_utilization",
+    LoadDirection.STEADY: _UTILIZATION,
 }
 
 
@@ -45,6 +47,7 @@ class MisfitKind(StrEnum):
     STEADY = "a metric that does not follow the load"
     UNIT = "a number in another unit"
     RANGE = "a number that no value exceeds"
+    MIG = "a metric that MIG instances do not have"
 
     @property
     def runs_away(self) -> bool:
@@ -68,6 +71,8 @@ class AskedTarget(NamedTuple):
     """The highest value of one pod; None without one."""
     own: bool | None = True
     """Whether the value describes the pods that are scaled; None if it is not known."""
+    on_mig: bool = False
+    """The scaled pods are known to hold MIG instances."""
 
 
 class Misfit(NamedTuple):
@@ -119,7 +124,7 @@ def misfits(asked: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
         asked: the metric and its target.
         averaged: the controller itself takes the mean over the pods, as for a Pods metric.
     """
-    if (wrong := _direction(asked)) is not None:
+    if (wrong := _instances(asked) or _direction(asked)) is not None:
         yield wrong
         return
     if asked.number is None or asked.number <= 0:
@@ -131,6 +136,16 @@ def misfits(asked: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
             return  # the number is a total
     if _of_a_pod(asked) and (found := _unit(asked) or _range(asked)) is not None:
         yield found
+
+
+def _instances(asked: AskedTarget) -> Misfit | None:
+    instead = instead_on_mig(asked.name) if asked.on_mig and asked.own is not False else None
+    if instead is None:
+        return None
+    text = f"{asked.name} does not exist for MIG instances, which the pods hold: it has no value"
+    if instead == _UTILIZATION:
+        text += f"; {instead} has one, by DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+    return Misfit(MisfitKind.MIG, text, metric=instead or _UTILIZATION)
 
 
 def _direction(asked: AskedTarget) -> Misfit | None:

@@ -23,6 +23,8 @@ from apiservice.wire.metricvalues import CUSTOM_GROUP, EXTERNAL_GROUP
 
 CUSTOM: Final = f"/apis/{CUSTOM_GROUP}"
 EXTERNAL: Final = f"/apis/{EXTERNAL_GROUP}/v1beta1"
+VIEW_GROUP: Final = "view.gpu-metrics-adapter.io"
+"""The adapter's own API. No other program serves it."""
 NEWEST: Final = "v1beta2"
 """The version of custom.metrics.k8s.io that the controller prefers."""
 OLDER: Final = "v1beta1"

@@ -16,6 +16,7 @@ from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
 from adapter.answers.view.snapshots import CurrentValues
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.lookup import ObjectLookup
+from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
 from adapter.server.serve.build import Loop
 from adapter.server.serve.pipeline import PipelineSwitcher
 from adapter.server.serve.rules import build_rules
@@ -23,7 +24,6 @@ from apiservice.documents.health import Check
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.view.resource import ServedResource, ViewGroup
 
-GROUP: Final = "view.gpu-metrics-adapter.io"
 VERSION: Final = "v1alpha1"
 
 
@@ -41,7 +41,7 @@ def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None
         return None
     pods, hpas, devices = objects.pod_index, objects.hpas, Devices()
     return ViewGroup(
-        GROUP,
+        VIEW_GROUP,
         VERSION,
         (
             ServedResource(GPUS, Gpus(values, pods, devices)),

@@ -24,11 +24,14 @@ from adapter.pipeline.catalog.targetfit import (
     form_of,
     misfits,
 )
+from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.fixes import Fix
+from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
+from adapter.pipeline.cluster.objects import SeenNode
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
-from adapter.tools.doctor.scaled import workload_of
+from adapter.tools.doctor.scaled import pods_of, workload_of
 from adapter.tools.doctor.servedmetrics import KnownMetric
 from apiservice.labels.selector import Selector, SelectorError, parse
 
@@ -80,6 +83,7 @@ def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> Se
         metric.target,
         known.high,
         _own(facts, hpa, metric),
+        on_mig(facts, hpa),
     )
     goal = "its maximum" if hpa.high is None else f"maxReplicas {hpa.high}"
     return SeenTarget(
@@ -144,7 +148,8 @@ def _of_trigger(
         else selector_is_own(name, None, (scaled.kind, scaled.target), None)
     )
     asked = AskedTarget(
-        name, known.unit, known.load, form, trigger.metric_type, number, known.high, own
+        *(name, known.unit, known.load, form, trigger.metric_type, number, known.high, own),
+        on_mig=on_mig(facts, scaled),
     )
     return SeenTarget(
         scaled.subject,
@@ -185,6 +190,26 @@ def _own_of_trigger(facts: Facts, scaled: SeenScaledObject, trigger: SeenTrigger
         return True
     metric, target = trigger.metadata.get("metric", ""), (scaled.kind, scaled.target)
     return selector_is_own(metric, trigger.pods, target, _labels(facts, scaled))
+
+
+def on_mig(facts: Facts, scaler: Hpa | SeenScaledObject) -> bool:
+    """Return whether the scaled pods are known to hold MIG instances: by their requests, or because
+    they run on a node whose GPUs are all cut."""
+    workload = workload_of(facts, scaler)
+    if workload is None:
+        return False
+    rows = (row.resources for row in workload.spec.template.spec.containers)
+    if any(name.startswith(MIG_PREFIX) for row in rows for name in (*row.limits, *row.requests)):
+        return True
+    if not (facts.nodes.known and facts.pods.known):
+        return False
+    cut = {node.name for node in facts.nodes.read() if _cut(node)}
+    return bool(cut) and any(pod.pod.node in cut for pod in pods_of(facts, workload))
+
+
+def _cut(node: SeenNode) -> bool:
+    """Return whether each GPU of a node is cut: strategy ``single`` offers instances as GPUs."""
+    return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
 
 
 def _labels(facts: Facts, scaler: Hpa | SeenScaledObject) -> Mapping[str, str] | None:

@@ -9,7 +9,8 @@ from adapter.pipeline.cluster.changes import ChangedObject, set_values
 from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.managers import Manager, Way
 from adapter.pipeline.cluster.podobjects import Container, SeenPod, SeenWorkload
-from adapter.tools.doctor.facts import Fact, Facts, Release
+from adapter.tools.doctor.facts import Fact, Facts
+from adapter.tools.doctor.release import Release
 
 _HASH = "pod-template-hash"
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from adapter.answers.keda.manifest import SCALEDOBJECTS, read_scaledobject
-from adapter.answers.keda.trouble import SeenScaler
+from adapter.answers.keda.trouble import SeenScaler, addresses_of
 from adapter.figures import count
 from adapter.pipeline.cluster.metricsapi import pods_path, read_values
 from adapter.pipeline.cluster.objects import (
@@ -36,8 +36,9 @@ from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.doctor import release, rights, rulesfile, scrapes, store
 from adapter.tools.doctor.claims import read_claim
 from adapter.tools.doctor.daemonsets import read_daemonset
-from adapter.tools.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
+from adapter.tools.doctor.facts import Clocks, Fact, Facts, UnreadError
 from adapter.tools.doctor.fetch import Fetcher, ProxyFetcher, direct
+from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.rights import unread
 from adapter.tools.doctor.scalers import read_hpa
 from adapter.tools.doctor.withoutvalue import read_without_value
@@ -51,7 +52,7 @@ MOST: Final = 50_000
 SECONDS: Final = 120.0
 """Time for all lists of one run."""
 _ADDRESSES: Final = 20
-"""Addresses of KEDA's scalers whose Services are read."""
+"""Addresses of triggers whose Services are read."""
 _NAMESPACES: Final = 50
 """Namespaces whose values are read."""
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
@@ -192,8 +193,7 @@ class Collector:
         return "cluster-autoscaler"
 
     async def _scalers(self, facts: Facts) -> Mapping[str, SeenScaler]:
-        triggers = [row for scaled in facts.scaledobjects.read() for row in scaled.triggers]
-        addresses = {row.metadata.get("scalerAddress", "") for row in triggers}
+        addresses = {at for row in facts.scaledobjects.read() for at in addresses_of(row)}
         return await services_at(self.api, sorted(addresses)[:_ADDRESSES])
 
     async def _measured(self, facts: Facts) -> Mapping[str, frozenset[str]]:

@@ -29,6 +29,7 @@ from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
 from adapter.tools.doctor.claims import SeenClaim
 from adapter.tools.doctor.daemonsets import SeenDaemonSet
 from adapter.tools.doctor.page import ExporterPage
+from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.rulesfile import SeenRules
 from adapter.tools.doctor.withoutvalue import WithoutValue
 
@@ -131,19 +132,6 @@ class Hpa(NamedTuple):
         return f"hpa {self.namespace}/{self.name}{where}"
 
 
-class Release(NamedTuple):
-    """An installation of the adapter."""
-
-    workload: SeenWorkload
-    pods: tuple[SeenPod, ...]
-    settings: Settings | None
-    """None if they cannot be read, or are not valid."""
-    problems: tuple[str, ...] = ()
-    """What is wrong with the settings."""
-    unread: str = ""
-    """Why the settings could not be read."""
-
-
 class SelfPage(NamedTuple):
     """The adapter's own metrics: (name, sorted labels) -> value."""
 
@@ -242,7 +230,7 @@ class Facts:
     hpas: Fact[Sequence[Hpa]] = _OFF
     scaledobjects: Fact[Sequence[SeenScaledObject]] = _OFF
     scalers: Fact[Mapping[str, SeenScaler]] = _OFF
-    """``scalerAddress`` of a trigger -> its Service, as far as it could be read."""
+    """Address of a trigger -> its Service, as far as it could be read."""
     volume_claims: Fact[Sequence[SeenVolumeClaim]] = _OFF
     priorityclasses: Fact[Sequence[SeenPriorityClass]] = _OFF
     daemonsets: Fact[Sequence[SeenDaemonSet]] = _OFF

@@ -22,7 +22,8 @@ from adapter.pipeline.cluster.objects import (
 from adapter.pipeline.cluster.podobjects import SeenWorkload, read_workload
 from adapter.tools.client.errors import ClientError
 from adapter.tools.doctor import release, rulesfile
-from adapter.tools.doctor.facts import Fact, Facts, Hpa, Release, UnreadError
+from adapter.tools.doctor.facts import Fact, Facts, Hpa, UnreadError
+from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.rulesfile import SeenRules
 from adapter.tools.doctor.scalers import read_hpa
 from apiservice.runtime.yamltext import YamlError, documents

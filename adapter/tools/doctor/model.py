@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from adapter.figures import count
 from adapter.pipeline.cluster.fixes import Fix
 
 if TYPE_CHECKING:
@@ -20,6 +21,21 @@ class Severity(StrEnum):
     ERROR = "error"
     """Values are missing or wrong, or an HPA cannot work."""
     WARNING = "warning"
+    """It works, and will surprise somebody."""
+
+
+class FindingEffect(IntEnum):
+    """What a finding means for HPAs now; in the order in which findings are read."""
+
+    CAUSE = 0
+    """It keeps values from HPAs, pods from running, or HPAs from deciding."""
+    RESULT = 1
+    """What somebody sees of a cause: an HPA without values, an API without endpoints."""
+    RUNAWAY = 2
+    """It takes an HPA to its maximum as soon as the HPA gets values."""
+    FAULT = 3
+    """It is wrong, and nothing shows it at present."""
+    RISK = 4
     """It works, and will surprise somebody."""
 
 
@@ -49,6 +65,23 @@ class Finding(NamedTuple):
     """A command that does it, or that shows more; or the change of an object, as it lasts."""
     severity: Severity | None = None
     """None means the severity of the check."""
+    effect: FindingEffect | None = None
+    """None means the effect of the check."""
+    concerns: tuple[str, ...] = ()
+    """Further objects that have the same fault."""
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """All objects that it concerns."""
+        return self.subject, *self.concerns
+
+    @property
+    def named(self) -> str:
+        """The object, and how many more there are."""
+        more = len(self.concerns)
+        if not more:
+            return self.subject
+        return f"{self.subject} and {count(more, self.subject.partition(' ')[0])} more"
 
     @property
     def command(self) -> str:
@@ -80,6 +113,17 @@ class DoctorCheck:
     text: str
     """Paragraphs: what the check looks at, what follows from a finding, and what to do."""
     find: Function
+    effect: FindingEffect | None = None
+    """None: an error is a cause, a warning a risk."""
+
+    def effect_of(self, finding: Finding) -> FindingEffect:
+        """Return what one of its findings means."""
+        if finding.effect is not None:
+            return finding.effect
+        if self.effect is not None and finding.severity is None:
+            return self.effect
+        severe = (finding.severity or self.severity) is Severity.ERROR
+        return FindingEffect.CAUSE if severe else FindingEffect.RISK
 
     @property
     def docs(self) -> str:
@@ -91,7 +135,11 @@ _CHECKS: Final[dict[str, DoctorCheck]] = {}
 
 
 def check(
-    identity: str, section: CheckSection, title: str, severity: Severity = Severity.ERROR
+    identity: str,
+    section: CheckSection,
+    title: str,
+    severity: Severity = Severity.ERROR,
+    effect: FindingEffect | None = None,
 ) -> Callable[[Function], Function]:
     """Register a check; the function's docstring is the text of its documentation."""
 
@@ -99,7 +147,7 @@ def check(
         if identity in _CHECKS:
             raise ValueError(f"two checks have the id {identity}")
         text = inspect.cleandoc(function.__doc__ or "")
-        _CHECKS[identity] = DoctorCheck(identity, section, title, severity, text, function)
+        _CHECKS[identity] = DoctorCheck(identity, section, title, severity, text, function, effect)
         return function
 
     return register

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from adapter.config.process.config import ConfigError, settings_of
+from adapter.config.settings import Settings
 from adapter.pipeline.cluster.objects import ApiService
 from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, selected
 from adapter.tools.client.errors import VIEW_GROUP
-from adapter.tools.doctor.facts import Release
 from apiservice.runtime.yamltext import YamlError, document
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
@@ -22,6 +22,19 @@ _COMPONENTS: Final = {SERVE: "serve", NODEPOOL: "nodepool"}
 CONFIG_KEY: Final = "config.yaml"
 _NAMESPACE: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _GIVEN: Final = re.compile(r" \(got .*\)$")
+
+
+class Release(NamedTuple):
+    """An installation of the adapter."""
+
+    workload: SeenWorkload
+    pods: tuple[SeenPod, ...]
+    settings: Settings | None
+    """None if they cannot be read, or are not valid."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the settings."""
+    unread: str = ""
+    """Why the settings could not be read."""
 
 
 def homes(apiservices: Iterable[ApiService]) -> frozenset[str]:

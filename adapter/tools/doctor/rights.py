@@ -15,7 +15,8 @@ from adapter.tools.client.errors import (
     missing_right,
 )
 from adapter.tools.client.hpacommands import CONTROLLER, grant_controller
-from adapter.tools.doctor.facts import Release, Review, UnreadError
+from adapter.tools.doctor.facts import Review, UnreadError
+from adapter.tools.doctor.release import Release
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _ACCOUNT: Final = "system:serviceaccount:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from adapter.answers.rules.rulefile import RulesFileError
@@ -13,9 +13,7 @@ from adapter.pipeline.cluster.managers import Manager
 from adapter.pipeline.cluster.objects import ConfigMap, read
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError
-
-if TYPE_CHECKING:
-    from adapter.tools.doctor.facts import Release
+from adapter.tools.doctor.release import Release
 
 
 class Mounted(NamedTuple):

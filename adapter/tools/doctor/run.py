@@ -24,7 +24,9 @@ from adapter.tools.doctor.collect import Collector
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.manifests import read_files
 from adapter.tools.doctor.model import CheckSection, Severity, registered
-from adapter.tools.doctor.runner import DoctorReport, Outcome, run, within
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.results import Outcome
+from adapter.tools.doctor.runner import run, within
 from apiservice.kube.connection import in_cluster
 from apiservice.runtime.nearest import nearest
 

@@ -19,10 +19,10 @@ from adapter.pipeline.sources.scrape.largepages import MOST_BYTES
 from adapter.pipeline.sources.scrape.refusal import READ, refused
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
 from adapter.tools.client.errors import ClientError
-from adapter.tools.doctor.facts import Facts, Release, SelfPage, UnreadError
+from adapter.tools.doctor.facts import Facts, SelfPage, UnreadError
 from adapter.tools.doctor.fetch import DirectFetcher, Fetched, Fetcher, Place, speaks_tls
 from adapter.tools.doctor.page import ExporterPage, Trouble, reduced
-from adapter.tools.doctor.release import helm_test
+from adapter.tools.doctor.release import Release, helm_test
 from apiservice.runtime.servertrust import client_context
 
 MOST_PAGES: Final = 500

@@ -1,101 +1,85 @@
-"""The report as text: sections, what was found with its fix, and how much is fine."""
+"""Results as text: what was found, with its fix, and what could not be checked."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from adapter.config.process.output import Mark, Screen
-from adapter.figures import count
-from adapter.tools.doctor.model import CheckSection, DoctorCheck, Finding, Severity
+from adapter.tools.doctor.model import DoctorCheck, Finding, Severity
+from adapter.tools.doctor.results import Outcome, Result
 from adapter.tools.overview.groups import CauseGroup, CauseRow, by_cause
-
-if TYPE_CHECKING:
-    from adapter.tools.doctor.runner import DoctorReport, Result
 
 _SHOWN: Final = 5
 """Findings of one check that are printed; JSON has all."""
 _INDENT: Final = "    "
-_PREFIXES: Final[Mapping[str, str]] = {"found": "expected: ", "could not check": "not checked: "}
+_PREFIXES: Final[Mapping[Outcome, str]] = {
+    Outcome.FOUND: "expected: ",
+    Outcome.UNKNOWN: "not checked: ",
+}
 """A title says what is true of a cluster without the fault."""
 _WORDS: Final = re.compile(r"""(?:[^\s'"]|'[^']*'|"(?:\\.|[^"\\])*")+""")
 
 
-def report(report: DoctorReport, screen: Screen) -> list[str]:
-    """Return the lines of a report, in as much detail as the report asks for."""
-    shared = _shared(report.results)
-    seen: dict[str, str] = {}
-    blocks = [screen.wrap(report.advice)] if report.advice else []
-    well: list[str] = []
-    for section in CheckSection:
-        results = [
-            each
-            for each in report.results
-            if each.check.section is section
-            and each.outcome != "does not apply"
-            and (each.findings or _cause(each) not in shared)
-        ]
-        told = [each for each in results if report.verbose or each.outcome != "fine"]
-        fine = count(len(results) - len(told), "other check" if told else "check")
-        summary = f"{fine} fine" if len(told) < len(results) and not report.quiet else ""
-        if told:
-            block = [screen.style(section.value, "bold")]
-            for each in told:
-                block += _check(each, screen, shared, seen)
-            blocks.append(block + ([f"{screen.mark('good')} {summary}"] if summary else []))
-        elif summary:
-            well.append(f"{screen.mark('good')} {section.value}: {summary}")
-    blocks += [well, list(_unchecked(shared, screen, seen))]
-    if not report.quiet:
-        blocks.append(list(_summary(report, screen)))
-    lines = [line for block in filter(None, blocks) for line in ("", *block)]
-    return lines[1:]
+class Printed:
+    """Results as lines. A command that several of them name is printed once."""
+
+    def __init__(self, screen: Screen, results: Iterable[Result]) -> None:
+        self.screen = screen
+        self._seen: dict[str, str] = {}
+        self._gaps: dict[tuple[str, str], list[Result]] = {}
+        for result in results:
+            if result.why and result.outcome is not Outcome.SKIPPED:
+                self._gaps.setdefault(_gap(result), []).append(result)
+
+    def check(self, result: Result) -> Iterator[str]:
+        """Yield what a check found."""
+        check, screen = result.check, self.screen
+        said = _PREFIXES.get(result.outcome, "")
+        yield from screen.wrap(f"{screen.mark(_mark(result))} {check.id} {said}{check.title}")
+        if result.why and len(self._gaps[_gap(result)]) == 1:
+            yield from screen.wrap(f"could not check: {result.why}", _INDENT)
+            yield from self._next_step(check.id, result.command)
+        rows = [CauseRow(each.named.rpartition(" ")[2], each.message) for each in result.findings]
+        groups = [part for group in by_cause(rows) for part in _parts(group)]
+        for group in groups[:_SHOWN]:
+            yield from _findings(group, [result.findings[at] for at in group.rows], screen)
+        rest = sum(group.count for group in groups[_SHOWN:])
+        if rest > 0:
+            yield f"{_INDENT}and {rest} more: see -o json"
+
+    def gaps(self) -> Iterator[str]:
+        """Yield what could not be checked, and why, each reason once."""
+        unknown = {
+            gap: rows for gap, rows in self._gaps.items() if len(rows) > 1 or not rows[0].findings
+        }
+        if unknown:
+            yield self.screen.style("could not check", "bold")
+        for (why, command), rows in unknown.items():
+            if len(rows) == 1:
+                yield from self.check(rows[0])
+                continue
+            ids = [row.check.id for row in rows]
+            yield f"{self.screen.mark('warning')} {len(ids)} checks, for one reason"
+            yield from self.screen.wrap(", ".join(ids), _INDENT)
+            yield from self.screen.wrap(f"could not check: {why}", _INDENT)
+            yield from self._next_step(ids[0], command)
+
+    def _next_step(self, identity: str, following: str) -> Iterator[str]:
+        if not following:
+            return
+        first = self._seen.setdefault(following, identity)
+        if first == identity:
+            yield from command(following, _INDENT + "  ", self.screen.width)
+        else:
+            yield f"{_INDENT}  the same command as for {first}"
 
 
-def _cause(result: Result) -> tuple[str, str]:
+def _gap(result: Result) -> tuple[str, str]:
     return result.why, result.command
-
-
-def _shared(results: Sequence[Result]) -> dict[tuple[str, str], list[str]]:
-    """Return the causes for which several checks could not check, with the ids of the checks."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        if result.why and result.outcome != "does not apply":
-            found.setdefault(_cause(result), []).append(result.check.id)
-    return {cause: ids for cause, ids in found.items() if len(ids) > 1}
-
-
-def _unchecked(
-    shared: Mapping[tuple[str, str], Sequence[str]], screen: Screen, seen: dict[str, str]
-) -> Iterator[str]:
-    if shared:
-        yield screen.style("could not check", "bold")
-    for (why, following), ids in shared.items():
-        yield f"{screen.mark('warning')} {len(ids)} checks, for one reason"
-        yield from screen.wrap(", ".join(ids), _INDENT)
-        yield from screen.wrap(f"could not check: {why}", _INDENT)
-        yield from _next_step(ids[0], following, screen, seen)
-
-
-def _check(
-    result: Result, screen: Screen, shared: Collection[tuple[str, str]], seen: dict[str, str]
-) -> Iterator[str]:
-    check = result.check
-    said = _PREFIXES.get(result.outcome, "")
-    yield from screen.wrap(f"{screen.mark(_mark(result))} {check.id} {said}{check.title}")
-    if result.why and _cause(result) not in shared:
-        yield from screen.wrap(f"could not check: {result.why}", _INDENT)
-        yield from _next_step(check.id, result.command, screen, seen)
-    rows = [CauseRow(each.subject.rpartition(" ")[2], each.message) for each in result.findings]
-    groups = [part for group in by_cause(rows) for part in _parts(group)]
-    for group in groups[:_SHOWN]:
-        yield from _findings(group, [result.findings[at] for at in group.rows], screen)
-    rest = sum(group.count for group in groups[_SHOWN:])
-    if rest > 0:
-        yield f"{_INDENT}and {rest} more: see -o json"
 
 
 def _parts(group: CauseGroup) -> list[CauseGroup]:
@@ -106,7 +90,7 @@ def _parts(group: CauseGroup) -> list[CauseGroup]:
 def _findings(group: CauseGroup, findings: Sequence[Finding], screen: Screen) -> Iterator[str]:
     """Yield one finding, or several with one cause, with the first one's fix."""
     first = findings[0]
-    text, about = f"{first.subject}: {first.message}", "fix"
+    text, about = f"{first.named}: {first.message}", "fix"
     if group.count > 1:
         kinds = {each.subject.partition(" ")[0] for each in findings}
         kind = kinds.pop() if len(kinds) == 1 else "object"
@@ -120,22 +104,10 @@ def _findings(group: CauseGroup, findings: Sequence[Finding], screen: Screen) ->
         yield from command(first.command, _INDENT + "  ", screen.width)
 
 
-def _next_step(
-    identity: str, following: str, screen: Screen, seen: dict[str, str]
-) -> Iterator[str]:
-    if not following:
-        return
-    first = seen.setdefault(following, identity)
-    if first == identity:
-        yield from command(following, _INDENT + "  ", screen.width)
-    else:
-        yield f"{_INDENT}  the same command as for {first}"
-
-
 def _mark(result: Result) -> Mark:
     if result.severity is Severity.ERROR:
         return "bad"
-    return "good" if result.outcome == "fine" else "warning"
+    return "good" if result.outcome is Outcome.FINE else "warning"
 
 
 def command(text: str, indent: str, width: int) -> Iterator[str]:
@@ -148,27 +120,6 @@ def command(text: str, indent: str, width: int) -> Iterator[str]:
             line = indent + "   "
         line += f" {word}"
     yield line
-
-
-def _summary(report: DoctorReport, screen: Screen) -> Iterator[str]:
-    counts = report.counts()
-    for note in report.notes:
-        yield from screen.wrap(f"note: {note}")
-    parts = [
-        f"{counts['fine']} checks fine",
-        count(counts["errors"], "error"),
-        count(counts["warnings"], "warning"),
-    ]
-    if counts["unknown"]:
-        parts.append(f"{counts['unknown']} could not be checked")
-    if counts["skipped"]:
-        parts.append(f"{counts['skipped']} do not apply")
-    yield from screen.wrap(f"{', '.join(parts)}; {report.source}")
-    first = next((each.check.id for each in report.results if each.findings), "")
-    if first:
-        yield f"More about a check: gpu-metrics-adapter doctor --explain {first}"
-    if not report.verbose and counts["fine"]:
-        yield "Each check: gpu-metrics-adapter doctor -v"
 
 
 def explanation(check: DoctorCheck, screen: Screen) -> list[str]:

@@ -25,6 +25,7 @@ from adapter.answers.causes import (
     causes_of_pod,
     scaler_of,
 )
+from adapter.answers.causes.amounts import lacking
 from adapter.answers.causes.metricsapis import OF_TYPES
 from adapter.pipeline.cluster.objects import (
     ApiService,
@@ -252,11 +253,20 @@ async def _events(reader: _Reader, within: str, pods: Sequence[SeenPod]) -> list
 
 
 async def _holders(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenPod]:
-    """Return the pods that hold GPUs, if one of these waits for some."""
-    if not any(_waits(pod) and pod.pod.gpus for pod in pods):
+    """Return the pods that hold GPUs, or what else these wait for with their GPUs."""
+    waiting = [pod for pod in pods if _waits(pod) and pod.pod.gpus]
+    if not waiting:
         return []
+    rows = (pod.status.of("PodScheduled") for pod in waiting)
+    amounts = any(lacking(row.message) for row in rows if row is not None)
     found = await reader.some("/api/v1/pods", read_pod, "pods of all namespaces")
-    return [pod for pod in found if pod.pod.node and pod.pod.gpus]
+    return [pod for pod in found if pod.pod.node and (pod.pod.gpus or amounts or _fails(pod))]
+
+
+def _fails(pod: SeenPod) -> bool:
+    """Return whether it is one of a DaemonSet that is not ready, such as that of the driver."""
+    owner = pod.pod.owner
+    return owner is not None and owner.kind == "DaemonSet" and not pod.pod.ready
 
 
 async def _nodes(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenNode] | None:

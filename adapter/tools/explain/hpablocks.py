@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from typing import Final
 
 from adapter.answers.causes import Cause, CauseCode
@@ -20,10 +21,11 @@ from adapter.tools.explain.controllerrights import concerns
 from adapter.tools.explain.hpafacts import HpaFacts, pod_state
 from adapter.tools.explain.hpaholds import holds_of
 from adapter.tools.explain.hpamisfits import flaws, target_blocks
-from adapter.tools.explain.hpareport import Block, MetricLines, PodLine
+from adapter.tools.explain.hpaparts import Block, MetricLines, PodLine
 from adapter.tools.explain.words import one_line
 
 CATALOG: Final = Catalog()
+_BEFORE: Final = "correct this first: the HPA goes to its maximum as soon as it gets values"
 _ENDS = ("Failed", "Succeeded")
 _STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
 
@@ -36,17 +38,24 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
         if row.reason in _STOPS
     ]
     found += _of_causes(facts)
-    if facts.spec is not None:
-        # First: with a wrong target, the HPA runs away as soon as it may read its metrics.
-        found += flaws_of(facts, facts.spec)
-    if facts.denied is not None:
-        found.append(_denied(facts.denied))
-        found += _silent(facts)
-    if facts.spec is not None:
-        for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
-            found += _of_metric(facts, metric, lines)
-        found += _of_limits(facts, facts.spec, decision)
-    return found
+    if facts.spec is None:
+        return found + _of_rights(facts)
+    found += _of_names(facts, facts.spec)
+    silent = _of_rights(facts)
+    for metric, lines in zip(facts.spec.metrics, metrics, strict=False):
+        silent += _of_metric(facts, metric, lines)
+    wrong = list(target_blocks(facts, facts.spec, runaway=True))
+    # As doctor has it: a target that runs away is the cause once the HPA is at its maximum.
+    held = any(row.reason == "TooManyReplicas" for row in decision.conditions)
+    if silent and not held:
+        wrong = [replace(row, text=f"{row.text}; {_BEFORE}") for row in wrong]
+    found += [*wrong, *silent] if held else [*silent, *wrong]
+    return [*found, *_of_limits(facts, facts.spec, decision)]
+
+
+def _of_rights(facts: HpaFacts) -> list[Block]:
+    """Return that the controller may not read the metrics, and that they do not answer either."""
+    return [] if facts.denied is None else [_denied(facts.denied), *_silent(facts)]
 
 
 def _of_causes(facts: HpaFacts) -> Iterator[Block]:
@@ -60,8 +69,10 @@ def _of_causes(facts: HpaFacts) -> Iterator[Block]:
 
 def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
     """Return what the HPA's own status says that blocks, and the faults of its manifest."""
-    found = [] if facts.spec is None else list(flaws_of(facts, facts.spec))
-    return [*found, *_of_causes(facts)] + [
+    spec = facts.spec
+    found = [] if spec is None else list(_of_names(facts, spec))
+    wrong = [] if spec is None else list(target_blocks(facts, spec, runaway=True))
+    said = [
         _denied(facts.denied)
         if facts.denied is not None and row["type"] == "ScalingActive"
         else Block(
@@ -70,6 +81,7 @@ def status_blocks(facts: HpaFacts, conditions: Sequence[Json]) -> list[Block]:
         for row in conditions
         if row["type"] in ("AbleToScale", "ScalingActive") and row["status"] != "True"
     ]
+    return [*_of_causes(facts), *found, *said, *wrong]
 
 
 def _denied(right: MissingRight) -> Block:
@@ -124,7 +136,7 @@ def _told(facts: HpaFacts, metric: MetricSpec, missing: Set[str]) -> bool:
     group = OF_TYPES[metric.kind.value].group
     if any(_group_of(cause) == group for cause in facts.causes):
         return True
-    if external and any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
+    if external and any(cause.code.of_keda for cause in facts.causes):
         return True
     if metric.kind in (MetricKind.EXTERNAL, MetricKind.OBJECT) or not facts.causes:
         return False
@@ -192,12 +204,12 @@ def _unscheduled(pod: Json) -> str | None:
     return None
 
 
-def flaws_of(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
-    """Yield the flaws of the manifest, which hold whether or not a value can be read."""
+def _of_names(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+    """Yield the names and selectors of the manifest that never have a value."""
     for metric, found in zip(spec.metrics, facts.values, strict=False):
         if metric.kind is MetricKind.PODS and isinstance(found.values, Missing):
             yield from _unknown(facts, metric)
-    yield from target_blocks(facts, spec)
+    yield from target_blocks(facts, spec, runaway=False)
 
 
 def _unknown(facts: HpaFacts, metric: MetricSpec) -> Iterator[Block]:

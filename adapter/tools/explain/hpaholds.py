@@ -17,7 +17,7 @@ from adapter.hpa.spec import Behavior, PolicyKind, Rules
 from adapter.tools.client.hpacommands import change_hpa
 from adapter.tools.explain import hpafixes
 from adapter.tools.explain.hpafacts import HpaFacts
-from adapter.tools.explain.hpareport import Block
+from adapter.tools.explain.hpaparts import Block
 
 _WINDOWS: Final = {"scaleUp": 0.0, "scaleDown": 300.0}
 """Seconds of the stabilization windows by default."""

@@ -22,7 +22,8 @@ from adapter.tools.explain.history import Inferred, conditions_of, decided, infe
 from adapter.tools.explain.hpablocks import blocks_of, status_blocks, waits_of
 from adapter.tools.explain.hpafacts import HpaFacts, pod_state
 from adapter.tools.explain.hpametric import explain_metric
-from adapter.tools.explain.hpareport import Block, HpaReport
+from adapter.tools.explain.hpaparts import Block
+from adapter.tools.explain.hpareport import HpaReport
 from adapter.tools.explain.hpastate import judge_facts
 from adapter.tools.explain.metricvalues import ReadValues
 from adapter.tools.explain.words import one_line, to_milli

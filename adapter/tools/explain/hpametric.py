@@ -22,7 +22,7 @@ from adapter.hpa import (
 from adapter.hpa.conditions import name_of
 from adapter.tools.explain import words
 from adapter.tools.explain.hpafacts import HpaFacts, of_pods, pod_state
-from adapter.tools.explain.hpareport import MetricLines, PodLine
+from adapter.tools.explain.hpaparts import MetricLines, PodLine
 from adapter.tools.explain.metricvalues import ReadValues
 
 _LISTED: Final = 10

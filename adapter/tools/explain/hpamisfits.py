@@ -13,11 +13,13 @@ from adapter.figures import decimal
 from adapter.hpa import HpaSpec, MetricKind
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.targetfit import Misfit
+from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
 from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
+from adapter.tools.client.access import Json
 from adapter.tools.client.hpacommands import change_hpa, change_scaled_object
 from adapter.tools.explain import hpafixes
 from adapter.tools.explain.hpafacts import HpaFacts
-from adapter.tools.explain.hpareport import Block
+from adapter.tools.explain.hpaparts import Block
 
 _CATALOG: Final = Catalog()
 
@@ -26,16 +28,27 @@ def flaws(facts: HpaFacts) -> Sequence[Flaw]:
     """Return the flaws of an HPA, as every list has them."""
     shown = reduce(msgspec.convert(facts.hpa, HpaManifest, strict=False))
     labels = next((pod["metadata"].get("labels") or {} for pod in facts.pods), None)
-    return flaws_of(shown, _CATALOG.metrics, labels, facts.triggers)
+    on_mig = any(map(_holds_instances, facts.pods))
+    return flaws_of(shown, _CATALOG.metrics, labels, facts.triggers, on_mig=on_mig)
 
 
-def target_blocks(facts: HpaFacts, spec: HpaSpec) -> Iterator[Block]:
+def _holds_instances(pod: Json) -> bool:
+    limits = (row.get("resources", {}).get("limits") or {} for row in pod["spec"]["containers"])
+    return any(name.startswith(MIG_PREFIX) for row in limits for name in row)
+
+
+def target_blocks(facts: HpaFacts, spec: HpaSpec, *, runaway: bool) -> Iterator[Block]:
     """Yield the targets that do not fit, and the selectors that select nothing.
 
     Nobody but the adapter has the labels for which a selector is judged.
+
+    Args:
+        runaway: those that take the HPA to its maximum; else the others, which keep values away.
     """
     taken = any(cause.code is CauseCode.METRICS_API_TAKEN for cause in facts.causes)
     for flaw in flaws(facts):
+        if flaw.runs_away is not runaway:
+            continue
         if taken and flaw.misfit is None and spec.metrics[flaw.place].kind is MetricKind.EXTERNAL:
             continue
         yield Block(flaw.text, _fix(facts, spec, flaw))

@@ -5,79 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from adapter.answers.judgement.states import HpaJudgement
-from adapter.config.process.output import Screen
+from adapter.answers.judgement.states import HpaJudgement, ScalingState
+from adapter.config.process.output import Colour, Screen
+from adapter.figures import count
 from adapter.hpa import Decision
 from adapter.tools.client.access import Json
 from adapter.tools.explain import hpatext
-from adapter.tools.explain.gpupod import Why
 from adapter.tools.explain.headroom import HeadroomRow
+from adapter.tools.explain.hpaparts import Block, MetricLines
 
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Something that keeps the HPA from what its metrics ask for."""
-
-    text: str
-    fix: str = ""
-    then: str = ""
-    """A command for the case that the fix shows no cause."""
-
-    def json(self) -> Json:
-        """The fields that are known."""
-        found = {"message": self.text, "fix": self.fix, "then": self.then}
-        return {key: value for key, value in found.items() if value}
-
-
-@dataclass(frozen=True, slots=True)
-class PodLine:
-    """One pod in one metric."""
-
-    name: str
-    state: str
-    """``counted``, ``missing``, ``unready``, ``ignored`` or ``other`` (not a pod of the target)."""
-    value: str = ""
-    node: str = ""
-    how: tuple[str, ...] = ()
-    """Devices, attribution, age and window."""
-    why: Why | None = None
-    note: str = ""
-
-    def json(self) -> Json:
-        """The fields that are known."""
-        found: Json = {"name": self.name, "state": self.state, "value": self.value}
-        found |= {"node": self.node, "how": list(self.how), "note": self.note}
-        if self.why is not None:
-            found["why"] = self.why.json()
-        return {key: value for key, value in found.items() if value}
-
-
-@dataclass(frozen=True, slots=True)
-class MetricLines:
-    """One metric of the HPA."""
-
-    name: str
-    """As the controller names it: ``pods metric gpu_utilization``."""
-    target: str
-    value: str = ""
-    asks: int | None = None
-    rule: str = ""
-    arithmetic: str = ""
-    error: str = ""
-    pods: Sequence[PodLine] = ()
-    more: int = 0
-    """Further pods whose value counts, which are not listed."""
-    more_left_out: int = 0
-    """Further pods without a value that counts, which are not listed."""
-
-    def json(self) -> Json:
-        """The fields that are known."""
-        found: Json = {"name": self.name, "target": self.target, "value": self.value}
-        found |= {"rule": self.rule, "arithmetic": self.arithmetic, "error": self.error}
-        found["pods"] = [pod.json() for pod in self.pods]
-        found |= {"morePods": self.more, "morePodsLeftOut": self.more_left_out}
-        found = {key: value for key, value in found.items() if value}
-        return found | ({"asks": self.asks} if self.asks is not None else {})
+_COLOURS: dict[str, Colour] = {"good": "green", "warning": "yellow", "bad": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +56,39 @@ class HpaReport:
 
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
-        return hpatext.lines(self, screen)
+        size = "size not known" if self.replicas is None else count(self.replicas, "replica")
+        state = self.judgement
+        colour = _COLOURS.get("" if state is None else state.level)
+        verdict = screen.style(self.verdict, colour) if colour else self.verdict
+        head = f"HPA {self.namespace}/{self.name} → {self.target}"
+        found = [f"{head}   {size}, {self.low}..{self.high}   {verdict}"]
+        if state is not None:
+            found += screen.wrap(f"state: {_state(state)}", "  ", "      ")
+        if self.why:
+            found += screen.wrap(self.why, "  ")
+        for metric in self.metrics:
+            found += hpatext.metric_lines(metric, screen)
+        found += [""] if self.metrics else []
+        for block in self.blocks:
+            found += screen.wrap(f"{screen.mark('bad')} blocks: {block.text}", "  ", "      ")
+            found += hpatext.fixes(block.fix, block.then)
+        for wait in self.waits:
+            found += screen.wrap(f"{screen.mark('warning')} waits: {wait.text}", "  ", "      ")
+            found += hpatext.fixes(wait.fix)
+        for row in self.headroom:
+            found += screen.wrap(f"headroom: {row.text}", "  ", "      ")
+        found += self._controller(screen)
+        for remark in self.remarks:
+            found += screen.wrap(f"note: {remark}", "  ", "      ")
+        return found + hpatext.events(self.events, screen, brief=True)
+
+    def _controller(self, screen: Screen) -> list[str]:
+        """Return what the controller's own status says; the words of the API are kept."""
+        if not self.status_conditions:
+            return []
+        desired = "" if self.status_desired is None else f"desired {self.status_desired}; "
+        rows = [f"{row['type']} {row['status']} {row['reason']}" for row in self.status_conditions]
+        return screen.wrap(f"status: {desired}{', '.join(rows)}", "  ", "      ")
 
     def json(self) -> Json:
         """See the port."""
@@ -154,3 +123,10 @@ class HpaReport:
                 for row in self.decision.conditions
             ]
         return found
+
+
+def _state(found: HpaJudgement) -> str:
+    if found.state is ScalingState.STUCK:
+        return f"stuck: {found.by}"  # what blocks is below in full
+    named = found.text.startswith(found.state.value)
+    return found.text if named else f"{found.state.value}: {found.text}"

@@ -1,61 +1,21 @@
-"""The explanation of an HPA as text."""
+"""Parts of an explanation as text: metrics with their pods, causes, fixes, events."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from adapter.answers.causes import Cause
-from adapter.answers.judgement.states import HpaJudgement, ScalingState
-from adapter.config.process.output import Colour, Mark, Screen, table
+from adapter.config.process.output import Mark, Screen, table
 from adapter.figures import count
 from adapter.tools.client.access import Json
+from adapter.tools.explain.hpaparts import MetricLines, PodLine
 from adapter.tools.explain.words import NONE
 
-if TYPE_CHECKING:
-    from adapter.tools.explain.hpareport import HpaReport, MetricLines, PodLine
-
-_COLOURS: dict[str, Colour] = {"good": "green", "warning": "yellow", "bad": "red"}
 _MARKS: dict[str, Mark] = {"counted": "good", "missing": "bad"}
 
 
-def lines(report: HpaReport, screen: Screen) -> list[str]:
-    """Return the whole explanation."""
-    size = "size not known" if report.replicas is None else count(report.replicas, "replica")
-    state = report.judgement
-    colour = _COLOURS.get("" if state is None else state.level)
-    verdict = screen.style(report.verdict, colour) if colour else report.verdict
-    head = f"HPA {report.namespace}/{report.name} → {report.target}"
-    found = [f"{head}   {size}, {report.low}..{report.high}   {verdict}"]
-    if state is not None:
-        found += screen.wrap(f"state: {_state(state)}", "  ", "      ")
-    if report.why:
-        found += screen.wrap(report.why, "  ")
-    for metric in report.metrics:
-        found += _metric(metric, screen)
-    found += [""] if report.metrics else []
-    for block in report.blocks:
-        found += screen.wrap(f"{screen.mark('bad')} blocks: {block.text}", "  ", "      ")
-        found += fixes(block.fix, block.then)
-    for wait in report.waits:
-        found += screen.wrap(f"{screen.mark('warning')} waits: {wait.text}", "  ", "      ")
-        found += fixes(wait.fix)
-    for row in report.headroom:
-        found += screen.wrap(f"headroom: {row.text}", "  ", "      ")
-    found += _controller(report, screen)
-    for remark in report.remarks:
-        found += screen.wrap(f"note: {remark}", "  ", "      ")
-    return found + events(report.events, screen, brief=True)
-
-
-def _state(found: HpaJudgement) -> str:
-    if found.state is ScalingState.STUCK:
-        return f"stuck: {found.by}"  # what blocks is below in full
-    named = found.text.startswith(found.state.value)
-    return found.text if named else f"{found.state.value}: {found.text}"
-
-
-def _metric(metric: MetricLines, screen: Screen) -> list[str]:
+def metric_lines(metric: MetricLines, screen: Screen) -> list[str]:
+    """Return one metric: what it asks for, its pods, and the arithmetic."""
     asks = "no proposal" if metric.asks is None else f"asks for {metric.asks}"
     parts = [metric.name, metric.value, metric.target, asks]
     found = ["", *screen.wrap("   ".join(part for part in parts if part), "  ", "      ")]
@@ -112,15 +72,6 @@ def cause_lines(causes: Sequence[Cause], screen: Screen) -> list[str]:
         text = f"{screen.mark('bad')} {cause.text}; {cause.fix}"
         found += [*screen.wrap(text, "  ", "      "), *fixes(cause.command)]
     return found
-
-
-def _controller(report: HpaReport, screen: Screen) -> list[str]:
-    """Return what the controller's own status says; the words of the API are kept."""
-    if not report.status_conditions:
-        return []
-    desired = "" if report.status_desired is None else f"desired {report.status_desired}; "
-    rows = [f"{row['type']} {row['status']} {row['reason']}" for row in report.status_conditions]
-    return screen.wrap(f"status: {desired}{', '.join(rows)}", "  ", "      ")
 
 
 def events(rows: Sequence[Json], screen: Screen, *, brief: bool = False) -> list[str]:

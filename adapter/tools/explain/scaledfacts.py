@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 from adapter.answers.keda.manifest import SCALEDOBJECTS, SeenScaledObject, read_scaledobject
-from adapter.answers.keda.trouble import ScaledFacts, SeenScaler, host_of
+from adapter.answers.keda.trouble import ScaledFacts, SeenScaler, addresses_of, host_of
 from adapter.pipeline.cluster.objects import SeenEvent, read
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
@@ -45,7 +45,7 @@ async def read_facts(
         _list(api, f"{HPAS}/namespaces/{quote(api.namespace, safe='')}/horizontalpodautoscalers"),
         _list(api, scaledobjects_path(api)),
         _exists(api, scaled, manifest),
-        services_at(api, [row.metadata.get("scalerAddress", "") for row in scaled.triggers]),
+        services_at(api, addresses_of(scaled)),
     )
     hpa = await _hpa(api, scaled.hpa, hpas)
     facts = ScaledFacts(
@@ -117,7 +117,7 @@ async def _exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | 
 
 
 async def services_at(api: Api, addresses: Sequence[str]) -> Mapping[str, SeenScaler]:
-    """Return what is known of the Services that addresses of scalers name."""
+    """Return what is known of the Services that addresses of triggers name."""
     named = [address for address in sorted(set(addresses)) if host_of(address)[0]]
     found = await asyncio.gather(*map(partial(_service, api), named))
     return {at: one for at, one in zip(named, found, strict=True) if one is not None}

@@ -89,9 +89,9 @@ def a_scaledobject_that_is_paused(site: Site) -> Iterator[None]:
         yield
 
 
-@fault("GMA428", also=("GMA427", "GMA444"))
+@fault("GMA428", also=("GMA444",))
 def a_trigger_with_the_port_of_the_metrics_api(site: Site) -> Iterator[None]:
-    """GMA427 looks at the Service of the address, which here has no port for KEDA at all."""
+    """The Service of the address has no port for KEDA at all."""
     address = "gpu-metrics-adapter.gpu-metrics:443"
     with scaled_object(site, READY, scalerAddress=address):
         yield

@@ -6,10 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from adapter.answers.causes.metricsapis import STATUSES, by_adapter
+from adapter.answers.causes.signs import sign_of
 from adapter.pipeline.cluster.objects import ApiService, SeenCondition
 from adapter.tools.doctor.facts import Facts
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.tools.doctor.release import NAME_LABEL, PART_OF_LABEL, helm_release
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
+from adapter.tools.doctor.release import helm_release
 
 CUSTOM: Final = "custom.metrics.k8s.io"
 EXTERNAL: Final = "external.metrics.k8s.io"
@@ -87,8 +96,8 @@ def is_ours(facts: Facts, each: ApiService) -> bool:
     """Return whether an APIService names the adapter's Service."""
     release, service = facts.release.value, each.spec.service
     if release is None or service is None:
-        labels = each.metadata.labels
-        return NAME in (labels.get(NAME_LABEL), labels.get(PART_OF_LABEL))
+        # Outside of the cluster, or from other manifests: no Deployment says whose Service it is.
+        return by_adapter(each, facts.apiservices.value or ())
     meta = release.workload.metadata
     return (service.namespace, service.name) == (meta.namespace, meta.name)
 
@@ -111,7 +120,9 @@ def _of_service(each: ApiService, what: str) -> str:
     return f"kubectl -n {service.namespace} {what.format(service.name)}"
 
 
-@check("GMA006", CheckSection.CLUSTER, "the metrics APIs have endpoints")
+@check(
+    "GMA006", CheckSection.CLUSTER, "the metrics APIs have endpoints", effect=FindingEffect.RESULT
+)
 def no_endpoints(facts: Facts) -> Iterator[Finding]:
     """An APIService names a Service without a ready pod, or one that does not exist. Meanwhile HPAs
     keep their replica counts, and namespaces cannot be deleted.
@@ -195,16 +206,20 @@ def _patch_ca(each: ApiService, source: str, path: str) -> str:
 @check("GMA008", CheckSection.CLUSTER, "the API server reaches the metrics APIs")
 def unreachable(facts: Facts) -> Iterator[Finding]:
     """The API server gets no answer from a metrics API whose pods are ready. The usual cause is a
-    firewall or NetworkPolicy.
+    firewall or NetworkPolicy. A status (401, 403, 404) is an answer of another program, such as an
+    HTTP proxy of kube-apiserver, or of the server itself.
 
     Admit the control plane to the port of the pods: 8443 in the chart.
     """
     for each, condition in _unavailable(facts):
         certificate = _CERTIFICATE.search(condition.message)
         if condition.reason not in _ENDPOINTS and not certificate:
+            status = sign_of(STATUSES, condition.message)
             yield Finding(
                 f"apiservice {each.metadata.name}",
                 f"is unavailable ({condition.reason}): {condition.message}",
-                "admit the API server to the pods: check firewall and NetworkPolicies",
+                status.fix
+                if status is not None
+                else "admit the API server to the pods: check firewall and NetworkPolicies",
                 _of_service(each, "get networkpolicies,endpointslices"),
             )

@@ -51,7 +51,11 @@ def aggregation_off(facts: Facts) -> Iterator[Finding]:
         )
 
 
-@check("GMA003", CheckSection.CLUSTER, "the request-header CA is valid for 30 more days")
+@check(
+    "GMA003",
+    CheckSection.CLUSTER,
+    "the request-header CA is valid for 30 more days",
+)
 def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     """The adapter authenticates the API server with the CA in ConfigMap
     `kube-system/extension-apiserver-authentication`. After it expires, every forwarded request gets

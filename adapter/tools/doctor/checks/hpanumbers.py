@@ -8,7 +8,14 @@ from adapter.pipeline.catalog.targetfit import Misfit, MisfitKind
 from adapter.tools.doctor.asked import SeenTarget, targets
 from adapter.tools.doctor.checks.hpas import asks_ours, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
 
 
 def _any_of_ours(facts: Facts) -> None:
@@ -58,7 +65,7 @@ def _found(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfi
         raise NotApplicableError("no HPA or ScaledObject uses a metric of the adapter")
 
 
-@check("GMA403", CheckSection.HPAS, "targets can be reached")
+@check("GMA403", CheckSection.HPAS, "targets can be reached", effect=FindingEffect.FAULT)
 def unreachable_target(facts: Facts) -> Iterator[Finding]:
     """The target is above the highest value of the metric (100 for a percentage, 1 for a ratio such
     as `DCGM_FI_PROF_…`), so the HPA never scales out.
@@ -69,7 +76,13 @@ def unreachable_target(facts: Facts) -> Iterator[Finding]:
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
 
 
-@check("GMA404", CheckSection.HPAS, "targets are in the metric's unit", Severity.WARNING)
+@check(
+    "GMA404",
+    CheckSection.HPAS,
+    "targets are in the metric's unit",
+    Severity.WARNING,
+    effect=FindingEffect.RUNAWAY,
+)
 def wrong_unit(facts: Facts) -> Iterator[Finding]:
     """The target's number suggests another unit: `700m` for a percentage is 0.7 %, and a number
     below a mebibyte is a few bytes. The HPA goes to its maximum under the lightest load.
@@ -78,10 +91,23 @@ def wrong_unit(facts: Facts) -> Iterator[Finding]:
     """
     for target, misfit in _found(facts, MisfitKind.UNIT):
         goal = f"{misfit.text}: the HPA goes to {target.goal} as soon as it gets a value"
-        yield Finding(target.subject, goal, *target.fix(misfit))
+        effect = _now(facts, target.subject)
+        yield Finding(target.subject, goal, *target.fix(misfit), effect=effect)
 
 
-@check("GMA412", CheckSection.HPAS, "the type of targets fits a sum or a mean")
+def _now(facts: Facts, subject: str) -> FindingEffect | None:
+    """Return that a target takes its HPA to the maximum already; None if it does not."""
+    of = {hpa.subject for hpa in facts.hpas.read() if _limited(hpa)}
+    of |= {f"scaledobject {h.namespace}/{h.owner}" for h in facts.hpas.read() if _limited(h)}
+    return FindingEffect.CAUSE if subject in of else None
+
+
+@check(
+    "GMA412",
+    CheckSection.HPAS,
+    "the type of targets fits a sum or a mean",
+    effect=FindingEffect.RUNAWAY,
+)
 def wrong_form(facts: Facts) -> Iterator[Finding]:
     """A target of type `Value` multiplies the replicas by value / target, so the value must be a
     level, such as a mean; with a sum, the HPA goes to its maximum. `AverageValue` divides the value
@@ -93,10 +119,13 @@ def wrong_form(facts: Facts) -> Iterator[Finding]:
     `docs/metrics.md`. Raise no maximum before.
     """
     for target, misfit in _found(facts, MisfitKind.SUM, MisfitKind.LEVEL):
-        yield Finding(target.subject, misfit.text, *target.fix(misfit))
+        effect = _now(facts, target.subject)
+        yield Finding(target.subject, misfit.text, *target.fix(misfit), effect=effect)
 
 
-@check("GMA413", CheckSection.HPAS, "metrics of HPAs rise with the load")
+@check(
+    "GMA413", CheckSection.HPAS, "metrics of HPAs rise with the load", effect=FindingEffect.RUNAWAY
+)
 def wrong_direction(facts: Facts) -> Iterator[Finding]:
     """An HPA adds replicas while the value is above the target. Free memory falls under load, so
     the HPA does the opposite of what it should. A temperature, a clock, an error code or an amount

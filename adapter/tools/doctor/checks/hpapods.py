@@ -17,9 +17,8 @@ from adapter.tools.doctor.model import CheckSection, Finding, check
 def findings(facts: Facts, *codes: CauseCode) -> Iterator[Finding]:
     """Yield the causes of these kinds as findings; raises UnreadError."""
     for cause, hpas in grouped((hpa.subject, cause) for hpa, cause in of_codes(facts, *codes)):
-        more = len(hpas) - 1
-        subject = hpas[0] if not more else f"{hpas[0]} and {count(more, 'hpa')} more"
-        yield Finding(subject, cause.text, cause.fix, cause.command)
+        first, *others = hpas
+        yield Finding(first, cause.text, cause.fix, cause.command, concerns=tuple(others))
 
 
 @check("GMA431", CheckSection.HPAS, "quotas leave room for the pods of HPAs")

@@ -15,8 +15,17 @@ from adapter.tools.client.errors import MissingRight, missing_right
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa, grant_controller, replace_row
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import OURS, targets
+from adapter.tools.doctor.checks.ours import fix_of_reason, measured
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
+from adapter.tools.doctor.scaled import pods_of, workload_of
 
 _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
 
@@ -130,8 +139,13 @@ def never_out(facts: Facts) -> Iterator[Finding]:
             )
 
 
-@check("GMA408", CheckSection.HPAS, "something wakes workloads at 0 replicas")
-def asleep(facts: Facts) -> Iterator[Finding]:
+@check(
+    "GMA408",
+    CheckSection.HPAS,
+    "something wakes workloads at 0 replicas",
+    effect=FindingEffect.FAULT,
+)
+def never_wakes(facts: Facts) -> Iterator[Finding]:
     """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas no metric has a value, so
     the HPA never scales out again; the API server rejects such an HPA. A ScaledObject, whose
     `minReplicaCount` is 0 by default, never wakes if each trigger asks about the workload's own
@@ -148,16 +162,20 @@ def asleep(facts: Facts) -> Iterator[Finding]:
                 "minReplicas is 0, and without a pod none of its metrics has a value",
                 "set spec.minReplicas to 1, or add an Object or External metric",
                 patch(hpa, "spec.minReplicas", 1),
+                effect=FindingEffect.CAUSE if hpa.current == 0 else None,
             )
     own = Counter(each.subject for each in targets(facts) if each.asked.own)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
         triggers = len(scaled.triggers)
         if scaled.low == 0 and triggers and own[scaled.subject] == triggers == len(scaled.ours):
+            target = workload_of(facts, scaled)
+            asleep = target is not None and target.spec.replicas == 0
             yield Finding(
                 scaled.subject,
                 "scales to 0, and without a pod none of its triggers has a value",
                 "set spec.minReplicaCount to 1, or add a trigger that sees work without a pod",
                 scaled.patch("spec.minReplicaCount", 1),
+                effect=FindingEffect.CAUSE if asleep else None,
             )
 
 
@@ -185,7 +203,7 @@ def invalid(facts: Facts) -> Iterator[Finding]:
             yield Finding(hpa.subject, str(error), "correct this key of the manifest")
 
 
-@check("GMA410", CheckSection.HPAS, "HPAs get their metrics")
+@check("GMA410", CheckSection.HPAS, "HPAs get their metrics", effect=FindingEffect.RESULT)
 def failing(facts: Facts) -> Iterator[Finding]:
     """The condition `ScalingActive` says that the HPA controller could not read a metric. The HPA
     keeps its replica count.
@@ -201,17 +219,16 @@ def failing(facts: Facts) -> Iterator[Finding]:
             denied.setdefault(right.group, []).append((hpa, right))
             continue
         yield Finding(
-            hpa.subject,
-            f"{condition.reason}: {condition.message}",
-            "see why its pods have no value",
-            f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}",
+            hpa.subject, f"{condition.reason}: {condition.message}", *_without_metric(facts, hpa)
         )
     for group, rows in denied.items():
-        (hpa, right), more = rows[0], len(rows) - 1
+        (hpa, right), *others = rows
         yield Finding(
-            f"{hpa.subject} and {more} more" if more else hpa.subject,
+            hpa.subject,
             f"the HPA controller reads no metric: {right.user} may not {right.verb} {right.full}",
             *_grant(facts, group),
+            effect=FindingEffect.CAUSE,
+            concerns=tuple(other.subject for other, _ in others),
         )
 
 
@@ -239,6 +256,26 @@ def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
                 f"replace {metric.at} by a Pods metric, such as gpu_utilization",
                 _replace(hpa, metric.at, row),
             )
+
+
+def _without_metric(facts: Facts, hpa: Hpa) -> tuple[str, str | Fix]:
+    """Return what to do about an HPA without a metric: about its pods' reason, if it is known."""
+    explain = f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}"
+    target = workload_of(facts, hpa)
+    pods = pods_of(facts, target) if target is not None and facts.pods.known else []
+    if not pods:
+        return "see why its pods have no value", explain
+    ready = [pod for pod in pods if pod.runs and pod.pod.ready]
+    if not ready:
+        return "see why none of its pods is ready: only ready pods have values", explain
+    lacking = {row.key: row for row in facts.without_value.value or ()}
+    if why := next((lacking[pod.key] for pod in ready if pod.key in lacking), None):
+        advice, action = fix_of_reason(facts, why)
+        return f"its pods have no value ({why.reason}): {advice}", action
+    if measured(facts, ready):
+        words = "its ready pods have GPU values: see which metric or selector has none, or whether "
+        return f"{words}the condition is older than the values", explain
+    return "see why its pods have no value", explain
 
 
 def _replace(hpa: Hpa, path: str, value: Mapping[str, object]) -> str | Fix:

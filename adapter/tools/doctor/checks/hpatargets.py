@@ -20,7 +20,7 @@ from adapter.tools.doctor.changed import workload
 from adapter.tools.doctor.checks.hpas import asks_ours, edit, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.hpacauses import asks_gpu, of_codes
-from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
 from adapter.tools.doctor.scaled import pods_of, target_of
 from apiservice.labels.requirement import Requirement, predicate
 
@@ -131,6 +131,7 @@ def _without_pods(facts: Facts) -> Iterator[Finding]:
             "has no pod",
             "see why no pod is created",
             f"kubectl -n {found.namespace} describe {found.kind.lower()} {found.target}",
+            effect=FindingEffect.RESULT,
         )
 
 
@@ -225,7 +226,12 @@ _OTHERS: Final = {
 }
 
 
-@check("GMA455", CheckSection.HPAS, "the HPA controller can read the targets of HPAs")
+@check(
+    "GMA455",
+    CheckSection.HPAS,
+    "the HPA controller can read the targets of HPAs",
+    effect=FindingEffect.RESULT,
+)
 def stopped(facts: Facts) -> Iterator[Finding]:
     """The HPA controller stops before it reads a metric: it cannot read the scale of the target
     (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector
@@ -258,7 +264,11 @@ def stopped(facts: Facts) -> Iterator[Finding]:
 
 
 @check(
-    "GMA424", CheckSection.HPAS, "workloads that scale on GPU metrics have GPUs", Severity.WARNING
+    "GMA424",
+    CheckSection.HPAS,
+    "workloads that scale on GPU metrics have GPUs",
+    Severity.WARNING,
+    effect=FindingEffect.CAUSE,
 )
 def no_gpu(facts: Facts) -> Iterator[Finding]:
     """The HPA asks for a GPU metric, and the pods of its target request no GPU. The adapter serves

@@ -13,8 +13,16 @@ from adapter.pipeline.cluster.fixes import lasting
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.podobjects import SeenWorkload
 from adapter.tools.doctor.changed import own
-from adapter.tools.doctor.facts import Facts, Release
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
+from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.scaled import target_of
 
 _LOWEST = -10
@@ -50,7 +58,12 @@ def no_autoscaler(facts: Facts) -> Iterator[Finding]:
         )
 
 
-@check("GMA602", CheckSection.NODEPOOL, "CapacityBuffers are served if the settings ask for them")
+@check(
+    "GMA602",
+    CheckSection.NODEPOOL,
+    "CapacityBuffers are served if the settings ask for them",
+    effect=FindingEffect.FAULT,
+)
 def no_buffers(facts: Facts) -> Iterator[Finding]:
     """`nodepool.provisioning_method` is `buffer`, and the API server does not serve
     CapacityBuffers. No headroom is ordered.
@@ -71,7 +84,12 @@ def no_buffers(facts: Facts) -> Iterator[Finding]:
         )
 
 
-@check("GMA603", CheckSection.NODEPOOL, "the PriorityClass of placeholder pods is below workloads")
+@check(
+    "GMA603",
+    CheckSection.NODEPOOL,
+    "the PriorityClass of placeholder pods is below workloads",
+    effect=FindingEffect.FAULT,
+)
 def priority(facts: Facts) -> Iterator[Finding]:
     """The class in `nodepool.placeholder.priority_class` does not exist, is not below 0, so that
     placeholder pods do not give way, or is below -10, where the cluster-autoscaler ignores pods.

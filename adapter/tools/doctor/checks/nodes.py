@@ -9,14 +9,16 @@ from adapter.answers.causes.gpunodes import gpus_of, labelled
 from adapter.pipeline.cluster.gpuresources import STANDARD
 from adapter.tools.doctor.facts import Facts, UnreadError
 from adapter.tools.doctor.hpacauses import of_codes
-from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
+from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
 
 
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
 def no_gpus(facts: Facts) -> Iterator[Finding]:
     """No node offers a GPU and no exporter reports one, a node with the label of GPU nodes offers
-    none, or a node offers fewer (`allocatable`) than it has (`capacity`). Pods that request a GPU
-    stay Pending.
+    none, or a node offers fewer (`allocatable`) than it has (`capacity`). Or a label of the node
+    says that its operator failed: a driver upgrade (`…-driver-upgrade-state=upgrade-failed`), a MIG
+    layout (`nvidia.com/mig.config.state=failed`) or AMD's partitions
+    (`dcm.amd.com/gpu-config-profile-state=failure`). Pods that request a GPU stay Pending.
 
     Install the vendor's device plugin, or see the log of its pod on the node. Add a resource with a
     name of its own to `cluster.gpu_resources`.
@@ -25,13 +27,15 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
     equipped = {node.name for node in nodes if gpus_of(node, resources)}
     marked = [node for node in nodes if labelled(node)]
-    lacking = list(gpunodes.causes(nodes, resources))
+    pods = facts.pods.value or () if facts.pods.known else ()
+    lacking = list(gpunodes.causes(nodes, resources, pods=pods))
     waiting = _waiting(facts) if lacking else {}
     for cause in lacking:
         hpas = waiting.get(cause.subject, [])
         more = f"; pods of {', '.join(hpas[:3])} wait for it" if hpas else ""
         severity = Severity.WARNING if cause.subject.removeprefix("node ") in equipped else None
-        yield Finding(cause.subject, cause.text + more, cause.fix, cause.command, severity)
+        effect = FindingEffect.CAUSE if hpas else None
+        yield Finding(cause.subject, cause.text + more, cause.fix, cause.command, severity, effect)
     pages = (facts.pages.value or {}).values() if facts.pages.known else ()
     if not equipped and not marked and not lacking and not any(page.devices for page in pages):
         yield Finding(
@@ -56,7 +60,13 @@ def _waiting(facts: Facts) -> dict[str, list[str]]:
     return found
 
 
-@check("GMA013", CheckSection.CLUSTER, "GPU nodes are Ready", Severity.WARNING)
+@check(
+    "GMA013",
+    CheckSection.CLUSTER,
+    "GPU nodes are Ready",
+    Severity.WARNING,
+    effect=FindingEffect.CAUSE,
+)
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """The pods of a GPU node that is not Ready keep their last values until the age limit and then
     have none, so HPAs do not scale in.

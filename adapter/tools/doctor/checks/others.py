@@ -12,7 +12,14 @@ from adapter.tools.doctor.checks.apiservices import EXTERNAL, TWO_WAYS, is_deleg
 from adapter.tools.doctor.checks.ours import installed
 from adapter.tools.doctor.checks.selfmetrics import metrics_log, replica_pages
 from adapter.tools.doctor.facts import Facts, SelfPage
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
 
 RESOURCE: Final = "metrics.k8s.io"
 _LIST_AGE: Final = 120.0
@@ -130,7 +137,12 @@ def _failing_share(page: SelfPage) -> str | None:
     return f"got no answer to {failed:.0f} of {asked:.0f} queries of rules, most by {reason}"
 
 
-@check("GMA723", CheckSection.OURS, "a rule and the catalogue have no metric of one name")
+@check(
+    "GMA723",
+    CheckSection.OURS,
+    "a rule and the catalogue have no metric of one name",
+    effect=FindingEffect.FAULT,
+)
 def shared_names(facts: Facts) -> Iterator[Finding]:
     """A rule makes a metric that the catalogue has too, so HPAs may see other values than
     `docs/metrics.md` says. `rules.prefer` decides which one serves it: the rule by default. The log

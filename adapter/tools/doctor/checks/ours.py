@@ -7,10 +7,18 @@ from collections.abc import Iterator, Sequence
 from adapter.pipeline.attribution.reasons import DOCTOR, REASONS, changed_object, lasting_fix
 from adapter.pipeline.cluster.changes import scale
 from adapter.pipeline.cluster.fixes import Fix
+from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.tools.doctor.changed import own, own_values, workload
-from adapter.tools.doctor.facts import Facts, Release
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
-from adapter.tools.doctor.release import helm_release
+from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
+from adapter.tools.doctor.release import Release, helm_release
 from adapter.tools.doctor.withoutvalue import WithoutValue
 
 
@@ -140,7 +148,7 @@ def single(facts: Facts) -> Iterator[Finding]:
         )
 
 
-@check("GMA706", CheckSection.OURS, "GPU pods have a value")
+@check("GMA706", CheckSection.OURS, "GPU pods have a value", effect=FindingEffect.RESULT)
 def unmeasured(facts: Facts) -> Iterator[Finding]:
     """Pods that are ready and hold a GPU have no value. With the view API, there is one finding for
     each reason, with an example and its fix; without it, one for each namespace.
@@ -175,28 +183,39 @@ def unmeasured(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def measured(facts: Facts, pods: Sequence[SeenPod]) -> bool:
+    """Return whether each of these pods is known to have a value of `gpu_utilization`."""
+    known = (facts.measured.value or {}) if facts.measured.known else {}
+    return all(pod.pod.ref.name in known.get(pod.pod.ref.namespace, ()) for pod in pods)
+
+
 def _for_a_reason(facts: Facts, pods: Sequence[WithoutValue]) -> Finding:
     """Return the finding for the pods without a value for one reason, with an example's fix."""
     first = pods[0]
-    namespace, _, name = first.key.partition("/")
     others = f", and {len(pods) - 1} more for this reason" if len(pods) > 1 else ""
     message = f"has no value{others}: {first.reason}: {first.message}"
+    return Finding(f"pod {first.key}", message, *fix_of_reason(facts, first))
+
+
+def fix_of_reason(facts: Facts, why: WithoutValue) -> tuple[str, str | Fix]:
+    """Return what to do about a pod without a value, and the command."""
+    namespace, _, name = why.key.partition("/")
     action: str | Fix = f"gpu-metrics-adapter explain pod {name} -n {namespace}"
-    known = REASONS.get(first.reason)
-    hint = known.command if known and known.command.startswith(DOCTOR) else first.hint
+    known = REASONS.get(why.reason)
+    hint = known.command if known and known.command.startswith(DOCTOR) else why.hint
     advice = hint or "see its values"
     if hint.startswith("kubectl "):
         advice, action = "run this command for its exporter or pod", hint
-        if first.then:
-            advice += f"; if it shows no cause, run `{first.then}`"
+        if why.then:
+            advice += f"; if it shows no cause, run `{why.then}`"
     elif hint.startswith(DOCTOR):
         # `explain pod` would name this command again.
         checks = hint.partition("# ")[2].replace(", ", " or ") or "another check"
         advice = f"{checks} says why, and has the command"
-        action = f"{DOCTOR} --explain {first.reason}"
-    elif first.changes:
-        advice, action = _changed(facts, first) or (advice, action)
-    return Finding(f"pod {first.key}", message, advice, action)
+        action = f"{DOCTOR} --explain {why.reason}"
+    elif why.changes:
+        advice, action = _changed(facts, why) or (advice, action)
+    return advice, action
 
 
 def _changed(facts: Facts, why: WithoutValue) -> tuple[str, Fix] | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
+from adapter.answers.causes import CauseCode
 from adapter.answers.keda.errors import BadTrigger
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
-from adapter.answers.keda.scalersigns import PORT
 from adapter.answers.keda.trigger import compile_trigger
-from adapter.answers.keda.trouble import ScaledFacts, causes_of_scaled
+from adapter.answers.keda.trouble import ScaledFacts, address_causes, causes_of_scaled
 from adapter.config.settings import Settings
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.catalog.promqltext import words
@@ -20,9 +19,6 @@ from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.hpacauses import asks_gpu
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_NUMBER: Final = re.compile(r"[0-9]{1,5}")
 
 
 @check("GMA426", CheckSection.HPAS, "triggers of ScaledObjects for the adapter are valid")
@@ -59,8 +55,7 @@ def wrong_trigger(facts: Facts) -> Iterator[Finding]:
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """KEDA reports that a ScaledObject is not ready: it has made no HPA, so nothing scales. Or its
     operator has not looked at it, or reports that it uses the replicas of `fallback`, because a
-    trigger fails. Or the `scalerAddress` of a trigger names no Service, a port that it does not
-    have, or one without ready pods. Or its HPA has the default metric, 80 % of CPU, because the
+    trigger fails. Or its HPA has the default metric, 80 % of CPU, because the
     scaler did not answer when KEDA made it. Or it may scale to 0, and each of its triggers measures
     the pods of its workload, so nothing wakes it. Or an annotation pauses it, so nothing scales
     until somebody removes the annotation. The check looks at ScaledObjects that ask the adapter, or
@@ -70,6 +65,14 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
     have more.
     """
     facts.live()
+    for around in _scaled(facts):
+        for cause in causes_of_scaled(around):
+            if cause.code is not CauseCode.SCALER_ADDRESS:
+                yield Finding(around.scaled.subject, cause.text, cause.fix, cause.command)
+
+
+def _scaled(facts: Facts) -> Iterator[ScaledFacts]:
+    """Yield the ScaledObjects of the adapter's concern, with what is around them."""
     names = frozenset(servedmetrics.metrics(facts.settings))
     hpas = {(row.namespace, row.name): row.manifest for row in facts.hpas.read()}
     events: dict[tuple[str, str], list[SeenEvent]] = {}
@@ -82,18 +85,16 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
     }
     for scaled in facts.scaledobjects.read():
         target = workloads.get((scaled.namespace, scaled.kind, scaled.target))
-        if not _concerns(facts, scaled, target, names):
-            continue
-        around = ScaledFacts(
-            facts.now,
-            scaled,
-            hpas.get((scaled.namespace, scaled.hpa)),
-            target is not None if scaled.kind in _READ else None,
-            events=events.get((scaled.namespace, scaled.name), ()),
-            services=facts.scalers.value or {} if facts.scalers.known else {},
-        )
-        for cause in causes_of_scaled(around):
-            yield Finding(scaled.subject, cause.text, cause.fix, cause.command)
+        if _concerns(facts, scaled, target, names):
+            yield ScaledFacts(
+                facts.now,
+                scaled,
+                hpas.get((scaled.namespace, scaled.hpa)),
+                target is not None if scaled.kind in _READ else None,
+                events=events.get((scaled.namespace, scaled.name), ()),
+                services=facts.scalers.value or {} if facts.scalers.known else {},
+                port=facts.settings.keda.port,
+            )
 
 
 _READ: Final = ("Deployment", "StatefulSet")
@@ -110,27 +111,26 @@ def _concerns(
     return target is not None and asks_gpu(target, facts.gpu_resources)
 
 
-@check("GMA428", CheckSection.HPAS, "triggers reach the adapter's port for KEDA")
+@check("GMA428", CheckSection.HPAS, "triggers name addresses that answer")
 def wrong_address(facts: Facts) -> Iterator[Finding]:
     """The `scalerAddress` of a trigger is not `HOST:PORT` with the port for KEDA (6000 on the
     chart's Service; 443 is the metrics API), or has a scheme; or `enableTLS` does not match
-    `keda.tls`. KEDA's calls fail, and the workload keeps its replicas.
+    `keda.tls`. Or this address, or the `serverAddress` of a Prometheus, is the pod of KEDA itself
+    (`localhost`), names no Service, a port that the Service does not have, or a Service without
+    ready pods. KEDA's calls fail, and the workload keeps its replicas.
 
     Correct the trigger: `docs/keda.md`.
     """
     settings = _settings(facts)
-    for scaled in facts.scaledobjects.read():
-        for trigger in scaled.ours:
-            address = trigger.metadata["scalerAddress"]
-            right, why = _address(address, settings)
-            if why:
-                at = f"{trigger.path}.metadata.scalerAddress"
-                yield _wrong(scaled, at, f"{at} {address!r} {why}", right)
-            elif settings is not None and settings.keda.tls != _encrypts(trigger):
+    for around in _scaled(facts):
+        for cause in address_causes(around):
+            yield Finding(around.scaled.subject, cause.text, cause.fix, cause.command)
+        for trigger in around.scaled.ours:
+            if settings is not None and settings.keda.tls != _encrypts(trigger):
                 wanted = str(settings.keda.tls).lower()
                 at = f"{trigger.path}.metadata.enableTLS"
                 what = f"{at} is not {wanted}, and keda.tls of the adapter is {wanted}"
-                yield _wrong(scaled, at, what, wanted)
+                yield _wrong(around.scaled, at, what, wanted)
 
 
 def _settings(facts: Facts) -> Settings | None:
@@ -146,26 +146,6 @@ def _encrypts(trigger: SeenTrigger) -> bool:
 
 def _wrong(scaled: SeenScaledObject, at: str, message: str, right: str) -> Finding:
     return Finding(scaled.subject, message, f'set {at} to "{right}"', scaled.patch(at, right))
-
-
-def _address(address: str, settings: Settings | None) -> tuple[str, str]:
-    """Return the right address, and why this one is wrong; empty if it is not."""
-    scheme = _SCHEME.match(address)
-    bare = (address[scheme.end() :] if scheme else address).partition("/")[0]
-    host, colon, port = bare.rpartition(":")
-    if not colon or "]" in port:
-        host, port = bare, ""
-    right = f"{host}:{PORT}"
-    if scheme:
-        return right, "has a scheme, and KEDA takes HOST:PORT"
-    if bare != address:
-        return right, "has a path, and KEDA takes HOST:PORT"
-    if not _NUMBER.fullmatch(port):
-        return right, f"has no port, and KEDA's port is {PORT}"
-    known = {PORT} if settings is None else {PORT, settings.keda.port}
-    if int(port) not in known:
-        return right, f"names port {port}, and KEDA's port is {PORT}"
-    return right, ""
 
 
 @check(

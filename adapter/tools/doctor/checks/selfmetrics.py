@@ -8,7 +8,13 @@ from typing import Final
 from adapter.hpa import quantity
 from adapter.tools.doctor.checks.ours import installed
 from adapter.tools.doctor.facts import Facts, SelfPage
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    NotApplicableError,
+    Severity,
+    check,
+)
 
 _WEEKS: Final = 14 * 86400.0
 _MEMORY: Final = 0.85
@@ -85,7 +91,11 @@ def memory(facts: Facts) -> Iterator[Finding]:
             )
 
 
-@check("GMA713", CheckSection.OURS, "the serving certificate is valid for 14 more days")
+@check(
+    "GMA713",
+    CheckSection.OURS,
+    "the serving certificate is valid for 14 more days",
+)
 def certificate(facts: Facts) -> Iterator[Finding]:
     """The serving certificate ends soon, or has ended: the API server then rejects the adapter. The
     chart's CronJob, or cert-manager, renews it long before.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from adapter.config.settings import discovery
 from adapter.pipeline.catalog import serverkinds
 from adapter.pipeline.catalog.formulas import hides
-from adapter.pipeline.catalog.metric import DeviceValue, Statistic
+from adapter.pipeline.catalog.metric import DeviceValue, Scope, Statistic
 from adapter.pipeline.catalog.serverkind import GATEWAY_WAITING, WAITING, ServerKind
 from adapter.pipeline.catalog.serverkinds import KINDS
 from adapter.pipeline.cluster.changes import annotate
@@ -21,10 +21,19 @@ from adapter.pipeline.sources.scrape.pageaddress import Unscrapable
 from adapter.pipeline.sources.scrape.serverpages import ServerPages
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.changed import workload_of
+from adapter.tools.doctor.checks.hpas import metrics
 from adapter.tools.doctor.facts import Facts
-from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
+from adapter.tools.doctor.model import (
+    CheckSection,
+    Finding,
+    FindingEffect,
+    NotApplicableError,
+    Severity,
+    check,
+)
 from adapter.tools.doctor.page import ExporterPage, Trouble
 from adapter.tools.doctor.podcommands import logs, owner
+from adapter.tools.doctor.scaled import pods_of, target_of
 from adapter.tools.doctor.troubled import troubled
 
 _PORT_NAMES: Final = ("metrics", "http-metrics", "http")
@@ -126,7 +135,7 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
             if kind == "scrape"
             else f"source.kind is {kind}: scrape jobs elsewhere read the servers' pages"
         )
-    seen = set()
+    seen, asked = set(), _asked(facts)
     for each in facts.pods.read():
         server = _server(each)
         said = words_under(each.pod, PREFIX).get("scrape")
@@ -140,7 +149,19 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
             f"runs {server.title} and does not opt in: {server.queue} has no value",
             'annotate the pod template with gpu-metrics-adapter.io/scrape: "true"',
             _annotate(facts, each, _opt_in(each, rules)),
+            effect=FindingEffect.CAUSE if each.key in asked else None,
         )
+
+
+def _asked(facts: Facts) -> frozenset[str]:
+    """Return the pods of whose server an HPA asks a metric, as far as HPAs were read."""
+    if not (facts.hpas.known and facts.workloads.known):
+        return frozenset()
+    names, found = servedmetrics.metrics(facts.settings), set[str]()
+    for hpa, metric in metrics(facts):
+        if names[metric.name].scope is not Scope.DEVICE and (of := target_of(facts, hpa)):
+            found |= {pod.key for pod in pods_of(facts, of)}
+    return frozenset(found)
 
 
 @check("GMA502", CheckSection.SERVERS, "the ports of server pages are right")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from adapter.answers.causes.gpunodes import gpus_of
+from adapter.pipeline.catalog.targetfit import MisfitKind
 from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.changes import ChangedObject
 from adapter.pipeline.cluster.fixes import Fix
-from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
-from adapter.pipeline.cluster.objects import SeenNode
+from adapter.tools.doctor.asked import targets
 from adapter.tools.doctor.changed import own_values
-from adapter.tools.doctor.checks.hpas import edit, metrics
+from adapter.tools.doctor.checks.hpas import metrics
 from adapter.tools.doctor.claims import of_other_devices
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
@@ -22,7 +22,6 @@ from adapter.tools.doctor.release import configmap_of
 from adapter.tools.doctor.scaled import pods_of, target_of
 
 _GPU: Final = re.compile(r"gpu|gaudi|mig-|npu|accelerator", re.IGNORECASE)
-_ON_WHOLE: Final = frozenset({"dcgm_fi_dev_gpu_util", "dcgm_fi_dev_gpu_util_ratio"})
 
 
 def _shared(facts: Facts) -> dict[str, str]:
@@ -107,35 +106,16 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA203", CheckSection.SHARING, "HPAs on MIG instances use metrics that MIG has")
 def not_on_mig(facts: Facts) -> Iterator[Finding]:
-    """An HPA asks for `DCGM_FI_DEV_GPU_UTIL`, which does not exist for the MIG instances of its
-    pods.
+    """An HPA or a ScaledObject asks for a metric that does not exist for the MIG instances of its
+    pods, such as `DCGM_FI_DEV_GPU_UTIL`, so it has no value.
 
-    Use `gpu_utilization`.
+    Use `gpu_utilization`: it comes from `DCGM_FI_PROF_GR_ENGINE_ACTIVE` for instances (GMA123 looks
+    for this field).
     """
-    mig = {node.name for node in facts.nodes.read() if _mig(node)}
-    for hpa, metric in metrics(facts):
-        target = target_of(facts, hpa)
-        if target is None or metric.name.lower() not in _ON_WHOLE:
-            continue
-        pods = pods_of(facts, target)
-        on = [each for each in pods if each.pod.node in mig or _requests_mig(each.pod.gpus)]
-        if on:
-            yield Finding(
-                hpa.subject,
-                f"asks for {metric.name}, which does not exist for MIG instances",
-                f"set {metric.at}.{metric.key}.metric.name to gpu_utilization",
-                edit(hpa),
-            )
-
-
-def _mig(node: SeenNode) -> bool:
-    if any(name.startswith(MIG_PREFIX) for name in node.status.allocatable):
-        return True
-    return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
-
-
-def _requests_mig(gpus: Iterable[str]) -> bool:
-    return any(name.startswith(MIG_PREFIX) for name in gpus)
+    for target in targets(facts):
+        for misfit in target.misfits:
+            if misfit.kind is MisfitKind.MIG:
+                yield Finding(target.subject, misfit.text, *target.fix(misfit))
 
 
 @check("GMA204", CheckSection.SHARING, "pods with resource claims are on pages", Severity.WARNING)

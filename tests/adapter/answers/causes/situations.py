@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from adapter.answers.causes import CauseCode
+from tests.adapter.answers.causes.nodesituations import NODES
 from tests.adapter.answers.causes.othersituations import OTHERS, QUIET
 from tests.adapter.answers.causes.placesituations import PLACED, PLACES
 from tests.adapter.answers.causes.rolloutsituations import ROLLED, ROLLOUTS
@@ -153,12 +154,18 @@ LATE: Final = {
 }
 UP: Final = {"status": "True", "reason": "Passed"}
 METRICS: Final = "v1beta1.metrics.k8s.io"
+STATUSES: Final = {
+    "401": "it does not accept the API server's certificate",
+    "403": "add .svc and the addresses of the Services to NO_PROXY",
+    "404": "the program behind it does not serve this API",
+}
 EXTERNAL: Final = "v1beta1.external.metrics.k8s.io"
 TAINT: Final = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 XID: Final = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoExecute"}
 
 FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     **OTHERS,
+    **NODES,
     **STARTS,
     **PLACES,
     **ROLLOUTS,
@@ -543,6 +550,18 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
         ),
         ("there is one in a and b",),
     ),
+    **{
+        f"a-metrics-api-that-answers-{status}": (
+            CauseCode.METRICS_API_DOWN,
+            Scene()
+            .metrics("Resource", "cpu")
+            .apiservices(
+                (METRICS, {**LATE, "message": f"bad status from https://x:443: {status}"})
+            ),
+            (words,),
+        )
+        for status, words in STATUSES.items()
+    },
     "a-metrics-server-without-pods": (
         CauseCode.METRICS_API_DOWN,
         Scene().metrics("Resource", "cpu").apiservices((METRICS, DOWN)),

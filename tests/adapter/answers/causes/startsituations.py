@@ -176,6 +176,33 @@ STARTS: Final[dict[str, Row]] = {
         _rejected("OutOfnvidia.com/gpu", "Node does not have enough resource: nvidia.com/gpu"),
         ("the kubelet counts less room than the scheduler",),
     ),
+    "two-slices-of-a-shared-gpu": (
+        CauseCode.CONTAINER_CONFIG,
+        _rejected(
+            "UnexpectedAdmissionError",
+            "Allocate failed due to rpc error: code = Unknown desc = request for 'nvidia.com/gpu: "
+            "2' too large: maximum request size for shared resources is 1, which is unexpected",
+        ),
+        ("request one device in the pod template", "failRequestsGreaterThanOne: false"),
+    ),
+    "a-driver-that-cuda-does-not-support": (
+        CauseCode.CRASH_LOOP,
+        crashed("Error 803: system has unsupported display driver / cuda driver combination"),
+        ("update the driver of the node",),
+    ),
+    "numbers-that-an-older-gpu-does-not-have": (
+        CauseCode.CRASH_LOOP,
+        crashed("Bfloat16 is only supported on GPUs with compute capability of at least 8.0"),
+        ("--dtype half",),
+    ),
+    "an-engine-for-another-gpu": (
+        CauseCode.CRASH_LOOP,
+        crashed(
+            "The engine plan file is generated on an incompatible device, expecting compute 8.9 "
+            "got compute 9.0"
+        ),
+        ("build the TensorRT engine again",),
+    ),
     "a-network-that-nccl-does-not-find": (
         CauseCode.CRASH_LOOP,
         crashed("torch.distributed.DistBackendError: NCCL error, unhandled system error"),

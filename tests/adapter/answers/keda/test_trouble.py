@@ -16,6 +16,8 @@ from adapter.pipeline.cluster.objects import SeenEvent, read
 Json = dict[str, Any]
 NOW: Final = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 NOT: Final = "ScaledObject doesn't have correct {} specification"  # prose: ignore
+HOST: Final = "gpu-metrics-adapter.gpu-metrics"
+STORE: Final = "serverAddress"
 RIGHT: Final = "gpu-metrics-adapter.gpu-metrics:6000"
 READY: Final = {"type": "Ready", "status": "True", "reason": "ScaledObjectReady", "message": ""}
 HPA: Final[Json] = {"spec": {"metrics": [{"type": "External", "external": {}}]}}
@@ -64,6 +66,13 @@ def at(address: str, service: SeenScaler) -> ScaledFacts:
     return facts(scaled(READY, address=address), HPA, services={address: service})
 
 
+def stored(address: str, service: SeenScaler | None) -> ScaledFacts:
+    """A ScaledObject that asks a Prometheus, of which KEDA says less than it knows."""
+    message = f'error parsing prometheus: Get "{address}/api/v1/query?query=sum%28a'
+    of = scaled(failed(message, "TriggerError"), address=address, type="prometheus", key=STORE)
+    return facts(of, services={} if service is None else {address: service})
+
+
 FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
     "paused": (
         facts(scaled(READY, annotations={"autoscaling.keda.sh/paused": "true"})),
@@ -109,6 +118,10 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
         at("gpu-metrics-adapter.gpu-metrics:443", SeenScaler((443, 6000), 1)),
         ("is 6000 (it has 443, 6000)", f'scalerAddress to "{RIGHT}"', "patch scaledobj"),
     ),
+    "a wrong port, of a service without that of KEDA": (
+        at("gpu-metrics-adapter.gpu-metrics:443", SeenScaler((443,), 1)),
+        ("which names port 443, and KEDA's port is 6000", f'scalerAddress to "{RIGHT}"'),
+    ),
     "a scaler that is off": (
         at(RIGHT, SeenScaler((443,), 1)),
         ("turn on keda.enabled of the adapter",),
@@ -120,6 +133,10 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
     "no such host": (
         said("produced zero addresses"),
         ("correct the host of the address", "scalerAddress is"),
+    ),
+    "a proxy before the scaler": (
+        said("transport: failed to do connect handshake, response: HTTP/1.1 403 Forbidden"),
+        ("an HTTP proxy of keda-operator answers", "NO_PROXY"),
     ),
     "encryption on one side": (
         said("tls: first record does not look like a TLS handshake"),
@@ -147,6 +164,30 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
         ),
         ("admit the pods of KEDA to the scaler's port", "NetworkPolicy deny-all may do so"),
     ),
+    "a store of no service, in a message that is cut off": (
+        stored("http://prom.mon.svc:9090", SeenScaler()),
+        ("there is no Service mon/prom", "http://SERVICE.NAMESPACE.svc:PORT"),
+    ),
+    "a store at a wrong port, in a message that is cut off": (
+        stored("http://prom.mon.svc.cluster.local/prom", SeenScaler((9090,), 1)),
+        ("Service mon/prom has no such port (it has 9090)", "correct the port"),
+    ),
+    "a store that does not run, in a message that is cut off": (
+        stored("http://prom.mon.svc:9090", SeenScaler((9090,), 0)),
+        ("no pod of Service mon/prom is ready",),
+    ),
+    "a store outside, in a message that is cut off": (
+        stored("https://prom.example.com", None),
+        ("is not ready", "see what answers at spec.triggers[0].metadata.serverAddress, https://p"),
+    ),
+    "a wrong port, of which KEDA complains too": (
+        facts(
+            scaled(failed("rpc error: desc = error reading"), address=f"{HOST}:443"),
+            events=[fails("unexpected HTTP status code received")],
+            services={f"{HOST}:443": SeenScaler((443, 6000), 1)},
+        ),
+        ("is 6000 (it has 443, 6000)", "patch scaledobj"),
+    ),
     "a metrics server without its operator": (
         facts(scaled(READY), HPA, problem="dial tcp: lookup keda-operator.keda: refused"),
         ("does not reach keda-operator",),
@@ -170,11 +211,22 @@ NONE: Final[dict[str, ScaledFacts]] = {
 }
 
 
+ADDRESSES: Final = frozenset(
+    name
+    for name in FOUND
+    if name.startswith(("an address ", "a wrong port", "a store at", "a store of", "no pods"))
+    or name in ("a scaler that is off", "a store that does not run, in a message that is cut off")
+)
+"""Situations in which the address of a trigger is at fault."""
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_a_situation_has_its_cause(name: str) -> None:
     around, words = FOUND[name]
     (cause,) = causes_of_scaled(around)
-    assert cause.code is CauseCode.SCALED_OBJECT
+    assert cause.code is (
+        CauseCode.SCALER_ADDRESS if name in ADDRESSES else CauseCode.SCALED_OBJECT
+    )
     assert cause.subject == "scaledobject chat/llm"
     text = f"{cause.text}; {cause.fix}; {cause.command}"
     assert [part for part in words if part not in text] == [], text
@@ -195,7 +247,8 @@ def test_a_healthy_situation_has_no_cause(name: str) -> None:
         ("a:6000", ("a", "", 6000)),
         ("a.b", ("a", "b", None)),
         ("scaler.example.com:443", ("", "", 443)),
-        ("http://a.b:6000", ("", "", 6000)),
+        ("http://a.b:6000", ("a", "b", 6000)),
+        ("https://a.b.svc/prom", ("a", "b", 443)),
     ],
 )
 def test_an_address_names_a_service(address: str, found: tuple[str, str, int | None]) -> None:

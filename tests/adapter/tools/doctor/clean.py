@@ -19,13 +19,12 @@ from adapter.tools.doctor.facts import (
     Fact,
     Facts,
     Hpa,
-    Release,
     Review,
     SelfPage,
     StoreAnswer,
 )
 from adapter.tools.doctor.page import ExporterPage, reduced
-from adapter.tools.doctor.release import release
+from adapter.tools.doctor.release import Release, release
 from adapter.tools.doctor.rulesfile import mounted, seen_rules
 from adapter.tools.doctor.scalers import read_hpa
 

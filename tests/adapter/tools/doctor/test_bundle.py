@@ -15,7 +15,8 @@ from adapter.tools.client.errors import ClientError
 from adapter.tools.doctor.bundle import clean as cleaned
 from adapter.tools.doctor.bundle import content, write
 from adapter.tools.doctor.facts import Fact, SelfPage
-from adapter.tools.doctor.runner import DoctorReport, run
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.runner import run
 from tests.adapter.commandline import invoke
 from tests.adapter.tools.doctor.clean import (
     clean,

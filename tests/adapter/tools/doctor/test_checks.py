@@ -12,7 +12,9 @@ from adapter.config.process.output import Screen
 from adapter.pipeline.cluster.objects import ResourceQuota, read
 from adapter.tools.doctor.facts import Fact, Facts, UnreadError
 from adapter.tools.doctor.model import CheckSection, Severity, registered
-from adapter.tools.doctor.runner import DoctorReport, Outcome, run
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.results import Outcome
+from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.withoutvalue import WithoutValue
 from tests.adapter.tools.doctor.clean import (
     clean,

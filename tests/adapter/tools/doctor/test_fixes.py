@@ -13,9 +13,11 @@ from adapter.tools.client.hpacommands import grant_controller, one_hpa
 from adapter.tools.doctor.daemonsets import read_daemonset
 from adapter.tools.doctor.facts import Fact, Facts, UnreadError
 from adapter.tools.doctor.model import Finding
-from adapter.tools.doctor.runner import DoctorReport, run
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.withoutvalue import WithoutValue, read_without_value
 from tests.adapter.tools.doctor.clean import (
+    apiservice,
     clean,
     exporter,
     hpa,
@@ -168,7 +170,7 @@ def test_hpas_that_lack_one_right_are_one_finding_that_leads_to_the_grant() -> N
     facts.hpas = Fact([forbidden_hpa(name) for name in ("a", "b", "c")])
     facts.hpa_rights = Fact([review("hpa", "pods.custom.metrics.k8s.io", allowed=False)])
     (finding,) = findings(facts, "GMA410")
-    assert finding.subject == "hpa chat/a and 2 more"
+    assert finding.named == "hpa chat/a and 2 hpas more"
     assert "horizontal-pod-autoscaler may not get pods/gpu_utilization" in finding.message
     # A second paste of the same command would fail.
     assert (finding.fix, finding.command) == ("grant the right with the command of GMA009", "")
@@ -229,8 +231,10 @@ def test_a_target_that_runs_away_is_fixed_before_the_values_come_back() -> None:
     assert DoctorReport(run(facts), "server").advice == ""
     facts.hpa_rights = Fact([review("system:serviceaccount:kube-system:hpa", "x", allowed=False)])
     report = DoctorReport(run(facts), "server")
-    assert report.advice.startswith("Fix GMA404 first: HPAs get values again when GMA009 is fixed")
-    assert report.lines(Screen())[0].startswith("Fix GMA404 first")
+    assert report.advice.startswith("Correct GMA404 before: HPAs get values again when GMA009 is")
+    lines = report.lines(Screen())
+    heads = [at for at, line in enumerate(lines) if " GMA" in line or line.startswith("Correct")]
+    assert [lines[at].split()[1] for at in heads[:3]] == ["GMA009", "GMA404", "GMA404"]
     assert report.json()["advice"] == report.advice
 
 
@@ -251,6 +255,28 @@ def test_the_title_of_a_failed_check_says_that_it_is_what_was_expected() -> None
     lines = DoctorReport(run(facts, ("GMA001", "GMA008")), "server", verbose=True).lines(Screen())
     heads = [line for line in lines if re.match(r". GMA\d{3} ", line)]
     assert heads == [
-        "√ GMA001 Kubernetes is 1.27 or newer",
         "\N{MULTIPLICATION SIGN} GMA008 expected: the API server reaches the metrics APIs",
+        "√ GMA001 Kubernetes is 1.27 or newer",
     ]
+
+
+def test_the_service_of_an_adapter_outside_of_the_cluster_is_the_projects_own() -> None:
+    facts = clean()
+    facts.release = Fact(None)
+    rows = [
+        apiservice(f"{name}.custom.metrics.k8s.io", "lab/gpu") for name in ("v1beta1", "v1beta2")
+    ]
+    facts.apiservices = Fact(rows)
+    assert len(findings(facts, "GMA005")) == 2
+    facts.apiservices = Fact([*rows, apiservice("v1alpha1.view.gpu-metrics-adapter.io", "lab/gpu")])
+    assert findings(facts, "GMA005") == ()
+    facts.apiservices = Fact([apiservice(rows[0].metadata.name, "lab/gpu-metrics-adapter")])
+    assert findings(facts, "GMA005") == ()
+
+
+def test_an_answer_of_a_proxy_is_not_a_firewall() -> None:
+    facts = clean()
+    unavailable(facts, "FailedDiscoveryCheck", "bad status from https://10.0.0.1:443: 403")
+    (finding,) = findings(facts, "GMA008")
+    assert "without an HTTP proxy" in finding.fix
+    assert "firewall" not in finding.fix

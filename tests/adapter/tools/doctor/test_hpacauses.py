@@ -9,7 +9,8 @@ import pytest
 from adapter.answers.causes import CauseCode
 from adapter.tools.doctor.checks.hpapods import findings
 from adapter.tools.doctor.facts import Fact
-from adapter.tools.doctor.runner import Outcome, run
+from adapter.tools.doctor.results import Outcome
+from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.scalers import read_hpa
 from tests.adapter.answers.causes.situations import FOUND, NONE
 from tests.adapter.tools.doctor.faults.hpapods import CHECKS, UNSEEN, facts_of
@@ -42,7 +43,8 @@ def test_a_node_without_gpus_is_one_finding_for_many_hpas() -> None:
         rows.append(read_hpa(manifest))
     facts.hpas = Fact(rows)
     (finding,) = findings(facts, CauseCode.GPUS_UNAVAILABLE)
-    assert finding.subject == "hpa chat/llm and 2 hpas more"
+    assert finding.named == "hpa chat/llm and 2 hpas more"
+    assert finding.objects == ("hpa chat/llm", "hpa chat/embed", "hpa chat/rank")
     (result,) = run(facts, ("GMA012",))
     assert [each.subject for each in result.findings] == ["node n1"]
     assert "pods of hpa chat/llm, hpa chat/embed, hpa chat/rank wait for it" in str(result.findings)

@@ -12,7 +12,8 @@ from adapter.pipeline.cluster.objects import ClusterPolicy, read
 from adapter.tools.doctor.daemonsets import read_daemonset
 from adapter.tools.doctor.facts import Fact, Facts, UnreadError
 from adapter.tools.doctor.model import Finding
-from adapter.tools.doctor.runner import DoctorReport, run
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.scalers import read_hpa
 from adapter.tools.doctor.withoutvalue import WithoutValue
 from tests.adapter.tools.doctor.clean import clean, hpa, metric, node, own_workload

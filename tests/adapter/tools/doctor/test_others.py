@@ -14,9 +14,10 @@ import yaml
 from adapter.tools.client.access import cluster
 from adapter.tools.doctor.facts import Fact, Review, UnreadError
 from adapter.tools.doctor.manifests import read_files
+from adapter.tools.doctor.results import Outcome
 from adapter.tools.doctor.rights import delegate_reviews
 from adapter.tools.doctor.rulesfile import Mounted, mounted, read_rules_of
-from adapter.tools.doctor.runner import Outcome, run
+from adapter.tools.doctor.runner import run
 from tests.adapter.clientapi import api_server
 from tests.adapter.tools.doctor.clean import (
     FROM_STORE,

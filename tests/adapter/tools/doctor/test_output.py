@@ -12,7 +12,9 @@ import pytest
 from adapter.config.process.output import Screen
 from adapter.tools.doctor.facts import Fact
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, registered
-from adapter.tools.doctor.runner import DoctorReport, Outcome, Result, run, within
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.results import Outcome, Result
+from adapter.tools.doctor.runner import run, within
 from tests.adapter.clientapi import ApiServer, api_server, forbidden
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.tools.doctor.clean import clean
@@ -55,7 +57,7 @@ def test_quiet_prints_findings_alone_and_nothing_if_all_is_fine() -> None:
     fine, bad = found("GMA001"), found("GMA012", Finding("node n1", "has none", "look"))
     assert lines(fine) == []
     assert lines(fine, bad) == [
-        "cluster",
+        "causes",
         "\N{MULTIPLICATION SIGN} GMA012 expected: nodes offer GPUs",
         "    node n1: has none",
         "      fix: look",
@@ -92,6 +94,9 @@ def test_a_namespace_leaves_out_findings_about_users_objects_of_others() -> None
     (hpas, gone, exporters), others = within(results, "chat")
     assert (hpas.findings, gone.findings, gone.outcome, others) == ((here,), (), Outcome.FINE, 2)
     assert exporters.findings == (node, pod)
+    both = there._replace(concerns=("hpa chat/a",))
+    ((shared,), none) = within([found("GMA404", both)], "chat")
+    assert (shared.findings, none) == ((both,), 0)
 
 
 def test_only_names_checks_and_sections(tmp_path: Path) -> None:

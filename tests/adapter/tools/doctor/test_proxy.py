@@ -15,7 +15,9 @@ from adapter.tools.client.errors import ClientError
 from adapter.tools.doctor.facts import Fact
 from adapter.tools.doctor.fetch import Fetched, Place, ProxyFetcher
 from adapter.tools.doctor.page import ExporterPage, Trouble
-from adapter.tools.doctor.runner import DoctorReport, Outcome, run
+from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.results import Outcome
+from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.scrapes import exporter_pages
 from tests.adapter.clientapi import Json, api_server, forbidden, status_of
 from tests.adapter.tools.doctor.clean import clean

@@ -17,7 +17,8 @@ import pytest
 
 from adapter.tools.doctor.facts import Fact, Facts
 from adapter.tools.doctor.fetch import direct
-from adapter.tools.doctor.runner import Outcome, run
+from adapter.tools.doctor.results import Outcome
+from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.store import ask
 from tests.adapter.pipeline.sources.prometheus.engines import (
     Pages,

@@ -146,10 +146,12 @@ class World:
         request: str = "500m",
         deleting: bool = False,
         conditions: tuple[Json, ...] = (),
+        limits: Json | None = None,
     ) -> World:
         """A pod of the Deployment, with its value or the reason why it has none."""
         labels = {"app": "llm"}
-        resources = {"requests": {"cpu": request}} if request else {}
+        resources: Json = {"requests": {"cpu": request}} if request else {}
+        resources |= {"limits": limits} if limits else {}
         ready = {"type": "Ready", "status": str(phase == "Running"), "lastTransitionTime": at(3500)}
         meta: Json = {"name": name, "namespace": NS, "labels": labels}
         if deleting:

@@ -482,6 +482,12 @@ SITUATIONS: Final[dict[str, Situation]] = {
         ),
         1,
     ),
+    "a-metric-of-whole-devices-on-mig": Situation(
+        World(1)
+        .hpa(gpu_metric("70", "DCGM_FI_DEV_GPU_UTIL"), high=4)
+        .pod("llm-7f9", metric="DCGM_FI_DEV_GPU_UTIL", limits={"nvidia.com/mig-1g.10gb": "1"}),
+        1,
+    ),
     "a-metric-that-falls-under-load": Situation(
         World(1)
         .hpa(gpu_metric("8Gi", "gpu_memory_headroom_bytes"), high=4)

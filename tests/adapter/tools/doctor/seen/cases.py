@@ -184,6 +184,16 @@ GOOD: Final[dict[str, Seen]] = {
 }
 
 BAD: Final[dict[str, Seen]] = {
+    "pods metric, of whole devices on MIG instances": seen(
+        workload(resource="nvidia.com/mig-1g.10gb"),
+        hpa(pods("DCGM_FI_DEV_GPU_UTIL", average(80))),
+        found="GMA203",
+    ),
+    "keda, of whole devices on MIG instances": seen(
+        workload(resource="nvidia.com/mig-1g.10gb"),
+        scaled(trigger("DCGM_FI_DEV_GPU_UTIL", "80")),
+        found="GMA203",
+    ),
     "pods metric of type Value": seen(
         workload(),
         hpa(pods("gpu_utilization", {"type": "Value", "averageValue": "70"})),

@@ -1,0 +1,55 @@
+"""Whether MIG instances, and partitions of other devices, have a metric; and which one instead.
+
+The fields say it (:class:`adapter.pipeline.catalog.field.Mig`): NVML and DCGM count
+``DCGM_FI_DEV_GPU_UTIL`` for a whole board only (NVIDIA's MIG user guide), so
+``gpu_utilization`` of an instance comes from ``DCGM_FI_PROF_GR_ENGINE_ACTIVE``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from adapter.pipeline.catalog.field import Mig
+from adapter.pipeline.catalog.metric import Formula, Metric, Scope
+from adapter.pipeline.catalog.table import Catalog
+
+_COUNT: Final = "gpu_count"
+"""It counts devices of any kind, regardless of what is known of them."""
+_INSTEAD: Final = (
+    ("gpu_utilization", ()),
+    ("gpu_memory_bandwidth_utilization", ("DCGM_FI_DEV_MEM_COPY_UTIL",)),
+)
+"""A metric that instances have, and fields that it stands for beside those of its formulas."""
+
+
+@cache
+def _catalog() -> Catalog:
+    return Catalog()
+
+
+def instead_on_mig(name: str) -> str | None:
+    """Return a metric of the same meaning that MIG instances have; empty if there is none, and
+    None if they have this one, or it is not a metric of devices."""
+    catalog = _catalog()
+    metric = catalog.metrics.get(name)
+    if metric is None or metric.scope is not Scope.DEVICE or metric.name == _COUNT:
+        return None
+    if not metric.formulas or any(_on_mig(catalog, formula) for formula in metric.formulas):
+        return None
+    own = _fields(metric)
+    for other, more in _INSTEAD:
+        if own & (_fields(catalog.metrics[other]) | set(more)):
+            return other
+    return ""
+
+
+def _fields(metric: Metric) -> set[str]:
+    return {field for formula in metric.formulas for field in formula.fields}
+
+
+def _on_mig(catalog: Catalog, formula: Formula) -> bool:
+    if getattr(formula, "mig", None) is False:
+        return False
+    fields = (catalog.fields.get(name) for name in formula.fields)
+    return all(field is None or field.mig is not Mig.INVALID for field in fields)

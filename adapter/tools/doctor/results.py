@@ -1,0 +1,101 @@
+"""What a check found, and the order in which findings are read.
+
+What keeps values from HPAs or pods from running stands first, then what follows from it, then what
+nothing shows at present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from adapter.tools.doctor.model import CheckSection, DoctorCheck, Finding, FindingEffect, Severity
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    FINE = "fine"
+    FOUND = "found"
+    UNKNOWN = "could not check"
+    SKIPPED = "does not apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a check found."""
+
+    check: DoctorCheck
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    why: str = ""
+    """Why it does not apply, or could not check; with findings, why it could not check the rest."""
+    command: str = ""
+    """The next step if it could not check."""
+
+    @property
+    def severity(self) -> Severity | None:
+        """The severity of its worst finding."""
+        if not self.findings:
+            return None
+        found = {finding.severity or self.check.severity for finding in self.findings}
+        return Severity.ERROR if Severity.ERROR in found else Severity.WARNING
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart:
+    """The findings of one check that mean the same."""
+
+    effect: FindingEffect
+    result: Result
+
+
+def ordered(results: Iterable[Result]) -> list[ResultPart]:
+    """Return what was found, the causes first.
+
+    What users see of a cause leads to the cause, if that concerns the same objects.
+    """
+    sections = list(CheckSection)
+    parts = [part for result in results for part in _parts(result)]
+    parts.sort(
+        key=lambda part: (
+            part.effect,
+            part.result.severity is not Severity.ERROR,
+            sections.index(part.result.check.section),
+            part.result.check.id,
+        )
+    )
+    known: dict[str, str] = {}
+    for part in parts:
+        if part.effect is FindingEffect.CAUSE:
+            for finding in part.result.findings:
+                for name in finding.objects:
+                    known.setdefault(name, part.result.check.id)
+    return [_led(part, known) if part.effect is FindingEffect.RESULT else part for part in parts]
+
+
+def _parts(result: Result) -> Iterator[ResultPart]:
+    by_effect: dict[FindingEffect, list[Finding]] = {}
+    for finding in result.findings:
+        by_effect.setdefault(result.check.effect_of(finding), []).append(finding)
+    why, command = result.why, result.command
+    for effect, findings in sorted(by_effect.items()):
+        yield ResultPart(
+            effect, replace(result, findings=tuple(findings), why=why, command=command)
+        )
+        why = command = ""
+
+
+def _led(part: ResultPart, known: dict[str, str]) -> ResultPart:
+    """Return the findings with the check that says why in the place of a fix."""
+    found = tuple(
+        row._replace(
+            advice=f"see {' and '.join(sorted({known[name] for name in row.objects}))} above",
+            action="",
+        )
+        if known.keys() >= set(row.objects)
+        else row
+        for row in part.result.findings
+    )
+    return ResultPart(part.effect, replace(part.result, findings=found))
