@@ -17,8 +17,9 @@ from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.fixes import on
 from adapter.answers.causes.target import Target
 from adapter.figures import count
-from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.gpuresources import GpuResources
+from adapter.pipeline.cluster.nodelabels import has_gpus
+from adapter.pipeline.cluster.nodestarts import withheld
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 
@@ -43,12 +44,6 @@ def gpus_of(node: SeenNode, resources: GpuResources) -> dict[str, int]:
     )
 
 
-def labelled(node: SeenNode) -> bool:
-    """Return whether a label says that the node has GPUs."""
-    labels = node.metadata.labels
-    return bool(nodelabels.facts(labels).vendor) or labels.get("nvidia.com/gpu.present") == "true"
-
-
 def resources_of(target: Target, pods: Sequence[SeenPod]) -> list[str]:
     """Return the GPU resources that pods ask for, without those that count parts of a GPU."""
     device = target.facts.resources.is_device
@@ -71,14 +66,9 @@ def causes(nodes: Sequence[SeenNode], resources: GpuResources) -> Iterator[Cause
 
 def _lack(node: SeenNode, resources: GpuResources) -> tuple[str, str]:
     """Return what a node lacks, and what to do; two empty texts if it lacks nothing."""
-    capacity, allocatable = node.status.capacity, node.status.allocatable
+    allocatable = node.status.allocatable
     gone = []
-    for name in sorted(capacity):
-        if not resources.is_device(name):
-            continue
-        has, offers = amount(capacity, name), amount(allocatable, name)
-        if offers >= has:
-            continue
+    for name, has, offers in withheld(node.state(resources)):
         if offers:
             lost = count(has - offers, "device")
             text = f"offers {offers} of its {has} {name}: the plugin reports {lost} unhealthy"
@@ -87,7 +77,7 @@ def _lack(node: SeenNode, resources: GpuResources) -> tuple[str, str]:
     plugin = "see whether the driver and the device plugin run on the node, and their logs"
     if gone:
         return f"offers {' and '.join(gone)}: no device is healthy, or the plugin is gone", plugin
-    if labelled(node) and not gpus_of(node, resources):
+    if has_gpus(node.metadata.labels) and not gpus_of(node, resources):
         zero = [name for name in sorted(allocatable) if resources.is_device(name)]
         known = f" ({', '.join(zero)} is 0)" if zero else ""
         return f"is labeled as a GPU node and offers no GPU{known}", plugin

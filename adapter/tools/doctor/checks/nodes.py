@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adapter.answers.causes import CauseCode, gpunodes
-from adapter.answers.causes.gpunodes import gpus_of, labelled
+from adapter.answers.causes.gpunodes import gpus_of
 from adapter.pipeline.cluster.gpuresources import STANDARD
+from adapter.pipeline.cluster.nodelabels import has_gpus
 from adapter.tools.doctor.facts import Facts, UnreadError
 from adapter.tools.doctor.hpacauses import of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
@@ -24,7 +25,7 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     nodes = facts.nodes.read()
     resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
     equipped = {node.name for node in nodes if gpus_of(node, resources)}
-    marked = [node for node in nodes if labelled(node)]
+    marked = [node for node in nodes if has_gpus(node.metadata.labels)]
     lacking = list(gpunodes.causes(nodes, resources))
     waiting = _waiting(facts) if lacking else {}
     for cause in lacking:

@@ -18,7 +18,7 @@ from adapter.tools.top.summaries import SHOWN, tables_of
 from adapter.tools.top.tables import TopTable, ViewName
 from apiservice.view.resource import ViewResource
 from tests.adapter.tools.overview.hpas import at_maximum, hpa, stuck
-from tests.adapter.tools.top.cluster import facts, gpu, pod
+from tests.adapter.tools.top.cluster import facts, gpu, node, pod
 
 
 def shown(view: ViewName, *, everywhere: bool = True) -> TopTable:
@@ -151,11 +151,13 @@ def test_a_node_sums_up_its_devices_and_a_mean_leaves_out_missing_values() -> No
         "BUSY": "0",
         "IDLE": "1",
         "FREE": "0",
+        "BLOCKED": "0",
         "NO-POD": "1",
         "NO-VALUE": "1",
         "IDLE-FOR": "3h",
+        "WHY": None,
     }
-    without = facts(gpus=[gpu("n1.gpu0", model=None), gpu("n1.gpu1", model="T4")])
+    without = facts(gpus=[gpu("n1.gpu0", model=None), gpu("n1.gpu1", model="T4")], nodes=[])
     (one,) = tables_of("nodes", without, everywhere=True)
     assert one.rows[0].cells[one.index("UTIL")] is None
     assert one.rows[0].cells[one.index("IDLE-FOR")] is None
@@ -165,25 +167,79 @@ CELLS = st.tuples(
     st.sampled_from([None, "0%", "0.4%", "60%"]),
     st.sampled_from([None, "chat/llm-7f9"]),
     st.sampled_from([None, "30s", "3h"]),
+    st.sampled_from([None, "DiskPressure"]),
 )
 
 
 @given(st.lists(CELLS, min_size=1, max_size=8))
 def test_each_gpu_of_a_node_is_in_one_column(cells: list[tuple[str | None, ...]]) -> None:
     devices = [
-        gpu(f"n1.gpu{at}", util, pods, idle_since=idle)
-        for at, (util, pods, idle) in enumerate(cells)
+        gpu(f"n1.gpu{at}", util, pods, idle_since=idle, blocked=blocked)
+        for at, (util, pods, idle, blocked) in enumerate(cells)
     ]
-    (table,) = tables_of("nodes", facts(gpus=devices), everywhere=True)
+    (table,) = tables_of("nodes", facts(gpus=devices, nodes=[]), everywhere=True)
     row = dict(zip([each.name for each in table.columns], table.rows[0].cells, strict=True))
-    counts = [int(row[name] or 0) for name in ("BUSY", "IDLE", "FREE", "NO-POD", "NO-VALUE")]
+    counts = [
+        int(row[name] or 0) for name in ("BUSY", "IDLE", "FREE", "BLOCKED", "NO-POD", "NO-VALUE")
+    ]
     assert sum(counts) == int(row["GPUS"] or 0) == len(cells)
-    running = [util for util, pods, idle in cells if pods is None and idle is None and util]
+    running = [util for util, pods, idle, _ in cells if pods is None and idle is None and util]
     assert counts[2] <= len(cells) - sum(util != "0%" for util in running)
 
 
+def test_a_node_where_no_pod_can_start_has_no_free_gpu() -> None:
+    found = facts(
+        gpus=[gpu("n1.gpu0", "0%", None, blocked="cordoned"), gpu("n2.gpu0", "0%", None)],
+        nodes=[
+            node("n1", gpus=1, left=0, blocked="cordoned"),
+            node("n2", gpus=1, left=1, withheld="1 of 2 nvidia.com/gpu"),
+        ],
+    )
+    (table,) = tables_of("nodes", found, everywhere=True)
+    assert column(table, "FREE") == {"n1": "0", "n2": "1"}
+    assert column(table, "BLOCKED") == {"n1": "1", "n2": "0"}
+    assert column(table, "WHY") == {
+        "n1": "cordoned",
+        "n2": "does not offer 1 of 2 nvidia.com/gpu",
+    }
+    assert {row.emphasis for row in table.rows} == {"warning"}
+    _, _, closed, *_ = tables_of("overview", found, everywhere=True)
+    assert closed.title == "Nodes that need attention"
+    assert [row.key.name for row in closed.rows] == ["n1", "n2"]
+    assert tables_of("gpus", found, everywhere=True)[0].rows[0].emphasis == "warning"
+
+
+def test_a_node_without_an_exporter_is_listed_and_its_gpus_have_no_value() -> None:
+    found = facts(
+        gpus=[gpu("n1.gpu0", "92%", "chat/llm")],
+        nodes=[
+            node("n1", gpus=2, silent=1),
+            node("n9", gpus=8, silent=8, model="A100", pool="a100"),
+        ],
+    )
+    (table,) = tables_of("nodes", found, everywhere=True)
+    assert column(table, "GPUS") == {"n1": "2", "n9": "8"}
+    assert column(table, "NO-VALUE") == {"n1": "1", "n9": "8"}
+    assert column(table, "UTIL") == {"n1": "92%", "n9": None}
+    assert column(table, "MODEL")["n9"] == "A100"
+    assert column(table, "POOL")["n9"] == "a100"
+    assert column(table, "WHY") == {
+        "n1": "no exporter reports 1 of its 2 GPUs",
+        "n9": "no exporter reports its GPUs",
+    }
+
+
+def test_without_the_list_of_nodes_nothing_is_said_about_them() -> None:
+    found = facts()
+    less = ClusterLists({k: v for k, v in found.tables.items() if k != "gpunodes"}, found.hpas)
+    (table,) = tables_of("nodes", less, everywhere=True)
+    assert len(table.rows) == 2
+    titles = [each.title for each in tables_of("overview", less, everywhere=True)]
+    assert "Nodes that need attention" not in titles
+
+
 def test_a_gpu_that_runs_without_a_pod_is_not_free() -> None:
-    found = facts(gpus=[gpu("n1.gpu0", "60%", None)])
+    found = facts(gpus=[gpu("n1.gpu0", "60%", None)], nodes=[])
     (table,) = tables_of("nodes", found, everywhere=True)
     (row,) = table.rows
     assert (row.cells[table.index("FREE")], row.cells[table.index("NO-POD")]) == ("0", "1")
@@ -232,6 +288,7 @@ def test_the_overview_has_what_needs_attention_and_the_busiest_and_idle_gpus() -
     assert parts == {
         "HPAs that need attention": ["llm", "rank"],
         "Pods without a value": ["exporter_names_no_pod", "not_scheduled"],
+        "Nodes that need attention": [],
         "Busiest GPUs": ["n1.gpu0", "n1.gpu1", "n2.gpu9", "n2.gpu0"],
         "Nodes with idle GPUs": ["n2"],
     }
@@ -242,6 +299,7 @@ def test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are() -> N
         gpus=[gpu(f"n{at}.gpu0", "5%", "a/b", idle_since="1h") for at in range(30)],
         pods=[pod(f"p{at}", why_not=f"reason_{at}") for at in range(30)],
         hpas=[stuck(f"h{at}", reason=f"Reason{at}") for at in range(30)],
+        nodes=[node(f"n{at}", blocked=f"{at} CPU left") for at in range(30)],
     )
     parts = tables_of("overview", many, everywhere=True)
     assert {len(each.rows) for each in parts} == {SHOWN}
@@ -249,10 +307,11 @@ def test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are() -> N
 
 
 def test_an_overview_of_nothing_says_so() -> None:
-    empty = facts([], [], [], [])
+    empty = facts([], [], [], [], [])
     assert [each.none for each in tables_of("overview", empty, everywhere=True)] == [
         "No HPA needs attention.",
         "No pod holds a GPU.",
+        "No GPU node is closed to pods or without an exporter.",
         "No GPU has a utilization.",
         "No GPU that a pod holds has been idle for 10 minutes.",
     ]
