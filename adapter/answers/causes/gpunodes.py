@@ -9,7 +9,7 @@ later 0 in both. An Xid error makes a device unhealthy until the plugin is resta
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from adapter.answers.causes.cause import Cause, CauseCode
@@ -20,7 +20,7 @@ from adapter.figures import count
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.nodelabels import has_gpus
 from adapter.pipeline.cluster.nodestarts import withheld
-from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.objects import ResourceSlice, SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 
 _XID: Final = (
@@ -50,11 +50,25 @@ def resources_of(target: Target, pods: Sequence[SeenPod]) -> list[str]:
     return sorted({name for pod in pods for name in pod.pod.gpus if device(name)})
 
 
-def causes(nodes: Sequence[SeenNode], resources: GpuResources) -> Iterator[Cause]:
-    """Yield the nodes whose GPUs cannot be allocated. The text follows the node's name."""
+def claimed(slices: Iterable[ResourceSlice]) -> set[str]:
+    """Return the nodes whose devices a DRA driver publishes: they need not offer a resource."""
+    return {row.spec.node_name for row in slices if row.spec.devices}
+
+
+def causes(
+    nodes: Sequence[SeenNode], resources: GpuResources, by_claims: Collection[str] = ()
+) -> Iterator[Cause]:
+    """Yield the nodes whose GPUs cannot be allocated. The text follows the node's name.
+
+    Args:
+        nodes: the nodes.
+        resources: those that stand for a GPU.
+        by_claims: nodes whose devices pods get by claims; see :func:`claimed`.
+    """
     for node in nodes:
         text, fix = _lack(node, resources)
-        if text:
+        promised = any(map(resources.is_device, node.status.capacity))
+        if text and (promised or node.name not in by_claims):
             yield Cause(
                 CauseCode.GPUS_UNAVAILABLE,
                 f"node {node.name}",

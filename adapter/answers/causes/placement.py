@@ -12,12 +12,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from adapter.answers.causes import fixes, gpunodes, rollouts, unfit
+from adapter.answers.causes import fixes, gpunodes, nodestates, rollouts, unfit
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.pipeline.cluster.changes import ObjectChange
+from adapter.pipeline.cluster.nodestarts import CORDON
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.taints import Taint, repels
@@ -25,21 +26,6 @@ from adapter.pipeline.cluster.taints import Taint, repels
 _PATIENCE: Final = 60.0
 """Seconds for which a pod may wait for a node: schedulers and node autoscalers need a moment."""
 _LONGEST: Final = 240
-_CORDONED: Final = "node.kubernetes.io/unschedulable"
-_OF_NODES: Final = "node.kubernetes.io/"
-"""Taints for the state of a node. Nobody tolerates them for a workload."""
-_STATES: Final = {
-    "disk-pressure": "free disk space on the node: images and logs, or a larger disk",
-    "memory-pressure": "free memory on the node, or give its pods requests and limits of memory",
-    "pid-pressure": "end processes on the node, or raise its limit of processes",
-    "network-unavailable": "see the pod of the network plugin on the node",
-    "not-ready": "see the kubelet, the container runtime and the network plugin of the node",
-    "unreachable": "see whether the machine runs and reaches the API server",
-}
-"""The rest of such a taint's key, and what to do."""
-_OF_STARTS: Final = ("not-ready", "uninitialized", "unregistered")
-"""How keys of taints end that a program removes from a new node: those of Cilium, of the CSI
-drivers, of cloud controllers and of Karpenter."""
 
 
 def causes(target: Target) -> Iterator[Cause]:
@@ -155,12 +141,12 @@ def _of_taint(
     first = shlex.quote(shown[0])
     subject = ""
     command: str | ObjectChange
-    if taint.key == _CORDONED:
+    if taint.key == CORDON.key:
         fix = "let pods on the node again, if its maintenance is over"
         command, subject = f"kubectl uncordon {first}", f"node {shown[0]}"
         text = f"{where} {'is' if len(shown) == 1 else 'are'} cordoned"
-    elif taint.key.startswith(_OF_NODES) or taint.key.endswith(_OF_STARTS):
-        fix, command = _of_state(taint), f"kubectl describe node {first}"
+    elif nodestates.is_of_state(taint):
+        fix, command = nodestates.advice(taint), f"kubectl describe node {first}"
         text, subject = f"{where} has the taint {taint}", f"node {shown[0]}"
     else:
         has_some = bool(
@@ -180,22 +166,15 @@ def _of_taint(
     )
 
 
-def _of_state(taint: Taint) -> str:
-    """Return what to do about a taint that stands for the state of a node."""
-    if taint.key.endswith(_OF_STARTS):
-        return (
-            "the program that sets this taint removes it once the node is ready: see its pod on "
-            "the node, such as the network plugin, the storage driver or the cloud's controller"
-        )
-    known = _STATES.get(taint.key.removeprefix(_OF_NODES))
-    return f"{known}; see the conditions of the node" if known else "see the conditions of the node"
-
-
 def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
     names = gpunodes.resources_of(target, pods)
     if names:
-        for cause in gpunodes.causes(_candidates(target, pods), target.facts.resources):
+        for cause in gpunodes.causes(
+            _candidates(target, pods),
+            target.facts.resources,
+            gpunodes.claimed(target.facts.slices or ()),
+        ):
             # A node that offers nothing may have had the resource.
             if any(name in cause.text for name in names) or "/" not in cause.text:
                 yield cause._replace(

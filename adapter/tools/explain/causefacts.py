@@ -59,7 +59,7 @@ _INNER: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
 _SILENT: Final = (0, 502, 503, 504)
 """Status of an answer that did not come from the server of a metrics API."""
 _LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
-_SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
+SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
 _APISERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
 
 
@@ -271,7 +271,7 @@ async def _slices(reader: _Reader, pods: Sequence[SeenPod]) -> list[ResourceSlic
     if not any(_waits(pod) and pod.spec.resource_claims for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some(_SLICES, partial(read, kind=ResourceSlice), "resourceslices")
+    found = await reader.some(SLICES, partial(read, kind=ResourceSlice), "resourceslices")
     return found if found or len(reader.unread) == before else None
 
 

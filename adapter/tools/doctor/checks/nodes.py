@@ -26,7 +26,8 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
     equipped = {node.name for node in nodes if gpus_of(node, resources)}
     marked = [node for node in nodes if has_gpus(node.metadata.labels)]
-    lacking = list(gpunodes.causes(nodes, resources))
+    slices = (facts.slices.value or ()) if facts.slices.known else ()
+    lacking = list(gpunodes.causes(nodes, resources, gpunodes.claimed(slices)))
     waiting = _waiting(facts) if lacking else {}
     for cause in lacking:
         hpas = waiting.get(cause.subject, [])

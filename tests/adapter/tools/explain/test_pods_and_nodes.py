@@ -320,6 +320,50 @@ def test_a_node_that_offers_no_gpu_of_eight_says_so(lab: tuple[ApiServer, Path])
     assert "offers 0 of its 8 nvidia.com/gpu" in ended.output
 
 
+def test_a_node_where_no_pod_can_start_says_why_and_is_not_green(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    explain(lab, World().pod("llm-7f9", "92"), "node", "n1")
+    server.answers["/api/v1/nodes"] = [
+        {
+            "metadata": {
+                "name": "n1",
+                "labels": {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"},
+            },
+            "spec": {"unschedulable": True},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": "1"},
+                "conditions": [{"type": "DiskPressure", "status": "True"}],
+            },
+        }
+    ]
+    taint = "no GPU pod tolerates the taint dedicated=db:NoSchedule"
+    server.answers[f"{VIEW}/gpunodes/n1"] = {
+        "metadata": {"name": "n1"},
+        "blocked": [{"kind": "condition", "text": "cordoned"}, {"kind": "taint", "text": taint}],
+    }
+    ended = invoke("explain", "node", "n1", "--kubeconfig", str(file))
+    said = " ".join(ended.output.split())
+    assert ended.code == 1
+    for text in (
+        "is cordoned: no new pod starts there",
+        "has DiskPressure; the kubelet starts no pod",
+        "the upgrade of the GPU driver has failed",
+        f"no GPU pod can start: {taint}; add a toleration",
+    ):
+        assert text in said
+    assert said.count("cordoned") == 1
+
+
+def test_without_the_right_to_gpunodes_a_note_says_so(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    explain(lab, World().pod("llm-7f9", "92"), "node", "n1")
+    server.answers[f"{VIEW}/gpunodes/n1"] = forbidden("jane", "get", "gpunodes", "view", "")
+    ended = invoke("explain", "node", "n1", "--kubeconfig", str(file))
+    assert "note: whether pods can start on the node is not known" in ended.output
+
+
 def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path]) -> None:
     server, file = lab
     world = World().pod("llm-7f9", "92").event("Pulled", "image is there", 30)

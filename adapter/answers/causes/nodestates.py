@@ -1,0 +1,191 @@
+"""The state of one node: why pods do not start there, and what its operators say in labels.
+
+The GPU operator's upgrade controller writes ``nvidia.com/gpu-driver-upgrade-state``
+(NVIDIA/k8s-operator-libs ``pkg/upgrade/consts.go``), its MIG manager
+``nvidia.com/mig.config.state`` (NVIDIA/mig-parted), and AMD's device config manager
+``dcm.amd.com/gpu-config-profile-state`` (ROCm/device-config-manager). Operands of the GPU operator
+run where ``nvidia.com/gpu.deploy.NAME`` is ``true``; while a driver or a MIG layout changes, its
+value is ``paused-for-…``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from adapter.answers.causes import gpunodes
+from adapter.answers.causes.cause import Cause, CauseCode
+from adapter.answers.causes.readiness import lost
+from adapter.answers.causes.target import short
+from adapter.figures import age
+from adapter.pipeline.cluster.gpuresources import GpuResources
+from adapter.pipeline.cluster.nodestarts import CONDITION_TAINTS, CORDON, refusals, word_of
+from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.taints import Taint, binding
+
+_STATES: Final = {
+    "disk-pressure": "free disk space on the node: images and logs, or a larger disk",
+    "memory-pressure": "free memory on the node, or give its pods requests and limits of memory",
+    "pid-pressure": "end processes on the node, or raise its limit of processes",
+    "network-unavailable": "see the pod of the network plugin on the node",
+    "not-ready": "see the kubelet, the container runtime and the network plugin of the node",
+    "unreachable": "see whether the machine runs and reaches the API server",
+}
+"""The rest of the key of a taint for the state of a node, and what to do. Nobody tolerates such a
+taint for a workload."""
+_CONDITIONS: Final = {
+    "DiskPressure": "disk-pressure",
+    "PIDPressure": "pid-pressure",
+    "MemoryPressure": "memory-pressure",
+    "NetworkUnavailable": "network-unavailable",
+}
+_OF_STARTS: Final = ("not-ready", "uninitialized", "unregistered")
+"""How keys of taints end that a program removes from a new node: those of Cilium, of the CSI
+drivers, of cloud controllers and of Karpenter."""
+_DEPLOY: Final = "nvidia.com/gpu.deploy."
+_PAUSED: Final = "paused-for-"
+_OPERANDS: Final = ("operands", "device-plugin", "container-toolkit")
+"""Operands without which no GPU is offered. The driver may be installed in another way."""
+
+
+class _OperatorLabel(NamedTuple):
+    """A label in which a program says how its work on a node goes."""
+
+    key: str
+    failed: Collection[str]
+    done: Collection[str]
+    """Values with which nothing is under way. A node that waits for its turn works."""
+    work: str
+    fix: str
+
+
+_LABELS: Final = (
+    _OperatorLabel(
+        "nvidia.com/gpu-driver-upgrade-state",
+        ("upgrade-failed",),
+        ("upgrade-done", "upgrade-required", "unknown", ""),
+        "the upgrade of the GPU driver",
+        "see the log of the driver's pod on the node; once it works, set the label to "
+        "upgrade-done, or to upgrade-required to try again",
+    ),
+    _OperatorLabel(
+        "nvidia.com/mig.config.state",
+        ("failed", "error"),
+        ("success", ""),
+        "the MIG layout of the label nvidia.com/mig.config",
+        "see the log of the MIG manager on the node: end the processes on the GPUs, or correct "
+        "nvidia.com/mig.config to a layout that the GPUs have",
+    ),
+    _OperatorLabel(
+        "dcm.amd.com/gpu-config-profile-state",
+        ("failure",),
+        ("success", ""),
+        "the partition profile of the label dcm.amd.com/gpu-config-profile",
+        "see the log of the device config manager on the node, and correct the profile",
+    ),
+)
+
+
+def is_of_state(taint: Taint) -> bool:
+    """Return whether a taint stands for a state of its node, and not for who may use it."""
+    return taint.key.startswith(CONDITION_TAINTS) or taint.key.endswith(_OF_STARTS)
+
+
+def advice(taint: Taint) -> str:
+    """Return what to do about a taint that stands for the state of a node."""
+    if taint.key.endswith(_OF_STARTS):
+        return (
+            "the program that sets this taint removes it once the node is ready: see its pod on "
+            "the node, such as the network plugin, the storage driver or the cloud's controller"
+        )
+    known = _STATES.get(taint.key.removeprefix(CONDITION_TAINTS))
+    return f"{known}; see the conditions of the node" if known else "see the conditions of the node"
+
+
+def causes(
+    node: SeenNode, now: float, resources: GpuResources, claimed: Collection[str] = ()
+) -> Iterator[Cause]:
+    """Yield why pods do not start on a node, or its GPUs are not offered. Each text follows the
+    node's name.
+
+    Args:
+        node: the node.
+        now: epoch seconds.
+        resources: those that stand for a GPU.
+        claimed: nodes whose devices a DRA driver publishes.
+    """
+    away = lost(node, now)
+    if away is not None:
+        yield away
+    yield from _conditions(node, now)
+    yield from _taints(node, away=away is not None)
+    yield from _labels(node, resources)
+    yield from gpunodes.causes([node], resources, claimed)
+
+
+def _conditions(node: SeenNode, now: float) -> Iterator[Cause]:
+    statuses = {row.type: row.status for row in node.status.conditions}
+    refused = refusals(statuses)
+    for kind, key in _CONDITIONS.items():
+        row = node.status.of(kind)
+        if row is None or row.status != "True":
+            continue
+        lasts = "" if row.since is None else f" for {age(now - row.since)}"
+        text = f"has {kind}{lasts}{f': {short(row.message)}' if row.message else ''}"
+        ends = "the kubelet starts no pod" if kind in refused else "its taint keeps pods away"
+        yield _cause(node, f"{text.rstrip('.')}; {ends}", _STATES[key], CauseCode.UNSCHEDULABLE)
+
+
+def _taints(node: SeenNode, *, away: bool) -> Iterator[Cause]:
+    """Yield a cordon, and taints for a state that no condition says."""
+    if node.spec.unschedulable or CORDON in node.taints:
+        name = shlex.quote(node.name)
+        yield Cause(
+            CauseCode.TAINT,
+            f"node {node.name}",
+            "is cordoned: no new pod starts there",
+            "let pods on the node again, if its maintenance is over",
+            f"kubectl uncordon {name}",
+        )
+    shown = {CORDON.key, *(f"{CONDITION_TAINTS}{key}" for key in _CONDITIONS.values())}
+    for taint in node.taints:
+        said = taint.key in shown or (away and word_of(taint))
+        if binding(taint) and is_of_state(taint) and not said:
+            yield _cause(node, f"has the taint {taint}", advice(taint), CauseCode.TAINT)
+
+
+def _labels(node: SeenNode, resources: GpuResources) -> Iterator[Cause]:
+    labels = node.metadata.labels
+    for each in _LABELS:
+        state = labels.get(each.key, "")
+        if state in each.failed:
+            text = f"says that {each.work} has failed ({each.key}={state})"
+            yield _cause(node, text, each.fix, CauseCode.GPUS_UNAVAILABLE)
+        elif state not in each.done:
+            text = f"says that {each.work} is under way ({each.key}={state})"
+            fix = f"wait until it is done; if it stays so, {each.fix}"
+            yield _cause(node, text, fix, CauseCode.GPUS_UNAVAILABLE)
+    paused = [key for key, state in labels.items() if state.startswith(_PAUSED)]
+    for key in sorted(key for key in paused if key.startswith(_DEPLOY)):
+        text = f"keeps an operand of the GPU operator away ({key}={labels[key]})"
+        fix = "wait until the change of the driver or MIG layout is over; see the log of its pod"
+        yield _cause(node, text, fix, CauseCode.GPUS_UNAVAILABLE)
+    if gpunodes.gpus_of(node, resources):
+        return
+    for name in _OPERANDS:
+        key = f"{_DEPLOY}{name}"
+        if labels.get(key) == "false":
+            fix = "remove the label, unless another program offers the GPUs"
+            yield Cause(
+                CauseCode.GPUS_UNAVAILABLE,
+                f"node {node.name}",
+                f"keeps the GPU operator's {name} away ({key}=false), and offers no GPU",
+                fix,
+                f"kubectl label node {shlex.quote(node.name)} {key}-",
+            )
+
+
+def _cause(node: SeenNode, text: str, fix: str, code: CauseCode) -> Cause:
+    command = f"kubectl describe node {shlex.quote(node.name)}"
+    return Cause(code, f"node {node.name}", text, fix, command)
