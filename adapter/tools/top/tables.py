@@ -11,7 +11,7 @@ from adapter.figures import age
 from adapter.tools.client.tables import ObjectTable, TableRow
 from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseGroup, by_cause
-from adapter.tools.overview.hpas import HpaSummary
+from adapter.tools.overview.hpas import HpaSummary, with_states
 from adapter.tools.top.facts import ClusterLists, ListName
 from adapter.tools.top.rows import About, Emphasis, PickedRows, RowKey, TopRow, number_of
 
@@ -66,9 +66,11 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
 _BESIDE: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     "overview": ("gpuworkloads", "gpunodes"),
     "hpas": ("gpuworkloads",),
+    "workloads": ("hpas",),
     "nodes": ("gpunodes",),
 }
-"""HPAs are judged by the pods of their workloads too. Nodes say why no pod can start there."""
+"""HPAs are judged by the pods of their workloads too; of a paused or sleeping workload, a
+ScaledObject alone may say the state. Nodes say why no pod can start there."""
 READS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     view: (*names, *_BESIDE.get(view, ())) for view, names in NEEDS.items()
 }
@@ -162,6 +164,7 @@ def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
 def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the workloads, the busiest first."""
     columns, table = _named(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
+    table = with_states(table, facts.hpas or ())
     rows = _picked(table, columns, _workload)
     return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
 

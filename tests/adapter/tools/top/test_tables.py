@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from adapter.answers.keda.manifest import read_scaledobject
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.overview.columns import natural
+from adapter.tools.overview.hpas import summarize
+from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.top.facts import ClusterLists
 from adapter.tools.top.order import Sort, filtered, ordered
 from adapter.tools.top.rows import RowKey
 from adapter.tools.top.summaries import SHOWN, tables_of
 from adapter.tools.top.tables import TopTable, ViewName
 from apiservice.view.resource import ViewResource
-from tests.adapter.tools.overview.hpas import at_maximum, hpa, stuck
+from tests.adapter.tools.overview.hpas import at_maximum, condition, hpa, stuck
 from tests.adapter.tools.top.cluster import facts, gpu, node, pod
 
 
@@ -321,3 +326,39 @@ def test_an_overview_of_nothing_says_so() -> None:
 
 def test_the_order_of_names_is_that_of_the_page() -> None:
     assert sorted(["b10", "b9"], key=natural) == ["b9", "b10"]
+
+
+def _zero(name: str, metrics: Any = None) -> dict[str, Any]:
+    disabled = condition("ScalingActive", "False", "ScalingDisabled", "replicas are 0")
+    more = {} if metrics is None else {"metrics": metrics}
+    return hpa(name, 0, 0, values=(), conditions=(disabled,), **more)
+
+
+def test_a_workload_has_the_state_of_what_scales_it_also_without_pods() -> None:
+    cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+    scalers = [_zero("embed"), _zero("sleeper"), _zero("web", (cpu,)), stuck("llm")]
+    found = facts(hpas=scalers)
+    (table,) = tables_of("workloads", found, everywhere=True)
+    states = column(table, "STATE")
+    assert states["deployment.embed"] == "paused", "the view API knew no HPA of it"
+    assert states["deployment.sleeper"] == "paused"
+    assert column(table, "PODS")["deployment.sleeper"] == "0"
+    assert column(table, "UTIL")["deployment.sleeper"] is None
+    assert "deployment.web" not in states, "no metric of this adapter scales it"
+    (row,) = (row for row in table.rows if row.key.name == "deployment.sleeper")
+    assert row.about == RowKey("workload", "chat", "deployment.sleeper")
+
+
+def test_a_paused_scaled_object_is_the_state_of_its_workload() -> None:
+    notes = {"autoscaling.keda.sh/paused": "true"}
+    scaled = read_scaledobject(
+        {
+            "metadata": {"name": "so", "namespace": "chat", "annotations": notes},
+            "spec": {"scaleTargetRef": {"name": "embed"}, "triggers": [{"type": "cron"}]},
+        }
+    )
+    summaries = [*summarize(ReadScalers([], [scaled]), None, 1767323045.0)]
+    found = ClusterLists(facts().tables, summaries)
+    (table,) = tables_of("workloads", found, everywhere=True)
+    assert column(table, "STATE")["deployment.embed"] == "paused"
+    assert column(table, "HPA")["deployment.embed"] == "scaledobject/so"
