@@ -20,7 +20,14 @@ from adapter.answers.causes.readiness import lost
 from adapter.answers.causes.target import short
 from adapter.figures import age
 from adapter.pipeline.cluster.gpuresources import GpuResources
-from adapter.pipeline.cluster.nodestarts import CONDITION_TAINTS, CORDON, refusals, word_of
+from adapter.pipeline.cluster.nodestarts import (
+    CONDITION_TAINTS,
+    CORDON,
+    leaving,
+    of_state,
+    refusals,
+    word_of,
+)
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.taints import Taint, binding
 
@@ -89,7 +96,7 @@ _LABELS: Final = (
 
 def is_of_state(taint: Taint) -> bool:
     """Return whether a taint stands for a state of its node, and not for who may use it."""
-    return taint.key.startswith(CONDITION_TAINTS) or taint.key.endswith(_OF_STARTS)
+    return of_state(taint) or taint.key.endswith(_OF_STARTS)
 
 
 def advice(taint: Taint) -> str:
@@ -98,6 +105,12 @@ def advice(taint: Taint) -> str:
         return (
             "the program that sets this taint removes it once the node is ready: see its pod on "
             "the node, such as the network plugin, the storage driver or the cloud's controller"
+        )
+    if words := leaving(taint):
+        return (
+            f"{words}: wait for the next node; if the taint stays for long, see the log of the "
+            "program that set it, and pods that keep the node (karpenter.sh/do-not-disrupt, a "
+            "PodDisruptionBudget)"
         )
     known = _STATES.get(taint.key.removeprefix(CONDITION_TAINTS))
     return f"{known}; see the conditions of the node" if known else "see the conditions of the node"

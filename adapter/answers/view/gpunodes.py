@@ -11,6 +11,7 @@ from adapter.answers.view.fragments import Json
 from adapter.answers.view.schema import integer, listed, struct, text
 from adapter.answers.view.snapshots import CurrentValues, PerSnapshot, check
 from adapter.answers.view.standings import NodeStanding, NodeStandings, in_words
+from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodelabels import has_gpus, pool
 from apiservice.runtime.steps import Steps, parts
@@ -157,12 +158,15 @@ class GpuNodes:
         if not (reported or facts.capacity or has_gpus(labels)):
             return None
         offers = standing is not None and (standing.state.has or standing.state.offers)
-        # Shares of one GPU may be in the capacity; labels count GPUs.
-        known = sum(facts.counts.values()) or (0 if reported else facts.devices or 0)
+        instances = sum(n for key, n in facts.counts.items() if key.startswith(MIG_PREFIX))
+        gpus = instances or facts.devices
+        # Shares of one GPU may be in the capacity, and labels count a board beside its instances.
+        exact = facts.counts and not facts.mig_strategy
+        known = (gpus or 0) if exact or not reported else 0
         return {
             "pool": pool(labels),
             "model": facts.model or None,
-            "gpus": facts.devices,
+            "gpus": gpus,
             "reported": reported,
             "allocatable": sum(standing.state.offers.values()) if standing and offers else None,
             "requested": standing.requested if standing and offers else None,

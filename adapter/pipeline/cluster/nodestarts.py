@@ -36,6 +36,18 @@ _WORDS: Final = {
     "network-unavailable": "NetworkUnavailable",
 }
 """The rest of such a taint's key -> a word for the state."""
+_LEAVES: Final = {
+    "ToBeDeletedByClusterAutoscaler": "the cluster autoscaler is removing it",
+    "karpenter.sh/disrupted": "Karpenter is removing it",
+    "karpenter.sh/disruption": "Karpenter is removing it",
+    "aws-node-termination-handler/": "its machine is being taken back",
+    "cloud.google.com/impending-node-termination": "its machine is being taken back",
+    "node.cloudprovider.kubernetes.io/shutdown": "its machine is shut down",
+    "amd-dcm": "its GPUs are being partitioned",
+    "mig-reconfigure": "its MIG layout is being changed",
+}
+"""How the keys of other such taints begin (kubernetes/autoscaler issue 5657, kubernetes-sigs/
+karpenter issue 2704, aws/aws-node-termination-handler issue 160, ROCm/device-config-manager)."""
 Amounts = Mapping[str, "str | int | float"]
 
 
@@ -161,12 +173,20 @@ def _milli(amount: object) -> int | None:
 
 def word_of(taint: Taint) -> str:
     """Return the state of a node that a taint stands for; empty for another taint."""
-    return _WORDS.get(taint.key.removeprefix(CONDITION_TAINTS), "") if of_state(taint) else ""
+    if taint.key.startswith(CONDITION_TAINTS):
+        return _WORDS.get(taint.key.removeprefix(CONDITION_TAINTS), "")
+    return leaving(taint)
+
+
+def leaving(taint: Taint) -> str:
+    """Return what a program does with a node whose taint it has set; empty for another taint."""
+    return next((words for key, words in _LEAVES.items() if taint.key.startswith(key)), "")
 
 
 def of_state(taint: Taint) -> bool:
-    """Return whether a taint stands for a passing state of its node."""
-    return taint.key.startswith(CONDITION_TAINTS)
+    """Return whether a taint stands for a passing state of its node, which no workload should
+    tolerate and the next node has not."""
+    return taint.key.startswith(CONDITION_TAINTS) or bool(leaving(taint))
 
 
 def withheld(state: NodeState) -> Iterator[tuple[str, int, int]]:

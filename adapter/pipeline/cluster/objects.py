@@ -281,6 +281,13 @@ class ResourceSlice(KubeObject, frozen=True):
     spec: _Slice = _Slice()
 
 
+class SeenNodeClaim(KubeObject, frozen=True):
+    """A NodeClaim of Karpenter: a node that it orders."""
+
+    metadata: Meta = Meta()
+    status: SeenConditions = SeenConditions()
+
+
 class _VolumeClaimSpec(KubeObject, frozen=True):
     access_modes: list[str] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -162,7 +162,7 @@ async def explain_node(api: Api, name: str) -> NodeReport:
     return NodeReport(name, shown, gpus, list(map(PodView, rows)), now, remarks, causes)
 
 
-_FIXES: Final = {
+_FIXES: Final[Mapping[str, str]] = {
     BlockKind.TAINT: "add a toleration to the pods that may run there, or remove the taint from "
     "the node, in the configuration of its node pool",
     BlockKind.FULL: "lower the requests of the pods, move others away, or add larger nodes",
@@ -179,14 +179,14 @@ async def _closed(api: Api, name: str, remarks: list[str]) -> list[Cause]:
         if error.status != 404:  # a node without GPUs
             remarks.append(f"whether pods can start on the node is not known: {error.brief}")
         return []
-    rows = ((str(row.get("kind")), str(row.get("text"))) for row in found.get("blocked") or ())
+    rows = [(str(row.get("kind")), str(row.get("text"))) for row in found.get("blocked") or ()]
     command = f"kubectl describe node {shlex.quote(name)}"
     return [
         Cause(
             CauseCode.UNSCHEDULABLE, f"node {name}", f"no GPU pod can start: {text}", fix, command
         )
         for kind, text in rows
-        if (fix := _FIXES.get(kind)) is not None
+        if (fix := _FIXES.get(kind, ""))
     ]
 
 

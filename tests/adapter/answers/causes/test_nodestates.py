@@ -65,6 +65,11 @@ SAID: dict[str, tuple[SeenNode, str, str]] = {
         "has the taint node.cilium.io/agent-not-ready:NoSchedule",
         "network plugin",
     ),
+    "a node that Karpenter removes": (
+        node(taints=("karpenter.sh/disrupted",)),
+        "has the taint karpenter.sh/disrupted:NoSchedule",
+        "do-not-disrupt",
+    ),
     "a failed upgrade of the driver": (
         node(labels={UPGRADE: "upgrade-failed"}),
         f"says that the upgrade of the GPU driver has failed ({UPGRADE}=upgrade-failed)",

@@ -127,6 +127,13 @@ def test_a_gpu_that_an_exporter_has_lost_is_counted() -> None:
     assert Viewer(world(shares)).nodes.row(NODE, 102.0)["Silent"] == 0, "20 may be shares of 2"
 
 
+def test_labels_of_mig_count_boards_beside_their_instances() -> None:
+    mig = {"nvidia.com/mig.strategy": "mixed", "nvidia.com/mig-1g.10gb.count": "2"}
+    found = Viewer(world(seen(labels=LABELS | mig | {"nvidia.com/gpu.count": "1"})))
+    cells = found.nodes.row(NODE, 102.0)
+    assert (cells["GPUs"], cells["Silent"]) == (2, 0)
+
+
 def test_a_label_promises_gpus_unless_pods_get_them_by_claims() -> None:
     bare = decode(json.dumps({"metadata": {"name": "n2", "labels": LABELS}}).encode())
     found = world(seen(), bare)

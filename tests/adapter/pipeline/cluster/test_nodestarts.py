@@ -95,6 +95,22 @@ CLOSED: dict[str, tuple[Json, str]] = {
         node(cordoned=True, taints=("node.kubernetes.io/unschedulable||NoSchedule",)),
         "cordoned",
     ),
+    "the cluster autoscaler removes it": (
+        node(taints=("ToBeDeletedByClusterAutoscaler|1700000000|NoSchedule",)),
+        "the cluster autoscaler is removing it",
+    ),
+    "Karpenter removes it": (
+        node(taints=("karpenter.sh/disrupted||NoSchedule",)),
+        "Karpenter is removing it",
+    ),
+    "its machine is taken back": (
+        node(taints=("aws-node-termination-handler/spot-itn|1|NoExecute",)),
+        "its machine is being taken back",
+    ),
+    "its GPUs are partitioned": (
+        node(taints=("amd-dcm|up|NoExecute",)),
+        "its GPUs are being partitioned",
+    ),
     "nobody tolerates its taint": (
         node(taints=("dedicated|ml|NoSchedule",)),
         "no GPU pod tolerates the taint dedicated=ml:NoSchedule",

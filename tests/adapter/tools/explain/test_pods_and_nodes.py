@@ -377,6 +377,30 @@ def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path])
     assert json.loads(found.output)["events"][0]["age"] is None
 
 
+def test_a_pod_whose_node_karpenter_cannot_get_says_so(lab: tuple[ApiServer, Path]) -> None:
+    text = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+    unscheduled = {"type": "PodScheduled", "status": "False", "message": text}
+    world = World().pod("llm-x2k", node="", phase="Pending", conditions=(unscheduled,))
+    world.event("Nominated", "Pod should schedule on: nodeclaim/gpu-a1b2c", 30)
+    world.events[0]["involvedObject"] = {"kind": "Pod", "name": "llm-x2k", "namespace": NS}
+    no_capacity = "insufficient capacity, all requested instance types were unavailable"
+    about = {"kind": "NodeClaim", "name": "gpu-b2c3d"}
+    warning = {
+        "metadata": {"name": "w1", "namespace": "default"},
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": "InsufficientCapacityError",
+        "message": f"NodeClaim gpu-b2c3d event: {no_capacity}",
+        "lastTimestamp": at(60),
+    }
+    world.answer("/api/v1/namespaces/default/events", [warning])
+    world.answer("/apis/karpenter.sh/v1/nodeclaims", [])
+    ended = explain(lab, world, "pod", "llm-x2k")
+    said = " ".join(ended.output.split())
+    assert f"InsufficientCapacityError: NodeClaim gpu-b2c3d event: {no_capacity}" in said
+    assert "the cloud has none of these machines now" in said
+
+
 def test_a_node_that_does_not_answer_is_said_to_be_so(lab: tuple[ApiServer, Path]) -> None:
     server, _ = lab
     ready = {"type": "Ready", "status": "Unknown", "lastTransitionTime": at(600)}
