@@ -4,8 +4,8 @@ It stands in events: the cluster autoscaler's ``NotTriggerScaleUp``, a normal ev
 (kubernetes/autoscaler issues 3268 and 5692), ``FailedScaleUp`` with the answer of the cloud, and
 Karpenter's ``FailedScheduling``.
 
-Karpenter tells a pod the NodeClaim that is made for it (event ``Nominated``: ``Pod should schedule
-on: nodeclaim/NAME``; kubernetes-sigs/karpenter ``pkg/controllers/provisioning/scheduling/
+Karpenter writes an event about a pod that names the NodeClaim for it (``Nominated``: ``Pod should
+schedule on: nodeclaim/NAME``; kubernetes-sigs/karpenter ``pkg/controllers/provisioning/scheduling/
 events.go``).
 Why that node does not come stands elsewhere: in the warnings about the NodeClaim
 (``InsufficientCapacityError``, ``NodeClassNotReady``; ``pkg/controllers/nodeclaim/lifecycle/

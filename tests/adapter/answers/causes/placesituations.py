@@ -271,6 +271,11 @@ PLACES: Final[dict[str, Row]] = {
         _tainted("node.kubernetes.io/disk-pressure"),
         ("free disk space on the node", "kubectl describe node n1"),
     ),
+    "a-node-that-is-being-removed": (
+        CauseCode.TAINT,
+        _tainted("karpenter.sh/disrupted"),
+        ("Karpenter is removing it: wait for the next node", "kubectl describe node n1"),
+    ),
     "a-node-whose-network-has-not-started": (
         CauseCode.TAINT,
         _tainted("node.cilium.io/agent-not-ready"),
