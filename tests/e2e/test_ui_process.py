@@ -110,7 +110,7 @@ def test_a_cluster_without_the_view_api_is_named(lab: tuple[ApiServer, Path]) ->
         verdict = page.until("verdict", lambda data: data["hpas"])
     assert "does not serve view.gpu-metrics-adapter.io" in found["gpus"]["message"]
     assert "install or upgrade the chart" in found["gpus"]["message"]
-    assert verdict["text"] == "The HPA works. GPUs and GPU pods cannot be read."
+    assert verdict["text"] == "The HPA works. GPUs, GPU nodes and GPU pods cannot be read."
 
 
 def test_a_change_of_the_cluster_reaches_the_page(lab: tuple[ApiServer, Path]) -> None:
