@@ -75,7 +75,7 @@ def test_a_cordoned_or_unready_node_is_not_healthy(
         "karpenter.sh/disrupted",
     ],
 )
-def test_a_node_with_a_passing_taint_takes_no_pods_and_is_no_example_of_the_next(key: str) -> None:
+def test_a_node_with_a_passing_taint_takes_no_pods_and_the_next_node_lacks_it(key: str) -> None:
     found = node("a", taints=[{"key": key, "effect": "NoSchedule"}])
     assert (found.healthy, found.taints) == (False, ())
     soft = node("a", taints=[{"key": key, "effect": "PreferNoSchedule"}])
