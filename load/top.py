@@ -28,7 +28,7 @@ from tests.adapter.tools.ui.cluster import HPAS
 
 GPUS: Final = 10_000
 _VIEWS: Final[tuple[ViewName, ...]] = ("overview", "gpus", "pods", "workloads", "hpas", "nodes")
-_TABLES: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads")
+_TABLES: Final[tuple[ListName, ...]] = ("gpus", "gpunodes", "gpupods", "gpuworkloads")
 _WIDTH, _HEIGHT = 120, 40
 _GOAL: Final = 100.0
 """Milliseconds."""

@@ -21,13 +21,14 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import yaml
 
+from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.client.errors import VIEW
 from load.page import GPUS_PER_NODE
 from load.pki import issue
-from tests.adapter.tools.ui.cluster import HPAS, columns, gpu, hpa, pod, stuck, workload
+from tests.adapter.tools.ui.cluster import HPAS, columns, gpu, hpa, node, pod, stuck, workload
 
 Json = dict[str, Any]
 Pages = Sequence[bytes]
@@ -59,6 +60,8 @@ class SimulatedCluster:
             self._take(
                 f"{VIEW}/gpupods", [self._pod(n) for n in numbers], columns(GPUPODS), version
             )
+            machines = [node(f"node-{n:04}") for n in range(-(-gpus // GPUS_PER_NODE))]
+            self._take(f"{VIEW}/gpunodes", machines, columns(GPUNODES), version)
             rows = [self._workload(n) for n in services]
             self._take(f"{VIEW}/gpuworkloads", rows, columns(GPUWORKLOADS), version)
             self._take(HPAS, [self._hpa(n) for n in services], None, version)

@@ -18,7 +18,7 @@ State = dict[str, Json]
 """The parts by name."""
 
 START: Final = 1_800_000_000.0
-LISTS: Final = ("gpus", "gpupods", "gpuworkloads", "hpas", "events")
+LISTS: Final = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events")
 GPU_COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
 )
@@ -387,7 +387,7 @@ def _gpu(
 ) -> Json:  # fmt: skip
     text = None if util is None else f"{util:.0f}%"
     return {
-        "class": gpu_class(util, pods, None if idle is None else 7200.0),
+        "class": gpu_class(util, pods, None if idle is None else 7200.0, None),
         "name": f"{node}.{'mig' if profile else 'gpu'}{index}", "node": node, "pool": pool,
         "zone": "eu-1a", "gpu": str(index), "model": model, "profile": profile, "vendor": "nvidia",
         "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
@@ -45,7 +46,7 @@ def test_the_lines_about_a_check_end_with_the_next_check_or_section() -> None:
 def test_the_table_of_columns_has_those_that_kubectl_prints() -> None:
     columns = [
         f"| {column.name.upper()}{' (wide)' if column.wide else ''} | {column.description} |"
-        for resource in (GPUS, GPUPODS, GPUWORKLOADS)
+        for resource in (GPUS, GPUNODES, GPUPODS, GPUWORKLOADS)
         for column in resource.columns
     ]
     page = (ROOT / "docs" / "view.md").read_text(encoding="utf-8").partition("\n## Columns\n")[2]

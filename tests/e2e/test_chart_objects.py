@@ -153,7 +153,7 @@ def test_who_may_view_pods_may_view_their_gpus() -> None:
     }
     assert {name: role["rules"][0]["resources"] for name, role in roles.items()} == {
         "view": ["gpupods", "gpuworkloads"],
-        "gpus": ["gpus"],
+        "gpus": ["gpus", "gpunodes"],
     }
 
 

@@ -218,7 +218,7 @@ def test_the_page_goes_on_after_serve_restarted(seen: Stage, driver: webdriver.C
         seen.adapter.stop()
         try:
             page.wait(
-                "/GPUs and GPU pods cannot be read/.test("
+                "/GPUs, GPU nodes and GPU pods cannot be read/.test("
                 "document.getElementById('verdict-text').textContent)"
             )
             assert page.text("#fleet-count") == before, "the last data stay"

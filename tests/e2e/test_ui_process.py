@@ -40,7 +40,7 @@ def panels(page: Page, **wanted: str) -> dict[str, Any]:
     return {row["panel"]: row for row in page.until("panels", holds)}
 
 
-ALL = ("gpus", "gpupods", "gpuworkloads", "hpas", "events")
+ALL = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events")
 WELL = dict.fromkeys(ALL, "ok")
 
 
@@ -100,11 +100,18 @@ def test_a_cluster_without_the_view_api_is_named(lab: tuple[ApiServer, Path]) ->
     server, file = lab
     server.tables.clear()
     with running(file) as page:
-        found = panels(page, gpus="missing", gpupods="missing", gpuworkloads="missing", hpas="ok")
+        found = panels(
+            page,
+            gpus="missing",
+            gpunodes="missing",
+            gpupods="missing",
+            gpuworkloads="missing",
+            hpas="ok",
+        )
         verdict = page.until("verdict", lambda data: data["hpas"])
     assert "does not serve view.gpu-metrics-adapter.io" in found["gpus"]["message"]
     assert "install or upgrade the chart" in found["gpus"]["message"]
-    assert verdict["text"] == "The HPA works. GPUs and GPU pods cannot be read."
+    assert verdict["text"] == "The HPA works. GPUs, GPU nodes and GPU pods cannot be read."
 
 
 def test_a_change_of_the_cluster_reaches_the_page(lab: tuple[ApiServer, Path]) -> None:
@@ -128,7 +135,9 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             panels(page, **WELL)
             answers, tables = dict(server.answers), dict(server.tables)
             failing = (500, status_of(500, "etcd leader changed"))
-            server.answers |= dict.fromkeys((GPUS, PODS, f"{VIEW}/gpuworkloads", HPAS), failing)
+            server.answers |= dict.fromkeys(
+                (GPUS, f"{VIEW}/gpunodes", PODS, f"{VIEW}/gpuworkloads", HPAS), failing
+            )
             server.answers["/api/v1/events"] = failing
             found = panels(page, **dict.fromkeys(ALL, "failed"))
             assert found["gpus"]["message"] == "not available, see above"
@@ -140,7 +149,8 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             )
             assert verdict["gpus"]["total"] == 1
             server.answers.update(answers)
-            del server.answers[GPUS], server.answers[PODS], server.answers[f"{VIEW}/gpuworkloads"]
+            del server.answers[GPUS], server.answers[f"{VIEW}/gpunodes"], server.answers[PODS]
+            del server.answers[f"{VIEW}/gpuworkloads"]
             server.tables.update(tables)
             panels(page, **WELL)
             page.until("verdict", lambda data: data["level"] == "good")

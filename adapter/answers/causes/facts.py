@@ -12,7 +12,13 @@ from adapter.figures import age
 from adapter.pipeline.cluster.changes import ChangedObject
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.managers import Manager, manager_of
-from adapter.pipeline.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode
+from adapter.pipeline.cluster.objects import (
+    ApiService,
+    ResourceSlice,
+    SeenEvent,
+    SeenNode,
+    SeenNodeClaim,
+)
 from adapter.pipeline.cluster.podobjects import SeenCronJob, SeenPod, SeenWorkload
 from adapter.pipeline.cluster.workload import workloads
 from apiservice.labels.selector import Selector
@@ -129,6 +135,8 @@ class ClusterFacts:
     """None if they were not read."""
     slices: Sequence[ResourceSlice] | None = None
     """None if they were not read."""
+    claims: Sequence[SeenNodeClaim] = ()
+    """Karpenter's, if it has named one to a pod without a node."""
     resources: GpuResources = STANDARD
     apiservices: Mapping[str, ApiService] | None = None
     """By name; None if they were not read."""

@@ -9,7 +9,7 @@ later 0 in both. An Xid error makes a device unhealthy until the plugin is resta
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.answers.causes.cause import Cause, CauseCode
@@ -17,10 +17,11 @@ from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.fixes import describe, on
 from adapter.answers.causes.target import Target
 from adapter.figures import count
-from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.gpuresources import GpuResources
+from adapter.pipeline.cluster.nodelabels import has_gpus
 from adapter.pipeline.cluster.nodeoperations import operations
-from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.nodestarts import withheld
+from adapter.pipeline.cluster.objects import ResourceSlice, SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 
 _XID: Final = (
@@ -44,27 +45,29 @@ def gpus_of(node: SeenNode, resources: GpuResources) -> dict[str, int]:
     )
 
 
-def labelled(node: SeenNode) -> bool:
-    """Return whether a label says that the node has GPUs."""
-    labels = node.metadata.labels
-    return bool(nodelabels.facts(labels).vendor) or labels.get("nvidia.com/gpu.present") == "true"
-
-
 def resources_of(target: Target, pods: Sequence[SeenPod]) -> list[str]:
     """Return the GPU resources that pods ask for, without those that count parts of a GPU."""
     device = target.facts.resources.is_device
     return sorted({name for pod in pods for name in pod.pod.gpus if device(name)})
 
 
+def claimed(slices: Iterable[ResourceSlice]) -> set[str]:
+    """Return the nodes whose devices a DRA driver publishes: they need not offer a resource."""
+    return {row.spec.node_name for row in slices if row.spec.devices}
+
+
 def causes(
     nodes: Sequence[SeenNode],
     resources: GpuResources,
+    by_claims: Collection[str] = (),
+    *,
     names: Sequence[str] = (),
     pods: Sequence[SeenPod] = (),
 ) -> Iterator[Cause]:
     """Yield the nodes whose GPUs cannot be allocated. The text follows the node's name.
 
     Args:
+        by_claims: nodes whose devices pods get by claims; see :func:`claimed`.
         names: the GPU resources that count; empty for all. A node that offers nothing may have had
             any.
         pods: as far as they were read. One of the driver or of the device plugin that does not run
@@ -73,6 +76,8 @@ def causes(
     for node in nodes:
         lack = _lack(node, resources)
         if lack is None or (names and lack.names and not set(names) & set(lack.names)):
+            continue
+        if node.name in by_claims and not any(map(resources.is_device, node.status.capacity)):
             continue
         text, fix = lack.text, lack.fix
         command = f"kubectl describe node {shlex.quote(node.name)}"
@@ -132,27 +137,22 @@ def _lack(node: SeenNode, resources: GpuResources) -> _Lack | None:
     work = next(operations(node.metadata.labels), None)
     if work is not None and work.failed:
         return _Lack(f"offers its GPUs to no new pod, or not as wanted: {work.text}", work.fix)
-    capacity, allocatable = node.status.capacity, node.status.allocatable
+    allocatable = node.status.allocatable
     gone = []
-    for name in sorted(capacity):
-        if not resources.is_device(name):
-            continue
-        has, offers = amount(capacity, name), amount(allocatable, name)
-        if offers >= has:
-            continue
+    for name, has, offers in withheld(node.state(resources)):
         if offers:
             lost = count(has - offers, "device")
             text = f"offers {offers} of its {has} {name}: the plugin reports {lost} unhealthy"
             return _Lack(text, _XID, [name])
-        gone.append(name)
+        gone.append((name, has))
     plugin = "see whether the driver and the device plugin run on the node, and their logs"
     why = "no device is healthy, or the plugin is gone"
     if work is not None:
         why, plugin = work.text, work.fix
     if gone:
-        lost = " and ".join(f"0 of its {amount(capacity, name)} {name}" for name in gone)
-        return _Lack(f"offers {lost}: {why}", plugin, gone)
-    if labelled(node) and not gpus_of(node, resources):
+        lost = " and ".join(f"0 of its {has} {name}" for name, has in gone)
+        return _Lack(f"offers {lost}: {why}", plugin, [name for name, _ in gone])
+    if has_gpus(node.metadata.labels) and not gpus_of(node, resources):
         zero = [name for name in sorted(allocatable) if resources.is_device(name)]
         known = f" ({', '.join(zero)} is 0)" if zero else ""
         more = f": {why}" if work is not None else ""

@@ -12,13 +12,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from adapter.answers.causes import fixes, gpunodes, rollouts, unfit
+from adapter.answers.causes import fixes, gpunodes, nodestates, rollouts, unfit
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.pipeline.cluster.changes import ObjectChange
 from adapter.pipeline.cluster.nodeoperations import NodeOperation, operations
+from adapter.pipeline.cluster.nodestarts import CORDON
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.taints import Taint, repels
@@ -26,23 +27,8 @@ from adapter.pipeline.cluster.taints import Taint, repels
 _PATIENCE: Final = 60.0
 """Seconds for which a pod may wait for a node: schedulers and node autoscalers need a moment."""
 _LONGEST: Final = 240
-_CORDONED: Final = "node.kubernetes.io/unschedulable"
 _PARTITIONS: Final = "amd-dcm"
 """The taint that keeps pods from a node while AMD's device config manager partitions its GPUs."""
-_OF_NODES: Final = "node.kubernetes.io/"
-"""Taints for the state of a node. Nobody tolerates them for a workload."""
-_STATES: Final = {
-    "disk-pressure": "free disk space on the node: images and logs, or a larger disk",
-    "memory-pressure": "free memory on the node, or give its pods requests and limits of memory",
-    "pid-pressure": "end processes on the node, or raise its limit of processes",
-    "network-unavailable": "see the pod of the network plugin on the node",
-    "not-ready": "see the kubelet, the container runtime and the network plugin of the node",
-    "unreachable": "see whether the machine runs and reaches the API server",
-}
-"""The rest of such a taint's key, and what to do."""
-_OF_STARTS: Final = ("not-ready", "uninitialized", "unregistered")
-"""How keys of taints end that a program removes from a new node: those of Cilium, of the CSI
-drivers, of cloud controllers and of Karpenter."""
 
 
 def causes(target: Target) -> Iterator[Cause]:
@@ -143,7 +129,7 @@ def _repelled(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
             continue
         work = next(operations(node.metadata.labels), None)
         for taint in node.taints:
-            by_operator = taint.key in (_CORDONED, _PARTITIONS)
+            by_operator = taint.key in (CORDON.key, _PARTITIONS)
             if by_operator and work is not None and work.failed and names:
                 continue  # what has failed is the cause, and not the taint
             if repels(taint, pods[0].spec.tolerations):
@@ -169,16 +155,12 @@ def _of_taint(
     if work is not None:
         fix, command, subject = work.fix, f"kubectl describe node {first}", f"node {shown[0]}"
         text = f"{where} has the taint {taint}: {work.text}"
-    elif taint.key == _PARTITIONS:
-        fix = "wait until the GPUs of the node are partitioned, then remove the taint from the node"
-        command, subject = f"kubectl describe node {first}", f"node {shown[0]}"
-        text = f"{where} has the taint {taint} of AMD's device config manager"
-    elif taint.key == _CORDONED:
+    elif taint.key == CORDON.key:
         fix = "let pods on the node again, if its maintenance is over"
         command, subject = f"kubectl uncordon {first}", f"node {shown[0]}"
         text = f"{where} {'is' if len(shown) == 1 else 'are'} cordoned"
-    elif taint.key.startswith(_OF_NODES) or taint.key.endswith(_OF_STARTS):
-        fix, command = _of_state(taint), f"kubectl describe node {first}"
+    elif nodestates.is_of_state(taint):
+        fix, command = nodestates.advice(taint), f"kubectl describe node {first}"
         text, subject = f"{where} has the taint {taint}", f"node {shown[0]}"
     else:
         has_some = bool(
@@ -198,24 +180,14 @@ def _of_taint(
     )
 
 
-def _of_state(taint: Taint) -> str:
-    """Return what to do about a taint that stands for the state of a node."""
-    if taint.key.endswith(_OF_STARTS):
-        return (
-            "the program that sets this taint removes it once the node is ready: see its pod on "
-            "the node, such as the network plugin, the storage driver or the cloud's controller"
-        )
-    known = _STATES.get(taint.key.removeprefix(_OF_NODES))
-    return f"{known}; see the conditions of the node" if known else "see the conditions of the node"
-
-
 def _without_gpus(target: Target, pods: Sequence[SeenPod]) -> Iterator[Cause]:
     """Yield the nodes that have GPUs and do not offer them, if these pods wait for such ones."""
     names = gpunodes.resources_of(target, pods)
     if names:
-        facts = target.facts
-        nodes = _candidates(target, pods)
-        for cause in gpunodes.causes(nodes, facts.resources, names, facts.pods):
+        nodes, by_claims = _candidates(target, pods), gpunodes.claimed(target.facts.slices or ())
+        for cause in gpunodes.causes(
+            nodes, target.facts.resources, by_claims, names=names, pods=target.facts.pods
+        ):
             yield cause._replace(
                 text=f"{_wait(target, pods)}: {cause.subject} {cause.text}",
                 pods=tuple(sorted(pod.pod.ref.name for pod in pods)),

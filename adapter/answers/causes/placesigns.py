@@ -77,6 +77,25 @@ PLACES: Final = (
     ),
     BACKOFF,
     Sign(
+        ("nodeclassnotready", "nodeclass is not ready", "nodeclass not ready"),
+        "see the conditions of the NodeClass that the NodePool names: its image, subnets, security "
+        "groups or role were not found",
+    ),
+    Sign(
+        ("has not joined the cluster",),
+        "see the log of the machine: it runs, and its kubelet does not reach or is not admitted by "
+        "the API server (bootstrap, role, network)",
+    ),
+    Sign(
+        ("is not initialized", "resourcenotregistered", "startuptaintsexist"),
+        "see the pods of the driver and the device plugin on the new node: Karpenter waits for its "
+        "GPUs, and for programs that remove startup taints",
+    ),
+    Sign(
+        ("is not launched",),
+        "see the message of the cloud: permissions, image or settings of the NodeClass",
+    ),
+    Sign(
         ("no instance type", "no nodepool", "incompatible with nodepool"),
         "let the requests, selectors and tolerations of the pod template fit a NodePool, or add a "
         "NodePool with GPU instances whose requirements, taints and limits admit these pods",

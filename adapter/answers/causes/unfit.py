@@ -2,10 +2,8 @@
 
 The scheduler counts the nodes by reason: ``0/9 nodes are available: 1 Insufficient nvidia.com/gpu,
 8 node(s) ... node affinity/selector.`` That does not say which label no node has, which request is
-larger than every node, or who holds the GPUs; these are read here. What a node autoscaler says
-stands in events: the cluster autoscaler's ``NotTriggerScaleUp``, a normal event
-(kubernetes/autoscaler issues 3268 and 5692), ``FailedScaleUp`` with the answer of the cloud, and
-Karpenter's ``FailedScheduling``.
+larger than every node, or who holds the GPUs; these are read here.
+What node autoscalers say is in :mod:`adapter.answers.causes.nodeautoscalers`.
 """
 
 from __future__ import annotations
@@ -15,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from adapter.answers.causes import fixes, gpunodes
+from adapter.answers.causes import fixes, gpunodes, nodeautoscalers
 from adapter.answers.causes.amounts import asked, held_amounts, number
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.holders import held
-from adapter.answers.causes.placesigns import AMOUNTS, BACKOFF, CLAIMS, LABELS, PLACES
+from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, PLACES
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
 from adapter.pipeline.cluster.changes import ObjectChange
@@ -28,9 +26,6 @@ from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 
 _SHOWN: Final = 3
-_PREFIX: Final = " trigger scale-up: "
-_AUTOSCALERS: Final = ("NotTriggerScaleUp", "FailedScaleUp", "FailedScheduling")
-"""Reasons of the events in which node autoscalers say what they did about a pod."""
 _ADD: Final = "add nodes with what the scheduler names, or see why the node autoscaler does not"
 
 
@@ -71,7 +66,7 @@ def cause(
     )
     if lack is not None:
         return _cause(target, pods, lack.text, lack.fix, change)
-    said = _autoscaler(target, pods)
+    said = nodeautoscalers.said(target.facts, pods)
     signs = _signs(f"{said.lower()} {lower}")
     lacks = held_amounts(target, pods, nodes, names, message)
     holder = held(target, pods, nodes, names) or lacks
@@ -278,22 +273,3 @@ def _shown(pod: SeenPod, name: str, amount: Decimal) -> str:
     rows = [{**row.resources.limits, **row.resources.requests} for row in pod.spec.containers]
     given = [str(row[name]) for row in rows if name in row]
     return given[0] if len(given) == 1 else f"{amount.normalize():f}"
-
-
-def _autoscaler(target: Target, pods: Sequence[SeenPod]) -> str:
-    """Return what a node autoscaler last said of these pods; empty if it said nothing.
-
-    What the cloud answered counts more than that the autoscaler waits after it.
-    """
-    rows = [
-        row
-        for pod in pods
-        for row in target.facts.events_of(pod_key(pod), *_AUTOSCALERS)
-        if row.reason != "FailedScheduling" or "nodepool" in row.message.lower()
-    ]
-    last = max(
-        rows,
-        key=lambda row: (sign_of([BACKOFF], row.message) is None, row.last or 0.0),
-        default=None,
-    )
-    return "" if last is None else short(last.message.rpartition(_PREFIX)[2]).rstrip(".")

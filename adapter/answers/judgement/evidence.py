@@ -84,6 +84,8 @@ class HpaEvidence:
     """A complete list of the pods that can have a value has none of the target."""
     causes: Sequence[Cause] = ()
     """Why wanted pods do not exist or do not serve, the most important first."""
+    triggers_read: bool = False
+    """The triggers of its ScaledObject were looked at; ``causes`` says if none can wake it."""
     flaws: Sequence[str] = ()
     """What else spoils the HPA's work, such as a target in another unit, one line each."""
     frozen_since: float | None = None

@@ -40,6 +40,8 @@ _COMPUTING: Final = "the HPA was unable to compute the replica count: "
 _PARALLEL: Final = ("Deployment", "ReplicaSet")
 _ROUNDING: Final = 1e-9
 """By which a ratio of two numbers may differ from the controller's, which divides thousandths."""
+_UNSEEN: Final = "KEDA scaled it there; what can wake it stands in its ScaledObject"
+"""Said where the triggers were not looked at."""
 _WAKING: Final = ("Object", "External")
 """Types of metrics that have a value without any pod of the target."""
 
@@ -134,7 +136,8 @@ class _Judge:
             if wrong:
                 text = f"at zero: its ScaledObject {wrong[0].text}"
                 return HpaJudgement(ScalingState.IMPAIRED, text, since=active.since)
-            text = "at zero: KEDA wakes it when a trigger is active"
+            waker = "KEDA wakes it when a trigger is active"
+            text = f"at zero: {waker}" if self._seen.triggers_read else f"at zero: {_UNSEEN}"
             return HpaJudgement(ScalingState.AT_ZERO, text, since=active.since)
         text = "paused at 0 replicas: the HPA wakes no target that somebody else scaled to 0"
         return HpaJudgement(ScalingState.PAUSED, text, since=active.since)
@@ -143,10 +146,13 @@ class _Judge:
         """The controller scaled the target to 0, and looks at metrics that can wake it."""
         if self._size != 0 or self._wanted not in (0, None) or self._out_of_bounds:
             return None
-        names = list(dict.fromkeys(row.name for row in self._readings if row.type in _WAKING))
+        own = (self._hpa.kind, self._hpa.scales.name)
+        described = {row.name for row in self._hpa.metrics if row.described == own}
+        waking = (row.name for row in self._readings if row.type in _WAKING)
+        names = [name for name in dict.fromkeys(waking) if name not in described]
         if not names:
-            text = "paused at 0 replicas: metrics of its own pods never wake it"
-            return HpaJudgement(ScalingState.PAUSED, text, since=self._hpa.last_scale)
+            text = "at zero: metrics of its own pods never wake it"
+            return HpaJudgement(ScalingState.IMPAIRED, text, since=self._hpa.last_scale)
         text = f"at zero: {_listed(names)} wakes it"
         if self._lost:
             return HpaJudgement(ScalingState.INCOMPLETE, f"{text}; {self._without}")

@@ -2,7 +2,8 @@
 
 KEDA scales from 0 only if a trigger is active, and its triggers ``cpu`` and ``memory`` never are
 without pods. A query over the pods of the target has no series then, which KEDA counts as 0
-(``ignoreNullValues`` of its prometheus scaler).
+(``ignoreNullValues`` of its prometheus scaler). The adapter's own scaler answers 0 and inactive
+without pods; a ``podSelector`` may name those of a gateway.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ _OTHERWISE = re.compile(r"\b(?:or|absent|absent_over_time|vector)\b", re.IGNOREC
 
 _PODS = r"\b(?:exported_)?pod(?:_name)?=~?[\"'`]\^?{}(?:-?(?:\.[*+]|[\[(\\])[^\"'`|]*|-?)[\"'`]"
 """A matcher for the pods of one workload: those of ``llm-gateway`` are not those of ``llm``."""
+
+_LABEL = r"(?:^|,)\s*(?:app|app\.kubernetes\.io/name)\s*==?\s*{}\s*(?:,|$)"
+"""A label by which a selector names the pods of one workload."""
 
 
 def never_wakes(scaled: SeenScaledObject) -> Cause | None:
@@ -50,6 +54,9 @@ def _needs_pods(trigger: SeenTrigger, target: str) -> bool:
     """Return whether a trigger has no value without pods of the target."""
     if trigger.type in _RESOURCES:
         return True
+    if trigger.ours:
+        asked = trigger.metadata.get("podSelector", "")
+        return not asked or re.search(_LABEL.format(re.escape(target)), asked) is not None
     query = trigger.query
     if not query or _OTHERWISE.search(query):
         return False

@@ -12,6 +12,7 @@ from adapter.answers.view.gpuobject import UTILIZATION, XID, Gpu
 from adapter.answers.view.holders import holders
 from adapter.answers.view.idle import device_idle
 from adapter.answers.view.snapshots import CurrentValues, PerSnapshot, check
+from adapter.answers.view.standings import NodeStandings
 from adapter.figures import age, memory, percent, plain
 from adapter.pipeline.attribution.reading import Reading
 from adapter.pipeline.attribution.sharing import NodeSharing
@@ -97,6 +98,7 @@ GPUS: Final = ViewResource(
             write=age,
         ),
         Column("Exporter", "Page of the exporter that reports the device.", wide=True),
+        Column("Blocked", "Why no GPU pod can start on the node of the GPU.", wide=True),
     ),
     schema=gpuobject.SCHEMA,
     fields=("node", "model", "sharing"),
@@ -112,12 +114,16 @@ class Gpus:
         values: the current values.
         pods: the known pods.
         devices: the names of the devices.
+        standings: the nodes.
     """
 
-    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices) -> None:
+    def __init__(
+        self, values: CurrentValues, pods: PodIndex, devices: Devices, standings: NodeStandings
+    ) -> None:
         self._values = values
         self._pods = pods
         self._devices = devices
+        self._standings = standings
         self._sharing = PerSnapshot[str, NodeSharing]()
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
@@ -130,6 +136,7 @@ class Gpus:
         """See the port."""
         check(self._pods)
         yield from self._devices.refresh(self._values.snapshot)
+        yield from self._standings.refresh()
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""
@@ -157,13 +164,14 @@ class Gpus:
         )
         sample, newest = gpu.newest_sample, gpu.newest
         idle = device_idle(gpu.all_series, snapshot, now)
+        having = _pods(gpu, snapshot)
         return (
             gpu.known.node or None,
             gpu.known.number or None,
             gpu.model.removeprefix("NVIDIA ") or None,
             busy,
             None if used is None else (used, total),
-            _pods(gpu, snapshot),
+            having,
             _sharing(gpu),
             None if sample is None else int(now - sample),
             newest.device.id,
@@ -172,6 +180,7 @@ class Gpus:
             xid,
             None if idle is None else int(now - idle),
             newest.origin,
+            self._blocked(gpu, having, xid) or None,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -184,6 +193,15 @@ class Gpus:
             "metadata": {"name": key.name, "labels": dict(self.labels(key))},
             **gpuobject.fields(gpu, snapshot, now),
         }
+
+    def _blocked(self, gpu: Gpu, having: Cell, xid: float | None) -> str:
+        """Return why no pod can start on the node, or get this of its devices."""
+        standing = self._standings.of(gpu.known.node)
+        if standing is None or standing.text:
+            return "" if standing is None else standing.text
+        if not (standing.withheld and xid and having is None):
+            return ""
+        return f"the node does not offer {standing.withheld}, and this GPU has XID {plain(xid)}"
 
     def _gpu(self, key: Key, snapshot: Snapshot) -> Gpu | None:
         known = self._devices.get(key.name)

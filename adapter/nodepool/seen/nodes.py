@@ -11,8 +11,9 @@ from adapter.hpa import quantity
 from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodelabels import POOL_LABELS
+from adapter.pipeline.cluster.nodestarts import of_state, refusals
 from adapter.pipeline.cluster.table import Table
-from adapter.pipeline.cluster.taints import Taint
+from adapter.pipeline.cluster.taints import Taint, binding
 
 PATH = "/api/v1/nodes"
 
@@ -28,15 +29,6 @@ resources (nodepool.md, GPU traps). The last one is the old label of AKS."""
 UNLABELLED = "unlabelled"
 """The pool of nodes without a label that names a pool."""
 
-_FLEETING = frozenset(
-    {
-        "node.kubernetes.io/unschedulable",
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/unreachable",
-    }
-)
-"""Taints for temporary conditions of a node, which the next node does not have."""
-
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo(NamedObject):
@@ -48,7 +40,8 @@ class NodeInfo(NamedObject):
     allocatable: Mapping[str, int]
     """Thousandths."""
     healthy: bool
-    """Whether its Ready condition is True and it is not cordoned."""
+    """Whether pods may start there: its Ready condition is True, and neither a cordon nor another
+    passing state, such as DiskPressure, keeps them away."""
     created: float
     devices: Mapping[str, int] = field(default_factory=dict)
     """Allocatable GPU resource -> devices, instances, or shares of one."""
@@ -100,8 +93,10 @@ def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> Node
     """
     manifest = _manifest.decode(raw)
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status
-    ready = conditions(status.conditions).get("Ready")
-    up = ready is not None and ready.status == "True"
+    states = {kind: row.status for kind, row in conditions(status.conditions).items()}
+    taints = [Taint(row.key, row.value, row.effect) for row in spec.taints or ()]
+    passing = [taint for taint in taints if of_state(taint)]
+    closed = spec.unschedulable or refusals(states) or any(map(binding, passing))
     allocatable = {
         name: quantity.to_milli(quantity.parse(amount))
         for name, amount in (status.allocatable or {}).items()
@@ -109,13 +104,9 @@ def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> Node
     return NodeInfo(
         name=meta.name,
         labels=meta.labels or {},
-        taints=tuple(
-            Taint(row.key, row.value, row.effect)
-            for row in spec.taints or ()
-            if row.key not in _FLEETING
-        ),
+        taints=tuple(taint for taint in taints if taint not in passing),
         allocatable=allocatable,
-        healthy=up and not spec.unschedulable,
+        healthy=states.get("Ready") == "True" and not closed,
         created=meta.created,
         devices={
             name: count

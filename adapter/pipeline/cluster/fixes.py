@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from adapter.pipeline.cluster import charts
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange, edit, merge, set_fields
+from adapter.pipeline.cluster.hpawriters import REWRITTEN, fields_in, place_in
 from adapter.pipeline.cluster.managers import Manager, Way
 from adapter.pipeline.cluster.operands import SUBSCRIPTION, VALUES, Operand, operand_of
 
@@ -101,8 +102,8 @@ def _value_words(manager: Manager, of: ChangedObject, change: ObjectChange) -> s
 def _in_owner(of: ChangedObject, manager: Manager, change: ObjectChange) -> Fix:
     group = manager.api_version.rpartition("/")[0]
     owner = ChangedObject(manager.kind, manager.namespace, manager.name, of.above, group=group)
-    if manager.kind == "ScaledObject":
-        return _in_scaled_object(owner, change)
+    if of.kind in ("HorizontalPodAutoscaler", "ScaledObject"):
+        return _in_writer(of, owner, change)
     if manager.kind == "ClusterServiceVersion":
         return _in_subscription(of, owner, change)
     operand = operand_of(manager.kind, manager.name, of.name)
@@ -174,22 +175,13 @@ def _rows(manifest: Mapping[str, Any] | None, path: str) -> list[Mapping[str, An
     return [row for row in at if isinstance(row, Mapping)] if isinstance(at, list) else []
 
 
-_OF_SCALED: Final = {
-    "spec.maxReplicas": "spec.maxReplicaCount",
-    "spec.minReplicas": "spec.minReplicaCount",
-}
-"""Field of an HPA -> field of the ScaledObject from which KEDA writes it (keda
-``apis/keda/v1alpha1/scaledobject_types.go``)."""
-_BEHAVIOR: Final = "spec.behavior"
-
-
-def _in_scaled_object(owner: ChangedObject, change: ObjectChange) -> Fix:
-    fields = {}
-    for path, value in (change.fields or {}).items():
-        if path in _OF_SCALED:
-            fields[_OF_SCALED[path]] = value
-        elif path.startswith(_BEHAVIOR):
-            fields[f"spec.advanced.horizontalPodAutoscalerConfig.{path[5:]}"] = value
-    if fields and len(fields) == len(change.fields or {}):
+def _in_writer(of: ChangedObject, owner: ChangedObject, change: ObjectChange) -> Fix:
+    """The object from which a controller writes an HPA, or a ScaledObject."""
+    fields = fields_in(of, owner, change.fields or {})
+    if fields:
         return lasting(owner, set_fields(owner, fields))
-    return lasting(owner, edit(owner, f"{change.words} by spec.triggers"))
+    place = place_in(owner)
+    if owner.kind in REWRITTEN:
+        return Fix(f"{change.words} for {of.words} by {place}")
+    by = f"by {place}" if place else f"for {of.words}, which it writes,"
+    return lasting(owner, edit(owner, f"{change.words} {by}"))

@@ -126,6 +126,18 @@ def _owner(metadata: Metadata, namespace: str) -> Manager | None:
     return None
 
 
+def kserve_of(metadata: Metadata, namespace: str) -> Manager | None:
+    """Return the InferenceService that a label names; None without it.
+
+    KServe gives the label to a ScaledObject that it writes, and KEDA copies it to the HPA. A person
+    may give it to an HPA too, so :func:`manager_of` does not look at it.
+    """
+    name = _label(metadata, "serving.kserve.io/inferenceservice")
+    version = "serving.kserve.io/v1beta1"
+    kind = "InferenceService"
+    return Manager("KServe", Way.OWNER, kind, name, namespace, version) if name else None
+
+
 def _operator_label(metadata: Metadata, namespace: str) -> Manager | None:
     """The labels that the NVIDIA GPU Operator gives its DaemonSets and their pods.
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from adapter.hpa.quantity import parse, to_milli
 from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.nodestarts import StartNeeds
 from adapter.pipeline.cluster.placeholder import is_placeholder
 from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodRef
 from adapter.pipeline.cluster.sharedvalues import SharedValues
+from adapter.pipeline.cluster.taints import Toleration
 from apiservice.wire import instant
 
 _ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/")
@@ -78,6 +82,13 @@ class _Volume(msgspec.Struct):
     hostPath: _Named | None = None  # noqa: N815 - as the API spells it
 
 
+class _Toleration(msgspec.Struct):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
 class _Spec(msgspec.Struct):
     nodeName: str = ""  # noqa: N815 - as the API spells it
     containers: list[_Container] = []
@@ -85,6 +96,7 @@ class _Spec(msgspec.Struct):
     resourceClaims: list[_Named] | None = None  # noqa: N815 - as the API spells it
     volumes: list[_Volume] | None = None
     priority: int | None = None
+    tolerations: list[_Toleration] | None = None
 
 
 class _Condition(msgspec.Struct):
@@ -151,7 +163,9 @@ class PodDecoder:
         ready, unready = _ready(status)
         sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
         running = [*spec.containers, *sidecars]
-        gpus, extended = self._extended(spec)
+        held = self._held(spec)
+        cpu, size = held.pop("cpu", 0), held.pop("memory", 0)
+        gpus, extended = self._extended(held)
         labels = self._shared.mapping(meta.labels or {})
         return Pod(
             ref=PodRef(self._shared.text(meta.namespace), meta.name),
@@ -178,6 +192,7 @@ class PodDecoder:
             gpu_groups=self._shared.once(groups(labels)),
             placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
+            needs=self._shared.once(StartNeeds(tuple(_tolerations(spec)), cpu, size)),
         )
 
     def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
@@ -192,16 +207,15 @@ class PodDecoder:
                 if port.protocol == "TCP":
                     yield ContainerPort(self._shared.text(port.name), port.containerPort)
 
-    def _extended(self, spec: _Spec) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    def _extended(self, held: Mapping[str, int]) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return the GPU resources, and the other extended resources."""
-        held = self._held(spec)
         gpus = {name: count for name, count in held.items() if self._is_gpu(name)}
         rest = held if not gpus else {n: count for n, count in held.items() if n not in gpus}
         return self._shared.mapping(gpus), self._shared.mapping(rest)
 
     def _held(self, spec: _Spec) -> dict[str, int]:
-        """Sum the devices as the scheduler does: containers and sidecars together, or the largest
-        ordinary init container if that is more (Kubernetes, "Resource sharing within
+        """Sum devices, CPU and memory as the scheduler does: containers and sidecars together, or
+        the largest ordinary init container if that is more (Kubernetes, "Resource sharing within
         containers")."""
         held: dict[str, int] = {}
         for container in spec.containers:
@@ -226,11 +240,20 @@ class PodDecoder:
         if resources is None:
             return {}
         demand: dict[str, int] = {}
-        for amounts in (resources.requests, resources.limits):
+        # A limit is the default of a missing request. That of a device equals its limit.
+        for amounts in (resources.limits, resources.requests):
             for resource, amount in (amounts or {}).items():
-                if "/" in resource and (count := _count(amount)):
-                    demand[self._shared.text(resource)] = count
+                if "/" in resource:
+                    if count := _count(amount):
+                        demand[self._shared.text(resource)] = count
+                elif resource in _UNITS:
+                    demand[resource] = _requested(str(amount)) // _UNITS[resource]
         return demand
+
+
+def _tolerations(spec: _Spec) -> Iterable[Toleration]:
+    for row in spec.tolerations or ():
+        yield Toleration(row.key, row.operator, row.value, row.effect)
 
 
 def _ready(status: _Status) -> tuple[_Condition | None, _Condition | None]:
@@ -275,6 +298,19 @@ def _plausible(owner: OwnerManifest) -> bool:
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
     for key, count in more.items():
         total[key] = total.get(key, 0) + count
+
+
+_UNITS: Final = {"cpu": 1, "memory": 1000}
+"""Thousandths of a unit in which an amount is kept: thousandths of a core, bytes."""
+
+
+@lru_cache(maxsize=4096)
+def _requested(amount: str) -> int:
+    """Return the thousandths of a quantity; 0 for a text that is none, which no API server has."""
+    try:
+        return max(0, to_milli(parse(amount)))
+    except ValueError:
+        return 0
 
 
 _SUFFIX = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}

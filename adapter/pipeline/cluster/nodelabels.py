@@ -106,6 +106,16 @@ def facts(labels: Mapping[str, str], capacity: Mapping[str, int] | None = None) 
     )
 
 
+def pool(labels: Mapping[str, str]) -> str | None:
+    """Return the node pool that labels name."""
+    return next((labels[key] for key in POOL_LABELS if labels.get(key)), None)
+
+
+def has_gpus(labels: Mapping[str, str]) -> bool:
+    """Return whether a label says that a node has GPUs."""
+    return bool(facts(labels).vendor) or labels.get("nvidia.com/gpu.present") == "true"
+
+
 def _model(labels: Mapping[str, str]) -> tuple[str, str]:
     for key, vendor in _MODELS:
         if labels.get(key):

@@ -1,4 +1,4 @@
-"""The cluster's nodes and their labels."""
+"""The cluster's nodes: labels, GPUs, and what keeps pods from them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 import msgspec
 
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
+from adapter.pipeline.cluster.nodestarts import NOTHING_KNOWN, NodeState, state_of
 from adapter.pipeline.cluster.table import Table
+from adapter.pipeline.cluster.taints import Taint
 from apiservice.labels.selector import Selector
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, reduced to its name, labels and GPUs."""
+    """A node, reduced to its name, labels, GPUs and what keeps pods from it."""
 
     name: str
     labels: Mapping[str, str]
     gpus: Mapping[str, int] = field(default_factory=dict)
     """GPU resource -> devices, replicas or shares of the node's capacity."""
+    state: NodeState = NOTHING_KNOWN
 
     @property
     def key(self) -> str:
@@ -46,14 +49,33 @@ class _Meta(msgspec.Struct):
     labels: dict[str, str] | None = None
 
 
+class _Taint(msgspec.Struct):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class _Spec(msgspec.Struct):
+    taints: list[_Taint] | None = None
+    unschedulable: bool = False
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
 class _Status(msgspec.Struct):
     capacity: dict[str, str | int] | None = None
+    allocatable: dict[str, str | int] | None = None
+    conditions: list[_Condition] | None = None
 
 
 class NodeManifest(msgspec.Struct):
     """The fields of a ``v1.Node`` that this project reads."""
 
     metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
@@ -72,10 +94,13 @@ def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> Node
 
 def reduce(manifest: NodeManifest, resources: GpuResources = STANDARD) -> Node:
     """Return the parts of a manifest that are kept."""
-    capacity = (manifest.status.capacity or {}).items()
-    amounts = {
-        name: int(amount)
-        for name, amount in capacity
-        if resources.is_device(name) and str(amount).isdecimal()
-    }
-    return Node(manifest.metadata.name, manifest.metadata.labels or {}, resources.devices(amounts))
+    meta, spec, status = manifest.metadata, manifest.spec, manifest.status
+    state = state_of(
+        [Taint(row.key, row.value, row.effect) for row in spec.taints or ()],
+        {row.type: row.status for row in status.conditions or ()},
+        status.capacity or {},
+        status.allocatable or {},
+        resources,
+        cordoned=spec.unschedulable,
+    )
+    return Node(meta.name, meta.labels or {}, resources.devices(state.has), state)

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.managers import Manager, manager_of
+from adapter.pipeline.cluster.nodestarts import NodeState, state_of
 from adapter.pipeline.cluster.taints import Taint
 from apiservice.wire import instant
 
@@ -141,6 +143,17 @@ class SeenNode(KubeObject, frozen=True):
         """The node's taints."""
         return [Taint(taint.key, taint.value, taint.effect) for taint in self.spec.taints]
 
+    def state(self, resources: GpuResources = STANDARD) -> NodeState:
+        """Return what keeps pods from the node, and what it offers."""
+        return state_of(
+            self.taints,
+            {condition.type: condition.status for condition in self.status.conditions},
+            self.status.capacity,
+            self.status.allocatable,
+            resources,
+            cordoned=self.spec.unschedulable,
+        )
+
 
 class _LeaseSpec(KubeObject, frozen=True):
     renew_time: str = ""
@@ -266,6 +279,13 @@ class ResourceSlice(KubeObject, frozen=True):
 
     metadata: Meta = Meta()
     spec: _Slice = _Slice()
+
+
+class SeenNodeClaim(KubeObject, frozen=True):
+    """A NodeClaim of Karpenter: a node that it orders."""
+
+    metadata: Meta = Meta()
+    status: SeenConditions = SeenConditions()
 
 
 class _VolumeClaimSpec(KubeObject, frozen=True):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from adapter.pipeline.cluster.gpuresources import known_other
+from adapter.pipeline.cluster.nodestarts import NO_NEEDS, StartNeeds
 
 
 class PodRef(NamedTuple):
@@ -81,6 +82,8 @@ class Pod:
     gpu_groups: tuple[str, ...] = ()
     """See :mod:`adapter.pipeline.cluster.gpugroups`. A pod of a group either reserves a device for
     it, or has a fraction of that device and requests none."""
+    needs: StartNeeds = NO_NEEDS
+    """What it needs of a node besides its GPUs, and takes there."""
 
     @property
     def holds_gpu(self) -> bool:

@@ -10,10 +10,12 @@ from adapter.answers.api.provider import GpuMetricsProvider
 from adapter.answers.rules.beside import CustomBeside, ExternalBeside
 from adapter.answers.rules.service import RuleService
 from adapter.answers.view.devices import Devices
+from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
 from adapter.answers.view.gpus import GPUS, Gpus
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
 from adapter.answers.view.snapshots import CurrentValues
+from adapter.answers.view.standings import NodeStandings
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
@@ -40,11 +42,13 @@ def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None
     if objects.hpas is None:
         return None
     pods, hpas, devices = objects.pod_index, objects.hpas, Devices()
+    standings = NodeStandings(pods, objects.nodes)
     return ViewGroup(
         VIEW_GROUP,
         VERSION,
         (
-            ServedResource(GPUS, Gpus(values, pods, devices)),
+            ServedResource(GPUS, Gpus(values, pods, devices, standings)),
+            ServedResource(GPUNODES, GpuNodes(values, pods, devices, standings)),
             ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
             ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
         ),

@@ -18,7 +18,7 @@ from adapter.pipeline.cluster.changes import (
     set_fields,
 )
 from adapter.pipeline.cluster.fixes import Fix, lasting
-from adapter.pipeline.cluster.managers import manager_of
+from adapter.pipeline.cluster.managers import kserve_of, manager_of
 from adapter.tools.client.errors import create_again
 
 CONTROLLER: Final = "kube-system:horizontal-pod-autoscaler"
@@ -36,7 +36,9 @@ def hpa_object(manifest: Mapping[str, Any]) -> ChangedObject:
     namespace = str(meta.get("namespace") or "default")
     manager, above = manager_of(meta, namespace), None
     if manager is not None and manager.kind == "ScaledObject":
-        above = manager_of({**meta, "ownerReferences": [], "name": manager.name}, namespace)
+        above = kserve_of(meta, namespace) or manager_of(
+            {**meta, "ownerReferences": [], "name": manager.name}, namespace
+        )
     return ChangedObject(KIND, namespace, _name(manifest), manager, above=above)
 
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
-
-import msgspec
 
 from adapter.answers.causes import (
     Cause,
@@ -23,6 +20,7 @@ from adapter.answers.causes import (
     ScalerFacts,
     causes_of,
     causes_of_pod,
+    nodeautoscalers,
     scaler_of,
 )
 from adapter.answers.causes.amounts import lacking
@@ -33,6 +31,7 @@ from adapter.pipeline.cluster.objects import (
     ResourceSlice,
     SeenEvent,
     SeenNode,
+    SeenNodeClaim,
     read,
 )
 from adapter.pipeline.cluster.podobjects import (
@@ -45,14 +44,13 @@ from adapter.pipeline.cluster.podobjects import (
 from adapter.pipeline.cluster.workload import plural
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
+from adapter.tools.explain.factreader import FactReader
 from apiservice.labels.selector import SelectorError, parse
 from apiservice.wire import instant
 
 T = TypeVar("T")
 
 _VERSION: Final = re.compile(r"(?:[a-z0-9]+(?:[.-][a-z0-9]+)*/)?v[a-z0-9]+")
-_MOST: Final = 5000
-"""Objects of one list that are read."""
 _APPS: Final = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 _GROUPS: Final = ("apps", "extensions")
 _INNER: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
@@ -60,7 +58,8 @@ _INNER: Final = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
 _SILENT: Final = (0, 502, 503, 504)
 """Status of an answer that did not come from the server of a metrics API."""
 _LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
-_SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
+SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
+_NODECLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
 _APISERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
 
 
@@ -90,50 +89,10 @@ class Around(NamedTuple):
     """API group of metrics -> why it gave no values."""
 
 
-@dataclass(slots=True)
-class _Reader:
-    api: Api
-    unread: dict[str, None]
-    """Used as an ordered set."""
-
-    async def some(self, path: str, decode: Callable[[Any], T], what: str, **by: str) -> list[T]:
-        """Return the objects of a list that can be decoded, up to a bound."""
-        found: list[T] = []
-        try:
-            async for rows in self.api.pages(path, **by):
-                for row in rows:
-                    try:
-                        found.append(decode(row))
-                    except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
-                        self.unread[f"some {what} could not be decoded"] = None
-                if len(found) >= _MOST:
-                    self.unread[f"only the first {len(found)} {what} were read"] = None
-                    break
-        except ClientError as error:
-            self._failed(what, error)
-        return found
-
-    async def one(self, path: str, decode: Callable[[Any], T], what: str) -> T | None:
-        """Return one object; None if it does not exist, or cannot be read."""
-        try:
-            return decode(await self.api.get(path))
-        except ClientError as error:
-            self._failed(what, error)
-        except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
-            self.unread[f"{what} could not be decoded"] = None
-        return None
-
-    def _failed(self, what: str, error: ClientError) -> None:
-        """A kind that the cluster does not have leaves no gap."""
-        if error.status not in (404, 410):
-            said = error.brief.partition("; an administrator grants")[0]
-            self.unread[f"causes that follow from {what} are not shown: {said}"] = None
-
-
 async def read_causes(api: Api, around: Around) -> ReadCauses:
     """Return the causes of an HPA; what cannot be read is named."""
     hpa = scaler_of(around.hpa)
-    reader = _Reader(api, {})
+    reader = FactReader(api, {})
     pods = [read_pod(row) for row in around.pods]
     within = f"namespaces/{quote(hpa.namespace)}"
     workloads = asyncio.gather(
@@ -151,8 +110,11 @@ async def read_causes(api: Api, around: Around) -> ReadCauses:
     elsewhere = await _elsewhere(reader, hpa) if around.replicas is None else []
     cronjobs = await _cronjobs(reader, within) if around.replicas == 0 else []
     known = {pod.key: pod for pod in (*others, *pods, *more)}
+    claims, warnings = await _claims(reader, events)
+    events += warnings
     facts = ClusterFacts(
         around.now,
+        claims=claims,
         workloads=[*([own] if own is not None else ()), *inner],
         pods=list(known.values()),
         events=[*events, *(read(row, SeenEvent) for row in around.events)],
@@ -189,17 +151,19 @@ async def read_pod_causes(api: Api, pod: Json, events: Sequence[Json], now: floa
         events: those about it.
         now: epoch seconds.
     """
-    reader, seen = _Reader(api, {}), read_pod(pod)
+    reader, seen = FactReader(api, {}), read_pod(pod)
     nodes, others, slices = await asyncio.gather(
         _nodes(reader, [seen]), _holders(reader, [seen]), _slices(reader, [seen])
     )
     known = [read(row, SeenEvent) for row in events]
+    claims, warnings = await _claims(reader, known)
+    known += warnings
     pods = [*(row for row in others if row.key != seen.key), seen]
-    facts = ClusterFacts(now, pods=pods, events=known, nodes=nodes, slices=slices)
+    facts = ClusterFacts(now, pods=pods, events=known, nodes=nodes, slices=slices, claims=claims)
     return ReadCauses(causes_of_pod(facts, seen), list(reader.unread))
 
 
-async def _target(reader: _Reader, hpa: ScalerFacts) -> SeenWorkload | None:
+async def _target(reader: FactReader, hpa: ScalerFacts) -> SeenWorkload | None:
     version, kind = hpa.api_version or "v1", hpa.kind
     if kind in _APPS and version.partition("/")[0] in _GROUPS:
         version = "apps/v1"  # the controller asks for the group and kind in any served version
@@ -211,7 +175,7 @@ async def _target(reader: _Reader, hpa: ScalerFacts) -> SeenWorkload | None:
     return await reader.one(path, partial(read_workload, kind), f"{kind} {hpa.target}")
 
 
-async def _inner(reader: _Reader, hpa: ScalerFacts, selector: str) -> list[SeenWorkload]:
+async def _inner(reader: FactReader, hpa: ScalerFacts, selector: str) -> list[SeenWorkload]:
     """Return the workloads between the target and its pods.
 
     Those of a Deployment have its labels. The StatefulSets of a LeaderWorkerSet need not.
@@ -228,7 +192,7 @@ async def _inner(reader: _Reader, hpa: ScalerFacts, selector: str) -> list[SeenW
     return [row for row in found if (row.kind, row.metadata.name) != own]
 
 
-async def _pods_of_chain(reader: _Reader, hpa: ScalerFacts) -> list[SeenPod]:
+async def _pods_of_chain(reader: FactReader, hpa: ScalerFacts) -> list[SeenPod]:
     """Return the namespace's pods for a target whose selector need not match all of its own."""
     if hpa.kind in (*_APPS, "ReplicaSet"):
         return []
@@ -240,9 +204,10 @@ def _waits(pod: SeenPod) -> bool:
     return pod.pod.phase == "Pending" and row is not None and row.status == "False"
 
 
-async def _events(reader: _Reader, within: str, pods: Sequence[SeenPod]) -> list[SeenEvent]:
+async def _events(reader: FactReader, within: str, pods: Sequence[SeenPod]) -> list[SeenEvent]:
     """Return the warnings, and what a node autoscaler says of pods that wait for a node."""
-    kinds = ["type=Warning", *(["reason=NotTriggerScaleUp"] if any(map(_waits, pods)) else ())]
+    waits = (f"reason={reason}" for reason in ("NotTriggerScaleUp", nodeautoscalers.NOMINATED))
+    kinds = ["type=Warning", *(waits if any(map(_waits, pods)) else ())]
     rows = [
         reader.some(
             f"/api/v1/{within}/events", partial(read, kind=SeenEvent), "events", fields=kind
@@ -252,7 +217,29 @@ async def _events(reader: _Reader, within: str, pods: Sequence[SeenPod]) -> list
     return [event for found in await asyncio.gather(*rows) for event in found]
 
 
-async def _holders(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenPod]:
+async def _claims(
+    reader: FactReader, events: Sequence[SeenEvent]
+) -> tuple[list[SeenNodeClaim], list[SeenEvent]]:
+    """Return Karpenter's NodeClaims and the warnings about them, if it has named one to a pod.
+
+    Events about an object without a namespace are in the namespace default.
+    """
+    if not nodeautoscalers.nominated(events):
+        return [], []
+    fields = f"involvedObject.kind={nodeautoscalers.KIND},type=Warning"
+    claims, warnings = await asyncio.gather(
+        reader.some(_NODECLAIMS, partial(read, kind=SeenNodeClaim), "nodeclaims"),
+        reader.some(
+            "/api/v1/namespaces/default/events",
+            partial(read, kind=SeenEvent),
+            "events about nodeclaims",
+            fields=fields,
+        ),
+    )
+    return claims, warnings
+
+
+async def _holders(reader: FactReader, pods: Sequence[SeenPod]) -> list[SeenPod]:
     """Return the pods that hold GPUs, or what else these wait for with their GPUs."""
     waiting = [pod for pod in pods if _waits(pod) and pod.pod.gpus]
     if not waiting:
@@ -269,7 +256,7 @@ def _fails(pod: SeenPod) -> bool:
     return owner is not None and owner.kind == "DaemonSet" and not pod.pod.ready
 
 
-async def _nodes(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenNode] | None:
+async def _nodes(reader: FactReader, pods: Sequence[SeenPod]) -> list[SeenNode] | None:
     if all(pod.pod.ready for pod in pods):
         return None
     before = len(reader.unread)
@@ -277,16 +264,16 @@ async def _nodes(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenNode] | N
     return found if found or len(reader.unread) == before else None
 
 
-async def _slices(reader: _Reader, pods: Sequence[SeenPod]) -> list[ResourceSlice] | None:
+async def _slices(reader: FactReader, pods: Sequence[SeenPod]) -> list[ResourceSlice] | None:
     if not any(_waits(pod) and pod.spec.resource_claims for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some(_SLICES, partial(read, kind=ResourceSlice), "resourceslices")
+    found = await reader.some(SLICES, partial(read, kind=ResourceSlice), "resourceslices")
     return found if found or len(reader.unread) == before else None
 
 
 async def _apiservices(
-    reader: _Reader, hpa: ScalerFacts, problems: Mapping[str, ClientError]
+    reader: FactReader, hpa: ScalerFacts, problems: Mapping[str, ClientError]
 ) -> dict[str, ApiService] | None:
     """Return the registrations of the groups that gave no values; None if nothing is known."""
     groups = {OF_TYPES[kind].group for kind, _ in hpa.metrics if kind in OF_TYPES}
@@ -300,12 +287,12 @@ async def _apiservices(
     return {row.metadata.name: row for row in rows} or None
 
 
-async def _cronjobs(reader: _Reader, within: str) -> list[SeenCronJob]:
+async def _cronjobs(reader: FactReader, within: str) -> list[SeenCronJob]:
     path = f"/apis/batch/v1/{within}/cronjobs"
     return await reader.some(path, partial(read, kind=SeenCronJob), "cronjobs")
 
 
-async def _elsewhere(reader: _Reader, hpa: ScalerFacts) -> list[KubeKey]:
+async def _elsewhere(reader: FactReader, hpa: ScalerFacts) -> list[KubeKey]:
     """Return the objects of other namespaces that have the target's kind and name."""
     resource = _APPS.get(hpa.kind)
     if resource is None:

@@ -27,7 +27,8 @@ from adapter.tools.explain.words import one_line
 CATALOG: Final = Catalog()
 _BEFORE: Final = "correct this first: the HPA goes to its maximum as soon as it gets values"
 _ENDS = ("Failed", "Succeeded")
-_STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", "ScalingDisabled")
+_DISABLED = "ScalingDisabled"
+_STOPS = ("FailedGetScale", "InvalidSelector", "AmbiguousSelector", _DISABLED)
 
 
 def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines]) -> list[Block]:
@@ -35,7 +36,8 @@ def blocks_of(facts: HpaFacts, decision: Decision, metrics: Sequence[MetricLines
     found = [
         Block(f"{row.reason}: {one_line(row.message)}", hpafixes.stopped(facts, row.reason))
         for row in decision.conditions
-        if row.reason in _STOPS
+        # KEDA scales from zero, and again to zero: a size that somebody sets does not last.
+        if row.reason in _STOPS and not (row.reason == _DISABLED and facts.scaled_object)
     ]
     found += _of_causes(facts)
     if facts.spec is None:

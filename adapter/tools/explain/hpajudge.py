@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from adapter.answers.causes import CauseCode
 from adapter.hpa import (
     Condition,
     ControllerOptions,
@@ -220,7 +221,7 @@ def _decided(
     )
     verdict = _verdict(decision.current, decision.desired)
     if decision.current == 0 == decision.desired:
-        verdict = "AT ZERO" if zero_by_keda else "PAUSED"
+        verdict = "AT ZERO" if zero_by_keda or controller.scale_to_zero else "PAUSED"
     remarks = [*report.remarks, *controllerrights.earlier_failure(facts, decision)]
     if spec.behavior is not None and spec.behavior.scale_down.select is Select.DISABLED:
         remarks.append("behavior.scaleDown.selectPolicy is Disabled: the HPA never scales in")
@@ -233,7 +234,7 @@ def _decided(
         report,
         verdict=verdict,
         decision=decision,
-        why=_why(decision, spec, zero_by_keda=zero_by_keda),
+        why=_at_zero(facts) if zero_by_keda else _why(decision, spec),
         metrics=metrics,
         blocks=blocks,
         waits=waits_of(facts, spec, decision),
@@ -247,10 +248,18 @@ def _verdict(current: int, desired: int) -> str:
     return f"SCALES {'OUT' if desired > current else 'IN'} {current} → {desired}"
 
 
-def _why(decision: Decision, spec: HpaSpec, *, zero_by_keda: bool) -> str:
+def _at_zero(facts: HpaFacts) -> str:
+    """Return what scales a target from the zero to which KEDA has scaled it."""
+    done = "KEDA scaled the target to zero"
+    if any(cause.code is CauseCode.SCALED_OBJECT for cause in facts.causes):
+        return done
+    if not facts.triggers:
+        return f"{done}; its ScaledObject could not be read, so what can wake it is not known"
+    return f"{done}, and scales it from zero when a trigger is active"
+
+
+def _why(decision: Decision, spec: HpaSpec) -> str:
     """Return which rules decided, in the order in which the controller applies them."""
-    if zero_by_keda:
-        return "KEDA scaled the target to zero, and scales it from zero when a trigger is active"
     if decision.asked is None:
         if decision.error:
             return "no metric decides: the controller keeps the size when values are missing"

@@ -41,6 +41,7 @@ def judge_facts(facts: HpaFacts, decision: Decision | None) -> HpaJudgement:
             facts.now,
             pods=_target(pods, decision, facts.spec) if facts.pods else None,
             causes=facts.causes,
+            triggers_read=bool(facts.triggers),
             flaws=[flaw.text for flaw in flaws(facts)],
             frozen_since=_frozen_since(facts, pods),
         )

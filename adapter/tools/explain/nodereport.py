@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
 
-from adapter.answers.causes import Cause, gpunodes
-from adapter.answers.causes.readiness import lost
+from adapter.answers.causes import Cause, CauseCode, gpunodes, nodestates
 from adapter.config.process.output import Screen, table
 from adapter.figures import age, count
 from adapter.pipeline.attribution.reasons import doctor
 from adapter.pipeline.cluster.gpuresources import STANDARD, ResourceUnit, unit_of
-from adapter.pipeline.cluster.objects import SeenNode, read
+from adapter.pipeline.cluster.nodestarts import BlockKind
+from adapter.pipeline.cluster.objects import ResourceSlice, SeenNode, read
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.lastingfixes import put_lasting_fixes
 from adapter.tools.client.naming import named_in_cluster
+from adapter.tools.explain.causefacts import SLICES
 from adapter.tools.explain.gpupod import PodView, Why
 from adapter.tools.explain.hpatext import cause_lines, fixes
 from adapter.tools.explain.words import NONE, milli, to_milli
@@ -153,6 +157,43 @@ async def explain_node(api: Api, name: str) -> NodeReport:
     }
     await put_lasting_fixes(api, rows)
     now, seen = time.time(), read(node, SeenNode)
-    away = lost(seen, now)
-    causes = [*([away] if away is not None else ()), *gpunodes.causes([seen], STANDARD)]
+    claimed = gpunodes.claimed(await _slices(api, name))
+    causes = [*nodestates.causes(seen, now, STANDARD, claimed), *await _closed(api, name, remarks)]
     return NodeReport(name, shown, gpus, list(map(PodView, rows)), now, remarks, causes)
+
+
+_FIXES: Final[Mapping[str, str]] = {
+    BlockKind.TAINT: "add a toleration to the pods that may run there, or remove the taint from "
+    "the node, in the configuration of its node pool",
+    BlockKind.FULL: "lower the requests of the pods, move others away, or add larger nodes",
+}
+"""What to do about a node that pods keep each other from, or a taint."""
+
+
+async def _closed(api: Api, name: str, remarks: list[str]) -> list[Cause]:
+    """Return why no GPU pod can start on the node, as far as the node's object alone does not say
+    it; ``remarks`` gets what could not be read."""
+    try:
+        found = await api.get(f"{VIEW}/gpunodes/{quote(name, safe='')}")
+    except ClientError as error:
+        if error.status != 404:  # a node without GPUs
+            remarks.append(f"whether pods can start on the node is not known: {error.brief}")
+        return []
+    rows = [(str(row.get("kind")), str(row.get("text"))) for row in found.get("blocked") or ()]
+    command = f"kubectl describe node {shlex.quote(name)}"
+    return [
+        Cause(
+            CauseCode.UNSCHEDULABLE, f"node {name}", f"no GPU pod can start: {text}", fix, command
+        )
+        for kind, text in rows
+        if (fix := _FIXES.get(kind, ""))
+    ]
+
+
+async def _slices(api: Api, name: str) -> list[ResourceSlice]:
+    """Return the devices that DRA drivers publish of the node; none if they cannot be read."""
+    try:
+        rows = await api.list(SLICES, fields=f"spec.nodeName={name}")
+    except ClientError:
+        return []
+    return [read(row, ResourceSlice) for row in rows]

@@ -1,13 +1,12 @@
-"""Columns of a table by name, pools, and the order in which people read names with numbers."""
+"""Columns of a table by name, and the order in which people read names with numbers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from adapter.pipeline.cluster.nodelabels import POOL_LABELS
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
 
 _NUMBER: Final = re.compile(r"(\d{1,18})")
@@ -49,11 +48,6 @@ class Columns:
         """Return each row by column; a column that the server does not have is missing."""
         names = tuple(self._at)
         return [dict(zip(names, row.cells, strict=True)) for row in self.rows]
-
-
-def pool(labels: Mapping[str, str]) -> str | None:
-    """Return the node pool that labels name."""
-    return next((labels[key] for key in POOL_LABELS if labels.get(key)), None)
 
 
 @lru_cache(maxsize=65536)

@@ -15,7 +15,7 @@ from adapter.answers.keda.sleep import never_wakes
 from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.hpas import ShownHpa
-from adapter.tools.client.tables import ObjectTable
+from adapter.tools.client.tables import Cell, ObjectTable, TableRow
 from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.groups import CauseRow
 from adapter.tools.overview.scalers import ReadScalers
@@ -46,6 +46,8 @@ class HpaSummary:
     metrics: Sequence[MetricReading]
     advice: str = ""
     """What to do, if it is a ScaledObject without an HPA."""
+    of_gpus: bool = False
+    """Whether it reads a metric of this adapter, or asks its scaler."""
 
     @property
     def level(self) -> Level:
@@ -129,9 +131,17 @@ def summarize(
         none = complete and pods is not None and found is None and hpa.kind == "Deployment"
         read_metrics = readings_of(hpa)
         seen = HpaEvidence(
-            hpa, now, read_metrics, found, without_pods=none, causes=causes, flaws=flaws
+            hpa,
+            now,
+            read_metrics,
+            found,
+            without_pods=none,
+            causes=causes,
+            triggers_read=owner is not None,
+            flaws=flaws,
         )
-        yield _summary(hpa, seen)
+        own = any(row.custom and row.name in _CATALOG.metrics for row in hpa.metrics)
+        yield _summary(hpa, seen, of_gpus=own or any(row.ours for row in asked))
     made = (MadeHpa(hpa.namespace, hpa.name, hpa.scaled_object) for hpa in read.hpas)
     for row in unmade(read.scaled, made, now):
         yield _without_hpa(row)
@@ -151,7 +161,7 @@ def _pods_of(hpa: ShownHpa, pods: WorkloadPods) -> TargetPods | None:
     return None
 
 
-def _summary(hpa: ShownHpa, seen: HpaEvidence) -> HpaSummary:
+def _summary(hpa: ShownHpa, seen: HpaEvidence, *, of_gpus: bool) -> HpaSummary:
     return HpaSummary(
         hpa.namespace,
         hpa.name,
@@ -162,6 +172,7 @@ def _summary(hpa: ShownHpa, seen: HpaEvidence) -> HpaSummary:
         hpa.wants,
         judge(seen),
         seen.metrics or (),
+        of_gpus=of_gpus,
     )
 
 
@@ -179,6 +190,7 @@ def _without_hpa(row: UnmadeHpa) -> HpaSummary:
         row.judgement,
         (),
         row.advice,
+        of_gpus=any(trigger.ours for trigger in scaled.triggers),
     )
 
 
@@ -217,3 +229,42 @@ def workload_pods(table: ObjectTable | None, read_at: float) -> WorkloadPods | N
             reasons=str(reasons or ""),
         )
     return found
+
+
+_OF_SCALER: Final = ("HPA", "State")
+
+
+def with_states(table: ObjectTable, hpas: Sequence[HpaSummary]) -> ObjectTable:
+    """Return the workloads with the state of what scales each.
+
+    The view API knows HPAs. KEDA has none for a workload whose ScaledObject is paused or not
+    ready, and a workload at 0 replicas has no pod by which it would be listed: its row has the
+    state, and 0 pods.
+
+    Args:
+        table: ``gpuworkloads``.
+        hpas: what they do, with the ScaledObjects that have made none.
+    """
+    at = {name: place for place, name in enumerate(table.columns)}
+    if not hpas or not {*_OF_SCALER, "Pods"} <= at.keys():
+        return table
+    of = {(hpa.namespace, hpa.target.lower().replace("/", ".", 1)): hpa for hpa in hpas}
+    rows = []
+    for row in table.rows:
+        found = of.pop((row.namespace, row.name), None)
+        if found is not None and row.cells[at["State"]] is None:
+            row = _put(row, at, found)  # noqa: PLW2901 - the same row with its state
+        rows.append(row)
+    for (namespace, name), hpa in of.items():
+        if hpa.of_gpus and not hpa.current:
+            cells: list[Cell] = [None] * len(table.columns)
+            cells[0], cells[at["Pods"]] = name, 0
+            rows.append(_put(TableRow(name, namespace, {}, cells), at, hpa))
+    return ObjectTable(table.columns, rows)
+
+
+def _put(row: TableRow, at: Mapping[str, int], hpa: HpaSummary) -> TableRow:
+    cells = list(row.cells)
+    for name, text in zip(_OF_SCALER, (hpa.name, hpa.state.value), strict=True):
+        cells[at[name]] = text
+    return TableRow(row.name, row.namespace, row.labels, cells)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from adapter.answers.judgement.counts import HpaCounts
 from adapter.answers.judgement.states import Level
@@ -92,12 +92,22 @@ def verdict(
     pods: PodCounts | None,
     gpus: GpuCounts | None,
     price: IdlePrice | None = None,
+    *,
+    silent: int = 0,
 ) -> ClusterVerdict:
-    """Return the verdict; None stands for what could not be read."""
+    """Return the verdict; None stands for what could not be read.
+
+    Args:
+        hpas: what they do.
+        pods: GPU pods.
+        gpus: those that exporters report.
+        price: of idle GPUs.
+        silent: GPUs of nodes that no exporter reports.
+    """
     counts = None if hpas is None else count_hpas(hpas)
-    if counts is None and pods is None and gpus is None:
+    if counts is None and pods is None and gpus is None and not silent:
         return ClusterVerdict("waiting", "Nothing has been read yet.", price=price)
-    if not any(found.total for found in (counts, pods, gpus) if found is not None):
+    if not (silent or any(found.total for found in (counts, pods, gpus) if found is not None)):
         return ClusterVerdict("empty", _nothing(counts, pods, gpus), counts, pods, gpus, price)
     bad, warnings, notes = _hpas(counts, "bad"), _hpas(counts, "warning"), _hpas(counts, "off")
     if pods is not None:
@@ -105,12 +115,17 @@ def verdict(
         warnings += _some(pods.waiting, 0, "pod", "waits for a node", "wait for a node")
     if gpus is not None:
         warnings += _some(gpus.unmeasured, 0, "GPU", "is not measured", "are not measured")
+        warnings += _some(gpus.blocked, 0, "free GPU", _CLOSED, _CLOSED)
         notes += _some(gpus.idle, 0, "GPU", "is idle", "are idle")
         notes += _some(gpus.unheld, 0, "GPU", "runs without a pod", "run without a pod")
+    warnings += _some(silent, 0, "GPU", "has no exporter", "have no exporter")
     level: VerdictLevel = "bad" if bad else "warning" if warnings else "good"
     parts = bad + warnings + ([] if bad or warnings else _fine(counts, pods)) + notes
     text = ", ".join(parts) or f"{count(gpus.total if gpus else 0, 'GPU')} measured"
     return ClusterVerdict(level, f"{text[0].upper()}{text[1:]}.", counts, pods, gpus, price)
+
+
+_CLOSED: Final = "where no pod can start"
 
 
 def _hpas(counts: HpaCounts | None, level: Level) -> list[str]:

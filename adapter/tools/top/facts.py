@@ -1,4 +1,4 @@
-"""What ``top`` reads of a cluster: four lists, each with its own failure."""
+"""What ``top`` reads of a cluster: five lists, each with its own failure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError, odd_answers
 from adapter.tools.client.tables import ObjectTable
 from adapter.tools.overview.columns import Columns
-from adapter.tools.overview.gpuclasses import count_classes, gpu_classes
+from adapter.tools.overview.gpuclasses import count_classes, gpu_classes, silent_gpus
 from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
 from adapter.tools.overview.scalers import ReadScalers, read_scalers
 from adapter.tools.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
 from adapter.tools.overview.viewlists import ViewList, read_view_list
 
-ListName = Literal["gpus", "gpupods", "gpuworkloads", "hpas"]
-LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpupods", "gpuworkloads", "hpas")
+ListName = Literal["gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas"]
+LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas")
 _STEP: Final = 200
 """HPAs after which keys are looked at."""
 
@@ -63,10 +63,12 @@ class ClusterLists:
     def verdict(self) -> ClusterVerdict:
         """Return the verdict about what has been read."""
         pods, gpus = self.tables.get("gpupods"), self.tables.get("gpus")
+        nodes = self.tables.get("gpunodes")
         return verdict(
             self.hpas,
             None if pods is None else _pods(Columns(pods)),
             None if gpus is None else count_classes(gpu_classes(Columns(gpus))),
+            silent=0 if nodes is None else silent_gpus(Columns(nodes)),
         )
 
 
@@ -129,7 +131,7 @@ async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
 
 
 async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
-    within = "" if name == "gpus" else _within(scope)
+    within = "" if name in ("gpus", "gpunodes") else _within(scope)
     return await read_view_list(api, name, within, labels=scope.labels)
 
 

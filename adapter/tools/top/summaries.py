@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.figures import age, percent
-from adapter.tools.client.tables import Cell, ObjectTable, TableRow
-from adapter.tools.overview.columns import Columns, pool
+from adapter.pipeline.cluster.nodelabels import pool
+from adapter.tools.client.tables import Cell, ObjectTable
+from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.gpuclasses import GpuClass, count_classes, gpu_classes
 from adapter.tools.top import tables
 from adapter.tools.top.facts import ClusterLists
@@ -28,57 +29,65 @@ _NODES: Final = (
     TopColumn("BUSY", 2, "BUSY"),
     TopColumn("IDLE", 1, "IDLE"),
     TopColumn("FREE", 1, "FREE"),
+    TopColumn("BLOCKED", 1, "BLOCKED"),
     TopColumn("NO-POD", 2, "NO-POD"),
     TopColumn("NO-VALUE", 1, "NO-VALUE"),
     TopColumn("IDLE-FOR", 3, "IDLE-FOR"),
+    TopColumn("WHY", 1),
 )
-"""The five columns from BUSY on add up to GPUS; see :mod:`adapter.tools.overview.gpuclasses`."""
+"""The six columns from BUSY on add up to GPUS; see :mod:`adapter.tools.overview.gpuclasses`."""
 _REASONS: Final = (TopColumn("WHY-NOT", 0), TopColumn("PODS", 0, "PODS"), TopColumn("FIRST", 1))
 
 
 @dataclass(slots=True)
 class _Node:
-    """The devices of a node."""
+    """The devices of a node, and what its own row says."""
 
-    rows: list[TableRow] = field(default_factory=list)
+    pools: list[str | None] = field(default_factory=list)
     models: list[Cell] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)
     classes: list[GpuClass] = field(default_factory=list)
     longest: float | None = None
     """Seconds of the device that has been idle longest; None without an idle one."""
+    why: list[str] = field(default_factory=list)
+    """What is wrong with the node, in words."""
 
     def row(self, name: str) -> TopRow:
         """Return the row. A mean is over the devices that have a value."""
         count = count_classes(self.classes)
-        models = Counter(str(model or "") for model in self.models)
-        model = models.most_common(1)[0][0]
+        models = Counter(filter(None, (str(model or "") for model in self.models)))
+        model = models.most_common(1)[0][0] if models else ""
         more = f" +{len(models) - 1}" if len(models) > 1 else ""
         mean = sum(self.loads) / len(self.loads) if self.loads else None
         most = max(self.loads, default=None)
-        counts = (count.busy, count.idle, count.free, count.unheld, count.unmeasured)
+        counts = (count.busy, count.idle, count.free, count.blocked, count.unheld, count.unmeasured)
         cells = (
             name,
-            next(filter(None, (pool(row.labels) for row in self.rows)), None),
+            next(filter(None, self.pools), None),
             f"{model}{more}" if model else None,
             str(count.total),
             None if mean is None else percent(mean),
             None if most is None else percent(most),
             *map(str, counts),
             None if self.longest is None else age(self.longest),
+            "; ".join(self.why) or None,
         )
-        numbers = (None, None, None, count.total, mean, most, *counts, self.longest)
-        key, doubtful = RowKey("node", "", name), count.unmeasured or count.unheld
+        numbers = (None, None, None, count.total, mean, most, *counts, self.longest, None)
+        key, doubtful = RowKey("node", "", name), count.unmeasured or count.unheld or self.why
         return TopRow(key, cells, key, "warning" if doubtful else "", numbers)
 
 
 def nodes(facts: ClusterLists) -> TopTable:
-    """Return the nodes whose GPUs an exporter reports, the busiest first."""
-    return TopTable(
-        _NODES, _node_rows(facts.tables["gpus"]), "UTIL", none="No exporter reports a GPU."
-    )
+    """Return the nodes with GPUs, the busiest first."""
+    found = _reported(facts.tables["gpus"])
+    if (own := facts.tables.get("gpunodes")) is not None:
+        _add_own(found, Columns(own))
+    rows = [node.row(name) for name, node in found.items()]
+    return TopTable(_NODES, rows, "UTIL", none="No node has a GPU.")
 
 
-def _node_rows(table: ObjectTable) -> list[TopRow]:
+def _reported(table: ObjectTable) -> dict[str, _Node]:
+    """Return the nodes whose GPUs exporters report."""
     found: dict[str, _Node] = {}
     by = Columns(table)
     texts = (by.cells(name) for name in ("Node", "Model"))
@@ -88,14 +97,33 @@ def _node_rows(table: ObjectTable) -> list[TopRow]:
         if not name:
             continue
         node = found.get(str(name)) or found.setdefault(str(name), _Node())
-        node.rows.append(row)
+        node.pools.append(pool(row.labels))
         node.models.append(model)
         node.classes.append(of)
         if load is not None:
             node.loads.append(load)
         if of == "idle":
             node.longest = max(node.longest or 0.0, idle or 0.0)
-    return [node.row(name) for name, node in found.items()]
+    return found
+
+
+def _add_own(found: dict[str, _Node], by: Columns) -> None:
+    """Add what the list of nodes says: why no pod can start there, and GPUs without an exporter."""
+    texts = (by.texts(name) for name in ("Pool", "Model", "Blocked", "Withheld"))
+    rows = zip(by.rows, *texts, *map(by.numbers, ("GPUs", "Silent")), strict=True)
+    for row, node_pool, model, blocked, withheld, gpus, silent in rows:
+        node = found.setdefault(row.name, _Node())
+        node.pools.append(node_pool)
+        if not node.models:
+            node.models.append(model)
+        node.classes += ["unmeasured"] * int(silent or 0)
+        if blocked is not None:
+            node.why.append(blocked)
+        elif withheld is not None:
+            node.why.append(f"does not offer {withheld}")
+        if silent:
+            part = "its GPUs" if silent == gpus else f"{silent:g} of its {gpus:g} GPUs"
+            node.why.append(f"no exporter reports {part}")
 
 
 def overview(facts: ClusterLists) -> list[TopTable]:
@@ -106,7 +134,9 @@ def overview(facts: ClusterLists) -> list[TopTable]:
     if "gpupods" in facts.tables:
         parts.append(_reasons(facts.tables["gpupods"]))
     if "gpus" in facts.tables:
-        parts += [_busiest(facts), _idle(facts)]
+        found = nodes(facts)
+        parts += [_closed(found)] if "gpunodes" in facts.tables else []
+        parts += [_busiest(facts), _idle(found)]
     return parts
 
 
@@ -140,8 +170,16 @@ def _busiest(facts: ClusterLists) -> TopTable:
     return _cut(tables.gpus(facts), Sort("UTIL"), "Busiest GPUs", "No GPU has a utilization.")
 
 
-def _idle(facts: ClusterLists) -> TopTable:
-    found = nodes(facts)
+def _closed(found: TopTable) -> TopTable:
+    """Return the nodes where no pod can start, or whose GPUs no exporter reports."""
+    at = found.index("WHY")
+    rows = [row for row in found.rows if row.cells[at] is not None]
+    table = TopTable(found.columns, rows, "WHY")
+    none = "No GPU node is closed to pods or without an exporter."
+    return _cut(table, Sort("WHY"), "Nodes that need attention", none)
+
+
+def _idle(found: TopTable) -> TopTable:
     at = found.index("IDLE")
     rows = [row for row in found.rows if row.cells[at] != "0"]
     idle = TopTable(found.columns, rows, found.sort)

@@ -11,7 +11,7 @@ from adapter.figures import age
 from adapter.tools.client.tables import ObjectTable, TableRow
 from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseGroup, by_cause
-from adapter.tools.overview.hpas import HpaSummary
+from adapter.tools.overview.hpas import HpaSummary, with_states
 from adapter.tools.top.facts import ClusterLists, ListName
 from adapter.tools.top.rows import About, Emphasis, PickedRows, RowKey, TopRow, number_of
 
@@ -63,10 +63,18 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     "nodes": ("gpus",),
 }
 """The lists that a view shows."""
-READS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
-    view: (*names, "gpuworkloads") if "hpas" in names else names for view, names in NEEDS.items()
+_BESIDE: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
+    "overview": ("gpuworkloads", "gpunodes"),
+    "hpas": ("gpuworkloads",),
+    "workloads": ("hpas",),
+    "nodes": ("gpunodes",),
 }
-"""The lists that a view reads: HPAs are judged by the pods of their workloads too."""
+"""HPAs are judged by the pods of their workloads too; of a paused or sleeping workload, a
+ScaledObject alone may say the state. Nodes say why no pod can start there."""
+READS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
+    view: (*names, *_BESIDE.get(view, ())) for view, names in NEEDS.items()
+}
+"""The lists that a view reads."""
 
 _NAMESPACE: Final = TopColumn("NAMESPACE", 0)
 _GPUS: Final = (
@@ -85,6 +93,7 @@ _GPUS: Final = (
     TopColumn("XID", 6, "XID-CODE"),
     TopColumn("IDLE-SINCE", 5, "IDLE-SECONDS"),
     TopColumn("EXPORTER", 7),
+    TopColumn("BLOCKED", 5),
 )
 _PODS: Final = (
     TopColumn("NAME", 0),
@@ -155,6 +164,7 @@ def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
 def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the workloads, the busiest first."""
     columns, table = _named(_WORKLOADS, everywhere), facts.tables["gpuworkloads"]
+    table = with_states(table, facts.hpas or ())
     rows = _picked(table, columns, _workload)
     return TopTable(columns, rows, "UTIL", none="No workload has pods with GPUs.")
 
@@ -209,7 +219,9 @@ def _picked(table: ObjectTable, columns: tuple[TopColumn, ...], about: About) ->
 
 def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
     util, idle = (number_of(row.cells[at[name]]) for name in ("UTIL-PERCENT", "IDLE-SECONDS"))
-    doubtful = gpu_class(util, row.cells[at["PODS"]], idle) in ("unheld", "unmeasured")
+    blocked = row.cells[at["BLOCKED"]] if "BLOCKED" in at else None
+    use = gpu_class(util, row.cells[at["PODS"]], idle, blocked)
+    doubtful = use in ("blocked", "unheld", "unmeasured")
     emphasis: Emphasis = "warning" if doubtful else ""
     key = RowKey("gpu", "", row.name)
     return key, key, emphasis

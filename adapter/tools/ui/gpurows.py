@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from adapter.pipeline.cluster.nodelabels import pool
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
-from adapter.tools.overview.columns import ZONE, Columns, natural, pool
+from adapter.tools.overview.columns import ZONE, Columns, natural
 from adapter.tools.overview.gpuclasses import IDLE, GpuClass, gpu_classes
 
 Json = dict[str, Any]
@@ -99,6 +100,10 @@ def _load(by: Columns, idle: Mapping[str, float], classes: Sequence[GpuClass]) -
         "memShare": [share(*pair) for pair in memory],
         "pods": by.texts("Pods"),
         "xid": by.texts("XID"),
+        "blocked": [
+            text if kind == "blocked" else None
+            for text, kind in zip(by.texts("Blocked"), classes, strict=True)
+        ],
         "idleSince": [idle.get(row.name) for row in by.rows],
     }
 

@@ -11,7 +11,7 @@ import msgspec
 from adapter.tools.client.tables import ObjectTable
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.columns import Columns
-from adapter.tools.overview.gpuclasses import count_classes
+from adapter.tools.overview.gpuclasses import count_classes, silent_gpus
 from adapter.tools.overview.hpas import HpaSummary, summarize, workload_pods
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.overview.verdict import ClusterVerdict, IdlePrice, count_pods, verdict
@@ -20,7 +20,7 @@ from adapter.tools.ui.gpurows import DeviceParts, fleet
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.objectchanges import pod_facts
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
+from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, WORKLOADS, PanelState
 from adapter.tools.ui.podrows import pods, workloads
 from adapter.tools.ui.timeline import Timeline
 from adapter.tools.ui.trouble import outage, panel_rows, with_trouble
@@ -122,11 +122,13 @@ class Model:
 
     def _verdict(self, seen: PageFacts, hpas: Sequence[HpaSummary] | None) -> ClusterVerdict:
         gpus, gpu_pods = _current(seen, GPUS), _current(seen, PODS)
+        nodes = _current(seen, NODES)
         made = verdict(
             hpas if _readable(seen, HPAS) else None,
             self._once("pods", gpu_pods, lambda table: count_pods(Columns(table).dicts())),
             count_classes(self.fleet.classes) if gpus and self.fleet else None,
             self._once("idle", gpus, self._idle_price),
+            silent=self._once("silent", nodes, lambda table: silent_gpus(Columns(table))) or 0,
         )
         return with_trouble(made, list(seen.panels.values()))
 

@@ -15,6 +15,7 @@ from adapter.tools.overview.viewlists import read_view_list
 Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 
 GPUS: Final = "gpus"
+NODES: Final = "gpunodes"
 PODS: Final = "gpupods"
 WORKLOADS: Final = "gpuworkloads"
 HPAS: Final = "hpas"
@@ -86,6 +87,7 @@ def readers(namespace: str) -> dict[str, Reader]:
 
     return {
         GPUS: lambda api: read_view_list(api, "gpus"),
+        NODES: lambda api: read_view_list(api, "gpunodes"),
         PODS: lambda api: read_view_list(api, "gpupods", within),
         WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", within),
         HPAS: lambda api: read_scalers(api, within),

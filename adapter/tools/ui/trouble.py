@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from adapter.tools.overview.verdict import ClusterVerdict, VerdictLevel
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
+from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, WORKLOADS, PanelState
 
 _NAMES: Final = {
     GPUS: "GPUs",
+    NODES: "GPU nodes",
     PODS: "GPU pods",
     WORKLOADS: "workloads",
     HPAS: "HPAs",
     EVENTS: "events",
 }
-_COUNTED: Final = (HPAS, PODS, GPUS)
+_COUNTED: Final = (HPAS, PODS, GPUS, NODES)
 """Panels without which the verdict says less."""
 _REQUEST: Final = re.compile(r"(?:GET|POST) /\S*: ")
 

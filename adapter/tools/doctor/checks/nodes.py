@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adapter.answers.causes import CauseCode, gpunodes
-from adapter.answers.causes.gpunodes import gpus_of, labelled
+from adapter.answers.causes.gpunodes import gpus_of
 from adapter.pipeline.cluster.gpuresources import STANDARD
+from adapter.pipeline.cluster.nodelabels import has_gpus
 from adapter.tools.doctor.facts import Facts, UnreadError
 from adapter.tools.doctor.hpacauses import of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
@@ -26,9 +27,10 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     nodes = facts.nodes.read()
     resources = facts.gpu_resources if facts.settings.cluster.gpu_resources else STANDARD
     equipped = {node.name for node in nodes if gpus_of(node, resources)}
-    marked = [node for node in nodes if labelled(node)]
+    marked = [node for node in nodes if has_gpus(node.metadata.labels)]
+    slices = (facts.slices.value or ()) if facts.slices.known else ()
     pods = facts.pods.value or () if facts.pods.known else ()
-    lacking = list(gpunodes.causes(nodes, resources, pods=pods))
+    lacking = list(gpunodes.causes(nodes, resources, gpunodes.claimed(slices), pods=pods))
     waiting = _waiting(facts) if lacking else {}
     for cause in lacking:
         hpas = waiting.get(cause.subject, [])

@@ -175,6 +175,7 @@ export class Fleet {
       util ? `${word}, ${util} utilization` : `${word}: ${about}`,
       [this.cell(index, "model"), this.cell(index, "profile")].filter(Boolean).join(" "),
       `node ${this.cell(index, "node") ?? NONE}`,
+      load.blocked?.[index] ? `no pod can start: ${load.blocked[index]}` : "",
       load.pods?.[index] ? `held by ${load.pods[index]}` : "held by no pod",
       shared({ sharing: this.sharing(), pods: load.pods ?? [] }, index) ? `shared${this.cell(index, "sharing") ? `: ${this.cell(index, "sharing")}` : ""}` : "",
       load.mem?.[index] ? `memory ${load.mem[index]}` : "",

@@ -83,7 +83,7 @@ function fills(context, size, tiles, look, colours, inks) {
   const groups = new Map();
   for (const tile of tiles) {
     const kind = look.kind[tile.index];
-    const colour = kind === "unmeasured" || kind === undefined ? "none" : kind === "free" ? "free" : colours[step(look.util[tile.index] ?? 0)].fill;
+    const colour = kind === "unmeasured" || kind === undefined ? "none" : kind === "free" || kind === "blocked" ? "free" : colours[step(look.util[tile.index] ?? 0)].fill;
     const alpha = look.dim.has(tile.index) ? 0.18 : 1;
     const key = `${alpha} ${colour}`;
     const some = groups.get(key);
@@ -138,7 +138,7 @@ function marks(context, size, tiles, look, colours, inks) {
     const filled = kind === "busy" || kind === "idle" || kind === "unheld";
     const text = filled ? colours[step(util ?? 0)].text : inks.ink;
     context.globalAlpha = look.dim.has(index) ? 0.25 : 1;
-    if (!filled && kind !== "free" && size < 10) slash(context, x, y, size, inks);
+    if (kind === "blocked" || (!filled && kind !== "free" && size < 10)) slash(context, x, y, size, inks);
     if (kind === "free" || (size >= 10 && (!filled || (util ?? 0) < 25))) edge(context, x + 0.5, y + 0.5, size - 1, inks.edge, 1, size);
     if (shared(look, index)) ring(context, x, y, size, text);
     if (filled && util !== null && size >= 30) {
@@ -168,7 +168,7 @@ function edge(context, x, y, size, colour, width, tile) {
   context.stroke();
 }
 
-/** The hatch of a tile that is too small for a pattern. */
+/** The hatch of a tile that is too small for a pattern, and the line through one that no pod can get. */
 function slash(context, x, y, size, inks) {
   context.strokeStyle = inks.ink;
   context.lineWidth = 1;

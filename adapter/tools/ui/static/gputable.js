@@ -11,7 +11,7 @@ const ORDER = Object.keys(GPU_CLASSES);
 
 function useCell(gpu) {
   const state = GPU_CLASSES[gpu.class] ?? UNKNOWN;
-  return h(`span.state.${state.level}`, { title: state.about }, sign(state.sign), h("span.cut", {}, state.word));
+  return h(`span.state.${state.level}`, { title: gpu.blocked ?? state.about }, sign(state.sign), h("span.cut", {}, state.word));
 }
 
 /** Make the table. */
@@ -40,6 +40,6 @@ export function rows(gpus, load, kept) {
   return kept.map((i) => {
     const gpu = all[i];
     const of = (/** @type {string} */ key) => load?.[key]?.[i] ?? null;
-    return { ...gpu, class: of("class"), util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince") };
+    return { ...gpu, class: of("class"), util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince"), blocked: of("blocked") };
   });
 }

@@ -56,7 +56,7 @@ const side = new Side(get("side"), {
 
 function showNotices() {
   const interval = now.about?.interval ?? 5;
-  for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
+  for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus", "gpunodes"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
     notices(get(`${id}-notices`), now.panels, lists, interval);
   }
 }

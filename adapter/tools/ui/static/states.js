@@ -14,7 +14,8 @@ export const GPU_CLASSES = {
   idle: { word: "held and idle", sign: "warning", level: "warning", about: "a pod holds it, and it has been idle for the time of --idle-after, 10 minutes by default" },
   unheld: { word: "busy without a pod", sign: "warning", level: "warning", about: "it works, and no pod holds it" },
   busy: { word: "held and busy", sign: "good", level: "good", about: "a pod holds it, and it has not been idle for the time of --idle-after" },
-  free: { word: "free", sign: "off", level: "off", about: "no pod holds it, and it does nothing" },
+  blocked: { word: "blocked", sign: "warning", level: "warning", about: "no pod holds it, it does nothing, and no pod can start on its node" },
+  free: { word: "free", sign: "off", level: "off", about: "no pod holds it, it does nothing, and a pod can get it" },
 };
 
 /**

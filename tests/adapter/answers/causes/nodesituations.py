@@ -129,7 +129,7 @@ NODES: Final = {
     "amd-partitions-that-are-made": (
         CauseCode.TAINT,
         worked_on("x", "y", "8", AMD),
-        ("of AMD's device config manager", "then remove the taint from the node"),
+        ("its GPUs are being partitioned", "remove the taint from the node"),
     ),
     "cpu-that-others-hold": (
         CauseCode.UNSCHEDULABLE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from adapter.answers.causes import CauseCode
+from adapter.pipeline.cluster.objects import SeenNodeClaim, read
 from tests.adapter.answers.causes.othersituations import CLAIM, NOT, full
 from tests.adapter.answers.causes.scene import GPU, Scene, ago, owned
 
@@ -48,6 +49,17 @@ def _ending() -> Scene:
     scene = Scene("StatefulSet", replicas=1)
     meta = {"deletionTimestamp": ago(1800)}
     return scene.pod("llm-0", owner=("StatefulSet", "llm"), meta=meta)
+
+
+def _ordered(*conditions: tuple[str, str, str, str]) -> Scene:
+    """Karpenter has named a NodeClaim to the pod."""
+    names = ("type", "status", "reason", "message")
+    since = {"lastTransitionTime": ago(600)}
+    rows = [dict(zip(names, row, strict=True)) | since for row in conditions]
+    claim = {"metadata": {"name": "gpu-a1b2c"}, "status": {"conditions": rows}}
+    text = "Pod should schedule on: nodeclaim/gpu-a1b2c"
+    scene = full().event("Pod", "llm-a", "Nominated", text, 20)
+    return scene.know(claims=[read(claim, SeenNodeClaim)])
 
 
 def _says(text: str) -> Scene:
@@ -208,6 +220,42 @@ PLACES: Final[dict[str, Row]] = {
         ),
         ("fit a NodePool",),
     ),
+    "a-node-that-karpenter-cannot-get": (
+        CauseCode.UNSCHEDULABLE,
+        _ordered().event(
+            "NodeClaim",
+            "gpu-b2c3d",
+            "InsufficientCapacityError",
+            "NodeClaim gpu-b2c3d event: creating instance, insufficient capacity, with fleet error",
+            60,
+        ),
+        ("InsufficientCapacityError: NodeClaim gpu-b2c3d", "the cloud has none of these machines"),
+    ),
+    "a-node-class-that-is-not-ready": (
+        CauseCode.UNSCHEDULABLE,
+        _ordered().event(
+            "NodeClaim", "gpu-a1b2c", "NodeClassNotReady", "NodeClaim gpu-a1b2c event: no AMI", 60
+        ),
+        ("NodeClassNotReady", "conditions of the NodeClass"),
+    ),
+    "a-machine-that-is-not-launched": (
+        CauseCode.UNSCHEDULABLE,
+        _ordered(("Launched", "False", "LaunchFailed", "not authorized to perform RunInstances")),
+        ("NodeClaim gpu-a1b2c is not launched for 10m: not authorized", "permissions"),
+    ),
+    "a-machine-that-does-not-join": (
+        CauseCode.UNSCHEDULABLE,
+        _ordered(("Launched", "True", "", ""), ("Registered", "Unknown", "NodeNotFound", "")),
+        ("NodeClaim gpu-a1b2c has not joined the cluster for 10m: NodeNotFound", "its kubelet"),
+    ),
+    "a-machine-without-its-gpus": (
+        CauseCode.UNSCHEDULABLE,
+        _ordered(
+            ("Registered", "True", "", ""),
+            ("Initialized", "Unknown", "ResourceNotRegistered", f"resource {GPU} not registered"),
+        ),
+        ("is not initialized for 10m: resource nvidia.com/gpu not registered", "device plugin"),
+    ),
     "a-gang-that-is-not-complete": (
         CauseCode.UNSCHEDULABLE,
         Scene().pending("llm-a", "pod group is not ready, 1 Pending, 2 minAvailable"),
@@ -222,6 +270,11 @@ PLACES: Final[dict[str, Row]] = {
         CauseCode.TAINT,
         _tainted("node.kubernetes.io/disk-pressure"),
         ("free disk space on the node", "kubectl describe node n1"),
+    ),
+    "a-node-that-is-being-removed": (
+        CauseCode.TAINT,
+        _tainted("karpenter.sh/disrupted"),
+        ("Karpenter is removing it: wait for the next node", "kubectl describe node n1"),
     ),
     "a-node-whose-network-has-not-started": (
         CauseCode.TAINT,

@@ -29,7 +29,7 @@ from adapter.tools.overview.scalers import ReadScalers, read_hpa
 from adapter.tools.top.facts import ClusterLists
 from adapter.tools.top.summaries import tables_of
 from adapter.tools.ui.model import Model, PageFacts
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, WORKLOADS, PanelState
+from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, WORKLOADS, PanelState
 from tests.adapter.answers.judgement.worlds import NOW, NS, UTIL, WORLDS, JudgedWorld
 from tests.adapter.answers.view.viewer import Viewer
 from tests.adapter.world import World, row
@@ -139,7 +139,7 @@ def _row_of_top(listed: HpaSummary) -> tuple[object, object]:
 
 def _page(read: ReadScalers, table: ObjectTable) -> Json:
     panels = {name: PanelState(name, "ok", updated=NOW) for name in (HPAS, WORKLOADS)}
-    panels |= {name: PanelState(name) for name in (GPUS, PODS, EVENTS)}
+    panels |= {name: PanelState(name) for name in (GPUS, NODES, PODS, EVENTS)}
     seen = PageFacts(panels, {HPAS: read, WORKLOADS: table})
     parts = Model(PriceList({}), 600.0).parts(seen, {HPAS, WORKLOADS}, NOW)
     (found,) = msgspec.json.decode(parts["hpas"])

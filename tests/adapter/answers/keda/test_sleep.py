@@ -17,6 +17,12 @@ from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
 OWN = 'avg(DCGM_FI_DEV_GPU_UTIL{namespace="team",pod=~"llm-.*"})'
 
 
+def ours(**more: str) -> dict[str, Any]:
+    address = "gpu-metrics-adapter.gpu-metrics.svc:6000"
+    metadata = {"scalerAddress": address, "metric": "gpu_utilization", "target": "70", **more}
+    return {"type": "external", "metadata": metadata}
+
+
 def prometheus(query: str) -> dict[str, Any]:
     return {"type": "prometheus", "metadata": {"query": query}}
 
@@ -36,6 +42,13 @@ def prometheus(query: str) -> dict[str, Any]:
         ([prometheus('sum(queue{pod=~"llm-gateway-.*"})')], 0, False),
         ([prometheus('sum(queue{pod=~"llm-.*|gateway-.*"})')], 0, False),
         ([prometheus(f"{OWN} or sum(gateway_queue_length)")], 0, False),
+        ([ours()], 0, True),
+        ([ours()], 1, False),
+        ([ours(podSelector="app=llm")], 0, True),
+        ([ours(podSelector="tier=gpu, app.kubernetes.io/name == llm")], 0, True),
+        ([ours(podSelector="app=llm-gateway")], 0, False),
+        ([ours(podSelector="app=gateway"), ours(podSelector="app=llm")], 0, False),
+        ([{"type": "external", "metadata": {"scalerAddress": "queue.other:80"}}], 0, False),
         ([], 0, False),
     ],
 )
@@ -79,4 +92,11 @@ def test_a_list_is_not_green_where_nothing_wakes() -> None:
     assert cause is not None
     asleep = judge(HpaEvidence(shown, 0.0, causes=[cause]))
     assert (asleep.state, "never wakes" in asleep.text) == (ScalingState.IMPAIRED, True)
-    assert judge(HpaEvidence(shown, 0.0)).state is ScalingState.AT_ZERO
+    looked = judge(HpaEvidence(shown, 0.0, triggers_read=True))
+    assert (looked.state, looked.text) == (
+        ScalingState.AT_ZERO,
+        "at zero: KEDA wakes it when a trigger is active",
+    )
+    unread = judge(HpaEvidence(shown, 0.0))
+    assert unread.state is ScalingState.AT_ZERO
+    assert "wakes it when" not in unread.text, "nobody looked at the triggers"

@@ -40,7 +40,7 @@ def scaled(*conditions: Json, address: str = RIGHT, seconds: float = 3600, **mor
     metadata = {more.pop("key", "scalerAddress"): address}
     trigger = {"type": more.pop("type", "external"), "metadata": metadata}
     meta = {"name": "llm", "namespace": "chat", "creationTimestamp": ago(seconds), **more}
-    spec = {"scaleTargetRef": {"name": "llm"}, "triggers": [trigger]}
+    spec = {"scaleTargetRef": {"name": "llm"}, "triggers": [trigger], "minReplicaCount": 1}
     status = {"conditions": list(conditions)} if conditions else {}
     return read_scaledobject({"metadata": meta, "spec": spec, "status": status})
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from adapter.answers.view.devices import Devices
+from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
 from adapter.answers.view.gpus import GPUS, Gpus
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
+from adapter.answers.view.standings import NodeStandings
 from adapter.pipeline.cluster.hpas import Hpas, ShownHpa
 from apiservice.runtime.steps import at_once
 from apiservice.view.cells import RowWriter
@@ -83,7 +85,9 @@ class Viewer:
         devices = Devices()
         self.hpas = Hpas()
         self.hpas.replace(hpas)
-        self.gpus = Shelf(GPUS, Gpus(world.store, world.index, devices))
+        standings = NodeStandings(world.index, world.nodes)
+        self.gpus = Shelf(GPUS, Gpus(world.store, world.index, devices, standings))
+        self.nodes = Shelf(GPUNODES, GpuNodes(world.store, world.index, devices, standings))
         self.pods = Shelf(GPUPODS, GpuPods(world.store, world.index, devices, self.hpas))
         self.workloads = Shelf(GPUWORKLOADS, GpuWorkloads(world.store, world.index, self.hpas))
 

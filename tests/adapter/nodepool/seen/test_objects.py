@@ -67,6 +67,21 @@ def test_a_cordoned_or_unready_node_is_not_healthy(
     assert node("a", ready=ready, **spec).healthy is healthy
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "node.kubernetes.io/disk-pressure",
+        "ToBeDeletedByClusterAutoscaler",
+        "karpenter.sh/disrupted",
+    ],
+)
+def test_a_node_with_a_passing_taint_takes_no_pods_and_the_next_node_lacks_it(key: str) -> None:
+    found = node("a", taints=[{"key": key, "effect": "NoSchedule"}])
+    assert (found.healthy, found.taints) == (False, ())
+    soft = node("a", taints=[{"key": key, "effect": "PreferNoSchedule"}])
+    assert soft.healthy, "the scheduler only avoids it"
+
+
 def test_accelerator_labels_are_those_of_the_three_clouds() -> None:
     assert {
         "k8s.amazonaws.com/accelerator",

@@ -18,6 +18,7 @@ from adapter.pipeline.cluster.changes import (
 )
 from adapter.pipeline.cluster.fixes import lasting
 from adapter.pipeline.cluster.managers import Manager, Way
+from adapter.tools.client.hpacommands import change_hpa
 
 NAME, INTERVAL = "nvidia-dcgm-exporter", "DCGM_EXPORTER_INTERVAL"
 POLICY = Manager("NVIDIA GPU Operator", Way.OWNER, "ClusterPolicy", "cp", "", "nvidia.com/v1")
@@ -173,6 +174,79 @@ def test_fields_of_kedas_hpa_are_the_scaled_objects() -> None:
     fix = lasting(of, set_fields(of, {"spec.metrics[0].pods.metric.name": "gpu_power"}))
     assert fix.command == "kubectl -n chat edit scaledobjects.keda.sh llm"
     assert "spec.triggers" in fix.text
+
+
+KSERVE = Manager(
+    "KServe", Way.OWNER, "InferenceService", "llm", "chat", "serving.kserve.io/v1beta1"
+)
+
+
+def of_component(name: str, manager: Manager = KSERVE, **more: Any) -> ChangedObject:
+    return hpa(manager, **more)._replace(name=name)
+
+
+@pytest.mark.parametrize("component", ["predictor", "transformer"])
+def test_bounds_of_kserves_hpa_are_the_inference_services(component: str) -> None:
+    of = of_component(f"llm-{component}")
+    fix = lasting(of, set_fields(of, {"spec.maxReplicas": 10, "spec.minReplicas": 2}))
+    assert fix.command.startswith("kubectl -n chat patch inferenceservices.serving.kserve.io llm ")
+    assert patched(fix.command) == {"spec": {component: {"maxReplicas": 10, "minReplicas": 2}}}
+    assert f"spec.{component}.maxReplicas" in fix.text
+
+
+def test_what_kserve_has_no_field_for_is_edited_in_the_inference_service() -> None:
+    of = of_component("llm-predictor")
+    fields = {"spec.maxReplicas": 10, "spec.behavior.scaleUp.selectPolicy": "Max"}
+    assert lasting(of, set_fields(of, fields)).command == (
+        "kubectl -n chat edit inferenceservices.serving.kserve.io llm"
+    )
+
+
+def test_kserve_writes_the_scaled_object_of_kedas_hpa() -> None:
+    keda = KEDA._replace(name="llm-predictor")
+    of = of_component("keda-hpa-llm-predictor", keda, above=KSERVE)
+    fix = lasting(of, set_fields(of, {"spec.maxReplicas": 10}))
+    assert patched(fix.command) == {"spec": {"predictor": {"maxReplicas": 10}}}
+    label = {"serving.kserve.io/inferenceservice": "llm"}
+    owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "llm-predictor"}
+    meta = {
+        "name": "keda-hpa-llm-predictor",
+        "namespace": "chat",
+        "labels": label,
+        "ownerReferences": [{**owner, "controller": True}],
+    }
+    assert change_hpa({"metadata": meta}, "spec.maxReplicas", 10).command == fix.command
+
+
+def test_every_field_of_an_hpa_is_in_a_nim_service() -> None:
+    nim = Manager("NIMService", Way.OWNER, "NIMService", "llm", "chat", "apps.nvidia.com/v1alpha1")
+    of = hpa(nim)
+    fix = lasting(of, set_fields(of, {"spec.maxReplicas": 10}))
+    assert fix.command.startswith("kubectl -n chat patch nimservices.apps.nvidia.com llm ")
+    assert patched(fix.command) == {"spec": {"scale": {"hpa": {"maxReplicas": 10}}}}
+
+
+OTHERS = {
+    "machinelearning.seldon.io/v1/SeldonDeployment": "hpaSpec",
+    "example.com/v1/Model": "for HPA llm, which it writes,",
+}
+
+
+@pytest.mark.parametrize("owner", OTHERS)
+def test_an_hpa_of_another_resource_is_never_edited_itself(owner: str) -> None:
+    version, _, kind = owner.rpartition("/")
+    of = hpa(Manager(kind, Way.OWNER, kind, "llm", "chat", version))
+    fix = lasting(of, set_fields(of, {"spec.maxReplicas": 10}))
+    assert fix.command.startswith(f"kubectl -n chat edit {kind.lower()}s.")
+    assert OTHERS[owner] in fix.text
+
+
+def test_the_bounds_of_knative_are_annotations_of_its_service() -> None:
+    version = "autoscaling.internal.knative.dev/v1alpha1"
+    of = hpa(Manager("PodAutoscaler", Way.OWNER, "PodAutoscaler", "llm", "chat", version))
+    fix = lasting(of, set_fields(of, {"spec.maxReplicas": 10}))
+    assert "autoscaling.knative.dev/max-scale" in fix.text
+    assert not fix.command, "Knative writes the PodAutoscaler again too"
 
 
 def test_a_scaled_object_in_git_is_changed_there() -> None:

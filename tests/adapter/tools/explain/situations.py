@@ -42,6 +42,33 @@ WHY: Final = (
 )
 
 
+_OWN_TRIGGER: Final = {
+    "type": "external",
+    "metadata": {
+        "scalerAddress": "gpu-metrics-adapter.gpu-metrics.svc:6000",
+        "metric": "gpu_utilization",
+        "target": "70",
+    },
+}
+
+
+def _asleep(*triggers: Any) -> World:
+    """KEDA has scaled the target to 0. Without triggers, the ScaledObject may not be read."""
+    world = World(0).hpa(external_metric(), conditions=DISABLED, ownerReferences=[BY_KEDA])
+    if not triggers:
+        return world
+    ports = [{"port": 6000}]
+    service = {"metadata": {"name": "gpu-metrics-adapter"}, "spec": {"ports": ports}}
+    world.answer("/api/v1/namespaces/gpu-metrics/services/gpu-metrics-adapter", service)
+    return world.answer(
+        f"/apis/keda.sh/v1alpha1/namespaces/{NS}/scaledobjects/llm",
+        {
+            "metadata": {"name": "llm", "namespace": NS},
+            "spec": {"scaleTargetRef": {"name": "llm"}, "triggers": list(triggers)},
+        },
+    )
+
+
 def headroom(
     namespace: str = "gpu-metrics",
     workloads: str = "Deployment/llm, Deployment/embed",
@@ -381,13 +408,9 @@ SITUATIONS: Final[dict[str, Situation]] = {
         three(("92", "88", "97")).hpa(gpu_metric()).answer(GPUPODS, (404, NOT_SERVED))
     ),
     "paused": Situation(World(0).hpa(gpu_metric(), conditions=DISABLED), 1),
-    "at-zero-by-keda": Situation(
-        World(0).hpa(
-            external_metric(),
-            conditions=DISABLED,
-            ownerReferences=[BY_KEDA],
-        )
-    ),
+    "at-zero-by-keda": Situation(_asleep({"type": "cron", "metadata": {}})),
+    "at-zero-for-ever": Situation(_asleep({"type": "cpu"}, _OWN_TRIGGER), 1),
+    "at-zero-behind-a-missing-right": Situation(_asleep()),
     "of-keda-at-its-maximum": Situation(
         World(1)
         .hpa(
@@ -503,6 +526,7 @@ SITUATIONS: Final[dict[str, Situation]] = {
                 "metadata": {"name": "llm", "namespace": NS},
                 "spec": {
                     "scaleTargetRef": {"name": "llm"},
+                    "minReplicaCount": 1,
                     "triggers": [
                         {
                             "type": "external",

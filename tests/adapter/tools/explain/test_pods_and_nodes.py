@@ -320,6 +320,50 @@ def test_a_node_that_offers_no_gpu_of_eight_says_so(lab: tuple[ApiServer, Path])
     assert "offers 0 of its 8 nvidia.com/gpu" in ended.output
 
 
+def test_a_node_where_no_pod_can_start_says_why_and_is_not_green(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    explain(lab, World().pod("llm-7f9", "92"), "node", "n1")
+    server.answers["/api/v1/nodes"] = [
+        {
+            "metadata": {
+                "name": "n1",
+                "labels": {"nvidia.com/gpu-driver-upgrade-state": "upgrade-failed"},
+            },
+            "spec": {"unschedulable": True},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": "1"},
+                "conditions": [{"type": "DiskPressure", "status": "True"}],
+            },
+        }
+    ]
+    taint = "no GPU pod tolerates the taint dedicated=db:NoSchedule"
+    server.answers[f"{VIEW}/gpunodes/n1"] = {
+        "metadata": {"name": "n1"},
+        "blocked": [{"kind": "condition", "text": "cordoned"}, {"kind": "taint", "text": taint}],
+    }
+    ended = invoke("explain", "node", "n1", "--kubeconfig", str(file))
+    said = " ".join(ended.output.split())
+    assert ended.code == 1
+    for text in (
+        "is cordoned: no new pod starts there",
+        "has DiskPressure; the kubelet starts no pod",
+        "the driver upgrade has failed",
+        f"no GPU pod can start: {taint}; add a toleration",
+    ):
+        assert text in said
+    assert said.count("cordoned") == 1
+
+
+def test_without_the_right_to_gpunodes_a_note_says_so(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    explain(lab, World().pod("llm-7f9", "92"), "node", "n1")
+    server.answers[f"{VIEW}/gpunodes/n1"] = forbidden("jane", "get", "gpunodes", "view", "")
+    ended = invoke("explain", "node", "n1", "--kubeconfig", str(file))
+    assert "note: whether pods can start on the node is not known" in ended.output
+
+
 def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path]) -> None:
     server, file = lab
     world = World().pod("llm-7f9", "92").event("Pulled", "image is there", 30)
@@ -331,6 +375,30 @@ def test_an_event_without_a_time_has_an_unknown_age(lab: tuple[ApiServer, Path])
     assert "0s ago" not in ended.output
     found = invoke("explain", "pod", "llm-7f9", "-n", NS, "-o", "json", "--kubeconfig", str(file))
     assert json.loads(found.output)["events"][0]["age"] is None
+
+
+def test_a_pod_whose_node_karpenter_cannot_get_says_so(lab: tuple[ApiServer, Path]) -> None:
+    text = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+    unscheduled = {"type": "PodScheduled", "status": "False", "message": text}
+    world = World().pod("llm-x2k", node="", phase="Pending", conditions=(unscheduled,))
+    world.event("Nominated", "Pod should schedule on: nodeclaim/gpu-a1b2c", 30)
+    world.events[0]["involvedObject"] = {"kind": "Pod", "name": "llm-x2k", "namespace": NS}
+    no_capacity = "insufficient capacity, all requested instance types were unavailable"
+    about = {"kind": "NodeClaim", "name": "gpu-b2c3d"}
+    warning = {
+        "metadata": {"name": "w1", "namespace": "default"},
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": "InsufficientCapacityError",
+        "message": f"NodeClaim gpu-b2c3d event: {no_capacity}",
+        "lastTimestamp": at(60),
+    }
+    world.answer("/api/v1/namespaces/default/events", [warning])
+    world.answer("/apis/karpenter.sh/v1/nodeclaims", [])
+    ended = explain(lab, world, "pod", "llm-x2k")
+    said = " ".join(ended.output.split())
+    assert f"InsufficientCapacityError: NodeClaim gpu-b2c3d event: {no_capacity}" in said
+    assert "the cloud has none of these machines now" in said
 
 
 def test_a_node_that_does_not_answer_is_said_to_be_so(lab: tuple[ApiServer, Path]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.pipeline.cluster.nodelabels import pool
 from adapter.tools.client.tables import ObjectTable, TableRow
-from adapter.tools.overview.columns import Columns, natural, pool
+from adapter.tools.overview.columns import Columns, natural
 
 ROWS = [TableRow("a", "", {}, ["a", 3]), TableRow("b", "", {}, ["b", None])]
 TABLE = ObjectTable(("Name", "Pods"), ROWS)

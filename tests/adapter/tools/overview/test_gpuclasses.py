@@ -37,16 +37,24 @@ POD = "chat/llm-0"
 def test_a_gpu_belongs_to_the_class_that_its_row_shows(
     util: float | None, pods: str | None, idle_for: float | None, found: GpuClass
 ) -> None:
-    assert gpu_class(util, pods, idle_for) == found
+    assert gpu_class(util, pods, idle_for, None) == found
+
+
+def test_a_free_gpu_where_no_pod_can_start_is_blocked() -> None:
+    assert gpu_class(0.0, None, 3.0, "DiskPressure") == "blocked"
+    assert gpu_class(60.0, None, None, "DiskPressure") == "unheld"
+    assert gpu_class(60.0, POD, None, "DiskPressure") == "busy"
+    assert gpu_class(None, None, None, "DiskPressure") == "unmeasured"
 
 
 def test_a_held_gpu_is_idle_after_the_time_that_was_asked_for() -> None:
-    assert gpu_class(0.0, POD, 599.0, idle_after=599.0) == "idle"
-    assert gpu_class(0.0, POD, 3600.0, idle_after=7200.0) == "busy"
+    assert gpu_class(0.0, POD, 599.0, None, idle_after=599.0) == "idle"
+    assert gpu_class(0.0, POD, 3600.0, None, idle_after=7200.0) == "busy"
 
 
 def test_the_classes_add_up_to_all_gpus() -> None:
-    rows = list(itertools.product((None, 0.0, 40.0), (None, POD), (None, 5.0, 10800.0)))
+    cells = ((None, 0.0, 40.0), (None, POD), (None, 5.0, 10800.0), (None, "cordoned"))
+    rows = list(itertools.product(*cells))
     counts = count_classes(itertools.starmap(gpu_class, rows))
     assert counts.total == len(rows) == sum(counts)
     assert all(counts), "each class has a row"

@@ -61,6 +61,15 @@ def test_the_sentence_names_what_is_wrong_first(sentence: str) -> None:
     assert f"{found.level}: {found.text}" == sentence
 
 
+def test_gpus_where_no_pod_can_start_and_those_without_an_exporter_are_warnings() -> None:
+    found = verdict(None, None, GpuCounts(busy=1, blocked=2), silent=8)
+    assert (found.level, found.text) == (
+        "warning",
+        "2 free GPUs where no pod can start, 8 GPUs have no exporter.",
+    )
+    assert verdict([], PodCounts(0, 0, 0, 0), GpuCounts(), silent=8).level == "warning"
+
+
 def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
     found = verdict(MIXED, None, GPUS, IdlePrice(4.0, None, 2)).json()
     assert found["hpas"] == {
@@ -83,6 +92,7 @@ def test_the_part_of_the_page_has_null_for_what_could_not_be_read() -> None:
     assert found["gpus"] == {
         "total": 8,
         "free": 0,
+        "blocked": 0,
         "unheld": 0,
         "busy": 8,
         "idle": 0,

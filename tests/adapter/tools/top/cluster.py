@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
@@ -49,6 +50,10 @@ def pod(name: str, util: str | None = None, namespace: str = "chat", **cells: Ce
     return row(GPUPODS, name, namespace, {}, util=util, **cells)
 
 
+def node(name: str, **cells: Cell) -> TableRow:
+    return row(GPUNODES, name, "", {}, **{"pool": "h100", "gpus": 8, "silent": 0, **cells})
+
+
 def workload(name: str, namespace: str = "chat", **cells: Cell) -> TableRow:
     return row(GPUWORKLOADS, name, namespace, {}, **cells)
 
@@ -81,6 +86,7 @@ WORKLOAD_ROWS = [
         why_not="exporter_names_no_pod",
     ),
 ]
+NODE_ROWS = [node("n1", gpus=2, reported=2, left=0), node("n2", gpus=3, reported=3, left=1)]
 HPA_ROWS = [hpa("embed"), stuck("llm"), at_maximum("rank", "search")]
 
 
@@ -89,11 +95,13 @@ def facts(
     pods: Sequence[TableRow] = POD_ROWS,
     workloads: Sequence[TableRow] = WORKLOAD_ROWS,
     hpas: Sequence[Json] = HPA_ROWS,
+    nodes: Sequence[TableRow] = NODE_ROWS,
 ) -> ClusterLists:
     """What a look found."""
     return ClusterLists(
         {
             "gpus": table(GPUS, gpus),
+            "gpunodes": table(GPUNODES, nodes),
             "gpupods": table(GPUPODS, pods),
             "gpuworkloads": table(GPUWORKLOADS, workloads),
         },
@@ -109,10 +117,12 @@ def serve(
     pods: Sequence[TableRow] = POD_ROWS,
     workloads: Sequence[TableRow] = WORKLOAD_ROWS,
     hpas: Sequence[Json] = HPA_ROWS,
+    nodes: Sequence[TableRow] = NODE_ROWS,
 ) -> None:
     """Let a server answer with these rows, of all namespaces and of the namespace chat."""
     for name, resource, rows in (
         ("gpus", GPUS, gpus),
+        ("gpunodes", GPUNODES, nodes),
         ("gpupods", GPUPODS, pods),
         ("gpuworkloads", GPUWORKLOADS, workloads),
     ):

@@ -142,7 +142,7 @@ def test_a_list_that_was_never_read_leads_to_the_reason() -> None:
     assert "Reading ..." in picture(TopState(view="hpas"), found=ClusterLists())
     many = {name: ClientError(f"failure {at}") for at, name in enumerate(facts().tables)}
     lines = picture(TopState(view="hpas"), found=ClusterLists(problems=many))
-    assert "! and 1 more: press e" in lines
+    assert "! and 2 more: press e" in lines
 
 
 def test_rows_scroll_as_little_as_possible() -> None:

@@ -99,7 +99,7 @@ def test_json_has_the_texts_of_the_table_and_null_for_a_missing_value(
         "unmeasured": 1,
         "waiting": 1,
     }
-    assert len(overview["parts"]) == 4
+    assert len(overview["parts"]) == 5
 
 
 def test_a_missing_right_is_one_line_with_the_grant_and_the_rest_goes_on(

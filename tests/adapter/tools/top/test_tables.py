@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from adapter.answers.keda.manifest import read_scaledobject
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.overview.columns import natural
+from adapter.tools.overview.hpas import summarize
+from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.top.facts import ClusterLists
 from adapter.tools.top.order import Sort, filtered, ordered
 from adapter.tools.top.rows import RowKey
 from adapter.tools.top.summaries import SHOWN, tables_of
 from adapter.tools.top.tables import TopTable, ViewName
 from apiservice.view.resource import ViewResource
-from tests.adapter.tools.overview.hpas import at_maximum, hpa, stuck
-from tests.adapter.tools.top.cluster import facts, gpu, pod
+from tests.adapter.tools.overview.hpas import at_maximum, condition, hpa, stuck
+from tests.adapter.tools.top.cluster import facts, gpu, node, pod
 
 
 def shown(view: ViewName, *, everywhere: bool = True) -> TopTable:
@@ -151,11 +156,13 @@ def test_a_node_sums_up_its_devices_and_a_mean_leaves_out_missing_values() -> No
         "BUSY": "0",
         "IDLE": "1",
         "FREE": "0",
+        "BLOCKED": "0",
         "NO-POD": "1",
         "NO-VALUE": "1",
         "IDLE-FOR": "3h",
+        "WHY": None,
     }
-    without = facts(gpus=[gpu("n1.gpu0", model=None), gpu("n1.gpu1", model="T4")])
+    without = facts(gpus=[gpu("n1.gpu0", model=None), gpu("n1.gpu1", model="T4")], nodes=[])
     (one,) = tables_of("nodes", without, everywhere=True)
     assert one.rows[0].cells[one.index("UTIL")] is None
     assert one.rows[0].cells[one.index("IDLE-FOR")] is None
@@ -165,25 +172,79 @@ CELLS = st.tuples(
     st.sampled_from([None, "0%", "0.4%", "60%"]),
     st.sampled_from([None, "chat/llm-7f9"]),
     st.sampled_from([None, "30s", "3h"]),
+    st.sampled_from([None, "DiskPressure"]),
 )
 
 
 @given(st.lists(CELLS, min_size=1, max_size=8))
 def test_each_gpu_of_a_node_is_in_one_column(cells: list[tuple[str | None, ...]]) -> None:
     devices = [
-        gpu(f"n1.gpu{at}", util, pods, idle_since=idle)
-        for at, (util, pods, idle) in enumerate(cells)
+        gpu(f"n1.gpu{at}", util, pods, idle_since=idle, blocked=blocked)
+        for at, (util, pods, idle, blocked) in enumerate(cells)
     ]
-    (table,) = tables_of("nodes", facts(gpus=devices), everywhere=True)
+    (table,) = tables_of("nodes", facts(gpus=devices, nodes=[]), everywhere=True)
     row = dict(zip([each.name for each in table.columns], table.rows[0].cells, strict=True))
-    counts = [int(row[name] or 0) for name in ("BUSY", "IDLE", "FREE", "NO-POD", "NO-VALUE")]
+    counts = [
+        int(row[name] or 0) for name in ("BUSY", "IDLE", "FREE", "BLOCKED", "NO-POD", "NO-VALUE")
+    ]
     assert sum(counts) == int(row["GPUS"] or 0) == len(cells)
-    running = [util for util, pods, idle in cells if pods is None and idle is None and util]
+    running = [util for util, pods, idle, _ in cells if pods is None and idle is None and util]
     assert counts[2] <= len(cells) - sum(util != "0%" for util in running)
 
 
+def test_a_node_where_no_pod_can_start_has_no_free_gpu() -> None:
+    found = facts(
+        gpus=[gpu("n1.gpu0", "0%", None, blocked="cordoned"), gpu("n2.gpu0", "0%", None)],
+        nodes=[
+            node("n1", gpus=1, left=0, blocked="cordoned"),
+            node("n2", gpus=1, left=1, withheld="1 of 2 nvidia.com/gpu"),
+        ],
+    )
+    (table,) = tables_of("nodes", found, everywhere=True)
+    assert column(table, "FREE") == {"n1": "0", "n2": "1"}
+    assert column(table, "BLOCKED") == {"n1": "1", "n2": "0"}
+    assert column(table, "WHY") == {
+        "n1": "cordoned",
+        "n2": "does not offer 1 of 2 nvidia.com/gpu",
+    }
+    assert {row.emphasis for row in table.rows} == {"warning"}
+    _, _, closed, *_ = tables_of("overview", found, everywhere=True)
+    assert closed.title == "Nodes that need attention"
+    assert [row.key.name for row in closed.rows] == ["n1", "n2"]
+    assert tables_of("gpus", found, everywhere=True)[0].rows[0].emphasis == "warning"
+
+
+def test_a_node_without_an_exporter_is_listed_and_its_gpus_have_no_value() -> None:
+    found = facts(
+        gpus=[gpu("n1.gpu0", "92%", "chat/llm")],
+        nodes=[
+            node("n1", gpus=2, silent=1),
+            node("n9", gpus=8, silent=8, model="A100", pool="a100"),
+        ],
+    )
+    (table,) = tables_of("nodes", found, everywhere=True)
+    assert column(table, "GPUS") == {"n1": "2", "n9": "8"}
+    assert column(table, "NO-VALUE") == {"n1": "1", "n9": "8"}
+    assert column(table, "UTIL") == {"n1": "92%", "n9": None}
+    assert column(table, "MODEL")["n9"] == "A100"
+    assert column(table, "POOL")["n9"] == "a100"
+    assert column(table, "WHY") == {
+        "n1": "no exporter reports 1 of its 2 GPUs",
+        "n9": "no exporter reports its GPUs",
+    }
+
+
+def test_without_the_list_of_nodes_nothing_is_said_about_them() -> None:
+    found = facts()
+    less = ClusterLists({k: v for k, v in found.tables.items() if k != "gpunodes"}, found.hpas)
+    (table,) = tables_of("nodes", less, everywhere=True)
+    assert len(table.rows) == 2
+    titles = [each.title for each in tables_of("overview", less, everywhere=True)]
+    assert "Nodes that need attention" not in titles
+
+
 def test_a_gpu_that_runs_without_a_pod_is_not_free() -> None:
-    found = facts(gpus=[gpu("n1.gpu0", "60%", None)])
+    found = facts(gpus=[gpu("n1.gpu0", "60%", None)], nodes=[])
     (table,) = tables_of("nodes", found, everywhere=True)
     (row,) = table.rows
     assert (row.cells[table.index("FREE")], row.cells[table.index("NO-POD")]) == ("0", "1")
@@ -232,6 +293,7 @@ def test_the_overview_has_what_needs_attention_and_the_busiest_and_idle_gpus() -
     assert parts == {
         "HPAs that need attention": ["llm", "rank"],
         "Pods without a value": ["exporter_names_no_pod", "not_scheduled"],
+        "Nodes that need attention": [],
         "Busiest GPUs": ["n1.gpu0", "n1.gpu1", "n2.gpu9", "n2.gpu0"],
         "Nodes with idle GPUs": ["n2"],
     }
@@ -242,6 +304,7 @@ def test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are() -> N
         gpus=[gpu(f"n{at}.gpu0", "5%", "a/b", idle_since="1h") for at in range(30)],
         pods=[pod(f"p{at}", why_not=f"reason_{at}") for at in range(30)],
         hpas=[stuck(f"h{at}", reason=f"Reason{at}") for at in range(30)],
+        nodes=[node(f"n{at}", blocked=f"{at} CPU left") for at in range(30)],
     )
     parts = tables_of("overview", many, everywhere=True)
     assert {len(each.rows) for each in parts} == {SHOWN}
@@ -249,10 +312,11 @@ def test_each_part_of_the_overview_is_bounded_and_says_how_many_there_are() -> N
 
 
 def test_an_overview_of_nothing_says_so() -> None:
-    empty = facts([], [], [], [])
+    empty = facts([], [], [], [], [])
     assert [each.none for each in tables_of("overview", empty, everywhere=True)] == [
         "No HPA needs attention.",
         "No pod holds a GPU.",
+        "No GPU node is closed to pods or without an exporter.",
         "No GPU has a utilization.",
         "No GPU that a pod holds has been idle for 10 minutes.",
     ]
@@ -262,3 +326,39 @@ def test_an_overview_of_nothing_says_so() -> None:
 
 def test_the_order_of_names_is_that_of_the_page() -> None:
     assert sorted(["b10", "b9"], key=natural) == ["b9", "b10"]
+
+
+def _zero(name: str, metrics: Any = None) -> dict[str, Any]:
+    disabled = condition("ScalingActive", "False", "ScalingDisabled", "replicas are 0")
+    more = {} if metrics is None else {"metrics": metrics}
+    return hpa(name, 0, 0, values=(), conditions=(disabled,), **more)
+
+
+def test_a_workload_has_the_state_of_what_scales_it_also_without_pods() -> None:
+    cpu = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+    scalers = [_zero("embed"), _zero("sleeper"), _zero("web", (cpu,)), stuck("llm")]
+    found = facts(hpas=scalers)
+    (table,) = tables_of("workloads", found, everywhere=True)
+    states = column(table, "STATE")
+    assert states["deployment.embed"] == "paused", "the view API knew no HPA of it"
+    assert states["deployment.sleeper"] == "paused"
+    assert column(table, "PODS")["deployment.sleeper"] == "0"
+    assert column(table, "UTIL")["deployment.sleeper"] is None
+    assert "deployment.web" not in states, "no metric of this adapter scales it"
+    (row,) = (row for row in table.rows if row.key.name == "deployment.sleeper")
+    assert row.about == RowKey("workload", "chat", "deployment.sleeper")
+
+
+def test_a_paused_scaled_object_is_the_state_of_its_workload() -> None:
+    notes = {"autoscaling.keda.sh/paused": "true"}
+    scaled = read_scaledobject(
+        {
+            "metadata": {"name": "so", "namespace": "chat", "annotations": notes},
+            "spec": {"scaleTargetRef": {"name": "embed"}, "triggers": [{"type": "cron"}]},
+        }
+    )
+    summaries = [*summarize(ReadScalers([], [scaled]), None, 1767323045.0)]
+    found = ClusterLists(facts().tables, summaries)
+    (table,) = tables_of("workloads", found, everywhere=True)
+    assert column(table, "STATE")["deployment.embed"] == "paused"
+    assert column(table, "HPA")["deployment.embed"] == "scaledobject/so"

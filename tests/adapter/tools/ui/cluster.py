@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
@@ -47,6 +48,12 @@ def gpu(name: str, node: str = "n1", number: str = "0", **cells: Any) -> Json:
     }
     labels = cells.pop("labels", {POOL: "p1", "vendor": "nvidia"})
     return table_row(name, _ordered(GPUS, given, cells), labels=labels)
+
+
+def node(name: str, **cells: Any) -> Json:
+    """A row of ``gpunodes`` with 8 GPUs that an exporter reports."""
+    given: Json = {"Pool": "p1", "GPUs": 8, "Reported": 8, "Left": 0, "Silent": 0}
+    return table_row(name, _ordered(GPUNODES, given, cells))
 
 
 def pod(name: str, namespace: str = "chat", **cells: Any) -> Json:
@@ -152,10 +159,12 @@ def serve(
     workloads: Sequence[Json] = (),
     hpas: Sequence[Json] = (),
     events: Sequence[Json] = (),
+    nodes: Sequence[Json] = (),
 ) -> None:
     """Let a server answer with this cluster."""
     server.tables |= {
         f"{VIEW}/gpus": (columns(GPUS), list(gpus)),
+        f"{VIEW}/gpunodes": (columns(GPUNODES), list(nodes)),
         f"{VIEW}/gpupods": (columns(GPUPODS), list(pods)),
         f"{VIEW}/gpuworkloads": (columns(GPUWORKLOADS), list(workloads)),
     }

@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from adapter.answers.judgement.counts import CLASSES
 from adapter.answers.judgement.states import LEVELS, ORDER
+from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.tools.client.errors import ClientError
@@ -21,10 +23,11 @@ from adapter.tools.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.idlelist import MOST_PODS, candidates
-from adapter.tools.ui.panels import PanelState, failed, readers
+from adapter.tools.ui.model import Model, PageFacts
+from adapter.tools.ui.panels import NODES, PanelState, failed, readers
 from adapter.tools.ui.podrows import pods
 from tests.adapter.tools.overview.hpas import state_of
-from tests.adapter.tools.ui.cluster import POOL, gpu, hpa, pod, stuck, table_of
+from tests.adapter.tools.ui.cluster import POOL, gpu, hpa, node, pod, stuck, table_of
 
 NOW = 1_000_000.0
 STATIC = Path(__file__).parents[4] / "adapter" / "tools" / "ui" / "static"
@@ -58,6 +61,25 @@ def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command()
     found = fleet(table_of(GPUS, rows), NOW, {})
     assert found.load["class"] == found.classes == ["busy", "idle", "free"]
     assert fleet(table_of(GPUS, rows), NOW, {}, 7200.0).classes == ["busy", "busy", "free"]
+
+
+def test_the_verdict_counts_gpus_that_no_exporter_reports() -> None:
+    names = readers("")
+    nodes = table_of(GPUNODES, [node("n1"), node("n9", Silent=8)])
+    seen = PageFacts({name: PanelState(name, "ok", updated=NOW) for name in names}, {NODES: nodes})
+    parts = Model(PRICES, 600.0).parts(seen, {NODES}, NOW)
+    found = msgspec.json.decode(parts["verdict"])
+    assert (found["level"], found["text"]) == ("warning", "8 GPUs have no exporter.")
+
+
+def test_a_gpu_that_no_pod_can_get_says_why() -> None:
+    rows = [
+        gpu("n1.gpu0", "n1", "0", Util="0%", Pods=None, Blocked="cordoned"),
+        gpu("n1.gpu1", "n1", "1", Util="80%", Blocked="cordoned"),
+    ]
+    parts = fleet(table_of(GPUS, rows), NOW, {})
+    assert list(parts.classes) == ["blocked", "busy"]
+    assert parts.load["blocked"] == ["cordoned", None]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +203,7 @@ def test_an_hpa_of_another_form_is_counted() -> None:
     before = PanelState("hpas", "ok", updated=5.0)
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
-    assert set(readers("")) == {"gpus", "gpupods", "gpuworkloads", "hpas", "events"}
+    assert set(readers("")) == {"gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events"}
 
 
 def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_level() -> None:

@@ -45,6 +45,10 @@ UNSEEN: Final = frozenset(
         "custom-metrics-of-another-program",
         "external-metrics-of-keda-that-the-adapter-does-not-ask-for",
         "external-metrics-of-the-adapter-that-another-program-serves",
+        # Karpenter's machines: `doctor` reads no NodeClaims.
+        "a-machine-that-does-not-join",
+        "a-machine-that-is-not-launched",
+        "a-machine-without-its-gpus",
     }
 )
 """Situations that only an HPA's own reads show; GMA006 to GMA008 find the adapter's."""

@@ -1,0 +1,117 @@
+"""What node autoscalers say of pods without a node, and of the nodes that they order for them.
+
+It stands in events: the cluster autoscaler's ``NotTriggerScaleUp``, a normal event
+(kubernetes/autoscaler issues 3268 and 5692), ``FailedScaleUp`` with the answer of the cloud, and
+Karpenter's ``FailedScheduling``.
+
+Karpenter writes an event about a pod that names the NodeClaim for it (``Nominated``: ``Pod should
+schedule on: nodeclaim/NAME``; kubernetes-sigs/karpenter ``pkg/controllers/provisioning/scheduling/
+events.go``).
+Why that node does not come stands elsewhere: in the warnings about the NodeClaim
+(``InsufficientCapacityError``, ``NodeClassNotReady``; ``pkg/controllers/nodeclaim/lifecycle/
+events.go``) and in its conditions Launched, Registered and Initialized. A NodeClaim without
+capacity is deleted at once and its pool tries again, so a claim's name changes while its pool's
+stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from adapter.answers.causes.facts import ClusterFacts, pod_key
+from adapter.answers.causes.placesigns import BACKOFF
+from adapter.answers.causes.signs import sign_of
+from adapter.answers.causes.target import short
+from adapter.figures import age
+from adapter.pipeline.cluster.objects import SeenEvent, SeenNodeClaim
+from adapter.pipeline.cluster.podobjects import SeenPod
+
+_PREFIX: Final = " trigger scale-up: "
+_AUTOSCALERS: Final = ("NotTriggerScaleUp", "FailedScaleUp", "FailedScheduling")
+"""Reasons of the events in which node autoscalers say what they did about a pod."""
+NOMINATED: Final = "Nominated"
+"""Reason of the event that names a pod's NodeClaim."""
+KIND: Final = "NodeClaim"
+_NAME: Final = re.compile(r"nodeclaim/([a-z0-9][a-z0-9.-]{0,252})")
+_FRESH: Final = 1800.0
+"""Seconds for which a warning about a NodeClaim counts."""
+_STEPS: Final = {
+    "Launched": "is not launched",
+    "Registered": "has not joined the cluster",
+    "Initialized": "is not initialized",
+}
+"""Conditions of a NodeClaim in their order, and what it means if one is not True."""
+_PATIENCE: Final = 300.0
+"""Seconds that a machine may take from one step to the next."""
+
+
+def nominated(events: Iterable[SeenEvent]) -> list[str]:
+    """Return the NodeClaims that events of pods name, the newest first."""
+    rows = [event for event in events if event.reason == NOMINATED]
+    rows.sort(key=lambda event: -(event.last or 0.0))
+    names = (name for row in rows for name in _NAME.findall(row.message))
+    return list(dict.fromkeys(names))
+
+
+def said(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
+    """Return what a node autoscaler last said of these pods; empty if it said nothing.
+
+    Why an ordered node does not come counts more than that it was ordered, and what the cloud
+    answered more than that the autoscaler waits after it.
+    """
+    if ordered := _of_claims(facts, pods):
+        return ordered
+    rows = [
+        row
+        for pod in pods
+        for row in facts.events_of(pod_key(pod), *_AUTOSCALERS)
+        if row.reason != "FailedScheduling" or "nodepool" in row.message.lower()
+    ]
+    last = max(
+        rows,
+        key=lambda row: (sign_of([BACKOFF], row.message) is None, row.last or 0.0),
+        default=None,
+    )
+    return "" if last is None else short(last.message.rpartition(_PREFIX)[2]).rstrip(".")
+
+
+def _of_claims(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
+    """Return why the nodes that Karpenter orders for these pods do not come; empty if it says
+    nothing."""
+    claims = nominated(event for pod in pods for event in facts.events_of(pod_key(pod), NOMINATED))
+    if not claims:
+        return ""
+    warnings = sorted(_warnings(facts, claims), key=lambda event: event.last or 0.0)
+    if warnings:
+        last = warnings[-1]
+        return f"{last.reason}: {short(last.message)}".rstrip(".")
+    found = {claim.metadata.name: claim for claim in facts.claims}
+    return next(filter(None, (_late(facts, found.get(name)) for name in claims)), "")
+
+
+def _warnings(facts: ClusterFacts, claims: Sequence[str]) -> Iterator[SeenEvent]:
+    pools = {claim.rpartition("-")[0] for claim in claims}
+    for event in facts.events:
+        about = event.involved_object
+        if about.kind != KIND or event.type == "Normal" or facts.past(event.last, _FRESH):
+            continue
+        if about.name in claims or about.name.rpartition("-")[0] in pools:
+            yield event
+
+
+def _late(facts: ClusterFacts, claim: SeenNodeClaim | None) -> str:
+    """Return the step at which the machine of a NodeClaim stays; empty if it comes along."""
+    if claim is None:
+        return ""
+    for kind, words in _STEPS.items():
+        row = claim.status.of(kind)
+        if row is None or row.status == "True":
+            continue
+        if row.status != "False" and not facts.past(row.since, _PATIENCE):
+            return ""
+        lasts = "" if row.since is None else f" for {age(facts.now - row.since)}"
+        why = row.message if row.message and row.message != row.reason else row.reason
+        return f"NodeClaim {claim.metadata.name} {words}{lasts}: {short(why)}".rstrip(".: ")
+    return ""

@@ -1,0 +1,59 @@
+"""Reads objects of a cluster with the caller's rights, and keeps what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from adapter.tools.client.access import Api
+from adapter.tools.client.errors import ClientError
+
+T = TypeVar("T")
+
+_MOST: Final = 5000
+"""Objects of one list that are read."""
+
+
+@dataclass(slots=True)
+class FactReader:
+    """Reads objects, and names what could not be read."""
+
+    api: Api
+    unread: dict[str, None]
+    """Used as an ordered set."""
+
+    async def some(self, path: str, decode: Callable[[Any], T], what: str, **by: str) -> list[T]:
+        """Return the objects of a list that can be decoded, up to a bound."""
+        found: list[T] = []
+        try:
+            async for rows in self.api.pages(path, **by):
+                for row in rows:
+                    try:
+                        found.append(decode(row))
+                    except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
+                        self.unread[f"some {what} could not be decoded"] = None
+                if len(found) >= _MOST:
+                    self.unread[f"only the first {len(found)} {what} were read"] = None
+                    break
+        except ClientError as error:
+            self._failed(what, error)
+        return found
+
+    async def one(self, path: str, decode: Callable[[Any], T], what: str) -> T | None:
+        """Return one object; None if it does not exist, or cannot be read."""
+        try:
+            return decode(await self.api.get(path))
+        except ClientError as error:
+            self._failed(what, error)
+        except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
+            self.unread[f"{what} could not be decoded"] = None
+        return None
+
+    def _failed(self, what: str, error: ClientError) -> None:
+        """A kind that the cluster does not have leaves no gap."""
+        if error.status not in (404, 410):
+            said = error.brief.partition("; an administrator grants")[0]
+            self.unread[f"causes that follow from {what} are not shown: {said}"] = None
