@@ -33,7 +33,7 @@ from adapter.pipeline.cluster.objects import (
 from adapter.pipeline.cluster.podobjects import SeenWorkload, counted, read_pod, read_workload
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
-from adapter.tools.doctor import release, rights, rulesfile, scrapes, store
+from adapter.tools.doctor import release, rights, rulesfile, scrapes
 from adapter.tools.doctor.claims import read_claim
 from adapter.tools.doctor.daemonsets import read_daemonset
 from adapter.tools.doctor.facts import Clocks, Fact, Facts, Release, UnreadError
@@ -157,6 +157,9 @@ class Collector:
                 look = partial(scrapes.self_pages, inside, fetcher, facts, own)
                 reads["self_pages"] = self.fact(look)
             if facts.settings.source.kind == "prometheus":
+                # Here: it loads the library that reads a store.
+                from adapter.tools.doctor import store  # noqa: PLC0415
+
                 reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher))
             await self._fill(facts, reads)
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from adapter.config.process.config import ConfigError, settings_of
 from adapter.pipeline.cluster.objects import ApiService
 from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, selected
 from adapter.tools.client.errors import VIEW_GROUP
@@ -91,6 +90,9 @@ def release(
         return Release(workload, own, None, (f"{CONFIG_KEY} is not YAML: {error}",))
     if not isinstance(content, dict):
         return Release(workload, own, None, (f"{CONFIG_KEY} is not a mapping",))
+    # Here, because it reads the environment with a library that nothing else of doctor needs.
+    from adapter.config.process.config import ConfigError, settings_of  # noqa: PLC0415
+
     try:
         return Release(workload, own, settings_of(content, CONFIG_KEY, _environment(workload)))
     except ConfigError as error:
