@@ -59,16 +59,15 @@ def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     documentation; `kubeadm certs renew` renews no CA). The provider of a managed cluster replaces
     it.
     """
-    # Here, because a command starts in half of the time without it.
-    from cryptography import x509  # noqa: PLC0415
-
     text = facts.authentication.read().get("requestheader-client-ca-file", "")
+    if not text:
+        return
+    from cryptography import x509  # noqa: PLC0415 - it takes longer than all other checks
+
     try:
-        certificates = x509.load_pem_x509_certificates(text.encode()) if text else []
+        certificates = x509.load_pem_x509_certificates(text.encode())
     except ValueError:
         yield _front_proxy("is not a PEM certificate", Severity.ERROR)
-        return
-    if not certificates:
         return
     ends = max(each.not_valid_after_utc.timestamp() for each in certificates)
     day = datetime.fromtimestamp(ends, UTC).date()
