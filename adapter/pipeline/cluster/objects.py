@@ -5,6 +5,7 @@ Pods, and workloads with a pod template, are in :mod:`adapter.pipeline.cluster.p
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from apiservice.wire import instant
 T = TypeVar("T")
 
 
-class KubeObject(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
+class KubeObject(msgspec.Struct, rename="camel", kw_only=True, frozen=True, omit_defaults=True):
     """Fields that are missing, or null, have the value that they have in Kubernetes."""
 
 
@@ -167,6 +168,10 @@ class ClusterPolicy(KubeObject, frozen=True):
     metadata: Meta = Meta()
     spec: dict[str, Any] = {}
 
+    def __post_init__(self) -> None:
+        """Take a null as missing, at any depth."""
+        msgspec.structs.force_setattr(self, "spec", without_nulls(self.spec))
+
     @property
     def name(self) -> str:
         """Its name."""
@@ -298,6 +303,23 @@ def read(content: Any, kind: type[T]) -> T:
         msgspec.ValidationError: a field has another type; the text names it.
     """
     return msgspec.convert(without_nulls(content), kind, strict=False)
+
+
+def decode(text: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """Read the fields of an object from its text: :func:`read` at a tenth of the cost.
+
+    Raises:
+        msgspec.MsgspecError: it is not JSON, or a field has another type; the text names it.
+    """
+    try:
+        return _decoder(kind).decode(text)
+    except msgspec.ValidationError:  # also a null, which stands for a field that is missing
+        return read(msgspec.json.decode(text), kind)
+
+
+@cache
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(kind)
 
 
 def without_nulls(content: Any) -> Any:

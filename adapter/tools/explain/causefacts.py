@@ -32,12 +32,15 @@ from adapter.pipeline.cluster.objects import (
     ResourceSlice,
     SeenEvent,
     SeenNode,
+    decode,
     read,
 )
 from adapter.pipeline.cluster.podobjects import (
     SeenCronJob,
     SeenPod,
     SeenWorkload,
+    decode_pod,
+    decode_workload,
     read_pod,
     read_workload,
 )
@@ -45,6 +48,7 @@ from adapter.pipeline.cluster.workload import plural
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
 from apiservice.labels.selector import SelectorError, parse
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.wire import instant
 
 T = TypeVar("T")
@@ -95,15 +99,17 @@ class _Reader:
     unread: dict[str, None]
     """Used as an ordered set."""
 
-    async def some(self, path: str, decode: Callable[[Any], T], what: str, **by: str) -> list[T]:
+    async def some(
+        self, path: str, reads: Callable[[msgspec.Raw], T], what: str, **by: str
+    ) -> list[T]:
         """Return the objects of a list that can be decoded, up to a bound."""
         found: list[T] = []
         try:
-            async for rows in self.api.pages(path, **by):
-                for row in rows:
+            async for texts in self.api.texts(path, **by):
+                for text in texts:
                     try:
-                        found.append(decode(row))
-                    except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
+                        found.append(reads(text))
+                    except (*UNREADABLE, TypeError, AttributeError, KeyError):
                         self.unread[f"some {what} could not be decoded"] = None
                 if len(found) >= _MOST:
                     self.unread[f"only the first {len(found)} {what} were read"] = None
@@ -222,7 +228,7 @@ async def _inner(reader: _Reader, hpa: ScalerFacts, selector: str) -> list[SeenW
     found: list[SeenWorkload] = []
     for kind, resource in kinds.items():
         path = f"/apis/apps/v1/namespaces/{quote(hpa.namespace)}/{resource}"
-        found += await reader.some(path, partial(read_workload, kind), resource, labels=labels)
+        found += await reader.some(path, partial(decode_workload, kind), resource, labels=labels)
     own = (hpa.kind, hpa.target)
     return [row for row in found if (row.kind, row.metadata.name) != own]
 
@@ -231,7 +237,7 @@ async def _pods_of_chain(reader: _Reader, hpa: ScalerFacts) -> list[SeenPod]:
     """Return the namespace's pods for a target whose selector need not match all of its own."""
     if hpa.kind in (*_APPS, "ReplicaSet"):
         return []
-    return await reader.some(f"/api/v1/namespaces/{quote(hpa.namespace)}/pods", read_pod, "pods")
+    return await reader.some(f"/api/v1/namespaces/{quote(hpa.namespace)}/pods", decode_pod, "pods")
 
 
 def _waits(pod: SeenPod) -> bool:
@@ -244,7 +250,7 @@ async def _events(reader: _Reader, within: str, pods: Sequence[SeenPod]) -> list
     kinds = ["type=Warning", *(["reason=NotTriggerScaleUp"] if any(map(_waits, pods)) else ())]
     rows = [
         reader.some(
-            f"/api/v1/{within}/events", partial(read, kind=SeenEvent), "events", fields=kind
+            f"/api/v1/{within}/events", partial(decode, kind=SeenEvent), "events", fields=kind
         )
         for kind in kinds
     ]
@@ -255,7 +261,7 @@ async def _holders(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenPod]:
     """Return the pods that hold GPUs, if one of these waits for some."""
     if not any(_waits(pod) and pod.pod.gpus for pod in pods):
         return []
-    found = await reader.some("/api/v1/pods", read_pod, "pods of all namespaces")
+    found = await reader.some("/api/v1/pods", decode_pod, "pods of all namespaces")
     return [pod for pod in found if pod.pod.node and pod.pod.gpus]
 
 
@@ -263,7 +269,7 @@ async def _nodes(reader: _Reader, pods: Sequence[SeenPod]) -> list[SeenNode] | N
     if all(pod.pod.ready for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some("/api/v1/nodes", partial(read, kind=SeenNode), "nodes")
+    found = await reader.some("/api/v1/nodes", partial(decode, kind=SeenNode), "nodes")
     return found if found or len(reader.unread) == before else None
 
 
@@ -271,7 +277,7 @@ async def _slices(reader: _Reader, pods: Sequence[SeenPod]) -> list[ResourceSlic
     if not any(_waits(pod) and pod.spec.resource_claims for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some(_SLICES, partial(read, kind=ResourceSlice), "resourceslices")
+    found = await reader.some(_SLICES, partial(decode, kind=ResourceSlice), "resourceslices")
     return found if found or len(reader.unread) == before else None
 
 
@@ -283,7 +289,7 @@ async def _apiservices(
     if not groups & problems.keys():
         return None
     before = len(reader.unread)
-    rows = await reader.some(_APISERVICES, partial(read, kind=ApiService), "apiservices")
+    rows = await reader.some(_APISERVICES, partial(decode, kind=ApiService), "apiservices")
     if not rows and len(reader.unread) > before:
         return None
     # An API server lists its own groups: an empty list answers nothing.
@@ -292,7 +298,7 @@ async def _apiservices(
 
 async def _cronjobs(reader: _Reader, within: str) -> list[SeenCronJob]:
     path = f"/apis/batch/v1/{within}/cronjobs"
-    return await reader.some(path, partial(read, kind=SeenCronJob), "cronjobs")
+    return await reader.some(path, partial(decode, kind=SeenCronJob), "cronjobs")
 
 
 async def _elsewhere(reader: _Reader, hpa: ScalerFacts) -> list[KubeKey]:
@@ -302,7 +308,7 @@ async def _elsewhere(reader: _Reader, hpa: ScalerFacts) -> list[KubeKey]:
         return []
     rows = await reader.some(
         f"/apis/apps/v1/{resource}",
-        partial(read_workload, hpa.kind),
+        partial(decode_workload, hpa.kind),
         f"{resource} of other namespaces",
         fields=f"metadata.name={hpa.target}",
     )
