@@ -26,6 +26,7 @@ from adapter.pipeline.cluster.objects import (
     SeenVolumeClaim,
 )
 from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.sources.scrape.discovery import DiscoveryRule
 from adapter.tools.doctor.claims import SeenClaim
 from adapter.tools.doctor.daemonsets import SeenDaemonSet
 from adapter.tools.doctor.page import ExporterPage
@@ -207,7 +208,7 @@ class Clocks(NamedTuple):
     """Epoch seconds by the API server."""
 
 
-@dataclass
+@dataclass(repr=False)  # asyncio.run writes the text of its result, here of the whole cluster
 class Facts:
     """Everything that the checks may look at."""
 
@@ -268,6 +269,10 @@ class Facts:
     found_causes: list[tuple[Hpa, Cause]] | None = None
     """The causes of HPAs, once a check has computed them
     (:mod:`adapter.tools.doctor.hpacauses`)."""
+
+    found_exporters: tuple[object, object, list[tuple[SeenPod, DiscoveryRule]]] | None = None
+    """The pods and the release in which exporters were looked for last, and those exporters
+    (:mod:`adapter.tools.doctor.checks.exporters`)."""
 
     @property
     def settings(self) -> Settings:
