@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -26,7 +26,6 @@ from adapter.pipeline.cluster.objects import (
     SeenVolumeClaim,
 )
 from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
-from adapter.pipeline.sources.scrape.discovery import DiscoveryRule
 from adapter.tools.doctor.claims import SeenClaim
 from adapter.tools.doctor.daemonsets import SeenDaemonSet
 from adapter.tools.doctor.page import ExporterPage
@@ -270,9 +269,20 @@ class Facts:
     """The causes of HPAs, once a check has computed them
     (:mod:`adapter.tools.doctor.hpacauses`)."""
 
-    found_exporters: tuple[object, object, list[tuple[SeenPod, DiscoveryRule]]] | None = None
-    """The pods and the release in which exporters were looked for last, and those exporters
-    (:mod:`adapter.tools.doctor.checks.exporters`)."""
+    computed: dict[object, tuple[tuple[Fact[Any], ...], Any]] = field(default_factory=dict)
+    """See :meth:`once`."""
+
+    def once(self, compute: Callable[[Facts], T], *of: Fact[Any]) -> T:
+        """Return what a function returns for these facts, computed once for all checks.
+
+        Args:
+            of: the facts that it depends on.
+        """
+        known = self.computed.get(compute)
+        if known is None or any(one is not other for one, other in zip(known[0], of, strict=True)):
+            known = self.computed[compute] = (of, compute(self))
+        found: T = known[1]
+        return found
 
     @property
     def settings(self) -> Settings:

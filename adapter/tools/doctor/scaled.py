@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, selected
 from adapter.tools.doctor.facts import Facts, Hpa
@@ -9,16 +11,15 @@ from adapter.tools.doctor.facts import Facts, Hpa
 
 def target_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | None:
     """Return what an HPA or a ScaledObject scales, if it was read; raises UnreadError."""
-    return next(
-        (
-            each
-            for each in facts.workloads.read()
-            if each.kind == scaler.kind
-            and each.metadata.namespace == scaler.namespace
-            and each.metadata.name == scaler.target
-        ),
-        None,
-    )
+    facts.workloads.read()
+    known = facts.once(_workloads, facts.workloads)
+    return known.get((scaler.kind, scaler.namespace, scaler.target))
+
+
+def _workloads(facts: Facts) -> Mapping[tuple[str, str, str], SeenWorkload]:
+    # The first of a name is taken: a later one is of another file.
+    rows = reversed(facts.workloads.read())
+    return {(row.kind, row.metadata.namespace, row.metadata.name): row for row in rows}
 
 
 def workload_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | None:
@@ -28,4 +29,17 @@ def workload_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | 
 
 def pods_of(facts: Facts, workload: SeenWorkload) -> list[SeenPod]:
     """Return the unfinished pods that a workload selects."""
-    return selected(workload, facts.pods.read())
+    return selected(workload, pods_in(facts, workload.metadata.namespace))
+
+
+def pods_in(facts: Facts, namespace: str) -> Sequence[SeenPod]:
+    """Return the pods of a namespace; raises UnreadError."""
+    facts.pods.read()
+    return facts.once(_by_namespace, facts.pods).get(namespace, ())
+
+
+def _by_namespace(facts: Facts) -> Mapping[str, list[SeenPod]]:
+    found: dict[str, list[SeenPod]] = {}
+    for pod in facts.pods.read():
+        found.setdefault(pod.pod.ref.namespace, []).append(pod)
+    return found

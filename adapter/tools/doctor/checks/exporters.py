@@ -24,17 +24,17 @@ from adapter.tools.doctor.troubled import troubled
 
 def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
     """Return the unfinished pods of exporters, with the rule that finds them."""
-    pods, release = facts.pods.read(), facts.release
-    known = facts.found_exporters
-    if known is not None and known[0] is pods and known[1] is release:
-        return known[2]
+    facts.pods.read()
+    return facts.once(_exporters, facts.pods, facts.release)
+
+
+def _exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
     rules = discovery.exporter_rules(facts.settings)
     found = []
-    for each in pods:
+    for each in facts.pods.read():
         rule = next((rule for rule in rules if rule.matches(each.pod)), None)
         if rule is not None and not each.pod.finished:
             found.append((each, rule))
-    facts.found_exporters = (pods, release, found)
     return found
 
 
