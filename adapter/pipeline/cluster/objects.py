@@ -16,7 +16,7 @@ from apiservice.wire import instant
 T = TypeVar("T")
 
 
-class KubeObject(msgspec.Struct, rename="camel", kw_only=True, frozen=True, omit_defaults=True):
+class KubeObject(msgspec.Struct, rename="camel", kw_only=True, frozen=True):
     """Fields that are missing, or null, have the value that they have in Kubernetes."""
 
 
@@ -53,7 +53,7 @@ class Meta(KubeObject, frozen=True):
         return manager_of(msgspec.to_builtins(self), self.namespace)
 
 
-class SeenCondition(KubeObject, frozen=True):
+class SeenCondition(KubeObject, frozen=True, omit_defaults=True):
     """One of ``status.conditions``."""
 
     type: str = ""

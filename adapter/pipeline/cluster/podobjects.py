@@ -22,8 +22,6 @@ from adapter.pipeline.cluster.objects import (
 )
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.taints import Toleration
-from apiservice.labels.manifest import selector_text
-from apiservice.labels.selector import parse
 from apiservice.wire import instant
 
 
@@ -199,12 +197,16 @@ class TemplateSpec(PodSpec, frozen=True):
     containers: Sequence[TemplateContainer] = []
 
 
-class _Waiting(_Object, frozen=True):
+class _Packed(_Object, frozen=True, omit_defaults=True):
+    """Of the status, which is kept packed."""
+
+
+class _Waiting(_Packed, frozen=True):
     reason: str = ""
     message: str = ""
 
 
-class Ended(_Object, frozen=True):
+class Ended(_Packed, frozen=True):
     """``terminated`` of a container's state."""
 
     reason: str = ""
@@ -213,27 +215,27 @@ class Ended(_Object, frozen=True):
     finished_at: str = ""
 
 
-class _Running(_Object, frozen=True):
+class _Running(_Packed, frozen=True):
     started_at: str = ""
 
 
-class _State(_Object, frozen=True):
+class _State(_Packed, frozen=True):
     running: _Running | None = None
     waiting: _Waiting | None = None
     terminated: Ended | None = None
 
 
-class _DeviceHealth(_Object, frozen=True):
+class _DeviceHealth(_Packed, frozen=True):
     resource_id: str = msgspec.field(default="", name="resourceID")
     health: str = ""
 
 
-class _AllocatedResource(_Object, frozen=True):
+class _AllocatedResource(_Packed, frozen=True):
     name: str = ""
     resources: list[_DeviceHealth] = []
 
 
-class ContainerStatus(_Object, frozen=True):
+class ContainerStatus(_Packed, frozen=True):
     """One of ``status.containerStatuses``."""
 
     name: str = ""
@@ -246,7 +248,7 @@ class ContainerStatus(_Object, frozen=True):
     """Health of the devices (KEP-4680, gate ``ResourceHealthStatus``)."""
 
 
-class _PodStatus(_Object, SeenConditions, frozen=True):
+class _PodStatus(_Packed, SeenConditions, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -427,22 +429,6 @@ class SeenWorkload(_Object, frozen=True):
     def key(self) -> str:
         """``namespace/name``."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
-
-
-def selected(workload: SeenWorkload, pods: Sequence[SeenPod]) -> list[SeenPod]:
-    """Return the unfinished pods that a workload selects."""
-    try:
-        selector = parse(selector_text(msgspec.to_builtins(workload.spec.selector)))
-    except ValueError:  # the API server rejects such a selector
-        return []
-    return [
-        each
-        for each in pods
-        if each.pod.ref.namespace == workload.metadata.namespace
-        and not each.pod.finished
-        and not selector.empty
-        and selector.matches(each.pod.labels)
-    ]
 
 
 _pods = PodDecoder()

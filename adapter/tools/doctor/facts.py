@@ -73,6 +73,9 @@ _OFF: Final[Fact[Any]] = Fact(unread=UnreadError("only a cluster can answer this
 """A fact that a run on manifests never reads."""
 
 
+_DEFAULTS: Final = Settings()
+
+
 class HpaMetric(NamedTuple):
     """One of an HPA's metrics, as its manifest has it."""
 
@@ -288,7 +291,7 @@ class Facts:
     def settings(self) -> Settings:
         """The adapter's settings; the defaults before it is installed."""
         release = self.release.value if self.release.known else None
-        return release.settings if release and release.settings else Settings()
+        return release.settings if release and release.settings else _DEFAULTS
 
     @property
     def gpu_resources(self) -> GpuResources:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from adapter.pipeline.cluster.objects import ApiService
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, selected
+from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podselection import PodSelection
 from adapter.tools.client.errors import VIEW_GROUP
 from adapter.tools.doctor.facts import Release
 from apiservice.runtime.yamltext import YamlError, document
@@ -81,7 +82,7 @@ def release(
         data: of its ConfigMap; None if it could not be read.
         unread: why not.
     """
-    own = tuple(selected(workload, pods))
+    own = tuple(PodSelection(pods).of_workload(workload))
     if data is None:
         return Release(workload, own, None, (), unread)
     try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from adapter.answers.keda.manifest import SeenScaledObject
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, selected
+from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podselection import PodSelection
 from adapter.tools.doctor.facts import Facts, Hpa
 
 
@@ -28,18 +29,15 @@ def workload_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | 
 
 
 def pods_of(facts: Facts, workload: SeenWorkload) -> list[SeenPod]:
-    """Return the unfinished pods that a workload selects."""
-    return selected(workload, pods_in(facts, workload.metadata.namespace))
+    """Return the unfinished pods that a workload selects; raises UnreadError."""
+    return selection(facts).of_workload(workload)
 
 
-def pods_in(facts: Facts, namespace: str) -> Sequence[SeenPod]:
-    """Return the pods of a namespace; raises UnreadError."""
+def selection(facts: Facts) -> PodSelection:
+    """Return the pods that were read, by namespace and labels; raises UnreadError."""
     facts.pods.read()
-    return facts.once(_by_namespace, facts.pods).get(namespace, ())
+    return facts.once(_selection, facts.pods)
 
 
-def _by_namespace(facts: Facts) -> Mapping[str, list[SeenPod]]:
-    found: dict[str, list[SeenPod]] = {}
-    for pod in facts.pods.read():
-        found.setdefault(pod.pod.ref.namespace, []).append(pod)
-    return found
+def _selection(facts: Facts) -> PodSelection:
+    return PodSelection(facts.pods.read())

@@ -52,8 +52,7 @@ async def server_pages(
     targets = []
     for each in facts.pods.read() if servers else ():
         at = servers.of(each.pod) if servers else None
-        exporter = any(rule.matches(each.pod) for rule in rules)
-        if isinstance(at, ScrapeTarget) and not exporter:
+        if isinstance(at, ScrapeTarget) and not any(rule.matches(each.pod) for rule in rules):
             targets.append((each, at))  # of several ports, the first
     most = max(facts.settings.source.scrape.inference.max_bytes, MOST_BYTES)
     return await _pages(fetcher, targets, most, facts.now, notes, "server pages")
