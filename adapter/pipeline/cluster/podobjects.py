@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -435,10 +435,11 @@ _pods = PodDecoder()
 _pod_objects = msgspec.json.Decoder(_PodObject)
 _encoder = msgspec.msgpack.Encoder()
 _statuses = msgspec.msgpack.Decoder(_PodStatus)
-_specs: dict[bytes, PodSpec] = {}
-"""Of the pods that were read last, each once: by its encoded form."""
+_specs: dict[tuple[type[PodSpec], bytes], Any] = {}
+"""Of the pods and templates that were read last, each once: by its encoded form."""
 _MOST_SPECS: Final = 5_000
 """Specs of that table: the pods of one Deployment follow one another in a list."""
+S = TypeVar("S", bound=PodSpec)
 
 
 def read_pod(content: Any) -> SeenPod:
@@ -467,11 +468,12 @@ def _seen(both: _PodObject, kept: Pod) -> SeenPod:
     return SeenPod(kept, _shared(both.spec), packed, deleted, tuple(meta.finalizers))
 
 
-def _shared(spec: PodSpec) -> PodSpec:
+def _shared(spec: S) -> S:
     """Return the first spec equal to this one."""
     if len(_specs) >= _MOST_SPECS:
         _specs.clear()
-    return _specs.setdefault(_encoder.encode(spec), spec)
+    first: S = _specs.setdefault((type(spec), _encoder.encode(spec)), spec)
+    return first
 
 
 def counted(seen: SeenPod, resources: GpuResources) -> SeenPod:
@@ -526,13 +528,17 @@ def decode_workload(kind: str, text: bytes | msgspec.Raw) -> SeenWorkload:
 def _completed(
     workload: SeenWorkload, managed: _Managed, kind: str, content: Any = None, origin: str = ""
 ) -> SeenWorkload:
-    meta = msgspec.structs.replace(
-        workload.metadata, namespace=workload.metadata.namespace or "default"
-    )
-    writers = tuple(filter(None, map(_writer, managed.metadata.managed_fields)))
+    replaced, meta, spec = msgspec.structs.replace, workload.metadata, workload.spec
     applied = _sets_replicas(content, meta.annotations, origin)
-    return msgspec.structs.replace(
-        workload, kind=kind, metadata=meta, writers=writers, origin=origin, sets_replicas=applied
+    notes = {key: text for key, text in meta.annotations.items() if key != _APPLIED}
+    return replaced(
+        workload,
+        kind=kind,
+        metadata=replaced(meta, namespace=meta.namespace or "default", annotations=notes),
+        spec=replaced(spec, template=replaced(spec.template, spec=_shared(spec.template.spec))),
+        writers=tuple(filter(None, map(_writer, managed.metadata.managed_fields))),
+        origin=origin,
+        sets_replicas=applied,
     )
 
 
