@@ -88,3 +88,20 @@ def test_serve_in_a_cluster_imports_only_what_its_settings_name(
     assert "kubernetes.aio.client" in modules
     assert not modules & (NEVER | {"requests", "urllib3", "httpx"})
     assert ("grpc" in modules) == keda
+
+
+def test_the_parts_of_nodepool_and_of_the_synchronous_half_are_imported_side_by_side() -> None:
+    """The leader election is in the asynchronous half. Who asks for the other one gets it."""
+    program = "import adapter.nodepool.run.process"
+    later = f"{program}; import kubernetes.client; kubernetes.client.V1Pod()"
+    for text, synchronous in ((program, False), (later, True)):
+        ended = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", text],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        modules = imported(ended.stderr)
+        assert "kubernetes.aio.leaderelection.leaderelection" in modules
+        assert ("kubernetes.client" in modules) == synchronous
