@@ -31,6 +31,7 @@ from load.standin import standin
 from load.start import start
 from load.stores import stores
 from load.table import Run, Table
+from load.tools import tools
 from load.top import top
 from load.uimemory import uimemory
 from load.uitimes import uitimes
@@ -69,6 +70,7 @@ SCENARIOS: dict[str, Scenario] = {
     "lab": Scenario("headroom policies before Karpenter, 40 minutes", lab, named_only=True),
     "labday": Scenario("the same with a day in 20 minutes", lab_day, named_only=True),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
+    "tools": Scenario("start of the commands, doctor at 150,000 pods, serve's base", tools),
     "top": Scenario("pictures of top at 10,000 GPUs, with new values", top),
     "uitimes": Scenario("the page at 10,000 GPUs: paint, keys, clicks", uitimes, named_only=True),
     "uimemory": Scenario("the page at 10,000 GPUs: 10 minutes", uimemory, named_only=True),

@@ -27,7 +27,8 @@ from typing import NamedTuple
 import uvloop
 from aiohttp import web
 
-from load.clusterobjects import encoded, node, pod
+from load.clusterobjects import REPLICAS, encoded, hpa, node, pod, workload
+from load.fleet import SERVICE_SIZE
 from load.page import GPUS_PER_NODE
 
 _KEPT = 50_000
@@ -40,6 +41,19 @@ HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 SERVICES = "/api/v1/services"
 CONFIGMAPS = "/api/v1/namespaces/kube-system/configmaps"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+_APPS = "/apis/apps/v1"
+_EMPTY = (
+    f"{_APPS}/statefulsets",
+    f"{_APPS}/daemonsets",
+    "/api/v1/events",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/resourcequotas",
+    "/apis/apiregistration.k8s.io/v1/apiservices",
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+)
 
 
 class _Event(NamedTuple):
@@ -90,7 +104,7 @@ class Collection:
 class ApiServer:
     """All collections, what is counted of the requests, and the changes that go on."""
 
-    def __init__(self, pods: int, gpu_pods: int) -> None:
+    def __init__(self, pods: int, gpu_pods: int, *, whole: bool = False) -> None:
         self._gpu_pods = gpu_pods
         self._serials: dict[int, int] = {}
         self._chance = random.Random(1)
@@ -104,6 +118,8 @@ class ApiServer:
             HPAS: Collection("HorizontalPodAutoscaler", 0, lambda _: b""),
             CONFIGMAPS: Collection("ConfigMap", 0, lambda _: b""),
         }
+        if whole:
+            self._of |= _rest(pods, gpu_pods)
         self.counts: Counter[str] = Counter()
         self._seconds: Counter[int] = Counter()
 
@@ -186,6 +202,23 @@ class ApiServer:
         return web.json_response({"counts": self.counts, "busiest": busiest})
 
 
+def _rest(pods: int, gpu_pods: int) -> dict[str, Collection]:
+    """What ``doctor`` reads besides: workloads, the HPAs of services, and no object of a kind that
+    it does not need for them."""
+    services = gpu_pods // SERVICE_SIZE
+    count = services + (pods - gpu_pods) // REPLICAS
+
+    def made(kind: str) -> Callable[[int], bytes]:
+        return lambda index: encoded(workload(kind, index, services, gpu_pods))
+
+    empty = {path: Collection("Any", 0, lambda _: b"") for path in _EMPTY}
+    return empty | {
+        f"{_APPS}/deployments": Collection("Deployment", count, made("Deployment")),
+        f"{_APPS}/replicasets": Collection("ReplicaSet", 2 * count, made("ReplicaSet")),
+        HPAS: Collection("HorizontalPodAutoscaler", services, lambda index: encoded(hpa(index))),
+    }
+
+
 def _after(collection: Collection, seen: int) -> list[bytes]:
     """The lines of the events after a version, oldest first."""
     found = []
@@ -207,7 +240,7 @@ def _status(code: int, reason: str, message: str) -> dict[str, object]:
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
-    server = ApiServer(arguments.pods, arguments.gpu_pods)
+    server = ApiServer(arguments.pods, arguments.gpu_pods, whole=arguments.whole)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(application, access_log=None)
@@ -227,6 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, required=True, help="all pods of the cluster")
     parser.add_argument("--gpu-pods", type=int, required=True, help="those that hold a GPU")
+    parser.add_argument("--whole", action="store_true", help="with workloads and HPAs")
     parser.add_argument("--cert", type=Path, required=True)
     parser.add_argument("--key", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)

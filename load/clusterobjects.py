@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from load.fleet import Slot, node_name, slot, status
+from load.fleet import NAMESPACE, SERVICE_SIZE, Slot, node_name, slot, status
 from load.fleet import manifest as gpu_manifest
 from load.page import GPUS_PER_NODE
 
@@ -102,6 +102,74 @@ def node(index: int) -> dict[str, Any]:
         "metadata": {"name": name, "uid": pod_uid(index, 1 << 30), "labels": labels},
         "spec": {"podCIDR": f"10.{index >> 8}.{index & 255}.0/24"},
         "status": {"allocatable": resources, "capacity": resources, "conditions": _conditions()},
+    }
+
+
+def workload(kind: str, index: int, services: int, pods: int) -> dict[str, Any]:
+    """Deployment ``index``, or a ReplicaSet of it: of a service of GPU pods, or of the others.
+
+    Args:
+        kind: ``Deployment`` or ``ReplicaSet``; every second ReplicaSet is of an earlier template.
+        services: Deployments with GPU pods, which are the first ones.
+        pods: GPU pods of the cluster.
+    """
+    place, old = (index, False) if kind == "Deployment" else (index // 2, bool(index % 2))
+    if place < services:
+        template, replicas = gpu_pod(slot(place * SERVICE_SIZE)), SERVICE_SIZE
+    else:
+        first = -(-pods // REPLICAS) + place - services
+        template, replicas = web_pod(first * REPLICAS, 0), REPLICAS
+    meta, app = template["metadata"], template["metadata"]["labels"]["app"]
+    name = app if kind == "Deployment" else f"{app}-{meta['labels']['pod-template-hash']}"
+    named: dict[str, Any] = {
+        "name": f"{name}-old" if old else name,
+        "namespace": meta["namespace"],
+        "uid": pod_uid(index, 1 << 29),
+        "labels": {"app": app},
+        "managedFields": meta["managedFields"],
+    }
+    if kind == "ReplicaSet":
+        owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": app, "controller": True}
+        named["ownerReferences"] = [owner]
+    count = 0 if old else replicas
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": named,
+        "spec": {
+            "replicas": count,
+            "selector": {"matchLabels": {"app": app}},
+            "template": {
+                "metadata": {"creationTimestamp": None, "labels": meta["labels"]},
+                "spec": template["spec"],
+            },
+        },
+        "status": {
+            "replicas": count,
+            "readyReplicas": count,
+            "availableReplicas": count,
+            "updatedReplicas": count,
+        },
+    }
+
+
+def hpa(index: int) -> dict[str, Any]:
+    """The HPA of a service of GPU pods."""
+    app = slot(index * SERVICE_SIZE).app
+    target = {"type": "AverageValue", "averageValue": "70"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": app, "namespace": NAMESPACE, "uid": pod_uid(index, 1 << 28)},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": app},
+            "minReplicas": 1,
+            "maxReplicas": 2 * SERVICE_SIZE,
+            "metrics": [
+                {"type": "Pods", "pods": {"metric": {"name": "gpu_utilization"}, "target": target}}
+            ],
+        },
+        "status": {"currentReplicas": SERVICE_SIZE, "desiredReplicas": SERVICE_SIZE},
     }
 
 

@@ -109,13 +109,18 @@ def start(run: Run) -> Table:
 
 @contextmanager
 def stand_in(
-    pki: Pki, gpu_pods: int, pods: int, folder: Path, cores: Sequence[int] | None
+    pki: Pki,
+    gpu_pods: int,
+    pods: int,
+    folder: Path,
+    cores: Sequence[int] | None,
+    *more: str,
 ) -> Iterator[StandIn]:
-    """The stand-in, once it listens."""
+    """The stand-in with more arguments, once it listens."""
     ready = folder / f"apiserver-{pods}.port"
     ready.unlink(missing_ok=True)
     command = [PYTHON, "-m", "load.apiserver", "--pods", str(pods), "--gpu-pods", str(gpu_pods)]
-    command += ["--cert", str(pki.cert), "--key", str(pki.key), "--ready", str(ready)]
+    command += [*more, "--cert", str(pki.cert), "--key", str(pki.key), "--ready", str(ready)]
     with started("apiserver", command, folder, cores=cores) as child:
         until(child, "ready", ready.exists)
         yield StandIn(child, f"https://localhost:{ready.read_text()}", pki)

@@ -12,17 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
-import structlog
-
 from apiservice.auth.allowance import Allowance
 from apiservice.auth.tokens import ReviewError
 from apiservice.errors import Internal, TooManyRequests
 from apiservice.identity import ANONYMOUS, PRIVILEGED_GROUP, AccessDecision, Attributes, User
 from apiservice.runtime.bytecache import ByteCache, Remembering, weight
 from apiservice.runtime.flight import SingleFlight
+from apiservice.runtime.log import LateLog
 from apiservice.runtime.shares import Asker, NoPlaceError, Shares
 
-log = structlog.get_logger(__name__)
+log = LateLog(__name__)
 
 _ALLOWED = AccessDecision(allowed=True)
 _DENIED = AccessDecision(allowed=False)

@@ -12,15 +12,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-import structlog
-
 from apiservice.auth.allowance import Allowance
 from apiservice.errors import TooManyRequests
 from apiservice.identity import User
 from apiservice.runtime.bytecache import ByteCache, Remembering
 from apiservice.runtime.flight import SingleFlight
+from apiservice.runtime.log import LateLog
 
-log = structlog.get_logger(__name__)
+log = LateLog(__name__)
 
 _MAX_TOKEN = 16 << 10
 """Bytes; a service account's token has about 1,000."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-import structlog
+from apiservice.runtime.log import LateLog
 
-log = structlog.get_logger(__name__)
+log = LateLog(__name__)
 
 _LOG_EVERY: Final = 60.0
 """Seconds between log lines about one limit."""

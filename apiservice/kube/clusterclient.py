@@ -16,16 +16,16 @@ from typing import Any, Final
 from urllib.request import getproxies_environment
 
 import aiohttp
-import structlog
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.rest import RESTClientObject
 
 from apiservice.kube.credentials import CredentialPlugin
 from apiservice.kube.outages import Outages
 from apiservice.runtime.filestamp import Stamp, stamp
+from apiservice.runtime.log import LateLog
 from apiservice.runtime.servertrust import checking_alike
 
-log = structlog.get_logger(__name__)
+log = LateLog(__name__)
 
 # These classes carry no annotations.
 _client: Any = ApiClient

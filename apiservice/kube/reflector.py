@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from apiservice.kube.failures import transport_failure
 from apiservice.kube.listwatch import (
@@ -29,9 +28,10 @@ from apiservice.kube.listwatch import (
 )
 from apiservice.kube.outages import Outages
 from apiservice.kube.pages import Pages
+from apiservice.runtime.log import LateLog
 from apiservice.runtime.steps import Steps, paced
 
-log = structlog.get_logger(__name__)
+log = LateLog(__name__)
 
 _SLICE: Final = 0.005
 """Seconds of the event loop that a page of a list may take before other tasks run."""

@@ -115,9 +115,9 @@ class Lab:
         return self.file
 
     @contextmanager
-    def serving(self, *arguments: str) -> Iterator[Serving]:
+    def serving(self, *arguments: str, **environ: str) -> Iterator[Serving]:
         """`serve` on this configuration; ended, and its log read, on leaving."""
-        process = start("serve", "--config", str(self.write()), *arguments)
+        process = start("serve", "--config", str(self.write()), *arguments, **environ)
         serving = Serving(process, self.folder)
         try:
             serving.wait_for("listening")

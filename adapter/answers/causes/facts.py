@@ -20,6 +20,7 @@ from adapter.pipeline.cluster.objects import (
     SeenNodeClaim,
 )
 from adapter.pipeline.cluster.podobjects import SeenCronJob, SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podselection import PodSelection
 from adapter.pipeline.cluster.workload import workloads
 from apiservice.labels.selector import Selector
 from apiservice.wire import instant
@@ -182,12 +183,8 @@ class ClusterFacts:
         return found
 
     @cached_property
-    def _pods(self) -> Mapping[str, list[SeenPod]]:
-        found: dict[str, list[SeenPod]] = {}
-        for pod in self.pods:
-            if not pod.pod.finished:
-                found.setdefault(pod.pod.ref.namespace, []).append(pod)
-        return found
+    def _pods(self) -> PodSelection:
+        return PodSelection(self.pods)
 
     @cached_property
     def _workloads(self) -> Mapping[KubeKey, SeenWorkload]:
@@ -201,9 +198,7 @@ class ClusterFacts:
         """Return the unfinished pods of a namespace that a selector matches; none if it is empty,
         as the HPA controller has it.
         """
-        if selector.empty:
-            return []
-        return [pod for pod in self._pods.get(namespace, ()) if selector.matches(pod.pod.labels)]
+        return self._pods.selected(namespace, selector)
 
     def about(self, key: KubeKey) -> Sequence[SeenEvent]:
         """Return the events about an object."""

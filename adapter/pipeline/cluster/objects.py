@@ -55,7 +55,7 @@ class Meta(KubeObject, frozen=True):
         return manager_of(msgspec.to_builtins(self), self.namespace)
 
 
-class SeenCondition(KubeObject, frozen=True):
+class SeenCondition(KubeObject, frozen=True, omit_defaults=True):
     """One of ``status.conditions``."""
 
     type: str = ""
@@ -179,6 +179,10 @@ class ClusterPolicy(KubeObject, frozen=True):
 
     metadata: Meta = Meta()
     spec: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        """Take a null as missing, at any depth."""
+        msgspec.structs.force_setattr(self, "spec", without_nulls(self.spec))
 
     @property
     def name(self) -> str:
@@ -318,6 +322,26 @@ def read(content: Any, kind: type[T]) -> T:
         msgspec.ValidationError: a field has another type; the text names it.
     """
     return msgspec.convert(without_nulls(content), kind, strict=False)
+
+
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+"""Of each kind that was read."""
+
+
+def decode(text: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """Read the fields of an object from its text: :func:`read` at a tenth of the cost.
+
+    Raises:
+        msgspec.MsgspecError: it is not JSON, or a field has another type; the text names it.
+    """
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        found: T = decoder.decode(text)
+    except msgspec.ValidationError:  # also a null, which stands for a field that is missing
+        return read(msgspec.json.decode(text), kind)
+    return found
 
 
 def without_nulls(content: Any) -> Any:

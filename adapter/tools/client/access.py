@@ -44,6 +44,18 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
+class _ListMeta(msgspec.Struct):
+    token: str | None = msgspec.field(default=None, name="continue")
+
+
+class _Page(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+    metadata: _ListMeta | None = None
+
+
+_pages = msgspec.json.Decoder(_Page)
+
+
 class Api:
     """One cluster. Each method raises ClientError."""
 
@@ -88,18 +100,31 @@ class Api:
         self, path: str, *, labels: str = "", fields: str = ""
     ) -> AsyncIterator[Sequence[Any]]:
         """Yield the items of a collection page by page; the arguments are those of :meth:`list`."""
+        async for texts in self.texts(path, labels=labels, fields=fields):
+            try:
+                rows = [msgspec.json.decode(text) for text in texts]
+            except UNREADABLE as error:
+                raise self._garbled(path, str(error)) from None
+            yield rows
+
+    async def texts(
+        self, path: str, *, labels: str = "", fields: str = ""
+    ) -> AsyncIterator[Sequence[msgspec.Raw]]:
+        """Yield the texts of a collection's items, page by page: a large one is decoded into what
+        is kept of it (:func:`adapter.pipeline.cluster.objects.decode`)."""
         pages = Pages()
         query = _query(labels, fields)
         while True:
-            page = await self._send("GET", f"{path}?{urlencode(query)}")
-            rows = page.get("items") or []
-            if not isinstance(rows, list):
-                raise self._garbled(path, "items is not a list")
-            yield rows
-            token = str((page.get("metadata") or {}).get("continue") or "")
-            if not self._continues(path, pages, token, rows):
+            body = await self._fetch("GET", f"{path}?{urlencode(query)}")
+            try:
+                page = _pages.decode(body)
+            except UNREADABLE as error:
+                raise self._garbled(path, str(error)) from None
+            items, token = page.items or (), page.metadata.token if page.metadata else None
+            yield items
+            if not self._continues(path, pages, token or "", items):
                 return
-            query["continue"] = token
+            query["continue"] = token or ""
 
     async def table(
         self, path: str, *, labels: str = "", fields: str = "", numbers: bool = False

@@ -20,11 +20,11 @@ from adapter.answers.causes.gpunodes import gpus_of
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.tools.client.errors import ClientError
-from adapter.tools.doctor.checks.exporters import exporters
 from adapter.tools.doctor.facts import Fact, Facts, Hpa, UnreadError
 from adapter.tools.doctor.page import ExporterPage
 from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.report import DoctorReport
+from adapter.tools.doctor.scrapes import exporters
 from adapter.tools.doctor.shownsettings import shown_settings
 
 T = TypeVar("T")

@@ -28,12 +28,13 @@ from adapter.pipeline.cluster.objects import (
     SeenNode,
     SeenPriorityClass,
     SeenVolumeClaim,
+    decode,
     read,
 )
-from adapter.pipeline.cluster.podobjects import SeenWorkload, counted, read_pod, read_workload
+from adapter.pipeline.cluster.podobjects import SeenWorkload, counted, decode_pod, decode_workload
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
-from adapter.tools.doctor import release, rights, rulesfile, scrapes, store
+from adapter.tools.doctor import release, rights, rulesfile, scrapes
 from adapter.tools.doctor.claims import read_claim
 from adapter.tools.doctor.daemonsets import read_daemonset
 from adapter.tools.doctor.facts import Clocks, Fact, Facts, UnreadError
@@ -43,12 +44,14 @@ from adapter.tools.doctor.rights import unread
 from adapter.tools.doctor.scalers import read_hpa
 from adapter.tools.doctor.withoutvalue import read_without_value
 from adapter.tools.explain.scaledfacts import services_at
+from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.wire import instant
 
 T = TypeVar("T")
 
-MOST: Final = 50_000
-"""Objects of one list that are read."""
+MOST: Final = 150_000
+"""Objects of one list that are read: the pods of the largest cluster that Kubernetes supports
+(kubernetes.io, "Considerations for large clusters")."""
 SECONDS: Final = 120.0
 """Time for all lists of one run."""
 _ADDRESSES: Final = 20
@@ -96,22 +99,26 @@ class Collector:
             "apiservices": self.objects("/apis/apiregistration.k8s.io/v1/apiservices", ApiService),
             "nodes": self.objects("/api/v1/nodes", SeenNode),
             "leases": self.objects(f"{_COORDINATION}/namespaces/kube-node-lease/leases", Lease),
-            "pods": self.listed("/api/v1/pods", read_pod),
+            "pods": self.listed("/api/v1/pods", decode_pod),
             "workloads": self._workloads(),
             "replicasets": self._replicasets(),
             "events": self._events(),
-            "slices": self.optional(_SLICES, partial(read, kind=ResourceSlice)),
+            "slices": self.optional(_SLICES, partial(decode, kind=ResourceSlice)),
             "controller_seen": self.fact(self._controller_seen),
-            "daemonsets": self.listed("/apis/apps/v1/daemonsets", read_daemonset),
-            "hpas": self.listed(self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), read_hpa),
-            "claims": self.optional(self._of_users(_RESOURCE, "resourceclaims"), read_claim),
+            "daemonsets": self.listed("/apis/apps/v1/daemonsets", _whole(read_daemonset)),
+            "hpas": self.listed(
+                self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), _whole(read_hpa)
+            ),
+            "claims": self.optional(
+                self._of_users(_RESOURCE, "resourceclaims"), _whole(read_claim)
+            ),
             "scaledobjects": self.optional(
-                self._of_users(SCALEDOBJECTS, "scaledobjects"), read_scaledobject
+                self._of_users(SCALEDOBJECTS, "scaledobjects"), _whole(read_scaledobject)
             ),
             "volume_claims": self.objects(
                 self._of_users("/api/v1", "persistentvolumeclaims"), SeenVolumeClaim
             ),
-            "policies": self.optional(_POLICIES, lambda row: read(row, ClusterPolicy)),
+            "policies": self.optional(_POLICIES, partial(decode, kind=ClusterPolicy)),
             "priorityclasses": self.objects(f"{_SCHEDULING}/priorityclasses", SeenPriorityClass),
             "quotas": self.objects(self._of_users("/api/v1", "resourcequotas"), ResourceQuota),
         }
@@ -148,7 +155,7 @@ class Collector:
                 "scalers": self.fact(lambda: self._scalers(facts)),
                 "measured": self.fact(lambda: self._measured(facts)),
                 "without_value": self.listed(
-                    f"{VIEW}/gpupods", read_without_value, "measured=false"
+                    f"{VIEW}/gpupods", _whole(read_without_value), "measured=false"
                 ),
             }
             if own is not None:
@@ -158,6 +165,9 @@ class Collector:
                 look = partial(scrapes.self_pages, inside, fetcher, facts, own)
                 reads["self_pages"] = self.fact(look)
             if facts.settings.source.kind == "prometheus":
+                # Here: it loads the library that reads a store.
+                from adapter.tools.doctor import store  # noqa: PLC0415
+
                 reads["store"] = self.fact(lambda: store.ask(facts.settings, fetcher))
             await self._fill(facts, reads)
 
@@ -222,31 +232,31 @@ class Collector:
 
     async def objects(self, path: str, kind: type[T]) -> Fact[Sequence[T]]:
         """List objects of one kind."""
-        return await self.listed(path, lambda row: read(row, kind))
+        return await self.listed(path, partial(decode, kind=kind))
 
-    async def optional(self, path: str, decode: Callable[[Json], T]) -> Fact[Sequence[T]]:
+    async def optional(self, path: str, reads: Callable[[msgspec.Raw], T]) -> Fact[Sequence[T]]:
         """List objects of a kind that a cluster may not have."""
-        found = await self.listed(path, decode)
+        found = await self.listed(path, reads)
         missing = found.unread is not None and found.unread.status == 404
         return Fact(()) if missing else found
 
     async def listed(
-        self, path: str, decode: Callable[[Json], T], fields: str = ""
+        self, path: str, reads: Callable[[msgspec.Raw], T], fields: str = ""
     ) -> Fact[Sequence[T]]:
         """List objects in pages, each decoded before the next page is read."""
-        return await self.fact(lambda: self._list(path, decode, fields))
+        return await self.fact(lambda: self._list(path, reads, fields))
 
-    async def _list(self, path: str, decode: Callable[[Json], T], fields: str) -> Sequence[T]:
+    async def _list(self, path: str, reads: Callable[[msgspec.Raw], T], fields: str) -> Sequence[T]:
         items: list[T] = []
         unreadable = 0
-        async for rows in self.api.pages(path, fields=fields):
+        async for texts in self.api.texts(path, fields=fields):
             if len(items) >= MOST or time.monotonic() > self.deadline:
                 self.notes.append(f"{path}: only the first {len(items)} objects were read")
                 break
-            for row in rows:
+            for text in texts:
                 try:
-                    items.append(decode(row))
-                except (msgspec.ValidationError, ValueError, TypeError, AttributeError):
+                    items.append(reads(text))
+                except (*UNREADABLE, ValueError, TypeError, AttributeError):
                     unreadable += 1
         if unreadable:
             self.notes.append(f"{path}: {count(unreadable, 'object')} could not be decoded")
@@ -256,7 +266,7 @@ class Collector:
         kinds = {"deployments": "Deployment", "statefulsets": "StatefulSet"}
         found: list[SeenWorkload] = []
         for plural, kind in kinds.items():
-            rows = await self.listed(f"/apis/apps/v1/{plural}", partial(read_workload, kind))
+            rows = await self.listed(f"/apis/apps/v1/{plural}", partial(decode_workload, kind))
             if rows.unread is not None:
                 return Fact(unread=rows.unread)
             found += rows.read()
@@ -265,7 +275,7 @@ class Collector:
     async def _replicasets(self) -> Fact[Sequence[SeenWorkload]]:
         """Deployments keep ten old ReplicaSets each, which are of no use."""
         path = self._of_users("/apis/apps/v1", "replicasets")
-        found = await self.listed(path, partial(read_workload, "ReplicaSet"))
+        found = await self.listed(path, partial(decode_workload, "ReplicaSet"))
         if found.unread is not None:
             return found
         return Fact([row for row in found.read() if row.spec.replicas > 0])
@@ -274,7 +284,7 @@ class Collector:
         found: list[SeenEvent] = []
         for which in ("type=Warning", "reason=SuccessfulRescale", "reason=NotTriggerScaleUp"):
             path = self._of_users("/api/v1", "events")
-            rows = await self.listed(path, partial(read, kind=SeenEvent), which)
+            rows = await self.listed(path, partial(decode, kind=SeenEvent), which)
             if rows.unread is not None:
                 return rows
             found += rows.read()
@@ -314,6 +324,11 @@ class Collector:
             raise
         data: Any = found.get("data") or {}
         return {str(key): str(value) for key, value in data.items()}
+
+
+def _whole(reads: Callable[[Any], T]) -> Callable[[msgspec.Raw], T]:
+    """Return a reader of an object's text, by one of its JSON, of which most is kept or read."""
+    return lambda text: reads(msgspec.json.decode(text))
 
 
 async def _version(answer: Json) -> tuple[int, int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -72,6 +72,9 @@ class Fact(Generic[T]):
 
 _OFF: Final[Fact[Any]] = Fact(unread=UnreadError("only a cluster can answer this", expected=True))
 """A fact that a run on manifests never reads."""
+
+
+_DEFAULTS: Final = Settings()
 
 
 class HpaMetric(NamedTuple):
@@ -195,7 +198,7 @@ class Clocks(NamedTuple):
     """Epoch seconds by the API server."""
 
 
-@dataclass
+@dataclass(repr=False)  # asyncio.run writes the text of its result, here of the whole cluster
 class Facts:
     """Everything that the checks may look at."""
 
@@ -257,11 +260,26 @@ class Facts:
     """The causes of HPAs, once a check has computed them
     (:mod:`adapter.tools.doctor.hpacauses`)."""
 
+    computed: dict[object, tuple[tuple[Fact[Any], ...], Any]] = field(default_factory=dict)
+    """See :meth:`once`."""
+
+    def once(self, compute: Callable[[Facts], T], *of: Fact[Any]) -> T:
+        """Return what a function returns for these facts, computed once for all checks.
+
+        Args:
+            of: the facts that it depends on.
+        """
+        known = self.computed.get(compute)
+        if known is None or any(one is not other for one, other in zip(known[0], of, strict=True)):
+            known = self.computed[compute] = (of, compute(self))
+        found: T = known[1]
+        return found
+
     @property
     def settings(self) -> Settings:
         """The adapter's settings; the defaults before it is installed."""
         release = self.release.value if self.release.known else None
-        return release.settings if release and release.settings else Settings()
+        return release.settings if release and release.settings else _DEFAULTS
 
     @property
     def gpu_resources(self) -> GpuResources:

@@ -10,19 +10,22 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-import httpx
 import msgspec
 
 from adapter.pipeline.sources.login.credentials import TlsClient
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError
 from apiservice.kube.client import BoundedAnswer
-from apiservice.runtime.httpclient import HttpClient
 from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.runtime.requesterror import RequestError, failure_of
+
+if TYPE_CHECKING:
+    import httpx
+
+    from apiservice.runtime.httpclient import HttpClient
 
 SECONDS: Final = 10.0
 _HEADERS: Final = {"User-Agent": "gpu-metrics-adapter", "Accept-Encoding": "identity"}
@@ -163,6 +166,9 @@ class DirectFetcher:
     def _client(self, context: ssl.SSLContext) -> HttpClient:
         client = self._clients.get(context)
         if client is None:
+            # Here: a run outside the cluster sends nothing itself.
+            from apiservice.runtime.httpclient import HttpClient  # noqa: PLC0415
+
             client = self._clients[context] = HttpClient(lambda: context, _HEADERS)
         return client
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from adapter.answers.causes import Cause, CauseCode, ClusterFacts, KubeKey, causes_of, scaler_of
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.podobjects import SeenWorkload
+from adapter.pipeline.cluster.podselection import selector_of
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Fact, Facts, Hpa
 from adapter.tools.doctor.scaled import target_of
-from apiservice.labels.manifest import selector_text
-from apiservice.labels.selector import Selector, parse
 
 T = TypeVar("T")
 
@@ -46,7 +43,7 @@ def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
         lost = target is None and hpa.kind in _READ
         others = elsewhere.get((hpa.kind, hpa.target), []) if lost else []
         own = around.beside(others)
-        selector = _selector(target) if target is not None else None
+        selector = selector_of(target) if target is not None else None
         replicas = target.spec.replicas if target is not None else None
         scaled = scaler_of(hpa.manifest)
         for cause in causes_of(own, scaled, replicas=replicas, selector=selector):
@@ -95,13 +92,6 @@ def asks_gpu(workload: SeenWorkload, resources: GpuResources) -> bool:
         for amounts in (container.resources.limits, container.resources.requests)
         for resource in amounts
     )
-
-
-def _selector(workload: SeenWorkload) -> Selector | None:
-    try:
-        return parse(selector_text(msgspec.to_builtins(workload.spec.selector)))
-    except ValueError:  # the API server rejects such a selector
-        return None
 
 
 def of_codes(facts: Facts, *codes: CauseCode) -> list[tuple[Hpa, Cause]]:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from adapter.config.process.config import ConfigError, settings_of
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.objects import ApiService
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, selected
+from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podselection import PodSelection
 from adapter.tools.client.errors import VIEW_GROUP
 from apiservice.runtime.yamltext import YamlError, document
 
@@ -95,7 +95,7 @@ def release(
         data: of its ConfigMap; None if it could not be read.
         unread: why not.
     """
-    own = tuple(selected(workload, pods))
+    own = tuple(PodSelection(pods).of_workload(workload))
     if data is None:
         return Release(workload, own, None, (), unread)
     try:
@@ -104,6 +104,9 @@ def release(
         return Release(workload, own, None, (f"{CONFIG_KEY} is not YAML: {error}",))
     if not isinstance(content, dict):
         return Release(workload, own, None, (f"{CONFIG_KEY} is not a mapping",))
+    # Here, because it reads the environment with a library that nothing else of doctor needs.
+    from adapter.config.process.config import ConfigError, settings_of  # noqa: PLC0415
+
     try:
         return Release(workload, own, settings_of(content, CONFIG_KEY, _environment(workload)))
     except ConfigError as error:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from adapter.answers.keda.manifest import SeenScaledObject
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, selected
+from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podselection import PodSelection
 from adapter.tools.doctor.facts import Facts, Hpa
 
 
 def target_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | None:
     """Return what an HPA or a ScaledObject scales, if it was read; raises UnreadError."""
-    return next(
-        (
-            each
-            for each in facts.workloads.read()
-            if each.kind == scaler.kind
-            and each.metadata.namespace == scaler.namespace
-            and each.metadata.name == scaler.target
-        ),
-        None,
-    )
+    facts.workloads.read()
+    known = facts.once(_workloads, facts.workloads)
+    return known.get((scaler.kind, scaler.namespace, scaler.target))
+
+
+def _workloads(facts: Facts) -> Mapping[tuple[str, str, str], SeenWorkload]:
+    # The first of a name is taken: a later one is of another file.
+    rows = reversed(facts.workloads.read())
+    return {(row.kind, row.metadata.namespace, row.metadata.name): row for row in rows}
 
 
 def workload_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | None:
@@ -27,5 +29,15 @@ def workload_of(facts: Facts, scaler: Hpa | SeenScaledObject) -> SeenWorkload | 
 
 
 def pods_of(facts: Facts, workload: SeenWorkload) -> list[SeenPod]:
-    """Return the unfinished pods that a workload selects."""
-    return selected(workload, facts.pods.read())
+    """Return the unfinished pods that a workload selects; raises UnreadError."""
+    return selection(facts).of_workload(workload)
+
+
+def selection(facts: Facts) -> PodSelection:
+    """Return the pods that were read, by namespace and labels; raises UnreadError."""
+    facts.pods.read()
+    return facts.once(_selection, facts.pods)
+
+
+def _selection(facts: Facts) -> PodSelection:
+    return PodSelection(facts.pods.read())

@@ -14,7 +14,7 @@ from typing import Final
 from adapter.config.settings import discovery
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.exposition.page import parse
-from adapter.pipeline.sources.scrape.discovery import selected
+from adapter.pipeline.sources.scrape.discovery import DiscoveryRule, selected
 from adapter.pipeline.sources.scrape.largepages import MOST_BYTES
 from adapter.pipeline.sources.scrape.refusal import READ, refused
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
@@ -31,11 +31,27 @@ _AT_ONCE: Final = 16
 _SELF_BYTES: Final = 4 << 20
 
 
+def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
+    """Return the unfinished pods of exporters, with the rule that finds them."""
+    facts.pods.read()
+    return facts.once(_exporters, facts.pods, facts.release)
+
+
+def _exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
+    rules = discovery.exporter_rules(facts.settings)
+    found = []
+    for each in facts.pods.read():
+        rule = next((rule for rule in rules if rule.matches(each.pod)), None)
+        if rule is not None and not each.pod.finished:
+            found.append((each, rule))
+    return found
+
+
 async def exporter_pages(
     fetcher: Fetcher, facts: Facts, notes: list[str]
 ) -> Mapping[str, ExporterPage]:
     """Read the pages that the adapter scrapes; raises ClientError without the right."""
-    pods = facts.pods.read()
+    pods = [each for each, _ in exporters(facts)]
     found = selected((each.pod for each in pods), discovery.exporter_rules(facts.settings))
     targets = [(each, at) for each in pods if (at := found.get(each.pod.ref)) is not None]
     most = facts.settings.source.scrape.max_bytes
@@ -52,8 +68,7 @@ async def server_pages(
     targets = []
     for each in facts.pods.read() if servers else ():
         at = servers.of(each.pod) if servers else None
-        exporter = any(rule.matches(each.pod) for rule in rules)
-        if isinstance(at, ScrapeTarget) and not exporter:
+        if isinstance(at, ScrapeTarget) and not any(rule.matches(each.pod) for rule in rules):
             targets.append((each, at))  # of several ports, the first
     most = max(facts.settings.source.scrape.inference.max_bytes, MOST_BYTES)
     return await _pages(fetcher, targets, most, facts.now, notes, "server pages")

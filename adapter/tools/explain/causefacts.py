@@ -32,12 +32,15 @@ from adapter.pipeline.cluster.objects import (
     SeenEvent,
     SeenNode,
     SeenNodeClaim,
+    decode,
     read,
 )
 from adapter.pipeline.cluster.podobjects import (
     SeenCronJob,
     SeenPod,
     SeenWorkload,
+    decode_pod,
+    decode_workload,
     read_pod,
     read_workload,
 )
@@ -187,7 +190,7 @@ async def _inner(reader: FactReader, hpa: ScalerFacts, selector: str) -> list[Se
     found: list[SeenWorkload] = []
     for kind, resource in kinds.items():
         path = f"/apis/apps/v1/namespaces/{quote(hpa.namespace)}/{resource}"
-        found += await reader.some(path, partial(read_workload, kind), resource, labels=labels)
+        found += await reader.some(path, partial(decode_workload, kind), resource, labels=labels)
     own = (hpa.kind, hpa.target)
     return [row for row in found if (row.kind, row.metadata.name) != own]
 
@@ -196,7 +199,7 @@ async def _pods_of_chain(reader: FactReader, hpa: ScalerFacts) -> list[SeenPod]:
     """Return the namespace's pods for a target whose selector need not match all of its own."""
     if hpa.kind in (*_APPS, "ReplicaSet"):
         return []
-    return await reader.some(f"/api/v1/namespaces/{quote(hpa.namespace)}/pods", read_pod, "pods")
+    return await reader.some(f"/api/v1/namespaces/{quote(hpa.namespace)}/pods", decode_pod, "pods")
 
 
 def _waits(pod: SeenPod) -> bool:
@@ -210,7 +213,7 @@ async def _events(reader: FactReader, within: str, pods: Sequence[SeenPod]) -> l
     kinds = ["type=Warning", *(waits if any(map(_waits, pods)) else ())]
     rows = [
         reader.some(
-            f"/api/v1/{within}/events", partial(read, kind=SeenEvent), "events", fields=kind
+            f"/api/v1/{within}/events", partial(decode, kind=SeenEvent), "events", fields=kind
         )
         for kind in kinds
     ]
@@ -228,10 +231,10 @@ async def _claims(
         return [], []
     fields = f"involvedObject.kind={nodeautoscalers.KIND},type=Warning"
     claims, warnings = await asyncio.gather(
-        reader.some(_NODECLAIMS, partial(read, kind=SeenNodeClaim), "nodeclaims"),
+        reader.some(_NODECLAIMS, partial(decode, kind=SeenNodeClaim), "nodeclaims"),
         reader.some(
             "/api/v1/namespaces/default/events",
-            partial(read, kind=SeenEvent),
+            partial(decode, kind=SeenEvent),
             "events about nodeclaims",
             fields=fields,
         ),
@@ -246,7 +249,7 @@ async def _holders(reader: FactReader, pods: Sequence[SeenPod]) -> list[SeenPod]
         return []
     rows = (pod.status.of("PodScheduled") for pod in waiting)
     amounts = any(lacking(row.message) for row in rows if row is not None)
-    found = await reader.some("/api/v1/pods", read_pod, "pods of all namespaces")
+    found = await reader.some("/api/v1/pods", decode_pod, "pods of all namespaces")
     return [pod for pod in found if pod.pod.node and (pod.pod.gpus or amounts or _fails(pod))]
 
 
@@ -260,7 +263,7 @@ async def _nodes(reader: FactReader, pods: Sequence[SeenPod]) -> list[SeenNode] 
     if all(pod.pod.ready for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some("/api/v1/nodes", partial(read, kind=SeenNode), "nodes")
+    found = await reader.some("/api/v1/nodes", partial(decode, kind=SeenNode), "nodes")
     return found if found or len(reader.unread) == before else None
 
 
@@ -268,7 +271,7 @@ async def _slices(reader: FactReader, pods: Sequence[SeenPod]) -> list[ResourceS
     if not any(_waits(pod) and pod.spec.resource_claims for pod in pods):
         return None
     before = len(reader.unread)
-    found = await reader.some(SLICES, partial(read, kind=ResourceSlice), "resourceslices")
+    found = await reader.some(SLICES, partial(decode, kind=ResourceSlice), "resourceslices")
     return found if found or len(reader.unread) == before else None
 
 
@@ -280,7 +283,7 @@ async def _apiservices(
     if not groups & problems.keys():
         return None
     before = len(reader.unread)
-    rows = await reader.some(_APISERVICES, partial(read, kind=ApiService), "apiservices")
+    rows = await reader.some(_APISERVICES, partial(decode, kind=ApiService), "apiservices")
     if not rows and len(reader.unread) > before:
         return None
     # An API server lists its own groups: an empty list answers nothing.
@@ -289,7 +292,7 @@ async def _apiservices(
 
 async def _cronjobs(reader: FactReader, within: str) -> list[SeenCronJob]:
     path = f"/apis/batch/v1/{within}/cronjobs"
-    return await reader.some(path, partial(read, kind=SeenCronJob), "cronjobs")
+    return await reader.some(path, partial(decode, kind=SeenCronJob), "cronjobs")
 
 
 async def _elsewhere(reader: FactReader, hpa: ScalerFacts) -> list[KubeKey]:
@@ -299,7 +302,7 @@ async def _elsewhere(reader: FactReader, hpa: ScalerFacts) -> list[KubeKey]:
         return []
     rows = await reader.some(
         f"/apis/apps/v1/{resource}",
-        partial(read_workload, hpa.kind),
+        partial(decode_workload, hpa.kind),
         f"{resource} of other namespaces",
         fields=f"metadata.name={hpa.target}",
     )

@@ -10,6 +10,7 @@ import msgspec
 
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError
+from apiservice.runtime.jsontext import UNREADABLE
 
 T = TypeVar("T")
 
@@ -25,15 +26,17 @@ class FactReader:
     unread: dict[str, None]
     """Used as an ordered set."""
 
-    async def some(self, path: str, decode: Callable[[Any], T], what: str, **by: str) -> list[T]:
+    async def some(
+        self, path: str, reads: Callable[[msgspec.Raw], T], what: str, **by: str
+    ) -> list[T]:
         """Return the objects of a list that can be decoded, up to a bound."""
         found: list[T] = []
         try:
-            async for rows in self.api.pages(path, **by):
-                for row in rows:
+            async for texts in self.api.texts(path, **by):
+                for text in texts:
                     try:
-                        found.append(decode(row))
-                    except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
+                        found.append(reads(text))
+                    except (*UNREADABLE, TypeError, AttributeError, KeyError):
                         self.unread[f"some {what} could not be decoded"] = None
                 if len(found) >= _MOST:
                     self.unread[f"only the first {len(found)} {what} were read"] = None

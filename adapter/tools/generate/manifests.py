@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import yaml
-
 from adapter.pipeline.catalog.serverkind import GATEWAY_WAITING
 from adapter.pipeline.cluster.optin import PREFIX
 from adapter.tools.generate.presets import Preset, ScaledMetric
@@ -217,5 +215,7 @@ def _behavior(indent: str) -> Iterator[str]:
 
 def _scalar(name: str) -> str:
     """Return a name as YAML text: 123, 1e3, true and y are names, too, in every version of YAML."""
+    import yaml  # noqa: PLC0415 - every command imports this module
+
     plain = name[0].isalpha() and len(name) > 1 and yaml.safe_load(name) == name
     return name if plain else f'"{name}"'

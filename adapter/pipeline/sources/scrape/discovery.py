@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from adapter.pipeline.cluster.optin import PREFIX, words_under
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.sources.scrape.pageaccess import DEFAULT, PageAccess
@@ -28,8 +26,9 @@ from adapter.pipeline.sources.scrape.selection import (
 from adapter.pipeline.sources.scrape.serverpages import ServerPages
 from adapter.pipeline.sources.scrape.target import STATIC, Scheme, ScrapeTarget
 from apiservice.labels.selector import EVERYTHING, Selector, parse
+from apiservice.runtime.log import LateLog
 
-log = structlog.get_logger(__name__)
+log = LateLog(__name__)
 
 
 @dataclass(frozen=True, slots=True)

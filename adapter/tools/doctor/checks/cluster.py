@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from cryptography import x509
-
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
 from apiservice.wire import instant
@@ -66,12 +64,14 @@ def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     it.
     """
     text = facts.authentication.read().get("requestheader-client-ca-file", "")
+    if not text:
+        return
+    from cryptography import x509  # noqa: PLC0415 - it takes longer than all other checks
+
     try:
-        certificates = x509.load_pem_x509_certificates(text.encode()) if text else []
+        certificates = x509.load_pem_x509_certificates(text.encode())
     except ValueError:
         yield _front_proxy("is not a PEM certificate", Severity.ERROR)
-        return
-    if not certificates:
         return
     ends = max(each.not_valid_after_utc.timestamp() for each in certificates)
     day = datetime.fromtimestamp(ends, UTC).date()

@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Final
 
 from adapter.pipeline.cluster.podobjects import SeenPod
-from adapter.tools.doctor.checks.exporters import exporters
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
 from adapter.tools.doctor.podcommands import owner, set_env, show
+from adapter.tools.doctor.scrapes import exporters
 
 DCGM: Final = ("nvidia", "gke")
 """Families of dcgm-exporter."""

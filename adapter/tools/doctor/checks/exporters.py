@@ -12,25 +12,14 @@ from adapter.pipeline.cluster.gpuresources import vendor_of
 from adapter.pipeline.cluster.nodelabels import NVIDIA
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
-from adapter.pipeline.sources.scrape.discovery import DiscoveryRule
 from adapter.tools.doctor.changed import workload
 from adapter.tools.doctor.daemonsets import SeenDaemonSet, obstacle
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.tools.doctor.page import ExporterPage, Trouble
 from adapter.tools.doctor.podcommands import describe, logs, owner, show
+from adapter.tools.doctor.scrapes import exporters
 from adapter.tools.doctor.troubled import troubled
-
-
-def exporters(facts: Facts) -> list[tuple[SeenPod, DiscoveryRule]]:
-    """Return the unfinished pods of exporters, with the rule that finds them."""
-    rules = discovery.exporter_rules(facts.settings)
-    found = []
-    for each in facts.pods.read():
-        rule = next((rule for rule in rules if rule.matches(each.pod)), None)
-        if rule is not None and not each.pod.finished:
-            found.append((each, rule))
-    return found
 
 
 def scraping(facts: Facts) -> None:

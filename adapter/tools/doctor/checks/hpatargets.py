@@ -21,7 +21,7 @@ from adapter.tools.doctor.checks.hpas import asks_ours, edit, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.hpacauses import asks_gpu, of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
-from adapter.tools.doctor.scaled import pods_of, target_of
+from adapter.tools.doctor.scaled import pods_of, selection, target_of
 from apiservice.labels.requirement import Requirement, predicate
 
 _READ: Final = ("Deployment", "StatefulSet")
@@ -82,7 +82,7 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
         wanted = (
             [row for row in selector.requirements if row.key not in OWN_LABELS] if selector else []
         )
-        here = [each.pod for each in facts.pods.read() if each.pod.ref.namespace == hpa.namespace]
+        here = [each.pod for each in selection(facts).within(hpa.namespace)]
         if wanted and not any(_has(pod, wanted) for pod in here):
             said = ",".join(map(_words, wanted))
             yield Finding(

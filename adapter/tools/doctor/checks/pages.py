@@ -9,13 +9,13 @@ from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.exposition.limits import EXPORTER
 from adapter.tools.doctor import servedmetrics
-from adapter.tools.doctor.checks.exporters import exporters
 from adapter.tools.doctor.checks.hpas import metrics
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
 from adapter.tools.doctor.page import ExporterPage
 from adapter.tools.doctor.podcommands import delete, logs, set_env, show
 from adapter.tools.doctor.scaled import pods_of, target_of
+from adapter.tools.doctor.scrapes import exporters
 from adapter.tools.doctor.troubled import usable
 
 _UTIL: Final = frozenset(

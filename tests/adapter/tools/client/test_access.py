@@ -243,7 +243,7 @@ async def test_an_answer_that_is_not_an_object_is_not_from_an_api_server(
         error = await failure(file, lambda api: api.get(PODS))
         assert "not a response of a Kubernetes API server" in str(error)
     server.answers[PODS] = (200, {"items": "x"})
-    assert "items is not a list" in str(await failure(file, lambda api: api.list(PODS)))
+    assert "got `str` - at `$.items`" in str(await failure(file, lambda api: api.list(PODS)))
 
 
 async def test_rights_and_the_user_are_reviewed(lab: tuple[ApiServer, Path]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import yaml
 from adapter.tools.doctor.manifests import Manifests
 from adapter.tools.doctor.model import CheckSection
 from adapter.tools.doctor.runner import run
-from tests.adapter.clientapi import api_server
+from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import invoke
 from tests.adapter.tools.doctor.seen.cases import BAD, GOOD, ODD, Seen
 from tests.adapter.tools.doctor.seen.objects import Manifest
@@ -75,12 +76,16 @@ def test_the_files_have_these_findings_and_no_others(case: Seen, tmp_path: Path)
     assert not report["notes"]
 
 
-def test_the_live_checks_find_what_the_manifests_show(tmp_path: Path) -> None:
-    namespaces = {f"case-{number}-": name for number, name in enumerate(CASES)}
+NAMESPACES = {f"case-{number}-": name for number, name in enumerate(CASES)}
+
+
+@contextmanager
+def live_cases(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
+    """A cluster with each case in a namespace of its own, and the kubeconfig."""
     rows = [
-        applied(row, space) for space, name in namespaces.items() for row in CASES[name].manifests
+        applied(row, space) for space, name in NAMESPACES.items() for row in CASES[name].manifests
     ]
-    with api_server(tmp_path) as (server, kubeconfig):
+    with api_server(folder) as (server, kubeconfig):
         small(server)
         server.answers |= {
             path: [row for row in rows if row["kind"] == kind] for kind, path in PATHS.items()
@@ -90,12 +95,17 @@ def test_the_live_checks_find_what_the_manifests_show(tmp_path: Path) -> None:
                 "metadata": {"name": place.rpartition("/")[2]},
                 "spec": {"ports": [{"port": 443}, {"port": 6000}, {"port": 10450}]},
             }
+        yield server, kubeconfig
+
+
+def test_the_live_checks_find_what_the_manifests_show(tmp_path: Path) -> None:
+    with live_cases(tmp_path) as (_, kubeconfig):
         checks = look(kubeconfig)["checks"]
     found: dict[str, set[str]] = {name: set() for name in CASES}
     for row in checks:
         for each in row.get("findings", ()) if row["id"] in VISIBLE else ():
             space = each["object"].split()[1].partition("/")[0]
-            found[namespaces[space]].add(row["id"])
+            found[NAMESPACES[space]].add(row["id"])
     assert found == {name: set(case.found) for name, case in CASES.items()}
 
 

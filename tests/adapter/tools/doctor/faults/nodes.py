@@ -31,7 +31,7 @@ def renamed(facts: Facts) -> None:
 
 
 def replace_pod(each: SeenPod, **more: Any) -> SeenPod:
-    return SeenPod(replace(each.pod, **more), each.spec, each.status)
+    return SeenPod(replace(each.pod, **more), each.spec, each.packed)
 
 
 @fault("GMA203")
