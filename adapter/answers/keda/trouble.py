@@ -20,18 +20,21 @@ from adapter.answers.judgement.judge import CREATION
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS
 from adapter.answers.keda.sleep import never_wakes
-from adapter.figures import age
+from adapter.figures import age, count, listed
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
 
 _WINDOW: Final = 1200.0
 """Seconds for which the last event counts."""
-_HOST: Final = re.compile(
+_ADDRESS: Final = re.compile(
     r"(?P<name>[a-z0-9-]+)(?:\.(?P<namespace>[a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?)?"
+    r"(?::(?P<port>[0-9]{1,5}))?"
 )
 _LOOPBACK: Final = re.compile(r"(?:\w+://)?(?:localhost|127\.[0-9.]+|\[::1\])(?:[:/]|$)")
 _OPERATOR: Final = "kubectl get deployments -A -l app.kubernetes.io/name=keda-operator"
 _RESOURCES: Final = ("cpu", "memory")
+_SHOWN: Final = 8
+"""Causes of one ScaledObject."""
 _KEYS: Final = ("scalerAddress", "serverAddress")
 """Keys of a trigger that name a server: of external scalers, and of Prometheus."""
 
@@ -68,16 +71,13 @@ class ScaledFacts(NamedTuple):
 
 
 def host_of(address: str) -> tuple[str, str, int | None]:
-    """Return Service, namespace and port of a ``scalerAddress``; empty for what it does not name.
-    Another host than that of a Service has neither."""
-    host, colon, port = address.rpartition(":")
-    if not colon:
-        host, port = address, ""
-    found = _HOST.fullmatch(host)
-    number = int(port) if port.isdigit() else None
+    """Return Service, namespace and port of a ``scalerAddress``; empty for what it does not name,
+    and all of an address that is not a Service's."""
+    found = _ADDRESS.fullmatch(address)
     if found is None:
-        return "", "", number
-    return found["name"], found["namespace"] or "", number
+        return "", "", None
+    port = found["port"]
+    return found["name"], found["namespace"] or "", int(port) if port else None
 
 
 def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
@@ -93,7 +93,15 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
         found += _lost(facts)
     if (asleep := never_wakes(scaled)) is not None:
         found.append(asleep)
-    return found
+    return _some(found)
+
+
+def _some(causes: list[Cause]) -> list[Cause]:
+    """Return the first causes: a ScaledObject may have thousands of triggers."""
+    if len(causes) <= _SHOWN:
+        return causes
+    more, last = len(causes) - _SHOWN, causes[_SHOWN - 1]
+    return [*causes[: _SHOWN - 1], last._replace(text=f"{last.text}; {count(more, 'more cause')}")]
 
 
 def _cause(facts: ScaledFacts, text: str, fix: str, command: str | Fix = "") -> Cause:
@@ -186,13 +194,13 @@ def _addresses(scaled: SeenScaledObject) -> str:
         for key in _KEYS
         if row.metadata.get(key)
     ]
-    return f"; {' and '.join(named)}" if named else ""
+    return f"; {listed(named, 2)}" if named else ""
 
 
 def _rivals(facts: ScaledFacts) -> Iterator[Cause]:
     if not facts.rivals:
         return
-    others = " and ".join(facts.rivals)
+    others = listed(facts.rivals)
     scaled = facts.scaled
     yield _cause(
         facts,
