@@ -23,7 +23,7 @@ _PATIENCE = 60.0
 
 
 class Turn(NamedTuple):
-    """What an attacker is told."""
+    """What an attacker gets."""
 
     number: int
     """Its own."""

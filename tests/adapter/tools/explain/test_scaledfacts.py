@@ -1,4 +1,4 @@
-"""What `explain scaledobject` reads is bounded, whatever a ScaledObject names."""
+"""What `explain scaledobject` reads is bounded for any ScaledObject."""
 
 from __future__ import annotations
 
