@@ -1,7 +1,8 @@
-"""Ages, numbers and amounts of memory as tables and messages write them."""
+"""Ages, numbers, amounts of memory and names as tables and messages write them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
@@ -58,6 +59,13 @@ def memory(used: float, total: float | None = None) -> str:
 def _amount(value: float) -> str:
     """Return a number with at most one decimal. Only 0 is ``0``."""
     return "<0.1" if 0 < value < 0.05 else decimal(value, 1)
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Return the first names, and how many more there are: ``a, b and 3 more``."""
+    more = len(names) - most
+    parts = [*names[:most], f"{more} more"] if more > 0 else [*names]
+    return " and ".join([*filter(None, [", ".join(parts[:-1])]), *parts[-1:]])
 
 
 def count(amount: int, noun: str) -> str:

@@ -23,6 +23,7 @@ from apiservice.kube.credentials import CredentialPlugin
 from apiservice.kube.outages import Outages
 from apiservice.runtime.filestamp import Stamp, stamp
 from apiservice.runtime.log import LateLog
+from apiservice.runtime.names import Resolver
 from apiservice.runtime.servertrust import checking_alike
 
 log = LateLog(__name__)
@@ -99,7 +100,7 @@ class ClusterClient(ApiClient):
             "headers": headers,
         }
         super().__init__(configuration)
-        checking_alike(self.rest_client.ssl_context)
+        _prepare(self.rest_client)
         self._retired: list[Any] = []
         """Connections made with earlier content; the watches of the newest ones continue."""
         self.origin = ""
@@ -179,5 +180,18 @@ class ClusterClient(ApiClient):
                 file.write_bytes(content)
                 setattr(changed, role, str(file))
             fresh = _connections(changed)
-        checking_alike(fresh.ssl_context)
+        _prepare(fresh)
         return fresh
+
+
+def _prepare(connections: Any) -> None:
+    """Let new connections check certificates and look up names as all others of this project.
+
+    The address of a cluster may be a name inside a pod, too: AKS can set
+    ``KUBERNETES_SERVICE_HOST`` to one (Azure/AKS issue 3183). The library's hook is for a subclass;
+    to construct one reads the system's CAs a second time.
+    """
+    checking_alike(connections.ssl_context)
+    connections._create_connector = lambda: aiohttp.TCPConnector(
+        limit=connections.maxsize, ssl=connections.ssl_context, resolver=Resolver()
+    )

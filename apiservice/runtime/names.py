@@ -5,6 +5,9 @@ may take half of the four threads), so two names whose server does not answer he
 name of the process for as long as the system's resolver waits, 10 s by default (``resolv.conf(5)``,
 timeout and attempts). Here each look-up has a thread of its own, a name is looked up once at a
 time, and names that were slow before wait for each other only.
+
+A caller waits for a bounded time. The look-up goes on without it, and its answer is for the next
+caller: a name that takes longer than every caller waits is found nevertheless.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -29,45 +33,96 @@ _SLOW: Final = 4
 _PATIENCE: Final = 1.0
 """Seconds after which a look-up counts as slow, and waits no more in others' places."""
 _REMEMBERED: Final = 1024
-"""Names that were slow."""
+"""Names that were slow; and answers that came late."""
+_WAIT: Final = 8.0
+"""Seconds that a caller waits: a name server that is down costs 5 s before the next one is asked
+(``resolv.conf(5)``), and most requests of this process may take 10 s."""
+_KEPT: Final = 30.0
+"""Seconds for which an answer that came late is used: as long as many records of DNS."""
 
 
 class NameLookups:
     """Looks up the addresses of host names."""
 
     def __init__(self) -> None:
-        self._flights: SingleFlight[tuple[str, int, int], list[str]] = SingleFlight()
+        self._flights: SingleFlight[_Key, list[str]] = SingleFlight()
         self._quick = asyncio.Semaphore(_QUICK)
         self._slow = asyncio.Semaphore(_SLOW)
         self._suspects: OrderedDict[str, None] = OrderedDict()
+        self._late: OrderedDict[_Key, tuple[list[str], float]] = OrderedDict()
+        """Answers that came late, and until when they are used."""
 
-    async def find(self, host: str, port: int, family: int = socket.AF_UNSPEC) -> list[str]:
+    async def find(
+        self,
+        host: str,
+        port: int,
+        family: int = socket.AF_UNSPEC,
+        *,
+        wait: float | None = None,
+    ) -> list[str]:
         """Return the addresses of a name, IPv6 or IPv4, at least one; an address is its own.
 
-        A caller that is cancelled leaves the look-up to the next one.
+        A caller that is cancelled, or has waited for ``wait`` seconds, leaves the look-up to the
+        next one.
 
         Raises:
-            OSError: the name has none, or its server did not answer.
+            OSError: the name has none, or its server did not answer, or not yet.
         """
         with suppress(ValueError):
             ip_address(host)
             return [host]
-        key = (host, port, family)
-        return await self._flights.ask(key, lambda: self._find(host, port, family))
+        key, most = (host, port, family), _WAIT if wait is None else wait
+        addresses, until = self._late.get(key, ([], 0.0))
+        if asyncio.get_running_loop().time() < until:
+            return addresses
+        try:
+            async with asyncio.timeout(most):
+                return await self._flights.ask(key, lambda: self._find(key))
+        except TimeoutError as error:
+            why = f"its name server has not answered within {most:g} s"
+            raise socket.gaierror(socket.EAI_AGAIN, why) from error
 
-    async def _find(self, host: str, port: int, family: int) -> list[str]:
+    async def _find(self, key: _Key) -> list[str]:
+        host = key[0]
         slow = host in self._suspects
         async with self._slow if slow else self._quick:
-            answer = _start(host, port, family)
-            await asyncio.wait((answer,), timeout=None if slow else _PATIENCE)
-        late = slow or not answer.done()
-        if late:
-            self._suspects[host] = None
-            if len(self._suspects) > _REMEMBERED:
-                self._suspects.popitem(last=False)
-        found = await answer
+            answer = _start(*key)
+            await asyncio.wait((answer,), timeout=_PATIENCE)
+            late = not answer.done()
+            if late:
+                _remember(self._suspects, host, None)
+            if slow:
+                await asyncio.wait((answer,))
+        addresses = await answer
         self._suspects.pop(host, None)
-        return found
+        if late:
+            until = asyncio.get_running_loop().time() + _KEPT
+            _remember(self._late, key, (addresses, until))
+        return addresses
+
+
+_Key = tuple[str, int, int]
+"""Host, port, family."""
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, NameLookups] = WeakKeyDictionary()
+
+
+def lookups() -> NameLookups:
+    """Return the look-ups of the running event loop, which all clients of the process share."""
+    loop = asyncio.get_running_loop()
+    room = _rooms.get(loop)
+    if room is None:
+        room = _rooms[loop] = NameLookups()
+    return room
+
+
+def _remember(known: OrderedDict[_K, _V], key: _K, thing: _V) -> None:
+    """Add to a bounded memory; the oldest goes."""
+    known[key] = thing
+    known.move_to_end(key)
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)
 
 
 def _start(host: str, port: int, family: int) -> asyncio.Future[list[str]]:
@@ -106,10 +161,7 @@ def _start(host: str, port: int, family: int) -> asyncio.Future[list[str]]:
 
 
 class Resolver(AbstractResolver):
-    """Looks up names for aiohttp."""
-
-    def __init__(self) -> None:
-        self._names = NameLookups()
+    """Looks up names for aiohttp, with all other clients of the event loop."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -124,7 +176,7 @@ class Resolver(AbstractResolver):
                 proto=0,
                 flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
             )
-            for address in await self._names.find(host, port, family)
+            for address in await lookups().find(host, port, family)
         ]
 
     async def close(self) -> None:

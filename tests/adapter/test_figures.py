@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.figures import age, count, decimal, memory, number, percent
+from adapter.figures import age, count, decimal, listed, memory, number, percent
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,9 @@ def test_a_decimal_has_no_zeros_at_its_end() -> None:
 
 def test_one_thing_has_no_plural() -> None:
     assert [count(amount, "pod") for amount in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
+
+
+def test_a_list_of_names_counts_those_beyond_the_first() -> None:
+    names = ["a", "b", "c"]
+    assert [listed(names[:most]) for most in range(4)] == ["", "a", "a and b", "a, b and c"]
+    assert [listed(names, most) for most in (1, 2)] == ["a and 2 more", "a, b and 1 more"]

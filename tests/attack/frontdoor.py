@@ -27,6 +27,8 @@ from tests.e2e.controlplane import ControlPlane
 TENANT = "tenant"
 READER = f"system:serviceaccount:{TENANT}:reader"
 CONTROLLER = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+RESOURCE = (("metrics.k8s.io", "v1beta1", 100),)
+Groups = tuple[tuple[str, str, int], ...]
 _GROUP = "rbac.authorization.k8s.io"
 
 
@@ -50,7 +52,8 @@ class FrontDoor:
             ensure_namespace(admin, name)
         meta = {"name": "reader", "namespace": TENANT}
         admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
-        rule = {"apiGroups": ["custom.metrics.k8s.io"], "resources": ["*"], "verbs": ["get"]}
+        groups = [CUSTOM[0][0], RESOURCE[0][0]]
+        rule = {"apiGroups": groups, "resources": ["*"], "verbs": ["get", "list"]}
         kind = {"apiVersion": f"{_GROUP}/v1", "metadata": meta}
         admin.create({**kind, "kind": "Role", "rules": [rule]})
         account = {"kind": "ServiceAccount", **meta}
@@ -61,12 +64,12 @@ class FrontDoor:
         spec = {"type": "ExternalName", "externalName": "localhost"}
         admin.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec})
 
-    def serves(self, siege: Siege) -> None:
+    def serves(self, siege: Siege, groups: Groups = CUSTOM) -> None:
         """Register the process, instead of an earlier one."""
         ca = siege.lab.folder / "certs" / "ca.crt"
-        unregister_group(self.plane.admin, CUSTOM)
-        register_group(self.plane.admin, siege.port, ca.read_bytes(), CUSTOM)
-        wait_available(self.plane.admin, CUSTOM)
+        unregister_group(self.plane.admin, groups)
+        register_group(self.plane.admin, siege.port, ca.read_bytes(), groups)
+        wait_available(self.plane.admin, groups)
 
     def close(self) -> None:
         """End both processes."""

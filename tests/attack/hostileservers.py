@@ -119,6 +119,8 @@ async def _lying(request: web.Request) -> web.StreamResponse:
 
 async def _uneven(request: web.Request) -> web.StreamResponse:
     """Answer about ``slow_delegated`` after two seconds, and about other metrics at once."""
+    if request.path.count("/") < 8:
+        return web.Response(status=404)  # discovery: the settings name its metrics
     _, _, group, version, _, namespace, _, _, name = request.path.split("/")
     if name.startswith("slow"):
         await asyncio.sleep(2)

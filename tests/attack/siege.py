@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -184,7 +184,11 @@ def exporter_pod(name: str, port: int, node: str, namespace: str = "tenant") -> 
 
 @contextmanager
 def besieged(
-    folder: Path, *pods: dict[str, Any], front_proxies: bytes = b"", **config: Any
+    folder: Path,
+    *pods: dict[str, Any],
+    front_proxies: bytes = b"",
+    pages: Mapping[str, bytes] | None = None,
+    **config: Any,
 ) -> Iterator[Siege]:
     """Start ``serve`` with default limits beside the tenants' ``pods``.
 
@@ -192,12 +196,17 @@ def besieged(
         folder: for certificates, pods, configuration.
         pods: manifests of the tenants' pods; those with the opt-in annotations are scraped.
         front_proxies: PEM of CAs whose front proxies are trusted beside the observer's.
+        pages: of the exporters of further nodes, by the name of the node.
         config: sections that are merged into the configuration, one level deep.
     """
-    exporter = Exporter()
-    exporter.page = PAGE.format(value=VALUE).encode()
-    try:
+    with ExitStack() as stack:
+        exporter = stack.enter_context(closing(Exporter()))
+        exporter.page = PAGE.format(value=VALUE).encode()
         lab = Lab(folder, exporter)
+        for node, page in (pages or {}).items():
+            further = stack.enter_context(closing(Exporter()))
+            further.page = page
+            lab.config["source"]["scrape"]["targets"].append({"url": further.url, "node": node})
         (folder / "pods.yaml").write_text(yaml.safe_dump_all([POD, *pods]))
         with (folder / "proxy-ca.crt").open("ab") as authorities:
             authorities.write(front_proxies)
@@ -211,5 +220,3 @@ def besieged(
                 yield siege
             finally:
                 siege.end()
-    finally:
-        exporter.close()

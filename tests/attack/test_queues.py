@@ -116,6 +116,22 @@ def answers(client: httpx.Client, paths: Sequence[str]) -> Counter[tuple[str, in
     return found
 
 
+@contextmanager
+def uneven(folder: Path) -> Iterator[dict[str, Any]]:
+    """Start a delegate that is slow about one metric only; yields the settings."""
+    (folder / "token").write_text("secret-of-delegates")
+    with servers(folder, "uneven") as (port,):
+        delegate = {
+            "name": "uneven",
+            "service": {"namespace": "monitoring", "name": "other"},
+            "address": f"127.0.0.1:{port}",
+            "ca_file": str(folder / "other-ca.crt"),
+            "server_name": NAME,
+            "names": ["*_delegated"],
+        }
+        yield {"delegates": [delegate], "token_file": str(folder / "token")}
+
+
 def test_rule_queries_of_one_namespace_do_not_refuse_those_of_others(
     siege: Callable[..., Siege], tmp_path: Path
 ) -> None:
@@ -152,20 +168,8 @@ def test_requests_of_one_namespace_for_a_slow_delegate_do_not_refuse_those_of_ot
     siege: Callable[..., Siege], tmp_path: Path
 ) -> None:
     """26 of 27 requests of others for a fast metric of the same delegate failed."""
-    (tmp_path / "token").write_text("secret-of-delegates")
-    with servers(tmp_path, "uneven") as (port,):
-        delegate = {
-            "name": "uneven",
-            "service": {"namespace": "monitoring", "name": "other"},
-            "address": f"127.0.0.1:{port}",
-            "ca_file": str(tmp_path / "other-ca.crt"),
-            "server_name": NAME,
-            "names": ["*_delegated"],
-        }
-        attacked = siege(
-            tenant(),
-            delegation={"delegates": [delegate], "token_file": str(tmp_path / "token")},
-        )
+    with uneven(tmp_path) as options:
+        attacked = siege(tenant(), delegation=options)
         fast = API.format("ns", "fast_delegated")
         slow = [API.format("tenant", "slow_delegated")] * DELEGATE_CLIENTS
         with crowd(attacked.serving.client, slow) as statuses:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.apiproxy import version_proxy
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.doctorcommand import checked, doctor, found_by
 from tests.e2e.process import wait_until
-from tests.e2e.versionproxy import version_proxy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from adapter.nodepool.learn.historytext import decode
 from adapter.nodepool.model.names import MANAGER
 from tests.e2e import chart
 from tests.e2e.apiservice import NAMESPACE, VIEW, ensure_namespace, register_group, unregister_group
@@ -379,6 +380,43 @@ def test_a_restart_keeps_the_history(running: NodepoolStage, controllers: list[C
     two = start(running, controllers, "after", history={"interval": 1})
     series = 'gma_nodepool_wanted_pods{kind="Deployment",name="inference",namespace="remembered"}'
     wait_until(lambda: two.metric(series) == 3.6, "the new one knows what the old one learned")
+
+
+def test_controllers_that_are_killed_lose_no_history_and_order_nothing_twice(
+    running: NodepoolStage, controllers: list[Controller]
+) -> None:
+    """SIGKILL in the rounds after the ledger was stored, at another moment of each."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/gpu-metrics-adapter-nodepool"
+
+    def learned(obj: Object) -> float | None:
+        """When the stored history begins; None before there is one."""
+        for line in obj["data"]["workloads"].splitlines():
+            row = json.loads(line)
+            if row["namespace"] == "spared":
+                read = decode(row["history"])
+                assert read.problem is None
+                return read.history.recent[0].time if read.history.recent else None
+        return None
+
+    def stored_again(obj: Object) -> bool:
+        return obj["metadata"]["resourceVersion"] != seen and learned(obj) is not None
+
+    running.workload("spared", 2, 145)
+    first: float | None = None
+    seen = ""
+    for number in range(4):
+        one = start(running, controllers, f"mortal-{number}", history={"interval": 1})
+        stored = running.admin.wait(path, stored_again, "the ledger is stored")
+        first = first or learned(stored)
+        assert learned(stored) == first, "the next one knows what the killed one learned"
+        running.wait_headroom("spared", [2])
+        time.sleep(number / 4)
+        one.stop(signal.SIGKILL)
+        ledger = running.admin.get(path)
+        assert learned(ledger) == first
+        assert [row["spec"]["replicas"] for row in running.placeholders("spared")] == [2]
+        seen = ledger["metadata"]["resourceVersion"]
+    running.clear("spared")
 
 
 def test_a_capacity_buffer_counts_only_after_a_controller_accepts_it(

@@ -143,7 +143,7 @@ def read_scaledobject(manifest: Mapping[str, Any], origin: str = "") -> SeenScal
         origin,
         high,
         str(given.get("name") or "") if str(notes.get(TRANSFER)).lower() == "true" else "",
-        tuple(_conditions(status.get("conditions"))),
+        _conditions(status.get("conditions")),
         low=min(low, idle) if low is not None and idle is not None else 1,
         paused=any(str(notes.get(key) or "false").lower() != "false" for key in PAUSED),
         manager=manager_of(meta),
@@ -159,10 +159,14 @@ def _number(value: Any, default: int) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _conditions(rows: Any) -> Iterator[KedaCondition]:
+def _conditions(rows: Any) -> tuple[KedaCondition, ...]:
+    """Return the first condition of each type, of which KEDA writes one."""
+    read: dict[str, KedaCondition] = {}
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, Mapping):
-            yield KedaCondition(*(str(row.get(key) or "") for key in KedaCondition._fields))
+            condition = KedaCondition(*(str(row.get(key) or "") for key in KedaCondition._fields))
+            read.setdefault(condition.type, condition)
+    return tuple(read.values())
 
 
 def _triggers(rows: Any) -> Iterator[SeenTrigger]:

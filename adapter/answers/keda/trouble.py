@@ -21,7 +21,7 @@ from adapter.answers.judgement.judge import CREATION
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS
 from adapter.answers.keda.sleep import never_wakes
-from adapter.figures import age
+from adapter.figures import age, count, listed
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenEvent
 
@@ -38,6 +38,8 @@ _RESOURCES: Final = ("cpu", "memory")
 _PORTS: Final = {"http": "80", "https": "443"}
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NUMBER: Final = re.compile(r"[0-9]{1,5}")
+_SHOWN: Final = 8
+"""Causes of one ScaledObject."""
 _KEYS: Final = ("scalerAddress", "serverAddress")
 """Keys of a trigger that name a server: of external scalers, and of Prometheus."""
 
@@ -90,7 +92,7 @@ def host_of(address: str) -> tuple[str, str, int | None]:
     if not colon:
         host, port = bare, _PORTS.get(scheme, "")
     found = _HOST.fullmatch(host)
-    number = int(port) if port.isdigit() else None
+    number = int(port) if _NUMBER.fullmatch(port) else None
     if found is None:
         return "", "", number
     return found["name"], found["namespace"] or "", number
@@ -112,7 +114,15 @@ def causes_of_scaled(facts: ScaledFacts) -> list[Cause]:
         found += _lost(facts)
     if (asleep := never_wakes(scaled)) is not None:
         found.append(asleep)
-    return found
+    return _some(found)
+
+
+def _some(causes: list[Cause]) -> list[Cause]:
+    """Return the first causes: a ScaledObject may have thousands of triggers."""
+    if len(causes) <= _SHOWN:
+        return causes
+    more, last = len(causes) - _SHOWN, causes[_SHOWN - 1]
+    return [*causes[: _SHOWN - 1], last._replace(text=f"{last.text}; {count(more, 'more cause')}")]
 
 
 def _cause(
@@ -295,13 +305,13 @@ def _addresses(scaled: SeenScaledObject) -> str:
         for key in _KEYS
         if row.metadata.get(key)
     ]
-    return f"; {' and '.join(named)}" if named else ""
+    return f"; {listed(named, 2)}" if named else ""
 
 
 def _rivals(facts: ScaledFacts) -> Iterator[Cause]:
     if not facts.rivals:
         return
-    others = " and ".join(facts.rivals)
+    others = listed(facts.rivals)
     scaled = facts.scaled
     yield _cause(
         facts,

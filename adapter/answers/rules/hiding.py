@@ -13,6 +13,7 @@ from adapter.answers.rules.doubts import fixed_metric, fixed_name
 from adapter.answers.rules.rule import MetricRule
 from adapter.answers.rules.ruleset import RuleSet
 from adapter.answers.rules.seriesquery import fits_all, matchers_of
+from adapter.figures import listed
 
 
 class Hidden(NamedTuple):
@@ -24,8 +25,7 @@ class Hidden(NamedTuple):
     @property
     def names(self) -> str:
         """The names, shortened."""
-        more = len(self.metrics) - 3
-        return ", ".join(self.metrics[:3]) + (f" and {more} more" if more > 0 else "")
+        return listed(self.metrics)
 
 
 def hidden(rules: RuleSet, metrics: Collection[str], series: Collection[str]) -> Iterator[Hidden]:

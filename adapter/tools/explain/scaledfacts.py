@@ -23,6 +23,8 @@ from adapter.tools.explain.events import events_of
 from adapter.tools.explain.scaletarget import HPAS, ScaleError, read_scale
 
 _KIND: Final = "ScaledObject"
+_SCALERS: Final = 16
+"""Services of scalers that are read."""
 
 
 def scaledobjects_path(api: Api) -> str:
@@ -117,8 +119,9 @@ async def _exists(api: Api, scaled: SeenScaledObject, manifest: Json) -> bool | 
 
 
 async def services_at(api: Api, addresses: Sequence[str]) -> Mapping[str, SeenScaler]:
-    """Return what is known of the Services that addresses of triggers name."""
-    named = [address for address in sorted(set(addresses)) if host_of(address)[0]]
+    """Return what is known of the Services that addresses of triggers name; of the first ones only,
+    because a ScaledObject may have thousands of triggers."""
+    named = [address for address in dict.fromkeys(addresses) if host_of(address)[0]][:_SCALERS]
     found = await asyncio.gather(*map(partial(_service, api), named))
     return {at: one for at, one in zip(named, found, strict=True) if one is not None}
 

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import uvloop
 
+from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.kube.connection import connect
 from apiservice.kube.failures import fix, transport_failure
 from apiservice.runtime.httpclient import HttpClient
-from apiservice.runtime.names import NameLookups
+from apiservice.runtime.names import NameLookups, Resolver
 from apiservice.runtime.requesterror import RequestError, connect_failure
 from apiservice.runtime.servertrust import client_context
+from tests.apiservice.kubeapi import NOWHERE, kubeconfig, write
 from tests.apiservice.rawhttp import serving
 
 REAL = socket.getaddrinfo
 NAMES = {
     "good.example": [(socket.AF_INET, "127.0.0.1")],
     "six.example": [(socket.AF_INET6, "::1")],
+    "slow.example": [(socket.AF_INET, "127.0.0.1")],
     "moved.example": [(socket.AF_INET, "127.0.0.1")],
     "both.example": [(socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.1")],
 }
 
 
 class NameServer:
-    """Answers for the names above; a name below ``silent.example`` waits for :attr:`release`."""
+    """Answers for the names above; ``slow.example`` does after :attr:`release`, and a name below
+    ``silent.example`` fails then."""
 
     def __init__(self) -> None:
         self.release = threading.Event()
@@ -44,6 +51,8 @@ class NameServer:
         if host.endswith("silent.example"):
             self.release.wait(60)
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        if host == "slow.example":
+            self.release.wait(60)
         if host == "servfail.example":
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         if host not in self.names:
@@ -67,6 +76,71 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServer]:
     monkeypatch.setattr("apiservice.runtime.names._PATIENCE", 0.05)
     yield made
     made.release.set()
+
+
+def clients() -> list[str]:
+    """The lines of the product that open connections of aiohttp."""
+    return [
+        line.strip()
+        for package in ("adapter", "apiservice")
+        for file in sorted(Path(package).rglob("*.py"))
+        for line in re.findall(r"TCPConnector\((?:[^()]|\([^()]*\))*\)", file.read_text())
+    ]
+
+
+def test_every_client_looks_names_up_here() -> None:
+    assert len(clients()) >= 3, "the stores, the delegates, the cluster"
+    assert [line for line in clients() if "resolver=Resolver()" not in line] == []
+
+
+async def test_a_caller_waits_for_a_bounded_time_and_the_answer_is_for_the_next_one(
+    server: NameServer,
+) -> None:
+    """Otherwise a name that takes longer than each of its callers would never be found."""
+    names = NameLookups()
+    with pytest.raises(socket.gaierror, match=r"has not answered within 0\.1 s"):
+        await names.find("slow.example", 80, wait=0.1)
+    server.release.set()
+    async with asyncio.timeout(30):
+        assert await names.find("slow.example", 80) == ["127.0.0.1"]
+        assert await names.find("slow.example", 80) == ["127.0.0.1"]
+    assert server.asked["slow.example"] == 1
+
+
+async def test_a_late_answer_is_used_for_half_a_minute(
+    server: NameServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apiservice.runtime.names._KEPT", 0.0)
+    names = NameLookups()
+    with pytest.raises(socket.gaierror):
+        await names.find("slow.example", 80, wait=0.1)
+    server.release.set()
+    await names.find("slow.example", 80)
+    server.names["slow.example"] = [(socket.AF_INET, "127.0.0.2")]
+    assert await names.find("slow.example", 80) == ["127.0.0.2"], "the name has moved"
+
+
+async def test_the_clients_of_a_process_share_the_look_ups(server: NameServer) -> None:
+    """Each round of Azure's logs has a client of its own, and a name that hangs one thread."""
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await Resolver().resolve("a.silent.example", 443, socket.AF_UNSPEC)
+    assert server.asked["a.silent.example"] == 1
+
+
+async def test_the_name_of_a_cluster_that_hangs_is_the_reason(
+    server: NameServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("apiservice.runtime.names._WAIT", 0.1)
+    client = await connect(write(tmp_path, kubeconfig("http://slow.example:6443")), environ=NOWHERE)
+    try:
+        with pytest.raises(ClusterAnswerError) as failed:
+            await call(client, "GET", "/version")
+    finally:
+        await client.close()
+    assert "cannot connect to slow.example:6443" in str(failed.value)
+    assert "its name server has not answered within 0.1 s" in str(failed.value)
 
 
 def test_names_that_hang_delay_no_other_name(server: NameServer) -> None:

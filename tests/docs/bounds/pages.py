@@ -33,6 +33,7 @@ from tests.docs.bounds.row import Rows, most, row
 
 _PAGE = "adapter/pipeline/exposition/test_page.py::"
 _LIMITS = "adapter/pipeline/exposition/test_limits.py::"
+_NAMES = "apiservice/runtime/test_names.py::"
 _HOSTILE = "adapter/pipeline/sources/scrape/test_hostile_pages.py::"
 _LARGE = "adapter/pipeline/sources/scrape/test_largepages.py::"
 _ACCESS = "adapter/pipeline/sources/scrape/test_access.py::"
@@ -204,7 +205,14 @@ PAGES: Final[Rows] = {
     ),
     "Look-ups of host names at once": row(
         *(names._QUICK, names._SLOW, names._PATIENCE),
-        by="apiservice/runtime/test_names.py::test_names_that_hang_delay_no_other_name",
+        by=_NAMES + "test_names_that_hang_delay_no_other_name",
+    ),
+    "Wait for the look-up of a host name": row(
+        *(names._WAIT, client._LOOK_UP, names._KEPT),
+        by=(
+            _NAMES + "test_a_caller_waits_for_a_bounded_time_and_the_answer_is_for_the_next_one",
+            _NAMES + "test_a_late_answer_is_used_for_half_a_minute",
+        ),
     ),
     "TLS handshake with a server that hung up": row(
         client._HANDSHAKE, by=_ACCESS + "test_a_server_that_hangs_up_does_not_speak_tls"

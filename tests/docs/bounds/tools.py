@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.answers.keda import trouble
 from adapter.answers.rules import rulefile
 from adapter.config.settings.recording import RecordingSettings
 from adapter.pipeline.sources.scrape.options import ScrapeOptions
@@ -12,7 +13,7 @@ from adapter.tools.client import access
 from adapter.tools.client.options import ClientOptions
 from adapter.tools.doctor import collect, fetch, manifests, scrapes
 from adapter.tools.doctor import store as prometheus
-from adapter.tools.explain import hpafacts, hpametric
+from adapter.tools.explain import hpafacts, hpametric, scaledfacts
 from adapter.tools.migrate import compare, configfile, servers
 from adapter.tools.replay import (
     defects,
@@ -29,6 +30,8 @@ from tests.docs.bounds.row import Rows, default, row
 
 _ACCESS = "adapter/tools/client/test_access.py::"
 _EXPLAIN = "adapter/tools/explain/test_texts.py::"
+_SCALED_FACTS = "adapter/tools/explain/test_scaledfacts.py::"
+_TROUBLE = "adapter/answers/keda/test_trouble.py::"
 _COMPARE = "adapter/tools/migrate/test_compare.py::"
 _FILES = "adapter/tools/migrate/test_files.py::"
 _TABLES = "adapter/tools/top/test_tables.py::"
@@ -81,6 +84,13 @@ TOOLS: Final[Rows] = {
     "Metrics that `migrate --compare`": row(
         *(compare.MOST_PATHS, compare.SECONDS),
         by=_COMPARE + "test_requests_and_time_are_bounded",
+    ),
+    "Services of scalers": row(
+        *(scaledfacts._SCALERS, trouble._SHOWN),
+        by=(
+            _SCALED_FACTS + "test_the_services_of_the_first_triggers_are_read",
+            _TROUBLE + "test_a_scaledobject_of_megabytes_has_few_causes_in_short_texts",
+        ),
     ),
     "Pods of a metric": row(
         *(hpametric._LISTED, hpametric._PROBLEMS),

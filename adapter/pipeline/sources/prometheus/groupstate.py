@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
+from adapter.figures import listed
 from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.answer import QueryAnswer
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
@@ -98,11 +99,6 @@ def log_changes(states: Iterable[GroupState]) -> None:
         state.logged = state.reason
     for some in failing.values():
         names = [state.group.name for state in some]
-        log.warning("query failed", groups=_few(names), error=some[0].last_error)
+        log.warning("query failed", groups=listed(names), error=some[0].last_error)
     if back:
-        log.info("query answered again", groups=_few(back))
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - 4
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:4])} and {more} more"
+        log.info("query answered again", groups=listed(back))

@@ -37,7 +37,7 @@ from adapter.pipeline.sources.scrape.refusal import (
     untrusted,
 )
 from adapter.pipeline.sources.scrape.target import ScrapeTarget
-from apiservice.runtime.names import NameLookups
+from apiservice.runtime.names import lookups
 
 _HEADERS: Final = (
     "Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4\r\n"
@@ -52,6 +52,9 @@ _SHORT: Final = 1 << 17
 
 _HANDSHAKE: Final = 0.5
 """Seconds for a TLS handshake that shows whether a server which hung up speaks TLS."""
+_LOOK_UP: Final = 2.5
+"""Seconds for a target's name: less than a scrape, so that its error names the cause. A later
+answer is for the next scrape."""
 _DROPPED: Final = 2
 """Connections without a use that are closed for each one that is kept."""
 
@@ -106,7 +109,6 @@ class PageClient:
         self._idle = idle
         self._large = large or LargePages()
         self._keys = keys or PageKeys(None, None, ())
-        self._names = NameLookups()
         self._kept: dict[str, tuple[PageConnection, float]] = {}
         """URL -> its idle connection, and until when it is kept; the longest idle first."""
         self._connected = False
@@ -244,7 +246,7 @@ class PageClient:
         """Connect to the first address of a host that takes the connection; raises OSError."""
         loop = asyncio.get_running_loop()
         failed: OSError | None = None
-        for where in await self._names.find(address.host, address.port):
+        for where in await lookups().find(address.host, address.port, wait=_LOOK_UP):
             try:
                 _, connection = await loop.create_connection(
                     PageConnection,

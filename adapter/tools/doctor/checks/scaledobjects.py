@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from typing import Final
 
 from adapter.answers.causes import CauseCode
@@ -11,6 +11,7 @@ from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
 from adapter.answers.keda.trigger import compile_trigger
 from adapter.answers.keda.trouble import ScaledFacts, address_causes, causes_of_scaled
 from adapter.config.settings import Settings
+from adapter.figures import listed
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.catalog.promqltext import words
 from adapter.pipeline.cluster.objects import SeenEvent
@@ -168,10 +169,5 @@ def nothing_counts_as_zero(facts: Facts) -> Iterator[Finding]:
             series = sorted(words(trigger.query) & names)
             if series and trigger.metadata.get("ignoreNullValues", "true").lower() != "false":
                 at = f"{trigger.path}.metadata.ignoreNullValues"
-                message = f"{trigger.path}: no answer about {_named(series)} counts as 0"
+                message = f"{trigger.path}: no answer about {listed(series, 2)} counts as 0"
                 yield _wrong(scaled, at, message, "false")
-
-
-def _named(series: Sequence[str]) -> str:
-    more = f" and {len(series) - 2} more" if len(series) > 2 else ""
-    return " and ".join(series[:2]) + more

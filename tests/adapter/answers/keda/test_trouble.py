@@ -249,7 +249,30 @@ def test_a_healthy_situation_has_no_cause(name: str) -> None:
         ("scaler.example.com:443", ("", "", 443)),
         ("http://a.b:6000", ("a", "b", 6000)),
         ("https://a.b.svc/prom", ("a", "b", 443)),
+        ("https://outside.example.com", ("", "", 443)),
+        ("a.b:\u00b2", ("a", "b", None)),
     ],
 )
 def test_an_address_names_a_service(address: str, found: tuple[str, str, int | None]) -> None:
     assert host_of(address) == found
+
+
+def test_a_scaledobject_of_megabytes_has_few_causes_in_short_texts() -> None:
+    """It may have as many triggers and rivals as fit in an object of the API server."""
+    many = 5_000
+    manifest = {
+        "metadata": {"name": "llm", "namespace": "chat", "creationTimestamp": ago(3600)},
+        "spec": {
+            "scaleTargetRef": {"name": "llm"},
+            "triggers": [
+                {"type": "external", "metadata": {"scalerAddress": f"127.0.0.1:{number}"}}
+                for number in range(many)
+            ],
+        },
+        "status": {"conditions": [failed("it is wrong")] * many},
+    }
+    rivals = [f"HPA h{number}" for number in range(many)]
+    causes = causes_of_scaled(facts(read_scaledobject(manifest), rivals=rivals))
+    assert sum(len(cause.text) + len(cause.fix) for cause in causes) < 10_000
+    assert len(causes) == 8
+    assert causes[-1].text.endswith(f"; {many + 1 - len(causes)} more causes")

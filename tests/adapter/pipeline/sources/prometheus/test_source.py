@@ -237,7 +237,7 @@ async def test_an_engine_that_fails_every_group_is_logged_in_one_line(
     events = [(found["event"], found["groups"]) for found in logs]
     assert sorted(events[:2]) == [
         ("query failed", "metrics.lag"),
-        ("query failed", "usage, memory"),
+        ("query failed", "usage and memory"),
     ]
     assert {event for event, _ in events[2:]} == {"query answered again"}
 
