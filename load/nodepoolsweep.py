@@ -23,7 +23,6 @@ from load.nodepooltraces import STEP, Part, Trace
 from load.nodepoolworld import TICK, Outcome, ceiling, simulate
 
 REACTIVE: Final = "reactive"
-ORACLE: Final = "oracle"
 PEAK: Final = "always-on peak"
 SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30)
 SHARES: Final = (
