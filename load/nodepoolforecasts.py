@@ -113,7 +113,7 @@ def quantiles(
     changes = _changes(fitted, own)
     pods = np.maximum(0.0, _pods(own, np.sort(changes)))
     pods = (weights[:, :, None] * pods).sum(axis=0)
-    base = (weights * _weighed(fitted, own, changes)).sum(axis=0)
+    base: Array = (weights * _weighed(fitted, own, changes)).sum(axis=0)
     found = np.array([_quantile_of(fitted, pods, each) for each in asked])
     residuals = (found - base) / own.unit
     for minute, known in enumerate(taught):

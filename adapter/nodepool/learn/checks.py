@@ -31,8 +31,8 @@ _WEIGHING: Final = 4.0
 that were not fitted to them."""
 _FEWEST_MOVING: Final = 15
 """Checks before which they move no forecast. With 10, an hour of sudden steps and a boot time of a
-minute (``azure-code``) cost up to 7 points more GPU-hours for the same waiting. Five such hours are
-cheaper with the checks than without."""
+minute (``azure-code``) cost up to 11 points more GPU-hours for the same waiting. In five such hours
+in a row, the checks spare waiting that the tables alone spare at no probability."""
 _DOUBT: Final = math.sqrt(WEIGHED_AT * (1 - WEIGHED_AT))
 """Standard deviation of one check, as a probability. That of the share of n checks is smaller by
 the root of n."""

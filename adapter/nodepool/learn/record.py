@@ -89,7 +89,8 @@ class Record(NamedTuple):
         situation = self.situation.after(usual)
         fitted = Distribution(situation, lead, self.weights)
         weighed = quantile_of_each(situation, lead, WEIGHED_AT)
-        base, unit = sum(map(mul, self.weights, weighed)), situation.unit
+        base: float = sum(map(mul, self.weights, weighed))
+        unit = situation.unit
 
         def quantile(asked: float) -> float:
             moved = self.residuals.supported(asked, (fitted.quantile(asked) - base) / unit)
