@@ -30,6 +30,10 @@ DEAR: Final = 110
 """Percent of the reactive GPU-hours at which the waiting is to be halved."""
 HALF: Final = 50
 """Percent of the reactive pending pod-seconds that the goals ask for."""
+FAST: Final = NodePhysics(boot=60.0)
+"""Nodes that boot in a minute."""
+ON_FAST: Final = ("genai-qps", "azure-code")
+"""Traces that are simulated with them too: those of which the forecast's checks say most."""
 NEAR: Final = 5
 """Points by which a short trace may be above the best static share."""
 _FAMILIES: Final = (
@@ -46,6 +50,11 @@ def nodepool(run: Run) -> Table:
         TracesMissingError: the recorded traces are not on this machine.
     """
     traces = read_traces(folder())
+    traces += tuple(
+        each._replace(name=f"{each.name}, boot {FAST.boot:.0f} s", physics=FAST)
+        for each in traces
+        if each.name in ON_FAST
+    )
     if run.quick:
         traces = tuple(each for each in traces if len(each.work) < 100)
     results = sweep(traces)
@@ -148,7 +157,8 @@ def _notes() -> list[str]:
             "120 and 130 % of its GPU-hours: the line between two settings, and - where no setting "
             "is so dear, or none so dear is better than a cheaper one. "
             "The other columns have pending pod-seconds / GPU-hours. GPU-hours count "
-            f"from the order of a node to its removal. A node boots in {physics.boot:.0f} s. The "
+            f"from the order of a node to its removal. A node boots in {physics.boot:.0f} s, "
+            "if the row names no other time. The "
             f"autoscaler considers a pending GPU pod after {physics.gpu_wait:.0f} s, or at once if "
             "headroom does not fit either. It removes a node that has been unneeded for "
             f"{physics.unneeded:.0f} s."

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -303,14 +304,19 @@ def _tables(source: Path, *, quick: bool) -> dict[str, FittedTables]:
 def _swept(own: Minutes, variant: Variant) -> dict[float, list[Cost]]:
     """Return the costs of each part by quantile."""
     first = [float(each) for each in own.pods[: -len(own.level)]]
+    asked = {
+        quantile: [
+            quantile,
+            keep_quantile(quantile) if variant.keeps else quantile,
+            *(_prompts(quantile) if variant.prompts else ()),
+        ]
+        for quantile in QUANTILES
+    }
+    # All at once: what the checks teach is the same for each.
+    rows = iter(quantiles(variant.fitted, own, [*chain(*asked.values())], bounded=variant.bounded))
     found = {}
-    for quantile in QUANTILES:
-        asked = [quantile, keep_quantile(quantile) if variant.keeps else quantile]
-        asked += _prompts(quantile) if variant.prompts else ()
-        ordered, kept, *prompt = (
-            [*first, *map(float, most)]
-            for most in quantiles(variant.fitted, own, asked, bounded=variant.bounded)
-        )
+    for quantile, each in asked.items():
+        ordered, kept, *prompt = ([*first, *map(float, most)] for most in islice(rows, len(each)))
         policy = Targets(own.trace.begin, ordered, kept, variant.tolerance, prompt)
         found[quantile] = costs(simulate(own.trace.work, own.trace.begin, policy), own.trace)
     return found

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.nodepool.learn.checks import (
-    MIXTURES,
     WEIGHED_AT,
-    Residuals,
-    least_load,
+    ForecastCheck,
+    Lessons,
+    lessons,
     pods_of,
-    weights_of,
 )
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.quantiles import MOST, FittedTables, QuantileTable
-from adapter.nodepool.learn.record import FULL
+from adapter.nodepool.learn.record import APART, FULL
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandPoint
 from adapter.tools.replay.nodeworld import NodePhysics
@@ -107,15 +106,20 @@ def quantiles(
     fitted: FittedTables, own: Minutes, asked: Sequence[float], *, bounded: bool = True
 ) -> Array:
     """Return pods that are not exceeded: one row for each quantile, not rounded."""
-    pods = np.maximum(0.0, _pods(own, np.sort(_changes(fitted, own))))
-    taught = _taught(fitted, own)
-    pods = (taught.weights[:, :, None] * pods).sum(axis=0)
-    base = _quantile_of(fitted, pods, WEIGHED_AT)
+    alone = own._replace(inputs=own.inputs.copy())
+    alone.inputs[:, -1] = 0
+    taught = _taught(own, _weighed(fitted, own, _changes(fitted, alone)))
+    weights = np.array([each.weights for each in taught]).T
+    changes = _changes(fitted, own)
+    pods = np.maximum(0.0, _pods(own, np.sort(changes)))
+    pods = (weights[:, :, None] * pods).sum(axis=0)
+    base: Array = (weights * _weighed(fitted, own, changes)).sum(axis=0)
     found = np.array([_quantile_of(fitted, pods, each) for each in asked])
     residuals = (found - base) / own.unit
-    for minute, known in enumerate(taught.residuals):
+    for minute, known in enumerate(taught):
+        checked = known.idle if own.level[minute] <= 0 else known.loaded
         for row, probability in enumerate(asked):
-            residuals[row, minute] = known.supported(probability, residuals[row, minute])
+            residuals[row, minute] = checked.supported(probability, residuals[row, minute])
     found = np.maximum(0.0, base + own.unit * residuals)
     return np.minimum(found, own.most) if bounded else found
 
@@ -126,13 +130,20 @@ def _pods(own: Minutes, changes: Array) -> Array:
 
 
 def _changes(fitted: FittedTables, own: Minutes) -> Array:
-    """Return the change from the level in units, not in order: by table, minute and quantile."""
-    return np.array(
-        [
-            features(each.knots, own.inputs, own.level) @ _rows(fitted, each).T
-            for each in fitted.tables
-        ]
-    )
+    """Return the change from the level in units, not in order: by table, minute and quantile.
+
+    A single table counts as two that are the same.
+    """
+    found = [
+        features(each.knots, own.inputs, own.level) @ _rows(fitted, each).T
+        for each in fitted.tables
+    ]
+    return np.array(found if len(found) > 1 else found * 2)
+
+
+def _weighed(fitted: FittedTables, own: Minutes, changes: Array) -> Array:
+    """Return the quantile by which checks compare the tables: one row for each table."""
+    return np.maximum(0.0, _quantile_of(fitted, _pods(own, changes), WEIGHED_AT))
 
 
 def _quantile_of(fitted: FittedTables, pods: Array, asked: float) -> Array:
@@ -145,51 +156,31 @@ def _quantile_of(fitted: FittedTables, pods: Array, asked: float) -> Array:
     return np.asarray(pods[..., low] + share * (pods[..., high] - pods[..., low]))
 
 
-class _Taught(NamedTuple):
-    """What the checks of the last hours teach in each minute."""
+def _taught(own: Minutes, weighed: Array) -> list[Lessons]:
+    """Return what the controller learns from its checks in each minute.
 
-    weights: Array
-    """One row for each table."""
-    residuals: Sequence[Residuals]
-
-
-def _taught(fitted: FittedTables, own: Minutes) -> _Taught:
-    """Return what the controller learns from its checks, one for each boot time.
-
-    They are of forecasts without earlier days, as those of the controller are.
+    Args:
+        weighed: what each table forecast without earlier days, as checks do.
     """
-    count = len(own.level)
-    alone = own._replace(inputs=own.inputs.copy())
-    alone.inputs[:, -1] = 0
-    each_table = np.maximum(
-        0.0, _quantile_of(fitted, _pods(own, _changes(fitted, alone)), WEIGHED_AT)
-    )
-    checks = [
-        list(range(minute - AHEAD, max(0, minute + FIRST + 1 - RECENT) - 1, -AHEAD))
-        for minute in range(count)
+    loads = own.pods[FIRST:]
+    made = [
+        ForecastCheck(Situation(level, unit, ()), most, most, pods_of(load), highest)
+        for level, unit, most, load, highest in zip(
+            own.level.tolist(),
+            own.unit.tolist(),
+            map(tuple, weighed.T.tolist()),
+            loads.tolist(),
+            own.highest.tolist(),
+            strict=True,
+        )
     ]
-    weights = np.ones((1, count))
-    if len(fitted.tables) > 1:
-        first, second = each_table
-        more = np.array([own.highest - first - each * (second - first) for each in MIXTURES])
-        losses = np.maximum(WEIGHED_AT * more, (WEIGHED_AT - 1) * more) / own.unit
-        weights = np.array([weights_of(losses[:, rows].sum(axis=1)) for rows in checks]).T
-    base = (weights * each_table).sum(axis=0)
-    loads = zip(own.pods[-count:], own.highest, strict=True)
-    least = (np.array([_least(*each) for each in loads]) - base) / own.unit
-    enough = (own.highest - base) / own.unit
+    apart = [math.ceil(number * (AHEAD + APART / MINUTE)) for number in range(RECENT // AHEAD)]
     found = []
-    for minute, rows in enumerate(checks):
-        known = Residuals()
-        for row in rows:
-            if (own.level[row] > 0) == (own.level[minute] > 0):
-                known.add(float(least[row]), float(enough[row]))
-        found.append(known)
-    return _Taught(weights, found)
-
-
-def _least(load: float, highest: float) -> float:
-    return math.nan if math.isnan(highest) else least_load(pods_of(load), highest)
+    for newest in range(-AHEAD, len(made) - AHEAD):
+        oldest = max(0, newest + AHEAD + FIRST + 1 - RECENT)
+        checks = [made[newest - back] for back in reversed(apart) if newest - back >= oldest]
+        found.append(lessons(checks, WEIGHED_AT))
+    return found
 
 
 def features(knots: Sequence[float], inputs: Array, level: Array) -> Array:

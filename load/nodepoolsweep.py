@@ -16,14 +16,13 @@ from adapter.tools.replay.headroompolicies import (
     PlannedHeadroom,
     ShareOfPods,
 )
-from adapter.tools.replay.nodeworld import HeadroomPolicy, NodePhysics
+from adapter.tools.replay.nodeworld import HeadroomPolicy
 from load.nodepoolhpa import TOLERANCES
 from load.nodepoolpolicies import Oracle
 from load.nodepooltraces import STEP, Part, Trace
 from load.nodepoolworld import TICK, Outcome, ceiling, simulate
 
 REACTIVE: Final = "reactive"
-ORACLE: Final = "oracle"
 PEAK: Final = "always-on peak"
 SIZES: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30)
 SHARES: Final = (
@@ -72,8 +71,13 @@ class _Family(NamedTuple):
 
 
 def planned(quantile: float, trace: Trace) -> HeadroomPolicy:
-    """Return the controller's plan at a quantile, without caps."""
-    limits = Limits(quantile=quantile, max_pods=NO_CAP, max_gpus_per_pool=NO_CAP)
+    """Return the controller's plan at a quantile, without caps. It knows the boot time."""
+    limits = Limits(
+        quantile=quantile,
+        max_pods=NO_CAP,
+        max_gpus_per_pool=NO_CAP,
+        boot_seconds=trace.physics.boot,
+    )
     return PlannedHeadroom(limits, ceiling(trace.work), trace.begin, TOLERANCES.up)
 
 
@@ -158,38 +162,41 @@ def _best(result: Result, family: str) -> list[Cost]:
 def _run(trace: Trace, setting: Setting) -> list[Cost]:
     """One cost for each part."""
     policy = FAMILIES[setting.family].policy(setting.value, trace)
-    return costs(simulate(trace.work, trace.begin, policy), trace)
+    return costs(simulate(trace.work, trace.begin, policy, trace.physics), trace)
 
 
 def bounds(trace: Trace) -> tuple[list[Cost], list[Cost], list[Cost]]:
     """Return the costs of reactive, oracle and always-on peak, by part."""
-    reactive = simulate(trace.work, trace.begin, NoHeadroom())
-    ample = simulate(trace.work, trace.begin, FixedHeadroom(ceiling(trace.work)))
-    oracle = Oracle(ample.replicas, trace.begin, NodePhysics().boot)
+
+    def played(policy: HeadroomPolicy) -> Outcome:
+        return simulate(trace.work, trace.begin, policy, trace.physics)
+
+    reactive, ample = played(NoHeadroom()), played(FixedHeadroom(ceiling(trace.work)))
+    oracle = Oracle(ample.replicas, trace.begin, trace.physics.boot)
     peak = max(ample.replicas) * STEP / 3600
     return (
         costs(reactive, trace),
-        costs(simulate(trace.work, trace.begin, oracle), trace),
+        costs(played(oracle), trace),
         [Cost(0.0, peak * (part.end - part.first)) for part in trace.parts],
     )
 
 
 def costs(outcome: Outcome, trace: Trace) -> list[Cost]:
     """Return one cost for each part."""
-    return [_cost(outcome, part) for part in trace.parts]
+    return [_cost(outcome, part, trace.physics.boot) for part in trace.parts]
 
 
-def _cost(outcome: Outcome, part: Part) -> Cost:
+def _cost(outcome: Outcome, part: Part, boot: float) -> Cost:
     minutes = slice(part.first, part.end)
     return Cost(
         sum(outcome.waits[minutes]),
         sum(outcome.bills[minutes]) / 3600,
-        _covered(outcome, range(part.first, part.end)),
+        _covered(outcome, range(part.first, part.end), boot),
     )
 
 
-def _covered(outcome: Outcome, minutes: range) -> float | None:
-    ticks, ahead = STEP // TICK, int(NodePhysics().boot // TICK) + STEP // TICK
+def _covered(outcome: Outcome, minutes: range, boot: float) -> float | None:
+    ticks, ahead = STEP // TICK, int(boot // TICK) + STEP // TICK
     asked = outcome.replicas
     held = [
         max(asked[minute * ticks : minute * ticks + ahead])

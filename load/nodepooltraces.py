@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, NamedTuple
 
+from adapter.tools.replay.nodeworld import NodePhysics
+
 STEP: Final = 60
 """Seconds of one entry of a trace."""
 TARGET: Final = 70
@@ -64,6 +66,8 @@ class Trace(NamedTuple):
     """Epoch seconds of the first entry, as the trace has it."""
     split: tuple[Part, ...] = ()
     """Empty for a trace that is judged as a whole."""
+    physics: NodePhysics = NodePhysics()
+    """Of its nodes."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

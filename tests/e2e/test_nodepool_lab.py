@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.e2e.apiservice import NAMESPACE, ensure_namespace
 from tests.e2e.cluster import Object
 from tests.e2e.lab.lab import gpu_pod
 from tests.e2e.lab.stage import LabStage
-from tests.e2e.nodepoolstage import HEADROOM
+from tests.e2e.nodepoolstage import ACCOUNT, HEADROOM, Controller
 from tests.e2e.process import wait_until
 
 BOOT = 10
@@ -104,35 +104,48 @@ def test_headroom_outlives_a_restart_of_the_api_server(lab: LabStage) -> None:
         controller.stop()
 
 
-def test_nothing_of_a_killed_controller_remains(lab: LabStage) -> None:
-    """Karpenter takes no notice of the last buffer's deletion: the probe outlives the headroom.
+def kill(_: LabStage, controller: Controller) -> None:
+    controller.stop(signal.SIGKILL)
 
-    An uninstallation is the same to the lifeline, which no chart owns.
-    """
-    controller = lab.controller("killed", provisioning_method="buffer", lifeline=20)
+
+def uninstall(lab: LabStage, controller: Controller) -> None:
+    """With its Deployment go its account and its permissions, and then its pod."""
+    lab.uninstall()
+    controller.stop()
+
+
+@pytest.mark.parametrize("end", [kill, uninstall])
+def test_nothing_of_a_controller_that_is_gone_remains(
+    lab: LabStage, end: Callable[[LabStage, Controller], None]
+) -> None:
+    """Karpenter takes no notice of the last buffer's deletion: the probe outlives the headroom."""
+    name = end.__name__
+    controller = lab.controller(name, provisioning_method="buffer", lifeline=20)
     controller.start()
     try:
-        lab.workload("killed", 2, headroom=3)
-        lab.load.set("killed", 50)
+        lab.workload(name, 2, headroom=3)
+        lab.load.set(name, 50)
         lab.lab.wait_nodes(5)
-        controller.stop(signal.SIGKILL)
-        killed = time.monotonic()
-        assert held(lab, "killed") == 3, "nobody was there to let it go"
-        wait_until(lambda: not held(lab, "killed"), "the buffer is gone")
-        gone = time.monotonic() - killed
+        end(lab, controller)
+        ended = time.monotonic()
+        assert held(lab, name) == 3, "nobody was there to let it go"
+        wait_until(lambda: not held(lab, name), "the buffer is gone")
+        gone = time.monotonic() - ended
         lab.lab.wait_nodes(2)
-        assert len(lab.running("killed")) == 2
-        print(f"after SIGKILL headroom was gone in {gone:.0f} s", end=", ")
-        print(f"its nodes in {time.monotonic() - killed:.0f} s", end=", ")
+        assert len(lab.running(name)) == 2
+        print(f"after {name} headroom was gone in {gone:.0f} s", end=", ")
+        print(f"its nodes in {time.monotonic() - ended:.0f} s", end=", ")
         wait_until(lambda: not remains(lab), "nothing remains", 200)
-        print(f"everything in {time.monotonic() - killed:.0f} s")
+        print(f"everything in {time.monotonic() - ended:.0f} s")
     finally:
-        lab.clear("killed")
+        lab.clear(name)
+        if end is uninstall:
+            lab.install()
     lab.lab.wait_nodes(0)
 
 
 def remains(lab: LabStage) -> list[str]:
-    """Names of the controller's objects in its namespace."""
+    """Names of headroom, probes and lifelines. The release has a Deployment and its pod."""
     lists = (
         BUFFERS,
         f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs",
@@ -140,8 +153,8 @@ def remains(lab: LabStage) -> list[str]:
         f"/api/v1/namespaces/{NAMESPACE}/podtemplates",
         f"/api/v1/namespaces/{NAMESPACE}/pods",
     )
-    rows = [row for path in lists for row in lab.admin.get(path)["items"]]
-    return [row["metadata"]["name"] for row in rows]
+    rows = [row["metadata"]["name"] for path in lists for row in lab.admin.get(path)["items"]]
+    return [name for name in rows if not name.startswith(ACCOUNT)]
 
 
 def test_nodes_of_headroom_that_is_stopped_are_removed(lab: LabStage) -> None:

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from adapter.nodepool.learn.history import learn
-from adapter.nodepool.learn.quantiles import Distribution, fitted
+from adapter.nodepool.learn.quantiles import fitted
 from adapter.nodepool.learn.record import record
-from adapter.nodepool.learn.situation import Series, earlier_days
+from adapter.nodepool.learn.situation import earlier_days
 from adapter.nodepool.model.history import EMPTY, RECENT, DemandHistory, DemandPoint
 from load.nodepoolablation import holding
 from load.nodepoolforecasts import AHEAD, FIRST, LEAD, Minutes, minutes, quantiles
@@ -49,17 +49,14 @@ def learned(own: Minutes, minute: int) -> DemandHistory:
 @pytest.mark.parametrize(
     "minute", [FIRST, 15, 16, 17, 40, 100, RECENT - 1, RECENT + 20, MINUTES - 1]
 )
-def test_unbounded_quantiles_are_those_of_the_controller(own: Minutes, minute: int) -> None:
-    row = minute - FIRST
+def test_quantiles_are_those_of_the_controller(own: Minutes, minute: int) -> None:
     history = learned(own, minute)
     days = earlier_days(history.days, LEAD, float(STEP * minute))
-    known = record(history.recent, LEAD, 0.8, 0.2)
-    situation = Series(points(own)).situation(minute).after(days.usual)
-    found = Distribution(situation, LEAD, known.weights)
-    most = quantiles(fitted(), own, ASKED, bounded=False)[:, row]
+    found = record(history.recent, LEAD, 0.8, 0.2).quantiles(days.usual, LEAD)
+    most = quantiles(fitted(), own, ASKED)[:, minute - FIRST]
     # Later, the oldest checks of the controller know less than an hour.
     near = 1e-6 if minute < RECENT else 0.01
-    assert list(most) == pytest.approx([known.corrected(found, each) for each in ASKED], rel=near)
+    assert list(most) == pytest.approx([found(each) for each in ASKED], rel=near)
 
 
 @pytest.mark.parametrize("minute", [FIRST, 60, 90, 149])

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.arrivals import rise_at, rise_chances, rise_since
 from adapter.nodepool.learn.checks import pods_of, with_share
-from adapter.nodepool.learn.quantiles import MOST, Distribution
+from adapter.nodepool.learn.quantiles import MOST
 from adapter.nodepool.learn.record import Record, record
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
 from adapter.nodepool.model.history import MINUTE, DemandHistory
@@ -111,8 +111,7 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     if _takes_share(own, asked):
         below = _share_of(own, asked.share)
     else:
-        situation = own.situation.after(days.usual)
-        below = _corrected(Distribution(situation, lead, own.weights), own)
+        below = own.quantiles(days.usual, lead)
     peaks = [level + rise for rise in rises]
     found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
     most = _mixed(below, peaks, keep_quantile(asked.quantile))
@@ -213,11 +212,6 @@ def _share_of(own: Record, share: float) -> _Quantiles:
     return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
 
 
-def _corrected(fitted: Distribution, own: Record) -> _Quantiles:
-    """Return the corrected distribution, up to the largest rise that the workload has shown."""
-    return lambda asked: min(own.most, own.corrected(fitted, asked))
-
-
 def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
     """Return the quantile of a mixture: a distribution, and a point of each earlier day.
 
@@ -264,7 +258,7 @@ def _worded(
     if own.checks:
         such = "forecasts" if shared else "such forecasts"
         only = f"only in {own.held}" if own.unsure else f"in {own.held}"
-        based.append(f"{such} held {only} of {own.checks} checks")
+        based.append(f"{such} held {only} of {own.judged} checks")
     pods = pods_of(most, asked.present, asked.tolerance)
     within = ""
     if pods < pods_of(most):

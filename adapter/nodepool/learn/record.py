@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from operator import mul
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.checks import (
     WEIGHED_AT,
-    ForecastCheck,
     Residuals,
     check,
     costs,
     lessons,
     pods_of,
 )
-from adapter.nodepool.learn.quantiles import Distribution
+from adapter.nodepool.learn.quantiles import Distribution, quantile_of_each
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, highest_after
 from adapter.nodepool.model.history import MINUTE, RECENT, DemandPoint
 
@@ -26,6 +27,9 @@ FEWEST_CHECKS: Final = 5
 """Checks before which a share replaces the forecast, if the history is long enough for as many.
 Chosen on the traces of the fit."""
 _MOST_CHECKS: Final = 60
+APART: Final = (math.sqrt(5) - 1) / 2 * MINUTE
+"""Seconds between two checks beside the lead time, in the mean. No number of minutes is a multiple
+of it, so checks of a load that repeats come upon all its minutes, each as often."""
 _CHANCE: Final = 2.0
 """Standard deviations that chance explains."""
 
@@ -54,8 +58,11 @@ class Record(NamedTuple):
     """Checks that are needed for a forecast."""
     checks: int
     """Earlier forecasts whose lead time is over. Their lead times do not overlap."""
+    judged: int
+    """Those that say how often the newest forecast holds: if it is moved by earlier checks, only
+    those that were moved too, unless they are too few."""
     held: int
-    """Those whose pods, or the pods at that time, carried the load that followed."""
+    """Of these, those whose pods, or the pods at that time, carried the load that followed."""
     cost: float
     """What these forecasts would have cost: each pod that was missing counts as the quantile, each
     that was not used as the rest to 1."""
@@ -69,16 +76,32 @@ class Record(NamedTuple):
             return math.inf
         return self.situation.level + self.situation.unit * self.largest
 
-    def corrected(self, fitted: Distribution, probability: float) -> float:
-        """Return a quantile of the tables, moved into the range that the checks support."""
-        base, unit = fitted.quantile(WEIGHED_AT), self.situation.unit
-        residual = (fitted.quantile(probability) - base) / unit
-        return max(0.0, base + unit * self.residuals.supported(probability, residual))
+    def quantiles(self, usual: float | None, lead: float) -> Callable[[float], float]:
+        """Return the quantiles of the load, moved into the range that the checks support.
+
+        They end at the largest rise. The tables' quantiles may cross (:func:`quantile_of_each`).
+        So what they are compared with is calculated here as in the checks.
+
+        Args:
+            usual: of :class:`EarlierDays`.
+            lead: seconds from the order of a node until it is usable.
+        """
+        situation = self.situation.after(usual)
+        fitted = Distribution(situation, lead, self.weights)
+        weighed = quantile_of_each(situation, lead, WEIGHED_AT)
+        base: float = sum(map(mul, self.weights, weighed))
+        unit = situation.unit
+
+        def quantile(asked: float) -> float:
+            moved = self.residuals.supported(asked, (fitted.quantile(asked) - base) / unit)
+            return min(self.most, max(0.0, base + unit * moved))
+
+        return quantile
 
     @property
     def unsure(self) -> bool:
         """Whether forecasts held so seldom that chance does not explain it."""
-        expected = self.checks * self.quantile
+        expected = self.judged * self.quantile
         return self.held < expected - _CHANCE * math.sqrt(expected * (1 - self.quantile))
 
     @property
@@ -107,27 +130,27 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
     times, pods, levels = series.times, series.pods, series.levels
     ahead = lead + MINUTE
     peaks = highest_after(times, pods, ahead)
+    known_ahead = bisect_right(times, times[-1] - ahead)
     rises = 0
-    largest, checked = 0.0, math.inf
-    checks: list[ForecastCheck] = []
-    # Newest first, so that the newest forecasts are checked.
-    for index in range(bisect_right(times, times[-1] - ahead) - 1, -1, -1):
-        highest = peaks[index]
+    largest = 0.0
+    for level, highest in zip(levels[:known_ahead], peaks, strict=False):
         if highest is None:
             continue
-        rise = highest - levels[index]
+        rise = highest - level
         rises += 1
-        if rise > 0 and rise * rise > largest * (levels[index] + 1):
-            largest = rise * rise / (levels[index] + 1)
-        due = len(checks) < _MOST_CHECKS and checked - times[index] >= ahead
-        if due and series.known(index, FULL) >= LEVEL:
-            checked = times[index]
-            checks.append(check(series.situation(index), lead, quantile, pods[index], highest))
+        if rise > 0 and rise * rise > largest * (level + 1):
+            largest = rise * rise / (level + 1)
     largest = math.sqrt(largest)
     known = rises >= FULL or (len(pods) >= LEVEL and min(pods) == max(pods))
+    checks = [
+        check(series.situation(index), lead, quantile, pods[index], highest)
+        for index, highest in checked(series, peaks, known_ahead, ahead)
+    ]
     checks.reverse()
     taught = lessons(checks, quantile)
     forecasts = list(zip(checks, taught.forecasts, strict=True))
+    moved = [each for each, moved in zip(forecasts, taught.moved, strict=True) if moved]
+    judged = moved if len(moved) >= FEWEST_CHECKS else forecasts
     cost, share_cost = costs(forecasts, quantile, share, largest if known else math.inf)
     newest = series.situation(len(times) - 1)
     return Record(
@@ -139,11 +162,32 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         weights=taught.weights,
         residuals=taught.residuals(newest),
         quantile=quantile,
-        fewest=min(FEWEST_CHECKS, max(1, int((RECENT - LEVEL) * MINUTE // ahead))),
+        fewest=min(FEWEST_CHECKS, max(1, int((RECENT - LEVEL) * MINUTE // (ahead + APART)))),
         checks=len(checks),
-        held=sum(
-            pods_of(each.highest) <= max(each.need, pods_of(most)) for each, most in forecasts
-        ),
+        judged=len(judged),
+        held=sum(pods_of(each.highest) <= max(each.need, pods_of(most)) for each, most in judged),
         cost=cost,
         share_cost=share_cost,
     )
+
+
+def checked(
+    series: Series, peaks: Sequence[float | None], known: int, ahead: float
+) -> Iterator[tuple[int, float]]:
+    """Return the minutes whose forecasts are checked, newest first, each with what followed.
+
+    Args:
+        peaks: highest load after each minute.
+        known: how many minutes have all of what followed.
+        ahead: seconds of which the forecasts were.
+    """
+    count, last = 0, math.inf
+    newest = series.times[known - 1] if known else 0.0
+    for index in range(known - 1, -1, -1):
+        time, highest = series.times[index], peaks[index]
+        due = time <= newest - count * (ahead + APART) and time <= last - ahead
+        if due and highest is not None and series.known(index, FULL) >= LEVEL:
+            yield index, highest
+            count, last = count + 1, time
+        if count == _MOST_CHECKS:
+            return

@@ -234,9 +234,12 @@ def _kept(
 
 
 def _ended(members: Sequence[Demand]) -> bool:
-    """Whether all are queues of Jobs, and have no pod and want none."""
-    return all(
-        each.workload.kind == JOB_QUEUE and each.wanted == 0 and not each.expected
+    """Whether a queue of Jobs has no pod and wants none, while all other demand is known.
+
+    Nobody knows which of them earlier headroom was for.
+    """
+    return all(each.wanted is not None for each in members) and any(
+        each.workload.kind == JOB_QUEUE and not each.wanted and not each.expected
         for each in members
     )
 

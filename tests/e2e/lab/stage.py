@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.e2e.nodepoolstage import ACCOUNT, Controller
 from tests.e2e.process import wait_until
 from tests.e2e.stage import SCRAPE
 
+_KEPT = ("nodepool", "configmap.yaml")
+"""Templates of the chart that the controller needs."""
 HEADROOM = "gpu-metrics-adapter.io/headroom"
 """Annotation of an HPA: minimum headroom in pods."""
 
@@ -57,11 +60,7 @@ class LabStage:
             stack.callback(self.fleet.stop)
             for row in chart.render(only=("serviceaccount", "rbac")):
                 self.admin.create(row)
-            for row in chart.render(
-                {"nodepool": {"enabled": True, "apply": True}},
-                only=("nodepool/rbac", "nodepool/priorityclass"),
-            ):
-                self.admin.create(row)
+            self.install()
             token = self.admin.token(NAMESPACE, SERVICE)
             kubeconfig = self.lab.plane.write_kubeconfig("adapter", token=token)
             self.adapter = Adapter(self.folder, "adapter", kubeconfig, self.source)
@@ -76,6 +75,26 @@ class LabStage:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def install(self) -> None:
+        """Install the chart's objects of `nodepool` as a release. No kubelet starts its pod."""
+        folder = self.folder / "chart"
+        if not folder.exists():
+            shutil.copytree(chart.FOLDER, folder)
+            for path in (folder / "templates").iterdir():
+                if path.name not in _KEPT and not path.name.startswith("_"):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        values = {"nodepool": {"enabled": True, "apply": True}}
+        self._helm("install", SERVICE, folder, values=values)
+
+    def uninstall(self) -> None:
+        """Uninstall this release."""
+        self._helm("uninstall", SERVICE)
+
+    def _helm(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> None:
+        where = (f"--namespace={NAMESPACE}", f"--kubeconfig={self.lab.plane.kubeconfig}")
+        done = chart.helm(*arguments, *where, values=values)
+        assert done.returncode == 0, done.stderr
 
     def controller(self, name: str, **settings: Any) -> Controller:
         """`nodepool` as the chart's ServiceAccount, with short intervals."""

@@ -132,7 +132,7 @@ def test_a_longer_history_takes_no_more_checks_than_their_bound() -> None:
     """The work of a round does not grow with the age of a workload."""
     draw = random.Random(5)
     points = tuple(DemandPoint(60.0 * minute, draw.randint(0, 9)) for minute in range(RECENT))
-    assert record(points, 300.0, 0.8, 0.2).checks == 58
+    assert record(points, 300.0, 0.8, 0.2).checks == 52
     assert record(points, 60.0, 0.8, 0.2).checks == 60
     assert record(points[:30], 300.0, 0.8, 0.2).checks == 3
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from adapter.nodepool.learn.ledger import Ledger
-from adapter.nodepool.model.demand import JOB_QUEUE, WorkloadRef
+from adapter.nodepool.model.demand import JOB_QUEUE, Demand, WorkloadRef
 from adapter.nodepool.model.history import DemandHistory, DemandPoint
 from adapter.nodepool.model.shape import key
 from adapter.nodepool.plan.limits import Limits
@@ -143,23 +143,41 @@ def test_jobs_that_have_just_ended_keep_no_headroom_beyond_its_hold() -> None:
     assert (made.replicas, codes(made)) == (0, ["ended"])
 
 
+BESIDE = {
+    "alone": (),
+    "beside an HPA that needs none": (demand(3, bound=3),),
+    "beside an HPA that grows": (demand(5, bound=3, coming=3),),
+    "beside two HPAs": (demand(2, bound=2), demand(3, bound=1, name="other", coming=1)),
+}
+
+
 @pytest.mark.parametrize("boot", [60.0, 120.0, 300.0, 900.0])
 @pytest.mark.parametrize("hold", [30.0, 120.0, 600.0])
-def test_after_the_last_job_headroom_falls_to_the_forecast_within_one_lead(
-    boot: float, hold: float
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
+def test_after_the_last_job_headroom_falls_to_the_need_within_one_lead(
+    boot: float, hold: float, beside: tuple[Demand, ...]
 ) -> None:
     """In rounds of 15 s. An order that has gone does not come back."""
     limits = Limits(share=0, hold_seconds=hold, decay_seconds=120, boot_seconds=boot)
     queue = replace(demand(0, most=None), workload=WorkloadRef("ml", JOB_QUEUE, "q"))
-    at, replicas = capacity(headroom(8)), []
+    needed = order(*beside, limits=limits).replicas if beside else 0
+    pods = sum(each.real for each in beside)
+    at, replicas = capacity(headroom(8, pods)), []
     for second in range(0, 1801, 15):
-        made = order(queue, at=at, limits=limits, now=NOW + second)
+        made = order(queue, *beside, at=at, limits=limits, now=NOW + second)
         at = capacity(headroom(made.replicas, made.reckoned, made.needed_at))
         replicas.append(made.replicas)
     within = int(boot // 15)
     assert replicas[0] == 8
-    assert set(replicas[within:]) == {0}
+    assert set(replicas[within:]) == {needed}
     assert replicas == sorted(replicas, reverse=True)
+
+
+def test_headroom_beside_an_ended_queue_is_kept_while_the_demand_of_an_hpa_is_unknown() -> None:
+    queue = replace(demand(0, most=None), workload=WorkloadRef("ml", JOB_QUEUE, "q"))
+    unknown = demand(None, bound=3, known=NOW - 60)
+    made = order(queue, unknown, at=capacity(headroom(4, pods=3, needed=NOW - 1000)))
+    assert (made.replicas, codes(made)) == (4, ["frozen"])
 
 
 def test_once_a_bursts_pods_are_there_nothing_is_ordered_for_them_twice() -> None:
