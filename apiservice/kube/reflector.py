@@ -60,11 +60,17 @@ class Collection(Protocol[T_contra]):
         """Take one change. An ADDED item may be known already, a DELETED one unknown."""
 
 
-class Large(Collection[T_contra], Protocol[T_contra]):
+class Large(Collection[T], Protocol[T]):
     """A collection with so many objects that replacing them takes long."""
 
-    def replacing(self, items: Sequence[T_contra]) -> Steps[None]:
+    def replacing(self, items: Sequence[T]) -> Steps[None]:
         """``replace`` in steps. Readers see the collection between the steps."""
+
+    def known(self, item: T) -> T:
+        """Return the collection's own object if it equals ``item``, else ``item``.
+
+        So a list of objects that are known already takes no memory beside the collection.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +226,10 @@ class Reflector(Generic[T]):
             self._version = event.version
 
     def _decoded(self, page: Sequence[msgspec.Raw], into: list[T]) -> Steps[None]:
+        known = getattr(self._into, "known", None)
         for raw in page:
             if (item := self._read(raw)) is not None:
-                into.append(item)
+                into.append(item if known is None else known(item))
             yield
 
     def _read(self, raw: msgspec.Raw) -> T | None:

@@ -16,7 +16,8 @@ import msgspec
 from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.placeholder import is_placeholder
-from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodRef
+from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodTemplate
+from adapter.pipeline.cluster.podvalues import packed
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from apiservice.wire import instant
 
@@ -153,11 +154,8 @@ class PodDecoder:
         running = [*spec.containers, *sidecars]
         gpus, extended = self._extended(spec)
         labels = self._shared.mapping(meta.labels or {})
-        return Pod(
-            ref=PodRef(self._shared.text(meta.namespace), meta.name),
-            uid=meta.uid,
-            node=self._shared.text(spec.nodeName),
-            ip=status.podIP,
+        template = PodTemplate(
+            namespace=self._shared.text(meta.namespace),
             phase=self._shared.text(status.phase),
             ready=ready is not None,
             deleting=meta.deletionTimestamp is not None,
@@ -170,15 +168,16 @@ class PodDecoder:
             gpus=gpus,
             claims=bool(spec.resourceClaims),
             ports=self._shared.once(tuple(self._ports(running))),
-            born=instant.read(meta.creationTimestamp) or 0.0,
-            ready_since=_time(ready),
-            unready_since=_time(unready),
             trouble="" if ready else self._shared.text(_trouble(status)),
             extended=extended,
             gpu_groups=self._shared.once(groups(labels)),
             placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
         )
+        born = instant.read(meta.creationTimestamp) or 0.0
+        own = packed(meta.uid, status.podIP, (born, _time(ready), _time(unready)))
+        shared = self._shared.record(template)
+        return Pod(shared, meta.name, self._shared.text(spec.nodeName), own)
 
     def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
         for owner in references:

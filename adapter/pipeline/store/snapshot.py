@@ -149,9 +149,10 @@ class Snapshot:
     def _answer(
         self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool
     ) -> Reading | Absence:
-        origins = self._holders.get(pod.ref)
+        ref = pod.ref
+        origins = self._holders.get(ref)
         if origins is not None and len(origins) > 1:
-            origins = self._speaking(pod.ref, origins, metric)
+            origins = self._speaking(ref, origins, metric)
         if not origins:
             absence = self._unheard_of(pod, metric)
             if absence.reason != NOT_NAMED or not self._contexts.may_share(pod):
@@ -160,7 +161,7 @@ class Snapshot:
         # Clients choose selectors, so answers with a selector are dropped with the snapshot.
         everything = selector.empty
         memory = self._memory(pod, origins, metric) if everything else self._own
-        key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
+        key = (ref, metric) if everything else (ref, metric, selector)
         found = memory.get(key)
         if isinstance(found, CachedAnswer) and found.holds(pod, now, self._cluster):
             return found.value
