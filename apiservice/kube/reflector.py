@@ -33,8 +33,6 @@ from apiservice.runtime.steps import Steps, paced
 
 log = structlog.get_logger(__name__)
 
-_SLICE: Final = 0.005
-"""Seconds of the event loop that a page of a list may take before other tasks run."""
 _AT_ONCE: Final = 1.0
 """Seconds that a watch lasts at least on a server that works: it was asked for a minute."""
 
@@ -169,7 +167,7 @@ class Reflector(Generic[T]):
         while True:
             page = await self._requests.page(token)
             self.last_contact = self._clock()
-            await paced(self._decoded(page.items, items), _SLICE)
+            await paced(self._decoded(page.items, items))
             token = page.token
             if not pages.more(token, page.items):
                 break

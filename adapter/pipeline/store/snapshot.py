@@ -160,7 +160,7 @@ class Snapshot:
             origins = ()
         # Clients choose selectors, so answers with a selector are dropped with the snapshot.
         everything = selector.empty
-        memory = self._memory(pod, origins, metric) if everything else self._own
+        memory = self._memory(pod, ref, origins, metric) if everything else self._own
         key = (ref, metric) if everything else (ref, metric, selector)
         found = memory.get(key)
         if isinstance(found, CachedAnswer) and found.holds(pod, now, self._cluster):
@@ -323,14 +323,16 @@ class Snapshot:
         pod = self.cluster.believed(series)
         return pod is None or not pod.placeholder
 
-    def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
+    def _memory(
+        self, pod: Pod, ref: PodRef, origins: tuple[str, ...], metric: str
+    ) -> dict[object, object]:
         """Return the cache for answers about a pod: that of its only exporter, if there is one."""
         if len(origins) != 1:
             return self._own
         if not self._contexts.rests_on(pod, origins[0]) and not self._about_servers(metric):
             return self._own
         exporter = self._exporters[origins[0]]
-        mine = exporter.outline.pods[pod.ref]
+        mine = exporter.outline.pods[ref]
         if self._contested and any(series.device.id in self._contested for series in mine):
             return self._own
         return exporter.answers

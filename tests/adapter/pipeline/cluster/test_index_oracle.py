@@ -178,3 +178,16 @@ def test_postings_that_are_made_while_pods_change_lead_to_all_pods(
         _check(index, oracle, "select", text)
     for workload in _WORKLOADS:
         _check(index, oracle, "own", workload)
+
+
+def test_a_group_that_goes_or_comes_while_its_posting_is_made_is_posted_as_it_is() -> None:
+    index = PodIndex()
+    one, two, three = (make_pod(name, labels={"a": name}) for name in ("x", "y", "z"))
+    index.replace([one, two])
+    work = index.selecting(one.namespace, parse("a in (x,y,z)"))
+    next(work)
+    index.apply(EventType.DELETED, two)
+    index.apply(EventType.ADDED, three)
+    assert list(at_once(work)) == [one, three]
+    assert list(index.select(one.namespace, parse("a=z"))) == [three]
+    assert index.select(one.namespace, parse("a=y")) == ()
