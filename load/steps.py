@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -155,11 +155,11 @@ class Cluster:
             raw = [encoded(self.manifest(number)) for number in range(first, first + _PAGE)]
             yield [self.index.known(self._decoder.decode(item)) for item in raw]
 
-    def manifest(self, number: int, serial: int = 0) -> dict[str, object]:
+    def manifest(self, number: int, serial: int = 0) -> dict[str, Any]:
         """A pod as the API server writes it."""
         return pod(number, self._gpu_pods, serial)
 
-    def decode(self, manifest: dict[str, object]) -> Pod:
+    def decode(self, manifest: dict[str, Any]) -> Pod:
         """The pod of a watch event."""
         return self._decoder.decode(msgspec.Raw(encoded(manifest)))
 
@@ -211,17 +211,12 @@ def _events(cluster: Cluster, watch: Watch, pods: int, look: Callable[[], object
     """Replace pods, and change GPU pods, as a watch reports it."""
     for number in range(_EVENTS):
         place = pods - 1 - number
-        new, old = (
-            cluster.decode(cluster.manifest(place, 1)),
-            cluster.decode(cluster.manifest(place)),
-        )
-        gone = partial(cluster.index.apply, EventType.DELETED, old)
-        watch.call("event of a pod without a GPU", gone)
-        watch.call(
-            "event of a pod without a GPU", partial(cluster.index.apply, EventType.ADDED, new)
-        )
+        old, new = (cluster.decode(cluster.manifest(place, serial)) for serial in (0, 1))
+        for event, item in ((EventType.DELETED, old), (EventType.ADDED, new)):
+            changed = partial(cluster.index.apply, event, item)
+            watch.call("event of a pod without a GPU", changed)
         manifest = cluster.manifest(number)
-        manifest["metadata"]["annotations"] = {"prometheus.io/scrape": "true"}  # type: ignore[index]
+        manifest["metadata"]["annotations"] = {"prometheus.io/scrape": "true"}
         for item in (cluster.decode(manifest), cluster.decode(cluster.manifest(number))):
             changed = partial(cluster.index.apply, EventType.MODIFIED, item)
             watch.call("event of a GPU pod", changed)
@@ -281,8 +276,9 @@ def table(found: Figures) -> Table:
         f"and {found.after:.0f} are left of it."
     )
     full = (
-        f"A full garbage collection takes {figure(found.full * 1e3)} ms of CPU. It is none of the "
-        f"steps: `serve` makes it only while nobody asks."
+        f"A full garbage collection takes {figure(found.full * 1e3)} ms of CPU and is none of "
+        f"these steps: `serve` makes one only after memory has grown, in a moment without "
+        f"requests if one comes before memory has grown twice as much."
     )
     return Table(
         ("work", "CPU ms, median", "longest step ms"),

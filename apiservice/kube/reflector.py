@@ -167,6 +167,7 @@ class Reflector(Generic[T]):
         while True:
             page = await self._requests.page(token)
             self.last_contact = self._clock()
+            await asyncio.sleep(0)
             await paced(self._decoded(page.items, items))
             token = page.token
             if not pages.more(token, page.items):
