@@ -165,7 +165,7 @@ class Snapshot:
         found = memory.get(key)
         if isinstance(found, CachedAnswer) and found.holds(pod, now, self._cluster):
             return found.value
-        value, stamp = self._pod_value(pod, origins, metric, selector, now)
+        value, stamp = self._pod_value(pod, ref, origins, metric, selector, now)
         if keep and len(memory) < self._most(memory, origins) and cacheable(selector):
             memory[key] = cached_answer(value, pod, now, stamp)
         return value
@@ -417,12 +417,18 @@ class Snapshot:
         return self._none_of
 
     def _pod_value(
-        self, pod: Pod, origins: tuple[str, ...], metric: str, selector: Selector, now: float
+        self,
+        pod: Pod,
+        ref: PodRef,
+        origins: tuple[str, ...],
+        metric: str,
+        selector: Selector,
+        now: float,
     ) -> tuple[Reading | Absence, Stamp | None]:
         found = self._catalog.metrics.get(metric)
         if found is None:
             return Absence(UNKNOWN_METRIC), None
-        all_series = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
+        all_series = [t for origin in origins for t in self._exporters[origin].pods[ref]]
         rivals = None
         if self._contested:
             rivals = rival_assignments(

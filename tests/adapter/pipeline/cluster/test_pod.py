@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.manifest import PodDecoder
 from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodFields, PodRef
+from apiservice.kube.reflector import EventType
+from apiservice.labels.selector import parse
+from apiservice.provider import GroupResource
 
 _TEXT = st.text(max_size=12)
 _TIME = st.floats(0, 4e9)
@@ -97,6 +100,29 @@ def test_a_large_cluster_takes_less_than_450_bytes_a_pod_and_a_relist_hardly_mor
     assert peak < 1.35 * held
 
 
+def test_memory_does_not_grow_while_pods_are_replaced_by_others() -> None:
+    number = 1000
+    decoder, index = PodDecoder(), PodIndex()
+
+    def generation(serial: int) -> int:
+        """Replace each pod by one with another name, node and address, while somebody asks."""
+        for pod in range(number):
+            old, new = (pod + number * each for each in (serial - 1, serial))
+            index.apply(EventType.ADDED, decoder.decode(_manifest(new, of=pod)))
+            index.apply(EventType.DELETED, decoder.decode(_manifest(old, of=pod)))
+        assert len(index.select("team-0", parse("app=web-00007"))) == 20
+        index.owned_by("team-0", GroupResource("deployments", "apps"), "web-00007")
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        sizes = [generation(serial) for serial in range(1, 9)]
+    finally:
+        tracemalloc.stop()
+    assert sizes[7] < 1.02 * sizes[3]
+
+
 def test_a_changed_pod_does_not_pass_for_the_one_that_is_known() -> None:
     index = PodIndex()
     index.replace([_listed(0)])
@@ -111,14 +137,15 @@ def _listed(number: int) -> Pod:
     return PodDecoder().decode(_manifest(number))
 
 
-def _manifest(number: int) -> bytes:
-    """The JSON of one of twenty pods of a Deployment."""
-    app = f"web-{number // 20:05d}"
+def _manifest(number: int, of: int | None = None) -> bytes:
+    """The JSON of one of twenty pods of a Deployment, which ``of`` chooses."""
+    of = number if of is None else of
+    app = f"web-{of // 20:05d}"
     owner = {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": f"{app}-7d9f"}
     pod = {
         "metadata": {
             "name": f"{app}-7d9f-{number:06d}",
-            "namespace": f"team-{number // 1000}",
+            "namespace": f"team-{of // 1000}",
             "uid": f"00000000-0000-4000-8000-{number:012d}",
             "creationTimestamp": f"2026-11-20T07:{number // 60 % 60:02d}:{number % 60:02d}Z",
             "labels": {"app": app, "pod-template-hash": "7d9f", "tier": "web"},
