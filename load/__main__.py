@@ -29,6 +29,7 @@ from load.rules import rules
 from load.serving import serving
 from load.standin import standin
 from load.start import start
+from load.steps import steps
 from load.stores import stores
 from load.table import Run, Table
 from load.tools import tools
@@ -60,6 +61,7 @@ SCENARIOS: dict[str, Scenario] = {
     "soak": Scenario("memory over two hours of change in 1,000 nodes", soak, named_only=True),
     "stores": Scenario("source: prometheus at 100 to 40,000 GPU pods", stores, named_only=True),
     "start": Scenario("start and a restarted API server, up to 150,000 pods", start),
+    "steps": Scenario("the longest steps of the event loop, and a relist, by CPU time", steps),
     "standin": Scenario("the stand-in API server beside the real one", standin),
     "fanout": Scenario("upstream requests per sync of 1, 100 and 1,500 HPAs", fanout),
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),

@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -76,6 +77,10 @@ class Times(NamedTuple):
     kept: int
 
 
+def nothing() -> None:
+    """Do nothing."""
+
+
 class Fleet:
     """All exporters, their pods and the store that their pages go into."""
 
@@ -92,8 +97,8 @@ class Fleet:
         self.pages: dict[str, Page] = pages(count)
         self._memos = {node: LabelMemo() for node in self.pages}
 
-    def scrape(self, second: int) -> Times:
-        """Every exporter's page once."""
+    def scrape(self, second: int, between: Callable[[], object] = nothing) -> Times:
+        """Every exporter's page once, and ``between`` after each."""
         times = Times([], [], 0)
         for node, page in self.pages.items():
             text = page.render(second)
@@ -107,6 +112,7 @@ class Fleet:
             end = time.thread_time()
             times.parse.append(middle - begin)
             times.ingest.append(end - middle)
+            between()
         return times._replace(kept=len(read.samples))
 
     def read(self, second: int) -> list[float]:

@@ -120,6 +120,11 @@ class Server:
         """Requests that are being answered now."""
         return len(self._state.tasks)
 
+    @property
+    def asked(self) -> int:
+        """Requests since the start."""
+        return self._state.total_requests
+
     async def start(self, listener: socket.socket | None = None) -> None:
         """Bind, unless ``listener`` is bound already, and accept.
 

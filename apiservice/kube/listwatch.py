@@ -153,6 +153,7 @@ class ListWatch:
                 body = await _body(response, self._path, self._options.max_page_bytes)
             finally:
                 response.close()
+        await asyncio.sleep(0)  # to read and to split a page takes 2 ms each
         try:
             page = _page.decode(body)
         except UNDECODABLE as error:

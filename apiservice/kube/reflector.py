@@ -33,8 +33,6 @@ from apiservice.runtime.steps import Steps, paced
 
 log = LateLog(__name__)
 
-_SLICE: Final = 0.005
-"""Seconds of the event loop that a page of a list may take before other tasks run."""
 _AT_ONCE: Final = 1.0
 """Seconds that a watch lasts at least on a server that works: it was asked for a minute."""
 
@@ -60,11 +58,17 @@ class Collection(Protocol[T_contra]):
         """Take one change. An ADDED item may be known already, a DELETED one unknown."""
 
 
-class Large(Collection[T_contra], Protocol[T_contra]):
+class Large(Collection[T], Protocol[T]):
     """A collection with so many objects that replacing them takes long."""
 
-    def replacing(self, items: Sequence[T_contra]) -> Steps[None]:
+    def replacing(self, items: Sequence[T]) -> Steps[None]:
         """``replace`` in steps. Readers see the collection between the steps."""
+
+    def known(self, item: T) -> T:
+        """Return the collection's own object if it equals ``item``, else ``item``.
+
+        So a list of objects that are known already takes no memory beside the collection.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,8 @@ class Reflector(Generic[T]):
         while True:
             page = await self._requests.page(token)
             self.last_contact = self._clock()
-            await paced(self._decoded(page.items, items), _SLICE)
+            await asyncio.sleep(0)
+            await paced(self._decoded(page.items, items))
             token = page.token
             if not pages.more(token, page.items):
                 break
@@ -227,9 +232,10 @@ class Reflector(Generic[T]):
             self._version = event.version
 
     def _decoded(self, page: Sequence[msgspec.Raw], into: list[T]) -> Steps[None]:
+        known = getattr(self._into, "known", None)
         for raw in page:
             if (item := self._read(raw)) is not None:
-                into.append(item)
+                into.append(item if known is None else known(item))
             yield
 
     def _read(self, raw: msgspec.Raw) -> T | None:

@@ -17,7 +17,7 @@ from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.nodes import Node, Nodes
-from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodRef
+from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodFields, PodRef
 from adapter.pipeline.cluster.services import Service, Services
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.exposition.page import parse
@@ -56,7 +56,7 @@ def make_pod(
     placeholder: bool = False,
 ) -> Pod:
     """A running pod with one GPU, unless the arguments say otherwise."""
-    return Pod(
+    fields = PodFields(
         ref=PodRef(namespace, name),
         uid=uid,
         node=node,
@@ -78,6 +78,7 @@ def make_pod(
         ready_since=ready_since,
         placeholder=placeholder,
     )
+    return Pod.of(fields)
 
 
 class World:

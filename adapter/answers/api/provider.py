@@ -122,7 +122,7 @@ class GpuMetricsProvider:
             for pod in some:
                 reading = asked.about(pod)
                 if isinstance(reading, Reading):
-                    self._serve(found, pod.ref, asked.metric.name, reading)
+                    self._serve(found, pod, asked.metric.name, reading)
                 else:
                     self.absent[reading.reason] += 1
                     found.why = "" if asked.query.name is None else self._why(reading, pod)
@@ -176,7 +176,7 @@ class GpuMetricsProvider:
         return served
 
     def _serve(
-        self, into: _Found, thing: PodRef | ObjectReference, metric: str, reading: Reading
+        self, into: _Found, thing: Pod | ObjectReference, metric: str, reading: Reading
     ) -> None:
         # The object is cached with its reading, so that it is rendered once, and nothing is kept
         # of a pod that no longer exists.
@@ -185,9 +185,7 @@ class GpuMetricsProvider:
             into.add(known[2], reading.expires)
             return
         reference = (
-            ObjectReference("Pod", thing.name, thing.namespace)
-            if isinstance(thing, PodRef)
-            else thing
+            ObjectReference("Pod", thing.name, thing.namespace) if isinstance(thing, Pod) else thing
         )
         try:
             milli = to_milli(reading.value)

@@ -54,7 +54,7 @@ class TriggerPods:
         found = self._targets.get(ref.namespace, ref.name)
         if found is None:
             raise NotReady(f"ScaledObject {ref.namespace}/{ref.name} has not been seen yet")
-        pods = self._index.owned_by(ref.namespace, *found.target)
+        pods = yield from self._index.owning(ref.namespace, *found.target)
         if not pods and found.target.resource not in NAMED_BY_PODS:
             raise BadTrigger(
                 f"podSelector: is missing, and the pods of {found.target.resource} "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from adapter.pipeline.attribution.policy import SharingPolicy
 from adapter.pipeline.attribution.reading import Attribution, DeviceReading
@@ -72,9 +72,6 @@ class Containers:
             for column in layout.of_field.get(name, ()):
                 return layout.columns[column].field
         return None
-
-
-_NONE: Final[Mapping[str, Share]] = {}
 
 
 class Candidate(NamedTuple):
@@ -149,9 +146,7 @@ def candidate(
     context: NodeContext,
 ) -> Candidate:
     """Return a device's candidate for a pod; ``pod`` None means the device as a whole."""
-    share = (
-        context.sharing.of.get(pod.ref, _NONE).get(series.device.id) if pod is not None else None
-    )
+    share = context.sharing.shares_of(pod).get(series.device.id) if pod is not None else None
     shared = series.shared or share is not None
     part: Allocation | str | None = None
     on_subject = False

@@ -103,7 +103,7 @@ class _Count:
         return counts
 
     def _way(self, pod: Pod, series: DeviceSeries, context: NodeContext) -> str:
-        share = context.sharing.of.get(pod.ref, {}).get(series.device.id)
+        share = context.sharing.shares_of(pod).get(series.device.id)
         if series.own or series.per_process or (share is None and not series.shared):
             return Attribution.EXACT.value
         return self._part(pod, series, share, context)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from adapter.pipeline.attribution.holdings import Holders, Holding
 from adapter.pipeline.catalog.migprofile import spelt_as
@@ -63,6 +63,9 @@ class Share(NamedTuple):
     """Cache of the weights for a division, by what is weighed."""
 
 
+_NONE: Final[Mapping[str, Share]] = {}
+
+
 class NodeSharing(NamedTuple):
     """The shared devices of a node."""
 
@@ -73,6 +76,10 @@ class NodeSharing(NamedTuple):
     """Pods that hold one of several shared devices, while no sample has named them for one."""
     sole: Mapping[PodRef, Sequence[DeviceSeries]] = {}
     """The only pod that holds a GPU of a node with one -> that device, which no sample assigns."""
+
+    def shares_of(self, pod: Pod) -> Mapping[str, Share]:
+        """Return the devices that a pod shares: device -> the pods that share it."""
+        return self.of.get(pod.ref, _NONE) if self.of else _NONE
 
 
 def node_sharing(

@@ -115,16 +115,17 @@ def pod_value(
     kept: list[DeviceSeries] = []
     left: list[Absence] = []
     server = question.metric.scope is Scope.SERVER
-    shares = _NONE if server else context.sharing.of.get(pod.ref, _NONE)
+    born = pod.born
+    shares = _NONE if server else context.sharing.shares_of(pod)
     for series in (*all_series, *shared_series(all_series, shares)) if shares else all_series:
         if series.serves is not server or series.superseded:
             continue
         if series.device.id in shares and not (series.shared or series.own):
             continue
         contested = {} if series.device.id in shares else rivals or {}
-        reason = _refused(series, pod, contested, question.metric)
+        reason = _refused(series, pod, born, contested, question.metric)
         if reason is None:
-            kept.append(series.after(pod.born))
+            kept.append(series.after(born))
         else:
             left.append(Absence(reason, series.origin, series.device.id))
     if not kept and not left and not server:
@@ -316,13 +317,13 @@ def _unread(metric: Metric, series: DeviceSeries) -> str:
 
 
 def _refused(
-    series: DeviceSeries, pod: Pod, rivals: Mapping[str, float], metric: Metric
+    series: DeviceSeries, pod: Pod, born: float, rivals: Mapping[str, float], metric: Metric
 ) -> str | None:
     if series.cut and not metric.per_board:
         return BOARD
     if rivals.get(series.device.id, float("-inf")) > series.received:
         return CONFLICT
-    if series.received <= pod.born:
+    if series.received <= born:
         return PREDECESSOR
     # The samples of a shared device may be those without a pod.
     return mismatch(series.assignment, pod, series.node) if series.assignment is not None else None

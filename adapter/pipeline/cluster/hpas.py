@@ -155,13 +155,6 @@ class Hpas(Table[tuple[str, str], ShownHpa]):
         )
         return ScalingHpas(first[:SHOWN], sum(len(known.by_name) for known in scaling))
 
-    def replace(self, items: Sequence[ShownHpa]) -> None:
-        """Take a complete list of HPAs."""
-        super().replace(items)
-        self._scaling = {}
-        for item in self:
-            self._add(item)
-
     def apply(self, event: EventType, item: ShownHpa) -> None:
         """Take one added, modified or deleted HPA."""
         old = self.find(item.key)

@@ -7,12 +7,14 @@ so a reader never sees half a change.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final
 
 from adapter.pipeline.cluster.feed import Fed
-from adapter.pipeline.cluster.namespacepods import NamespacePods, Selections
-from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.cluster.namespacepods import NamespacePods
+from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.cluster.selections import Selections
 from adapter.pipeline.cluster.workload import Workload
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import Selector
@@ -22,8 +24,9 @@ from apiservice.runtime.steps import Steps, at_once, parts
 Listener = Callable[[Pod | None, Pod | None], None]
 """Called with (before, after) once the index has changed; None for a pod that does not exist."""
 
-_STEP = 64
+_STEP: Final = 64
 """Pods that are taken in one step."""
+_REF: Final = attrgetter("ref")
 
 
 class PodIndex(Fed):
@@ -33,10 +36,10 @@ class PodIndex(Fed):
         super().__init__()
         self._namespaces: dict[str, NamespacePods] = {}
         self._memo = Selections()
-        self._nodes: dict[str, list[PodRef]] = {}
+        self._nodes: dict[str, list[Pod]] = {}
         """A set would take 75 bytes for each pod."""
-        self._addresses: dict[str, tuple[PodRef, ...]] | None = None
-        """None until somebody asks: it takes 150 bytes for each pod, and few sources need it."""
+        self._addresses: dict[str, tuple[Pod, ...]] | None = None
+        """None until somebody asks: it takes 200 bytes for each pod, and few sources need it."""
         self._changes: dict[str, int] = {}
         self._changed_in: dict[str, int] = {}
         self._listeners: list[Listener] = []
@@ -74,13 +77,17 @@ class PodIndex(Fed):
 
     def owned_by(self, namespace: str, resource: GroupResource, name: str) -> Sequence[Pod]:
         """Return the pods of a workload such as ``deployments.apps``; see :mod:`.workload`."""
-        space = self._namespaces.get(namespace)
-        return space.owned(Workload(resource, name)) if space else ()
+        return at_once(self.owning(namespace, resource, name))
 
-    def workloads(self, namespace: str, resource: GroupResource) -> Sequence[str]:
+    def owning(self, namespace: str, resource: GroupResource, name: str) -> Steps[Sequence[Pod]]:
+        """The same in steps."""
+        space = self._namespaces.get(namespace)
+        return (yield from space.owned(Workload(resource, name))) if space else ()
+
+    def workloads(self, namespace: str, resource: GroupResource) -> Steps[Sequence[str]]:
         """Return the names of a namespace's workloads of one kind that own pods."""
         space = self._namespaces.get(namespace)
-        owners = space.owners if space else ()
+        owners = (yield from space.workloads()) if space else ()
         return sorted(owner.name for owner in owners if owner.resource == resource)
 
     def each(self) -> Iterator[Pod]:
@@ -90,24 +97,22 @@ class PodIndex(Fed):
 
     def on_node(self, node: str) -> Sequence[Pod]:
         """Return the pods bound to a node, finished ones included."""
-        refs = sorted(self._nodes.get(node, ()))
-        return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+        return sorted(self._nodes.get(node, ()), key=_REF)
 
     def at_address(self, address: str) -> Sequence[Pod]:
-        """Return the unfinished pods that have an IP address; several share a node's address."""
-        refs = self.by_address().get(address, ())
-        return [self._namespaces[ref.namespace].pods[ref.name] for ref in refs]
+        """Return the unfinished pods that have an IP address; several share a node's address.
 
-    def by_address(self) -> Mapping[str, Sequence[PodRef]]:
-        """Return the unfinished pods by IP address.
-
-        The first call makes the index, which takes long if there are many pods already.
+        The first call makes the index, unless :meth:`note_addresses` was called.
         """
+        self.note_addresses()
+        return (self._addresses or {}).get(address, ())
+
+    def note_addresses(self) -> None:
+        """Keep the pods by address from now on. This takes long if there are many pods already."""
         if self._addresses is None:
             self._addresses = {}
             for pod in self.each():
                 self._readdress(None, pod)
-        return self._addresses
 
     def changes(self, node: str) -> int:
         """Return a number that differs after every change of a pod on this node with a GPU."""
@@ -137,15 +142,18 @@ class PodIndex(Fed):
 
     def replacing(self, items: Sequence[Pod]) -> Steps[None]:
         """The same in steps. Each step leaves the index as single events would."""
-        kept: set[PodRef] = set()
+        kept: dict[str, set[str]] = {}
         for some in parts(items, _STEP):
-            kept.update(pod.ref for pod in some)
-            yield
-        for some in parts(tuple(self.each()), _STEP):
             for pod in some:
-                if pod.ref not in kept:
-                    self._remove(pod.ref)
+                kept.setdefault(pod.namespace, set()).add(pod.name)
             yield
+        for namespace in self.namespaces():
+            space, stay = self._namespaces[namespace], kept.pop(namespace, set())
+            for names in parts(tuple(space.pods), _STEP):
+                for name in names:
+                    if name not in stay:
+                        self._remove(namespace, name)
+                yield
         for some in parts(items, _STEP):
             for pod in some:
                 self._put(pod)
@@ -156,72 +164,79 @@ class PodIndex(Fed):
     def apply(self, event: EventType, item: Pod) -> None:
         """One pod was added, modified or deleted."""
         if event is EventType.DELETED:
-            self._remove(item.ref)
+            self._remove(item.namespace, item.name)
         else:
             self._put(item)
 
+    def known(self, pod: Pod) -> Pod:
+        """Return the pod of the index if it is equal, so that a list of all pods takes no copy."""
+        old = self.get(pod.namespace, pod.name)
+        return old if old is not None and old == pod else pod
+
     def _put(self, pod: Pod) -> None:
-        space = self._namespaces.get(pod.ref.namespace)
+        space = self._namespaces.get(pod.namespace)
         if space is None:
-            space = NamespacePods(pod.ref.namespace, self._memo)
-            self._namespaces[pod.ref.namespace] = space
-        old = space.pods.get(pod.ref.name)
-        if old == pod:
+            space = NamespacePods(pod.namespace, self._memo)
+            self._namespaces[pod.namespace] = space
+        old = space.pods.get(pod.name)
+        if old is pod or old == pod:
             return
-        if old and old.uid == pod.uid:
-            # Keep the first texts: the postings hold them anyway.
-            pod = replace(pod, ref=old.ref, uid=old.uid)
+        if old is not None:
+            # The key of the pods' table stays the first text.
+            pod = Pod(pod.template, old.name, pod.node, pod.own)
         space.put(pod, old)
-        if old is None or old.node != pod.node:
-            if old:
-                self._leave(old)
-            if pod.node:
-                self._nodes.setdefault(pod.node, []).append(pod.ref)
+        self._place(old, pod)
         self._readdress(old, pod)
         self._changed(old, pod)
 
-    def _remove(self, ref: PodRef) -> None:
-        space = self._namespaces.get(ref.namespace)
-        pod = space.pods.get(ref.name) if space else None
+    def _remove(self, namespace: str, name: str) -> None:
+        space = self._namespaces.get(namespace)
+        pod = space.pods.get(name) if space else None
         if space is None or pod is None:
             return
         space.remove(pod)
         if not space.pods:
-            del self._namespaces[ref.namespace]
-        self._leave(pod)
+            del self._namespaces[namespace]
+        self._place(pod, None)
         self._readdress(pod, None)
         self._changed(pod, None)
 
-    def _leave(self, pod: Pod) -> None:
-        """Remove a pod from its node."""
-        there = self._nodes.get(pod.node)
-        if there is not None and pod.ref in there:
-            there.remove(pod.ref)
+    def _place(self, old: Pod | None, new: Pod | None) -> None:
+        """Move a pod between nodes."""
+        if old is not None and old.node:
+            there = self._nodes[old.node]
+            place = next(place for place, pod in enumerate(there) if pod is old)
+            if new is not None and new.node == old.node:
+                there[place] = new
+                return
+            del there[place]
             if not there:
-                del self._nodes[pod.node]
+                del self._nodes[old.node]
+        if new is not None and new.node:
+            self._nodes.setdefault(new.node, []).append(new)
 
     def _readdress(self, old: Pod | None, new: Pod | None) -> None:
-        addresses, before, after = self._addresses, _address(old), _address(new)
-        if addresses is None or before == after:
+        if self._addresses is None:
             return
-        if old is not None and before:
-            kept = tuple(ref for ref in addresses.get(before, ()) if ref != old.ref)
+        before, after = _address(old), _address(new)
+        if before:
+            kept = tuple(pod for pod in self._addresses.get(before, ()) if pod is not old)
             if kept:
-                addresses[before] = kept
+                self._addresses[before] = kept
             else:
-                addresses.pop(before, None)
+                self._addresses.pop(before, None)
         if new is not None and after:
-            addresses[after] = (*addresses.get(after, ()), new.ref)
+            self._addresses[after] = (*self._addresses.get(after, ()), new)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
         self.version += 1
         for pod in (old, new):
             if pod is None:
                 continue
-            if pod.ref.namespace in self._namespaces:
-                self._changed_in[pod.ref.namespace] = self.version
+            if pod.namespace in self._namespaces:
+                self._changed_in[pod.namespace] = self.version
             else:
-                self._changed_in.pop(pod.ref.namespace, None)
+                self._changed_in.pop(pod.namespace, None)
             if not pod.node:
                 continue
             if pod.node not in self._nodes:

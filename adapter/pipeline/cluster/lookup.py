@@ -132,7 +132,7 @@ class ObjectLookup:
     def _all(self, query: ObjectQuery, namespace: str) -> Steps[list[PodGroup]]:
         groups: list[PodGroup] = []
         pods = 0
-        for name in self._names(query, namespace):
+        for name in (yield from self._names(query, namespace)):
             found = yield from self._one(query.resource, namespace, name)
             groups += found
             pods += sum(len(group.pods) for group in found)
@@ -144,13 +144,13 @@ class ObjectLookup:
                 )
         return groups
 
-    def _names(self, query: ObjectQuery, namespace: str) -> Sequence[str]:
+    def _names(self, query: ObjectQuery, namespace: str) -> Steps[Sequence[str]]:
         resource = query.resource
         if resource == SERVICES:
             return [
                 service.name for service in self.services.select(namespace, query.object_selector)
             ]
-        names = self.pod_index.workloads(namespace, resource)
+        names = yield from self.pod_index.workloads(namespace, resource)
         if not names and resource not in LISTED and resource not in KINDS:
             raise MetricNotFound(query.metric, resource)
         if not query.object_selector.empty:
@@ -170,15 +170,17 @@ class ObjectLookup:
 
     def _one(self, resource: GroupResource, namespace: str, name: str) -> Steps[Sequence[PodGroup]]:
         if resource != SERVICES:
-            return self._workload(resource, namespace, name)
+            return (yield from self._workload(resource, namespace, name))
         service = self.services.get(namespace, name)
         if service is None or service.selector is None:
             return ()
         pods = yield from self.pod_index.selecting(namespace, service.selector)
         return (PodGroup(ObjectReference("Service", name, namespace), pods),)
 
-    def _workload(self, resource: GroupResource, namespace: str, name: str) -> Sequence[PodGroup]:
-        pods = self.pod_index.owned_by(namespace, resource, name)
+    def _workload(
+        self, resource: GroupResource, namespace: str, name: str
+    ) -> Steps[Sequence[PodGroup]]:
+        pods = yield from self.pod_index.owning(namespace, resource, name)
         if not pods:
             return ()
         api_version, kind = workload_kind(resource, pods[0])

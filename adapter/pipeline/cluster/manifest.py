@@ -19,7 +19,8 @@ from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodestarts import StartNeeds
 from adapter.pipeline.cluster.placeholder import is_placeholder
-from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodRef
+from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodTemplate
+from adapter.pipeline.cluster.podvalues import packed
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from adapter.pipeline.cluster.taints import Toleration
 from apiservice.wire import instant
@@ -167,11 +168,8 @@ class PodDecoder:
         cpu, size = held.pop("cpu", 0), held.pop("memory", 0)
         gpus, extended = self._extended(held)
         labels = self._shared.mapping(meta.labels or {})
-        return Pod(
-            ref=PodRef(self._shared.text(meta.namespace), meta.name),
-            uid=meta.uid,
-            node=self._shared.text(spec.nodeName),
-            ip=status.podIP,
+        template = PodTemplate(
+            namespace=self._shared.text(meta.namespace),
             phase=self._shared.text(status.phase),
             ready=ready is not None,
             deleting=meta.deletionTimestamp is not None,
@@ -184,9 +182,6 @@ class PodDecoder:
             gpus=gpus,
             claims=bool(spec.resourceClaims),
             ports=self._shared.once(tuple(self._ports(running))),
-            born=instant.read(meta.creationTimestamp) or 0.0,
-            ready_since=_time(ready),
-            unready_since=_time(unready),
             trouble="" if ready else self._shared.text(_trouble(status)),
             extended=extended,
             gpu_groups=self._shared.once(groups(labels)),
@@ -194,6 +189,10 @@ class PodDecoder:
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
             needs=self._shared.once(StartNeeds(tuple(_tolerations(spec)), cpu, size)),
         )
+        born = instant.read(meta.creationTimestamp) or 0.0
+        own = packed(meta.uid, status.podIP, (born, _time(ready), _time(unready)))
+        shared = self._shared.record(template)
+        return Pod(shared, meta.name, self._shared.text(spec.nodeName), own)
 
     def _owner(self, references: Iterable[OwnerManifest]) -> Owner | None:
         for owner in references:

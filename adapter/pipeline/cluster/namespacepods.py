@@ -1,23 +1,24 @@
-"""The pods of one namespace, by name, labels and workload, and the cached selections of them.
+"""The pods of one namespace, by name, labels and workload.
 
-Pods with equal labels form a group. There is one posting (a set of groups) for each label pair and
-each workload. A selector is answered from its smallest posting, and the answer is cached until a
-pod of that namespace changes or the answer is evicted.
+Pods with equal labels form a group. A posting leads from the values of a label, or from workloads,
+to the groups that have them. It is made when a request names the label: about most pods nobody
+asks. A selector is answered from its smallest posting, and the answer is cached until a pod of that
+namespace changes or the answer is evicted (:mod:`adapter.pipeline.cluster.selections`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
-from typing import TypeVar
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final
 
 from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.cluster.selections import Selections
 from adapter.pipeline.cluster.workload import Workload, workloads
+from apiservice.labels.requirement import Requirement
 from apiservice.labels.selector import Selector
-from apiservice.runtime.bytecache import ENTRY, weight
-from apiservice.runtime.steps import Steps, at_once, parts
-
-K = TypeVar("K")
-N = TypeVar("N")
+from apiservice.runtime.steps import Steps, parts
 
 _UNIQUE_LABELS = frozenset(
     {
@@ -29,57 +30,16 @@ _UNIQUE_LABELS = frozenset(
 """Labels that controllers set to number the pods of one workload. They have no postings and do not
 split a group: each value would cost more than its pod."""
 
-_MEMO_BYTES = 16 << 20
-"""Bytes of cached selections of all namespaces. Those of 5,000 HPAs or ScaledObjects fit, about
-3 kB each with 100 pods."""
-
-_Found = tuple[Pod, ...]
 _STEP = 64
 """Groups that are compared with a selector in one step."""
 _SORTED = 2048
 """Pods that are sorted in one step."""
-
-
-class Selections:
-    """Cached selections, bounded in bytes; the oldest are evicted.
-
-    A change of a namespace's pods removes that namespace's selections.
-    """
-
-    def __init__(self) -> None:
-        self._of: dict[tuple[str, Selector | Workload], _Found] = {}
-        self._by_namespace: dict[str, set[Selector | Workload]] = {}
-        self.bytes = 0
-
-    def get(self, namespace: str, key: Selector | Workload) -> _Found | None:
-        """Return a cached selection."""
-        return self._of.get((namespace, key))
-
-    def keep(self, namespace: str, key: Selector | Workload, pods: _Found) -> None:
-        """Cache a selection, unless it is very large."""
-        size = _weight(namespace, key, pods)
-        if size > _MEMO_BYTES // 8:
-            return
-        while self.bytes + size > _MEMO_BYTES:
-            self._drop(*next(iter(self._of)))
-        self._of[namespace, key] = pods
-        self._by_namespace.setdefault(namespace, set()).add(key)
-        self.bytes += size
-
-    def forget(self, namespace: str) -> None:
-        """Remove the selections of a namespace."""
-        for key in tuple(self._by_namespace.get(namespace, ())):
-            self._drop(namespace, key)
-
-    def _drop(self, namespace: str, key: Selector | Workload) -> None:
-        pods = self._of.pop((namespace, key))
-        discard(self._by_namespace, namespace, key)
-        self.bytes -= _weight(namespace, key, pods)
-
-
-def _weight(namespace: str, key: Selector | Workload, pods: _Found) -> int:
-    own = key.bytes if isinstance(key, Selector) else weight(key)
-    return 2 * ENTRY + own + 8 * len(pods)
+_POSTED: Final = 512
+"""Groups that are posted in one step."""
+_NAME: Final = attrgetter("name")
+_OWNER: Final = ""
+"""The key of the postings of workloads. No label has it."""
+_DONE: Final = True
 
 
 class _Group:
@@ -89,153 +49,219 @@ class _Group:
     compared with the labels of a group.
     """
 
-    __slots__ = ("labels", "names", "workloads")
+    __slots__ = ("pods",)
 
     def __init__(self, pod: Pod) -> None:
-        self.labels = pod.labels
-        """Those of one of the pods."""
-        self.workloads = workloads(pod)
-        self.names: set[str] = set()
+        self.pods = [pod]
+        """By name; empty once the group is gone."""
+
+    def put(self, pod: Pod) -> None:
+        """Add a pod, or replace the pod of that name."""
+        place = bisect_left(self.pods, pod.name, key=_NAME)
+        known = place < len(self.pods) and self.pods[place].name == pod.name
+        self.pods[place : place + known] = [pod]
+
+    def remove(self, name: str) -> None:
+        """Remove the pod of that name."""
+        del self.pods[bisect_left(self.pods, name, key=_NAME)]
+
+
+_Posting = dict[Hashable, list[_Group]]
+"""Value -> the groups that have it."""
 
 
 class NamespacePods:
     """The pods of one namespace and their postings."""
 
-    __slots__ = ("_groups", "_memo", "changes", "labels", "name", "owners", "pods")
+    __slots__ = ("_groups", "_keys", "_making", "_memo", "changes", "name", "pods", "postings")
 
     def __init__(self, name: str, memo: Selections) -> None:
         self.name = name
         self._memo = memo
         self.pods: dict[str, Pod] = {}
-        self._groups: dict[Hashable, _Group] = {}
-        self.labels: dict[tuple[str, str], set[_Group]] = {}
-        self.owners: dict[Workload, set[_Group]] = {}
+        self._groups: dict[str, _Group] = {}
+        self._keys: dict[str, int] = {}
+        """Label key, or :data:`_OWNER` -> groups that have it."""
+        self.postings: dict[str, _Posting] = {}
+        """By the same keys, of those that somebody asked for."""
+        self._making: dict[str, Iterator[bool]] = {}
+        """The rest of the work for postings that do not have all groups yet."""
         self.changes = 0
 
     def put(self, pod: Pod, old: Pod | None) -> None:
         """Add a pod, or replace its former state."""
-        moved = old is None or old.labels != pod.labels or old.owner != pod.owner
-        if old and moved:
-            self._ungroup(old)
-        self.pods[pod.ref.name] = pod
-        if moved:
-            self._group(pod)
-        self.changes += 1
-        self._memo.forget(self.name)
+        key = _group_key(pod)
+        before = key if old is None or old.template is pod.template else _group_key(old)
+        self.pods[pod.name] = pod
+        group = self._groups.get(key)
+        if group is not None:
+            group.put(pod)
+        else:
+            self._add_group(key, pod)
+        if old is not None and before != key:
+            self._ungroup(before, old)
+        self._changed()
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod."""
-        del self.pods[pod.ref.name]
-        self._ungroup(pod)
+        del self.pods[pod.name]
+        self._ungroup(_group_key(pod), pod)
+        self._changed()
+
+    def _changed(self) -> None:
         self.changes += 1
         self._memo.forget(self.name)
 
-    def _group(self, pod: Pod) -> None:
-        key = _group_key(pod)
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = _Group(pod)
-            for pair in _common_labels(pod):
-                self.labels.setdefault(pair, set()).add(group)
-            for workload in group.workloads:
-                self.owners.setdefault(workload, set()).add(group)
-        group.names.add(pod.ref.name)
+    def _add_group(self, name: str, pod: Pod) -> None:
+        group = self._groups[name] = _Group(pod)
+        for key in _keys(pod):
+            self._keys[key] = self._keys.get(key, 0) + 1
+            if key in self.postings:
+                _post(self.postings[key], key, group)
 
-    def _ungroup(self, pod: Pod) -> None:
-        key = _group_key(pod)
-        group = self._groups[key]
-        group.names.discard(pod.ref.name)
-        if group.names:
+    def _ungroup(self, name: str, pod: Pod) -> None:
+        group = self._groups[name]
+        group.remove(pod.name)
+        if group.pods:
             return
-        del self._groups[key]
-        for pair in _common_labels(pod):
-            discard(self.labels, pair, group)
-        for workload in group.workloads:
-            discard(self.owners, workload, group)
+        del self._groups[name]
+        for key in _keys(pod):
+            if key in self.postings:
+                _unpost(self.postings[key], key, group, pod)
+            self._keys[key] -= 1
+            if not self._keys[key]:
+                del self._keys[key]
+                self.postings.pop(key, None)
+                self._making.pop(key, None)
 
     def known(self, selector: Selector) -> tuple[Pod, ...] | None:
         """Return the cached pods of a selector; None if they are not cached."""
         return self._memo.get(self.name, selector)
 
     def select(self, selector: Selector) -> Steps[tuple[Pod, ...]]:
-        """Return the pods that match now. Changes between the steps have no effect."""
+        """Return the pods that match at one time. Later changes have no effect."""
         found = self.known(selector)
         if found is not None:
             return found
+        exact = [row for row in selector.requirements if _is_exact(row)]
+        for key, _, _ in exact:
+            yield from self._make(key)
         changes = self.changes
-        numbered = any(key in _UNIQUE_LABELS for key, _, _ in selector.requirements)
-        candidates = [(group.labels, self._pods(group)) for group in self._candidates(selector)]
+        candidates = [group.pods[:] for group in self._candidates(exact)]
         yield
+        numbered = any(key in _UNIQUE_LABELS for key, _, _ in selector.requirements)
         matching: list[Pod] = []
         for some in parts(candidates, _STEP):
-            for labels, pods in some:
+            for pods in some:
                 if numbered:
                     matching += [pod for pod in pods if selector.matches(pod.labels)]
-                elif selector.matches(labels):
+                elif selector.matches(pods[0].labels):
                     matching += pods
             yield
-        ordered = yield from _by_name(matching)
-        if self.changes != changes:
-            return tuple(ordered)
-        return self._remember(selector, ordered)
+        return (yield from self._remember(selector, matching, changes))
 
-    def owned(self, workload: Workload) -> tuple[Pod, ...]:
+    def owned(self, workload: Workload) -> Steps[tuple[Pod, ...]]:
         """Return the pods of a workload."""
-        pods = self._memo.get(self.name, workload)
-        if pods is None:
-            groups = self.owners.get(workload, ())
-            pods = self._remember(
-                workload, at_once(_by_name([pod for group in groups for pod in self._pods(group)]))
-            )
-        return pods
+        found = self._memo.get(self.name, workload)
+        if found is not None:
+            return found
+        yield from self._make(_OWNER)
+        groups = self.postings.get(_OWNER, {}).get(workload, ())
+        matching = [pod for group in groups for pod in group.pods]
+        return (yield from self._remember(workload, matching, self.changes))
 
-    def _pods(self, group: _Group) -> list[Pod]:
-        return [self.pods[name] for name in group.names]
+    def workloads(self) -> Steps[list[Workload]]:
+        """Return the workloads that have pods."""
+        yield from self._make(_OWNER)
+        return [owner for owner in self.postings.get(_OWNER, ()) if isinstance(owner, Workload)]
 
-    def _candidates(self, selector: Selector) -> Iterable[_Group]:
+    def _make(self, key: str) -> Steps[None]:
+        """Make the postings of a key, unless no pod has it: made-up keys take no memory."""
+        if key not in self.postings and key in self._keys:
+            self.postings[key] = {}
+            self._making[key] = self._posting(key)
+        # Several requests may work on the same postings, and any of them may be given up.
+        while (making := self._making.get(key)) is not None:
+            if next(making, _DONE):
+                del self._making[key]
+            else:
+                yield
+
+    def _posting(self, key: str) -> Iterator[bool]:
+        """Post all groups that exist now; later ones are posted when they are added."""
+        posting = self.postings[key]
+        for number, some in enumerate(parts(tuple(self._groups.values()), _POSTED)):
+            if number:
+                yield not _DONE
+            for group in some:
+                if group.pods:
+                    _post(posting, key, group)
+
+    def _candidates(self, exact: Iterable[Requirement]) -> Iterable[_Group]:
         """Return groups that include every match."""
-        best: Collection[_Group] = self._groups.values()
-        for key, op, values in selector.requirements:
-            if op not in ("=", "==", "in") or key in _UNIQUE_LABELS:
-                continue
-            postings = [self.labels.get((key, value), set()) for value in values]
-            if sum(map(len, postings)) < len(best):
-                best = postings[0] if len(postings) == 1 else set().union(*postings)
+        best: Iterable[_Group] = self._groups.values()
+        fewest = len(self._groups)
+        for key, _, values in exact:
+            posting = self.postings.get(key, {})
+            found = [group for value in values for group in posting.get(value, ())]
+            if len(found) < fewest:
+                best, fewest = found, len(found)
         return best
 
-    def _remember(self, key: Selector | Workload, pods: list[Pod]) -> tuple[Pod, ...]:
-        kept = tuple(pods)
-        self._memo.keep(self.name, key, kept)
-        return kept
+    def _remember(
+        self, key: Selector | Workload, matching: list[Pod], changes: int
+    ) -> Steps[tuple[Pod, ...]]:
+        """Return the pods by name. Cache them if nothing has changed since ``changes``."""
+        ordered = tuple((yield from _by_name(matching)))
+        if self.changes == changes:
+            self._memo.keep(self.name, key, ordered)
+        return ordered
 
 
 def _by_name(pods: list[Pod]) -> Steps[list[Pod]]:
     """Sort the pods of one namespace by name. The last step merges sorted parts, which is quick."""
     ordered: list[Pod] = []
     for some in parts(pods, _SORTED):
-        ordered += sorted(some, key=_name)
+        ordered += sorted(some, key=_NAME)
         yield
-    ordered.sort(key=_name)
+    ordered.sort(key=_NAME)
     return ordered
 
 
-def _name(pod: Pod) -> str:
-    return pod.ref.name
+def _is_exact(requirement: Requirement) -> bool:
+    """Return whether postings lead to the pods that meet a requirement."""
+    return requirement.op in ("=", "==", "in") and requirement.key not in _UNIQUE_LABELS
 
 
-def _common_labels(pod: Pod) -> Iterable[tuple[str, str]]:
-    return (item for item in pod.labels.items() if item[0] not in _UNIQUE_LABELS)
+def _group_key(pod: Pod) -> str:
+    """Return what a group has in common as one text, which takes half the bytes of a tuple."""
+    common = [item for item in pod.labels.items() if item[0] not in _UNIQUE_LABELS]
+    return repr((*(pod.owner or ()), *sorted(common)))
 
 
-def _group_key(pod: Pod) -> Hashable:
-    return (pod.owner, *sorted(_common_labels(pod)))
+def _keys(pod: Pod) -> list[str]:
+    """Return the keys under which postings may lead to a pod's group."""
+    keys = [key for key in pod.labels if key not in _UNIQUE_LABELS]
+    return [*keys, _OWNER] if pod.owner is not None else keys
 
 
-def discard(postings: dict[K, set[N]], key: K, name: N) -> None:
-    """Remove a name from a posting, and the posting with its last name."""
-    posting = postings.get(key)
-    if posting is None:
-        return
-    posting.discard(name)
-    if not posting:
-        del postings[key]
+def _values(pod: Pod, key: str) -> Sequence[Hashable]:
+    """Return the values of a pod's group under a key."""
+    if key == _OWNER:
+        return workloads(pod)
+    return (pod.labels[key],) if key in pod.labels else ()
+
+
+def _post(posting: _Posting, key: str, group: _Group) -> None:
+    for value in _values(group.pods[0], key):
+        posting.setdefault(value, []).append(group)
+
+
+def _unpost(posting: _Posting, key: str, group: _Group, pod: Pod) -> None:
+    """Remove a group, whose last pod this was, and each value with its last group."""
+    for value in _values(pod, key):
+        groups = posting.get(value, [])
+        if group in groups:  # postings that are being made may not have it yet
+            groups.remove(group)
+            if not groups:
+                del posting[value]

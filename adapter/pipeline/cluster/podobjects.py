@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -483,7 +482,7 @@ def counted(seen: SeenPod, resources: GpuResources) -> SeenPod:
     if gpus == seen.pod.gpus:
         return seen
     rest = {name: count for name, count in held.items() if name not in gpus}
-    kept = dataclasses.replace(seen.pod, gpus=gpus, extended=rest)
+    kept = seen.pod.replace(gpus=gpus, extended=rest)
     return msgspec.structs.replace(seen, pod=kept)
 
 

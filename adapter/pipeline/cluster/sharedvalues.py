@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from apiservice.runtime.bytecache import ENTRY, weight
 
@@ -15,6 +18,7 @@ through it: with cachetools a pod takes 118 us (LRUCache) or 108 us (FIFOCache) 
 V = TypeVar("V")
 H = TypeVar("H", bound=Hashable)
 M = TypeVar("M", str, int)
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 class SharedValues:
@@ -42,6 +46,12 @@ class SharedValues:
             self.text(k): self.text(v) if isinstance(v, str) else v for k, v in mapping.items()
         }
         return self._first(key, texts)
+
+    def record(self, record: R) -> R:
+        """Return the first record with the same values, which must be shared themselves."""
+        # The record keeps its values alive, so that no other object gets their addresses.
+        places = [id(value) for value in msgspec.structs.astuple(record)]
+        return self._first((type(record), struct.pack(f"{len(places)}Q", *places)), record)
 
     def _first(self, key: Hashable, value: V) -> V:
         known: V | None = self._known.get(key)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from adapter.pipeline.cluster.feed import Fed
 from apiservice.kube.reflector import EventType
+from apiservice.runtime.steps import Steps, at_once, parts
 
 K_co = TypeVar("K_co", bound=Hashable, covariant=True)
 K = TypeVar("K", bound=Hashable)
@@ -21,6 +22,9 @@ class Keyed(Protocol[K_co]):
 
 
 V = TypeVar("V", bound=Keyed[Hashable])
+
+_STEP: Final = 64
+"""Objects that are taken in one step."""
 
 
 class Table(Fed, Generic[K, V]):
@@ -53,14 +57,30 @@ class Table(Fed, Generic[K, V]):
 
     def replace(self, items: Sequence[V]) -> None:
         """Take a complete list of objects."""
-        named: dict[Hashable, V] = {item.key: item for item in items}
-        if named != self._items:
-            before, self._items = self._items, named
-            self.version += 1
-            if self._listeners:
-                for key in before.keys() | named.keys():
-                    self._notify(before.get(key), named.get(key))
+        at_once(self.replacing(items))
+
+    def replacing(self, items: Sequence[V]) -> Steps[None]:
+        """The same in steps. Each step leaves the table as single events would."""
+        listed: set[Hashable] = set()
+        for some in parts(items, _STEP):
+            listed.update(item.key for item in some)
+            yield
+        for some in parts(tuple(self), _STEP):
+            for item in some:
+                if item.key not in listed:
+                    self.apply(EventType.DELETED, item)
+            yield
+        for some in parts(items, _STEP):
+            for item in some:
+                if self._items.get(item.key) != item:
+                    self.apply(EventType.MODIFIED, item)
+            yield
         self.synced = True
+
+    def known(self, item: V) -> V:
+        """Return the table's own object if it equals ``item``, else ``item``."""
+        own = self._items.get(item.key)
+        return own if own is not None and own == item else item
 
     def apply(self, event: EventType, item: V) -> None:
         """Take one added, modified or deleted object."""

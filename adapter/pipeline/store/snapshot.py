@@ -149,9 +149,10 @@ class Snapshot:
     def _answer(
         self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool
     ) -> Reading | Absence:
-        origins = self._holders.get(pod.ref)
+        ref = pod.ref
+        origins = self._holders.get(ref)
         if origins is not None and len(origins) > 1:
-            origins = self._speaking(pod.ref, origins, metric)
+            origins = self._speaking(ref, origins, metric)
         if not origins:
             absence = self._unheard_of(pod, metric)
             if absence.reason != NOT_NAMED or not self._contexts.may_share(pod):
@@ -159,12 +160,12 @@ class Snapshot:
             origins = ()
         # Clients choose selectors, so answers with a selector are dropped with the snapshot.
         everything = selector.empty
-        memory = self._memory(pod, origins, metric) if everything else self._own
-        key = (pod.ref, metric) if everything else (pod.ref, metric, selector)
+        memory = self._memory(pod, ref, origins, metric) if everything else self._own
+        key = (ref, metric) if everything else (ref, metric, selector)
         found = memory.get(key)
         if isinstance(found, CachedAnswer) and found.holds(pod, now, self._cluster):
             return found.value
-        value, stamp = self._pod_value(pod, origins, metric, selector, now)
+        value, stamp = self._pod_value(pod, ref, origins, metric, selector, now)
         if keep and len(memory) < self._most(memory, origins) and cacheable(selector):
             memory[key] = cached_answer(value, pod, now, stamp)
         return value
@@ -322,14 +323,16 @@ class Snapshot:
         pod = self.cluster.believed(series)
         return pod is None or not pod.placeholder
 
-    def _memory(self, pod: Pod, origins: tuple[str, ...], metric: str) -> dict[object, object]:
+    def _memory(
+        self, pod: Pod, ref: PodRef, origins: tuple[str, ...], metric: str
+    ) -> dict[object, object]:
         """Return the cache for answers about a pod: that of its only exporter, if there is one."""
         if len(origins) != 1:
             return self._own
         if not self._contexts.rests_on(pod, origins[0]) and not self._about_servers(metric):
             return self._own
         exporter = self._exporters[origins[0]]
-        mine = exporter.outline.pods[pod.ref]
+        mine = exporter.outline.pods[ref]
         if self._contested and any(series.device.id in self._contested for series in mine):
             return self._own
         return exporter.answers
@@ -414,12 +417,18 @@ class Snapshot:
         return self._none_of
 
     def _pod_value(
-        self, pod: Pod, origins: tuple[str, ...], metric: str, selector: Selector, now: float
+        self,
+        pod: Pod,
+        ref: PodRef,
+        origins: tuple[str, ...],
+        metric: str,
+        selector: Selector,
+        now: float,
     ) -> tuple[Reading | Absence, Stamp | None]:
         found = self._catalog.metrics.get(metric)
         if found is None:
             return Absence(UNKNOWN_METRIC), None
-        all_series = [t for origin in origins for t in self._exporters[origin].pods[pod.ref]]
+        all_series = [t for origin in origins for t in self._exporters[origin].pods[ref]]
         rivals = None
         if self._contested:
             rivals = rival_assignments(

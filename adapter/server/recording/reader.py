@@ -9,6 +9,7 @@ from pathlib import Path
 from sys import intern
 from typing import BinaryIO, Final
 
+from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.server.recording.blocks import texts
 from adapter.server.recording.events import (
@@ -161,7 +162,7 @@ class _Run:
             case PageRecord():
                 yield from self._page(line, losses)
             case PodRecord():
-                yield PodSeen(line.time, line.pod, line.gone)
+                yield PodSeen(line.time, Pod.of(line.pod), line.gone)
             case NodeRecord():
                 yield NodeSeen(line.time, line.node, line.gone)
             case HpaRecord():

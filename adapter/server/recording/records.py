@@ -11,7 +11,7 @@ import msgspec
 
 from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.pipeline.cluster.nodes import Node
-from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.cluster.pod import PodFields
 from adapter.server.recording.events import Stretch
 from adapter.server.recording.layout import Written
 
@@ -71,7 +71,7 @@ class PodRecord(RecordLine, tag="pod"):
     """A pod, reduced to what values depend on."""
 
     time: float
-    pod: Pod
+    pod: PodFields
     gone: bool = False
 
     @property

@@ -124,7 +124,7 @@ class RecordingWriter:
 
     def pod(self, pod: Pod, now: float, *, gone: bool = False) -> None:
         """Record a pod that was added, changed or deleted."""
-        self._add(PodRecord(now, pod, gone))
+        self._add(PodRecord(now, pod.fields(), gone))
 
     def node(self, node: Node, now: float, *, gone: bool = False) -> None:
         """Record a node that was added, changed or deleted."""

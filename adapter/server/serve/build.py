@@ -118,7 +118,7 @@ def build_source(settings: Settings, catalog: Catalog, sink: Sink, objects: Obje
         CredentialError: a file that it needs cannot be used.
     """
     if settings.source.kind != "scrape":
-        objects.pod_index.by_address()  # samples of a store may name an address only
+        objects.pod_index.note_addresses()  # samples of a store may name an address only
     if settings.source.kind == "prometheus":
         asked = prometheus_options(settings)
         exact = settings.source.prometheus.exact

@@ -10,7 +10,7 @@ Reference counting frees almost everything that the process drops. Excluded cycl
 all other objects after memory has grown. Usually there are none: under a churn of pods, devices,
 users and selectors, a full collection of 400,000 objects finds 100 to 400, and memory grows because
 caches fill up to their bounds. So each full collection that finds almost nothing doubles the growth
-that starts the next one.
+that starts the next one, and it waits for a moment in which nobody asks.
 """
 
 from __future__ import annotations
@@ -38,6 +38,10 @@ _GROWN: Final = 64 << 20
 least."""
 _GROWN_BY: Final = 0.5
 """The growth as a fraction of the memory after the last one."""
+_QUIET: Final = 1.0
+"""Seconds without a request after which a full collection delays none, probably."""
+_URGENT: Final = 2.0
+"""Times that growth after which a full collection no longer waits for such a moment."""
 _FRUITLESS: Final = 10_000
 """Unreachable objects below which a full collection doubles that growth. So many take a megabyte or
 two."""
@@ -87,10 +91,16 @@ class Garbage:
         collector: CyclicCollector,
         clock: Callable[[], float] = time.monotonic,
         memory: Callable[[], int] = resident,
+        asked: Callable[[], int] = lambda: 0,
     ) -> None:
+        """``asked`` returns the number of requests that came since the start."""
         self._collector = collector
         self._clock = clock
         self._memory = memory
+        self._asked = asked
+        self._requests = asked()
+        self._heard = float("-inf")
+        """When the number of requests was first seen."""
         self._last = clock()
         self._until = clock() + _START
         self._starting = True
@@ -104,7 +114,11 @@ class Garbage:
     def look(self) -> None:
         """Collect what is due, and exclude the rest."""
         now = self._clock()
-        if self._grew(now) and now - self._last >= self._took * _SHARE:
+        if (requests := self._asked()) != self._requests:
+            self._requests, self._heard = requests, now
+        grown = self._grown(now)
+        due = grown > (1 if now - self._heard >= _QUIET else _URGENT)
+        if due and now - self._last >= self._took * _SHARE:
             fruitless = self._collector.visit_all() < _FRUITLESS
             self._patience = 2 * self._patience if fruitless else 1
             self._last, self._after = self._clock(), self._memory()
@@ -113,19 +127,24 @@ class Garbage:
             self._collector.visit_new()
         self._collector.exclude()
 
-    def _grew(self, now: float) -> bool:
+    def _grown(self, now: float) -> float:
+        """Return the growth as a fraction of the one that starts a full collection."""
         memory = self._memory()
         if self._starting and now >= self._until:
             self._starting = False
             self._after = max(self._after, memory)
         growth = max(_GROWN, self._after * _GROWN_BY) * self._patience
-        return memory > self._after + (_GROWN_START if self._starting else growth)
+        return (memory - self._after) / (_GROWN_START if self._starting else growth)
 
 
-def take_over() -> Garbage:
-    """Schedule collections instead of Python; objects that exist already are excluded."""
+def take_over(asked: Callable[[], int] = lambda: 0) -> Garbage:
+    """Schedule collections instead of Python; objects that exist already are excluded.
+
+    Args:
+        asked: see :class:`Garbage`.
+    """
     collector = CyclicCollector()
     collector.visit_all()
     collector.exclude()
     gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
-    return Garbage(collector)
+    return Garbage(collector, asked=asked)

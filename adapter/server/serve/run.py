@@ -177,7 +177,9 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 stack.push_async_callback(probes.stop)
         except ListenError as error:
             raise StartError(str(error)) from None
-        collector = garbage.take_over()
+        collector = garbage.take_over(
+            lambda: server.asked + (sum(keda.server.stats.calls.values()) if keda else 0)
+        )
         keep, every = background.keep, background.every
         loops = [
             *(keep("cluster", loop, essential=True) for loop in feeds),

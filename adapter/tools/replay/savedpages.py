@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -191,7 +190,7 @@ class _State:
         born = [pod for pod in pods if pod.ref not in self._pods and before < pod.born <= time]
         for pod in sorted(born, key=lambda each: each.born):
             # Each pod begins as Pending, so its state at its creation is known.
-            yield PodSeen(pod.born, replace(pod, phase="Pending", ready=False, node="", ip=""))
+            yield PodSeen(pod.born, pod.replace(phase="Pending", ready=False, node="", ip=""))
         for pod in pods:
             if self._pods.get(pod.ref) != pod:
                 yield PodSeen(time, pod)

@@ -7,12 +7,12 @@ object is as at the first of them, except that the creation time of a new pod is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.hpa import HpaSpec
 from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
-from adapter.pipeline.cluster.pod import Owner, Pod, PodRef
+from adapter.pipeline.cluster.pod import Owner, Pod, PodFields, PodRef
 from adapter.pipeline.cluster.workload import Workload, plural
 from adapter.server.recording.events import HpaSeen, PodSeen
 from adapter.tools.replay import neededseries as series
@@ -108,7 +108,7 @@ class StoredPods:
             return
         if known is None and before < pod.born <= time:
             # Each pod begins as Pending, so its state at its creation is known.
-            yield PodSeen(pod.born, replace(pod, phase="Pending", ready=False, node="", ip=""))
+            yield PodSeen(pod.born, pod.replace(phase="Pending", ready=False, node="", ip=""))
         yield PodSeen(time, pod)
 
     def _gone(
@@ -160,7 +160,7 @@ class StoredPods:
             suffix = owner.removeprefix(f"{workload}-")
             if above in _HASHES and suffix != owner:
                 hashed = {_HASHES[above]: suffix}
-        return Pod(
+        fields = PodFields(
             ref=PodRef(namespace, name),
             uid=own,
             node=state.info.get("node", ""),
@@ -177,6 +177,7 @@ class StoredPods:
             ports=(),
             born=state.created,
         )
+        return Pod.of(fields)
 
 
 def _created_by(info: Mapping[str, str]) -> tuple[str, str]:

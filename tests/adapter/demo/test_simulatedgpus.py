@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapter.demo.simulatedgpus import Load, SimulatedGpus
-from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.cluster.pod import Pod, PodFields, PodRef
 from adapter.pipeline.exposition.page import parse
 
 SEVEN = [*((str(gpu), "a", 10) for gpu in range(7)), ("7", "b", 10)]
@@ -31,7 +31,7 @@ def pod(name: str, *, node: str = "worker", gpus: int = 1, **more: Any) -> Pod:
         "claims": False,
         "ports": (),
     }
-    return Pod(**fields | more)
+    return Pod.of(PodFields(**fields | more))
 
 
 def busy(gpus: SimulatedGpus) -> list[tuple[str, str, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -25,6 +26,20 @@ async def test_pages_are_joined_into_one_replacement(rig: Rig) -> None:
     assert watch.query["allowWatchBookmarks"] == "true"
     assert rig.reflector.synced
     assert rig.reflector.age(1003.0) == 3.0
+
+
+async def test_a_list_consists_of_the_objects_that_the_collection_has(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a list of a large collection would need the memory of a second one."""
+    own, lists = Thing("a", "1"), asyncio.Queue[Sequence[Thing]]()
+    known = {own: own}
+    monkeypatch.setattr(rig.recorder, "known", lambda item: known.get(item, item), raising=False)
+    monkeypatch.setattr(rig.recorder, "replace", lists.put_nowait)
+    (await rig.api.next()).page([thing("a", "1"), thing("b", "2")], "7")
+    first, second = await asyncio.wait_for(lists.get(), 10)
+    assert first is own
+    assert second == Thing("b", "2")
 
 
 async def test_selectors_go_with_the_list_and_with_the_watch() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adapter.pipeline.cluster import lookup, namespacepods, sharedvalues
+from adapter.pipeline.cluster import lookup, selections, sharedvalues
 from adapter.pipeline.store import answercache
 from adapter.server.serve import run
 from apiservice.auth import allowance, authentication, authorization, tokens
@@ -151,7 +151,7 @@ REQUESTS: Final[Rows] = {
         by=_LARGE + "test_a_few_are_prepared_at_once_and_a_client_that_leaves_ends_the_work"
     ),
     "Cached pods of selections": row(
-        namespacepods._MEMO_BYTES,
+        selections._MEMO_BYTES,
         by=_INDEX + "test_selections_of_all_namespaces_are_remembered_within_a_bound_in_bytes",
     ),
     "Cached values of an exporter": row(

@@ -37,9 +37,9 @@ POD = make_pod(
     owner=Owner("apps/v1", "ReplicaSet", "inf-5d9"),
     containers=("c",),
 )
-A = replace(POD, labels={"app": "inf", "pod-template-hash": "5d9"})
-B = replace(A, ref=PodRef("ns", "b"), uid="uid-b")
-OTHER = replace(POD, ref=PodRef("ns", "other"), labels={"app": "train"}, owner=None)
+A = POD.replace(labels={"app": "inf", "pod-template-hash": "5d9"})
+B = A.replace(ref=PodRef("ns", "b"), uid="uid-b")
+OTHER = POD.replace(ref=PodRef("ns", "other"), labels={"app": "train"}, owner=None)
 UTIL = (
     'DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-{pod}",modelName="{model}",container="c",'
     'namespace="ns",pod="{pod}"}} {value}\n'
@@ -106,7 +106,7 @@ def test_a_metric_selector_chooses_devices(lab: Lab) -> None:
 
 
 def test_an_unready_pod_is_left_out(lab: Lab) -> None:
-    lab.index.replace([A, replace(B, ready=False)])
+    lab.index.replace([A, B.replace(ready=False)])
     assert lab.values("pods") == {"a": 90_000}
     assert lab.custom.absent == {"pod_not_ready": 1}
 
@@ -114,7 +114,7 @@ def test_an_unready_pod_is_left_out(lab: Lab) -> None:
 def test_without_fresh_values_a_star_gives_an_empty_list_and_a_name_gives_not_found(
     lab: Lab,
 ) -> None:
-    lab.index.replace([replace(A, ref=PodRef("ns", "new"))])
+    lab.index.replace([A.replace(ref=PodRef("ns", "new"))])
     assert lab.ask("pods") == []
     with pytest.raises(MetricNotFound, match="gpu_utilization for pods new"):
         lab.ask("pods", "new")
@@ -150,7 +150,7 @@ def test_the_value_of_a_workload_is_the_mean_over_its_pods(resource: str, lab: L
 
 def test_a_custom_workload_is_found_by_its_owner_reference(lab: Lab) -> None:
     owner = Owner("ray.io/v1", "RayCluster", "ray")
-    lab.index.replace([replace(A, owner=owner)])
+    lab.index.replace([A.replace(owner=owner)])
     (item,) = lab.ask("rayclusters.ray.io", "ray")
     assert (item.described.kind, item.described.api_version) == ("RayCluster", "ray.io/v1")
 
@@ -165,14 +165,14 @@ def test_the_value_of_a_namespace_covers_all_its_pods(lab: Lab) -> None:
 def test_a_sum_without_a_ready_pod_is_absent(lab: Lab) -> None:
     with pytest.raises(MetricNotFound):
         lab.ask("services", "front", metric="gpu_memory_used_bytes")
-    lab.index.replace([A, replace(B, ready=False)])
+    lab.index.replace([A, B.replace(ready=False)])
     assert lab.values("services", "front", metric="gpu_memory_used_bytes") == {
         "front": 100 * 1048576 * 1000
     }
 
 
 def test_a_mean_is_served_if_at_most_half_of_the_pods_lack_a_reading(lab: Lab) -> None:
-    silent = [replace(A, ref=PodRef("ns", f"silent{n}")) for n in range(3)]
+    silent = [A.replace(ref=PodRef("ns", f"silent{n}")) for n in range(3)]
     lab.index.replace([A, B, *silent[:2]])
     assert lab.values("services", "front") == {"front": 60_000}
     lab.index.replace([A, B, *silent])
@@ -185,7 +185,7 @@ def test_a_terminating_pod_does_not_count_in_the_value_of_an_object(
     lab: Lab, resource: str
 ) -> None:
     """It does not count as a replica any more and is idle: it would lower the mean."""
-    lab.index.replace([A, replace(B, deleting=True)])
+    lab.index.replace([A, B.replace(deleting=True)])
     name = {"services": "front", "deployments.apps": "inf", "namespaces": "ns"}[resource]
     assert lab.values(resource, name) == {name: 90_000}
 
@@ -207,7 +207,7 @@ def test_only_a_value_that_does_not_fit_a_quantity_is_left_out(lab: Lab) -> None
 
 
 def test_a_pod_without_a_gpu_is_not_expected(lab: Lab) -> None:
-    web = [replace(A, ref=PodRef("ns", f"web{n}"), gpus={}) for n in range(9)]
+    web = [A.replace(ref=PodRef("ns", f"web{n}"), gpus={}) for n in range(9)]
     lab.index.replace([A, B, *web])
     assert lab.values("services", "front") == {"front": 60_000}
 
@@ -228,7 +228,7 @@ def test_nodes_are_not_listed_below_a_namespace(lab: Lab) -> None:
         lab.ask("nodes", namespace="ns")
 
 
-TENANT = replace(POD, ref=PodRef("tenant", "t"), uid="uid-t", owner=None)
+TENANT = POD.replace(ref=PodRef("tenant", "t"), uid="uid-t", owner=None)
 
 
 @pytest.mark.parametrize("pods", [[A, TENANT], [TENANT], []])
@@ -247,7 +247,7 @@ def test_a_node_below_a_namespace_shows_nothing_of_other_namespaces(
 
 def test_samples_of_another_namespaces_pod_hide_a_node_too(lab: Lab) -> None:
     """Such a pod uses a GPU without requesting one in its spec."""
-    lab.index.replace([A, replace(TENANT, gpus={})])
+    lab.index.replace([A, TENANT.replace(gpus={})])
     page = UTIL.replace('namespace="ns"', 'namespace="tenant"').format(pod="t", value=7, model="T4")
     lab.page(page + UTIL.format(pod="a", value=90, model="T4"), NOW + 1)
 
@@ -298,7 +298,7 @@ def test_a_resource_that_does_not_exist_is_not_found(
 
 
 def test_a_list_over_too_many_pods_is_refused_with_the_bound(lab: Lab) -> None:
-    pods = [replace(A, ref=PodRef("ns", f"p{n}")) for n in range(2001)]
+    pods = [A.replace(ref=PodRef("ns", f"p{n}")) for n in range(2001)]
     lab.index.replace(pods)
     with pytest.raises(BadQuery, match="more than 500 objects or 2000 pods: name one"):
         lab.ask("services")
@@ -379,7 +379,7 @@ def test_data_of_deleted_pods_is_dropped(lab: Lab) -> None:
     """A cluster that creates and deletes pods for months does not fill memory."""
     before = _alive(MetricValue)
     for generation in range(40):
-        pods = [replace(OTHER, ref=PodRef("ns", f"g{generation}-{n}")) for n in range(10)]
+        pods = [OTHER.replace(ref=PodRef("ns", f"g{generation}-{n}")) for n in range(10)]
         lab.index.replace(pods)
         page = "".join(UTIL.format(pod=pod.ref.name, value=7, model="T4") for pod in pods)
         lab.page(page, NOW + generation / 100)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from adapter.answers.keda.scaledobjects import ScaledObjects
 from adapter.answers.keda.scaler import Options, Scaler
 from adapter.answers.keda.trigger import Ref
@@ -81,7 +79,7 @@ class Cluster:
         base = make_pod(name, **made)  # type: ignore[arg-type]  # the caller's
         labels = {"app": "inf", "pod-template-hash": "abc"}
         owner = Owner("apps/v1", "ReplicaSet", "inf-abc")
-        self.index.apply(EventType.MODIFIED, replace(base, labels=labels, owner=owner))
+        self.index.apply(EventType.MODIFIED, base.replace(labels=labels, owner=owner))
         self.readings[name] = reading
 
     def remove(self, name: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from adapter.answers.keda.errors import (
@@ -66,7 +64,7 @@ def test_finished_and_deleted_pods_do_not_count() -> None:
     cluster.put("b", 50.0)
     pod = cluster.index.get("ml", "b")
     assert pod is not None
-    cluster.index.apply(EventType.MODIFIED, replace(pod, deleting=True))
+    cluster.index.apply(EventType.MODIFIED, pod.replace(deleting=True))
     assert (cluster.value(), cluster.active()) == (0.0, False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -100,10 +99,10 @@ def test_pods_and_tolerations_count_as_of_now() -> None:
     assert "Blocked" in viewer.nodes.row(NODE, 102.0)
     ml = StartNeeds((Toleration("dedicated", "Exists", "", ""),))
     daemon = Owner("apps/v1", "DaemonSet", "agent")
-    pod = dataclasses.replace(make_pod("agent", node="n2", owner=daemon), needs=ml)
+    pod = make_pod("agent", node="n2", owner=daemon).replace(needs=ml)
     found.put(pod)
     assert "Blocked" in viewer.nodes.row(NODE, 102.0), "a DaemonSet's pod is on each node"
-    found.put(dataclasses.replace(pod, owner=None))
+    found.put(pod.replace(owner=None))
     assert "Blocked" not in viewer.nodes.row(NODE, 102.0)
     found.put(*(make_pod(f"log-{at}", node=NODE, gpus={}) for at in range(2)))
     text = "has 3 pods, and no more may run there"

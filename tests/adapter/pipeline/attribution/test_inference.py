@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from adapter.pipeline.exposition.page import parse
@@ -253,7 +251,7 @@ def test_a_page_of_the_predecessor_does_not_describe_the_successor() -> None:
     ],
 )
 def test_a_server_that_does_not_work_has_no_value(state: dict[str, object], reason: str) -> None:
-    world = World(replace(make_pod("llm", gpus={}), **state))  # type: ignore[arg-type]  # fields by name
+    world = World(make_pod("llm", gpus={}).replace(**state))
     serve(world, VLLM)
     assert world.value("llm", WAITING, T) == reason
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -19,7 +18,7 @@ ADDRESSES = {NEW: "10.0.0.1", OLD: "10.0.0.2"}
 
 def exporter(node: str) -> Pod:
     made = make_pod(f"agent-{node}", namespace="gpu", gpus={}, node=node, uid=node)
-    return replace(made, ip=ADDRESSES[node])
+    return made.replace(ip=ADDRESSES[node])
 
 
 def target(node: str, more: Mapping[str, str] = {}) -> dict[str, str]:
@@ -98,7 +97,7 @@ def test_another_exporter_of_a_field_does_not_need_a_node() -> None:
 
 
 def test_an_address_of_pods_on_two_nodes_does_not_determine_the_node() -> None:
-    twins = [replace(exporter(NEW), ip="10.0.0.9"), replace(exporter(OLD), ip="10.0.0.9")]
+    twins = [exporter(NEW).replace(ip="10.0.0.9"), exporter(OLD).replace(ip="10.0.0.9")]
     world = World(make_pod("db-0", node=NEW), *twins, nodes={NEW: {}, OLD: {}})
     more = 'instance="10.0.0.9:9400"'
     world.scrape(row(UTIL, 40, "db-0", more=more), 100.0)

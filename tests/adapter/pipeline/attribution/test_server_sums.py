@@ -25,13 +25,13 @@ RS = Owner("apps/v1", "ReplicaSet", "llm-5d9")
 
 def replica(name: str, owner: Owner | None = RS, template: str = "5d9") -> Pod:
     labels = {"pod-template-hash": template}
-    return replace(make_pod(name, gpus={}), owner=owner, labels=labels)
+    return make_pod(name, gpus={}).replace(owner=owner, labels=labels)
 
 
 A, B = replica("a"), replica("b")
 NEXT = replica("c", Owner("apps/v1", "ReplicaSet", "llm-7f1"), "7f1")
 LONE = replica("lone", None)
-ASKS = replace(LONE, annotations={"gpu-metrics-adapter.io/scrape": "true"})
+ASKS = LONE.replace(annotations={"gpu-metrics-adapter.io/scrape": "true"})
 OTHER = replica("web", Owner("apps/v1", "ReplicaSet", "web-1"))
 
 
@@ -128,7 +128,7 @@ def test_a_pod_of_the_same_name_without_a_page_is_not_expected() -> None:
     store.ingest(page("a"))
     store.ingest(page("b"))
     store.ingest(replace(page("a"), received=T + 1, samples=()))
-    index.replace([replace(first, uid="next"), b])
+    index.replace([first.replace(uid="next"), b])
     assert namespace(provider, T + 1) == [8_000]
 
 
@@ -144,7 +144,7 @@ def test_server_data_is_bounded_by_the_number_of_living_pods() -> None:
 
 
 def test_a_pod_that_is_not_ready_is_not_expected() -> None:
-    store, provider = objects_lab(A, replace(B, ready=False))
+    store, provider = objects_lab(A, B.replace(ready=False))
     store.ingest(page("a"))
     assert deployment(provider) == [8_000]
 

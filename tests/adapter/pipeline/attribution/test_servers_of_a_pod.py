@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from adapter.pipeline.attribution.reading import Absence
@@ -88,7 +86,7 @@ def test_the_next_page_of_a_server_does_not_end_an_exporter_that_is_gone() -> No
 
 def test_the_name_and_the_number_of_a_port_are_one_server() -> None:
     named = (ContainerPort("metrics", 8000), ContainerPort("other", 8001))
-    world = World(dataclasses.replace(LLM, ports=named))
+    world = World(LLM.replace(ports=named))
     stored(world, 7, "192.0.2.4:8000")
     stored(world, 7, "llm:metrics")
     assert world.value("llm", WAITING, T) == 7.0

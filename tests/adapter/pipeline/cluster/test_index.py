@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.pipeline.cluster.index import PodIndex
-from adapter.pipeline.cluster.pod import Owner, Pod, PodRef
+from adapter.pipeline.cluster.pod import Owner, Pod, PodFields, PodRef
 from adapter.pipeline.cluster.workload import plural
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import Selector, parse
@@ -117,7 +116,7 @@ def test_a_changed_label_moves_the_pod(make_pod: MakePod) -> None:
 def test_a_remembered_selection_shows_the_pod_as_it_is_now(make_pod: MakePod) -> None:
     index = index_of(make_pod("a", labels={"app": "x"}))
     index.select("default", parse("app=x"))
-    index.apply(EventType.MODIFIED, replace(make_pod("a", labels={"app": "x"}), ready=False))
+    index.apply(EventType.MODIFIED, make_pod("a", labels={"app": "x"}).replace(ready=False))
     assert not index.select("default", parse("app=x"))[0].ready
 
 
@@ -266,11 +265,12 @@ def test_the_index_equals_a_plain_list_after_any_history(
     index = PodIndex()
     plain: dict[PodRef, Pod] = {}
     for what, name, namespace, labels, node, owner in operations:
-        pod = Pod(
+        fields = PodFields(
             PodRef(namespace, name), "u", node, "", "Running", ready=True, deleting=False,
             labels=labels, annotations={}, owner=owner, containers=(), gpus={}, claims=False,
             ports=(),
         )  # fmt: skip
+        pod = Pod.of(fields)
         if what == "put":
             plain[pod.ref] = pod
             index.apply(EventType.MODIFIED, pod)
@@ -295,9 +295,9 @@ def test_the_index_equals_a_plain_list_after_any_history(
 
 def test_answers_about_a_node_end_with_a_change_of_its_gpu_pods(make_pod: MakePod) -> None:
     index = PodIndex()
-    pod, other = replace(make_pod("a"), gpus={"nvidia.com/gpu": 1}), make_pod("b")
+    pod, other = make_pod("a").replace(gpus={"nvidia.com/gpu": 1}), make_pod("b")
     seen = [index.changes("n1")]
-    for step in ([pod], [pod, other], [replace(pod, ready=False), other], [other]):
+    for step in ([pod], [pod, other], [pod.replace(ready=False), other], [other]):
         index.replace(step)
         seen.append(index.changes("n1"))
     assert seen[1] == seen[2], "a pod without a GPU changes nothing"
@@ -308,7 +308,7 @@ def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
     make_pod: MakePod,
 ) -> None:
     index = PodIndex()
-    pod = replace(make_pod("a"), gpus={"nvidia.com/gpu": 1})
+    pod = make_pod("a").replace(gpus={"nvidia.com/gpu": 1})
     index.apply(EventType.ADDED, pod)
     before = index.changes("n1")
     index.apply(EventType.DELETED, pod)
@@ -320,7 +320,7 @@ def test_a_node_that_is_gone_is_not_remembered_and_comes_back_as_another(
 def test_selections_of_all_namespaces_are_remembered_within_a_bound_in_bytes(
     make_pod: MakePod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adapter.pipeline.cluster.namespacepods._MEMO_BYTES", 1 << 18)
+    monkeypatch.setattr("adapter.pipeline.cluster.selections._MEMO_BYTES", 1 << 18)
     monkeypatch.setattr("apiservice.labels.selector._cache", ByteCache[str, Selector](1 << 18))
     pods = [
         make_pod(f"p{number}", namespace=f"ns{number % 4}", labels={"app": "x"})
@@ -362,4 +362,4 @@ def test_pods_with_numbers_of_their_own_share_the_postings(make_pod: MakePod) ->
     assert names(index.owned_by("default", GroupResource("statefulsets", "apps"), "db")) == [*"abc"]
     for pod in pods:
         index.apply(EventType.DELETED, pod)
-    assert (space._groups, space.labels, space.owners) == ({}, {}, {})
+    assert (space._groups, space.postings) == ({}, {})

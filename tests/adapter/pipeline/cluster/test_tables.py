@@ -7,6 +7,8 @@ import contextlib
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kubernetes.aio.client import ApiClient, Configuration
 
 from adapter.pipeline.cluster import nodes, services
@@ -57,6 +59,37 @@ def test_the_version_of_a_table_changes_with_its_content_only() -> None:
         versions.append(table.version)
     assert versions == [1, 1, 2, 3, 3]
     assert (len(table), list(table)) == (0, [])
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xy"))), max_size=5))
+def test_a_list_leaves_what_it_names_and_says_each_change_once(
+    lists: list[list[tuple[str, str]]],
+) -> None:
+    table, told = Nodes(), dict[str, Node]()
+
+    def note(before: Node | None, after: Node | None) -> None:
+        assert before != after
+        assert before == told.pop((before or after or Node("", {})).name, None)
+        if after is not None:
+            told[after.name] = after
+
+    table.listen(note)
+    for listed in lists:
+        expected = {name: Node(name, {"k": value}) for name, value in listed}
+        table.replace([table.known(Node(name, {"k": value})) for name, value in listed])
+        assert {node.name: node for node in table} == expected == told
+        assert table.synced
+
+
+def test_a_long_list_is_taken_in_steps_and_unchanged_objects_stay() -> None:
+    table = Nodes()
+    listed = [Node(f"n{number:03}", {}) for number in range(300)]
+    table.replace(listed)
+    again = [table.known(Node(node.name, {})) for node in listed]
+    assert all(one is other for one, other in zip(again, listed, strict=True))
+    steps = sum(1 for _ in table.replacing([*again[1:], Node("new", {})]))
+    assert steps >= 10
+    assert (table.get("n000"), table.get("new")) == (None, Node("new", {}))
 
 
 async def test_a_missing_right_to_services_is_reported_by_queries_on_services() -> None:

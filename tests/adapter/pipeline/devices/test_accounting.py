@@ -8,7 +8,6 @@ Only accounted samples have ``pod_uid``; only those of a replica have ``vgpu``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -27,8 +26,9 @@ FREE = "DCGM_FI_DEV_FB_FREE"
 WAYS = ("direct", "honorLabels false", "honorLabels true")
 METRICS = ("gpu_utilization", "gpu_memory_used_bytes", "gpu_memory_utilization", "gpu_count")
 NODE = "gpu-node-1"
-EXPORTER = replace(
-    make_pod(TARGET["pod"], namespace=TARGET["namespace"], gpus={}, node=NODE, uid="e"),
+EXPORTER = make_pod(
+    TARGET["pod"], namespace=TARGET["namespace"], gpus={}, node=NODE, uid="e"
+).replace(
     ip="10.0.0.7",
 )
 SLICED = {"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "4"}

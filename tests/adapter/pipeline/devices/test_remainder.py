@@ -7,7 +7,6 @@ and of dcgm-exporter's per-process accounting.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -102,7 +101,7 @@ def test_a_store_gives_the_same_values(honor: bool, old: bool) -> None:
     for load, says in (({"a": 20, "b": 0}, [20.0, FALSE]), ({"a": 95, "b": 0}, [95.0, 0.0])):
         lab = world()
         monitor = make_pod(TARGET["pod"], namespace=TARGET["namespace"], gpus={}, node="n")
-        lab.put(replace(monitor, ip="10.0.0.7"))
+        lab.put(monitor.replace(ip="10.0.0.7"))
         pages = [(hami(99, load, old=old), time) for time in (100.0, 115.0)]
         behind(lab, pages, honor=honor)
         assert [lab.value(name, "gpu_utilization", 115.0) for name in "ab"] == says

@@ -6,7 +6,6 @@ dcgm-exporter copies pod labels to its samples (--kubernetes-enable-pod-labels).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -39,7 +38,7 @@ FORGED: dict[str, dict[str, str]] = {
 
 def tenant(labels: Mapping[str, str], name: str = "tenant") -> World:
     """A world in which a tenant's pod has these labels."""
-    pod = replace(make_pod(name, namespace="other", node="n1", uid="t"), labels=dict(labels))
+    pod = make_pod(name, namespace="other", node="n1", uid="t").replace(labels=dict(labels))
     return World(make_pod("victim", node="n1"), pod, make_pod("dcgm-x", namespace="gpu", gpus={}))
 
 
@@ -118,7 +117,7 @@ def test_a_label_that_names_another_device_does_not_move_a_sharers_value(
 ) -> None:
     pod = make_pod("tenant", gpus=SHARED, node="n1", uid="t")
     world = World(
-        make_pod("victim", gpus=SHARED, node="n1"), replace(pod, labels=own), sharing=EQUAL
+        make_pod("victim", gpus=SHARED, node="n1"), pod.replace(labels=own), sharing=EQUAL
     )
     more = "".join(f',{key.replace("-", "_")}="{value}"' for key, value in own.items())
     world.scrape(
@@ -132,7 +131,7 @@ def test_a_label_that_names_another_device_does_not_move_a_sharers_value(
 
 def test_a_pod_label_named_uuid_does_not_take_another_pods_device() -> None:
     # With --use-old-namespace the exporter's own label is uuid.
-    pod = replace(make_pod("tenant", node="n1", uid="t"), labels={"UUID": "GPU-0"})
+    pod = make_pod("tenant", node="n1", uid="t").replace(labels={"UUID": "GPU-0"})
     world = World(make_pod("victim", node="n1"), pod)
     line = 'dcgm_gpu_utilization{{gpu="{n}",uuid="GPU-{n}",{more}'
     line += 'pod_name="{p}",pod_namespace="ml"}} {v}\n'
@@ -145,7 +144,7 @@ def test_a_pod_label_named_uuid_does_not_take_another_pods_device() -> None:
 
 
 def test_the_only_identity_in_a_sample_comes_from_the_exporter() -> None:
-    pod = replace(make_pod("p", node="n1"), labels={"UUID": "GPU-0"})
+    pod = make_pod("p", node="n1").replace(labels={"UUID": "GPU-0"})
     world = World(pod)
     world.scrape(f'{UTIL}{{UUID="GPU-0",pod="p",namespace="ml"}} 5\n', T, node="n1")
     assert world.value("p", "gpu_utilization", T, "device=GPU-0") == 5.0
@@ -181,7 +180,7 @@ def test_labels_of_pods_do_not_create_clusters(way: str) -> None:
         make_pod("victim", gpus=two, node="n1"),
         make_pod("dcgm-x", namespace="gpu", gpus={}, node="n1"),
         *(
-            replace(make_pod(name, gpus=two, node="n1", uid=name), labels={"cluster-name": of})
+            make_pod(name, gpus=two, node="n1", uid=name).replace(labels={"cluster-name": of})
             for name, (_, of) in others.items()
         ),
     )

@@ -19,6 +19,7 @@ class Machine(CyclicCollector):
         self.difference = 0
         self.unreachable = 50_000
         """What a full collection finds."""
+        self.requests = 0
         self.events: list[str] = []
 
     def made(self) -> int:
@@ -35,12 +36,13 @@ class Machine(CyclicCollector):
     def exclude(self) -> None:
         self.events.append("exclude")
 
-    def run(self, garbage: Garbage, seconds: int, growth: int = 0) -> list[str]:
-        """Look once a second; returns what was collected."""
+    def run(self, garbage: Garbage, seconds: int, growth: int = 0, *, asked: int = 0) -> list[str]:
+        """Look once a second; returns what was collected. ``asked`` is requests a second."""
         before = len(self.events)
         for _ in range(seconds):
             self.now += 1
             self.memory += growth * MIB
+            self.requests += asked
             garbage.look()
         found = self.events[before:]
         assert found.count("exclude") == seconds
@@ -49,7 +51,10 @@ class Machine(CyclicCollector):
 
 def made() -> tuple[Machine, Garbage]:
     machine = Machine()
-    return machine, Garbage(machine, lambda: machine.now, lambda: machine.memory)
+    garbage = Garbage(
+        machine, lambda: machine.now, lambda: machine.memory, lambda: machine.requests
+    )
+    return machine, garbage
 
 
 def test_objects_that_are_replaced_are_never_visited() -> None:
@@ -91,6 +96,19 @@ def test_a_full_collection_that_finds_nothing_doubles_the_growth_that_starts_the
     assert machine.run(garbage, 90, growth=8) == ["all at 1010"], "patience of four halves"
     machine.memory = 1010 * MIB
     assert machine.run(garbage, 90, growth=8) == ["all at 1522"], "and of one again"
+
+
+def test_a_full_collection_waits_until_nobody_asks() -> None:
+    machine, garbage = made()
+    machine.run(garbage, 120)
+    assert machine.run(garbage, 30, growth=3, asked=1) == []
+    assert machine.run(garbage, 1) == ["all at 190"]
+
+
+def test_a_full_collection_waits_for_twice_the_growth_at_most() -> None:
+    machine, garbage = made()
+    machine.run(garbage, 120)
+    assert machine.run(garbage, 50, growth=3, asked=1) == ["all at 229"], "100, and twice 64"
 
 
 def test_a_full_collection_takes_a_tenth_of_the_time_at_most() -> None:

@@ -137,7 +137,7 @@ def _lacks(facts: Facts) -> None:
 
 def _unready(facts: Facts) -> None:
     rows = facts.pods.read()
-    facts.pods = Fact([replace_struct(row, pod=replace(row.pod, ready=False)) for row in rows])
+    facts.pods = Fact([replace_struct(row, pod=row.pod.replace(ready=False)) for row in rows])
 
 
 def _unmeasured(facts: Facts) -> None:

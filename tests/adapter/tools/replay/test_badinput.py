@@ -78,7 +78,7 @@ def events() -> Iterator[Event]:
             case PodSeen():
                 pod = event.pod
                 if SKEW[0] * 60 < pod.born - START < SKEW[1] * 60:
-                    pod = replace(pod, born=pod.born + 100)
+                    pod = pod.replace(born=pod.born + 100)
                 pods[pod.uid] = pod
                 if event.gone:
                     del pods[pod.uid]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from structlog.testing import capture_logs
 
@@ -96,7 +94,7 @@ def test_a_pod_with_only_labels_is_left_out_beside_an_exporter(
     labels: dict[str, str], first: bool
 ) -> None:
     """With any rule, and even if it is older and belongs to a DaemonSet."""
-    forged = replace(FORGED, labels=labels, born=1.0, owner=DAEMONSET)
+    forged = FORGED.replace(labels=labels, born=1.0, owner=DAEMONSET)
     cluster = Cluster()
     cluster.put(*((forged, REAL) if first else (REAL, forged)))
     assert cluster.scraped == {"real"}
@@ -104,20 +102,20 @@ def test_a_pod_with_only_labels_is_left_out_beside_an_exporter(
 
 
 def test_a_pod_with_only_labels_is_left_out_on_nodes_without_an_exporter() -> None:
-    assert Cluster(REAL, replace(FORGED, node="n2")).scraped == {"real"}
+    assert Cluster(REAL, FORGED.replace(node="n2")).scraped == {"real"}
 
 
 def test_a_pod_with_only_labels_is_not_scraped_while_the_exporter_restarts() -> None:
-    waiting = replace(FORGED, born=1.0)
+    waiting = FORGED.replace(born=1.0)
     cluster = Cluster(REAL, waiting)
-    cluster.put(replace(REAL, deleting=True))
+    cluster.put(REAL.replace(deleting=True))
     assert cluster.scraped == set()
     cluster.delete(REAL)
     cluster.now += LINGER - 1
-    cluster.put(replace(waiting, labels={**DCGM, "touched": "yes"}))
+    cluster.put(waiting.replace(labels={**DCGM, "touched": "yes"}))
     assert cluster.scraped == set()
-    new = replace(REAL, ref=PodRef("gpu-operator", "new"), uid="new", born=900.0)
-    cluster.put(replace(new, phase="Pending", ip=""), new)
+    new = REAL.replace(ref=PodRef("gpu-operator", "new"), uid="new", born=900.0)
+    cluster.put(new.replace(phase="Pending", ip=""), new)
     cluster.now += 2 * LINGER
     cluster.put(exporter("unrelated", {"app": "web"}, namespace="other"))
     assert cluster.scraped == {"new"}
@@ -125,7 +123,7 @@ def test_a_pod_with_only_labels_is_not_scraped_while_the_exporter_restarts() -> 
 
 
 def test_a_pending_exporter_is_sufficient_proof() -> None:
-    cluster = Cluster(replace(REAL, phase="Pending", ip=""), FORGED)
+    cluster = Cluster(REAL.replace(phase="Pending", ip=""), FORGED)
     assert cluster.scraped == set()
 
 
@@ -150,7 +148,7 @@ def test_a_daemonset_pod_precedes_the_oldest_pod_of_one_kind_on_a_node(mounts: b
     assert cluster.scraped == {"daemon"}
     assert cluster.targets.unscrapable == {"another_exporter_on_node": 3}
     for gone, next_one in ((daemon, "older"), (older, "younger"), (younger, "unknown")):
-        cluster.put(replace(gone, phase="Failed"))
+        cluster.put(gone.replace(phase="Failed"))
         assert cluster.scraped == {next_one}
 
 
@@ -166,7 +164,7 @@ def test_an_exporter_that_names_pods_precedes_one_that_names_none() -> None:
     assert cluster.scraped == {"operators"}
     cluster.targets.note_page(OPERATORS.ref, names_pods=True)
     cluster.now += 2 * RETRY
-    cluster.put(replace(OPERATORS, ready=False))
+    cluster.put(OPERATORS.replace(ready=False))
     assert cluster.scraped == {"operators"}
 
 
@@ -183,13 +181,13 @@ def test_exporters_that_all_name_no_pod_do_not_take_turns() -> None:
 def test_a_new_pod_of_an_exporter_is_tried_again() -> None:
     cluster = Cluster(OPERATORS, CHARTS)
     cluster.targets.note_page(CHARTS.ref, names_pods=False)
-    cluster.put(replace(CHARTS, uid="next"))
+    cluster.put(CHARTS.replace(uid="next"))
     assert cluster.scraped == {"charts"}
 
 
 def test_what_a_page_without_proof_names_gives_it_no_precedence() -> None:
     old = exporter("old", owner=DAEMONSET, born=1.0)
-    forged = replace(FORGED, owner=DAEMONSET)
+    forged = FORGED.replace(owner=DAEMONSET)
     cluster = Cluster(old, forged)
     assert cluster.scraped == {"old"}
     cluster.targets.note_page(old.ref, names_pods=False)
@@ -198,16 +196,16 @@ def test_what_a_page_without_proof_names_gives_it_no_precedence() -> None:
 
 
 def test_a_pod_without_proof_is_not_accepted_by_another_rule() -> None:
-    cluster = Cluster(exporter("real", owner=DAEMONSET), replace(FORGED, labels=AMD, born=1.0))
+    cluster = Cluster(exporter("real", owner=DAEMONSET), FORGED.replace(labels=AMD, born=1.0))
     assert cluster.scraped == {"real"}
 
 
 def test_a_rolling_update_switches_to_the_new_pod() -> None:
     cluster = Cluster(REAL)
-    new = replace(REAL, ref=PodRef("gpu-operator", "new"), uid="new", ip="new", born=300.0)
+    new = REAL.replace(ref=PodRef("gpu-operator", "new"), uid="new", ip="new", born=300.0)
     cluster.put(new)
     assert cluster.scraped == {"real"}
-    cluster.put(replace(REAL, deleting=True))
+    cluster.put(REAL.replace(deleting=True))
     assert cluster.scraped == {"new"}
     cluster.delete(REAL)
     assert cluster.scraped == {"new"}
@@ -258,13 +256,13 @@ def test_one_pod_of_a_rule_without_a_namespace_is_scraped(mounts: bool) -> None:
 def test_a_pod_page_does_not_compete_with_exporters() -> None:
     server = exporter("vllm", {"gpu-metrics-adapter.io/scrape": "true"}, namespace="tenant")
     labels = {**server.labels, "gpu-metrics-adapter.io/port": "8000"}
-    assert Cluster(REAL, replace(server, labels=labels)).scraped == {"real", "vllm"}
+    assert Cluster(REAL, server.replace(labels=labels)).scraped == {"real", "vllm"}
 
 
 def test_an_exporter_that_is_left_out_is_logged_once_with_both_pods_and_a_hint() -> None:
     with capture_logs() as logs:
-        cluster = Cluster(REAL, replace(FORGED, host_paths=True))
-        cluster.put(replace(FORGED, host_paths=True, labels={**DCGM, "touched": "yes"}))
+        cluster = Cluster(REAL, FORGED.replace(host_paths=True))
+        cluster.put(FORGED.replace(host_paths=True, labels={**DCGM, "touched": "yes"}))
     left_out = [entry for entry in logs if entry["event"] == "exporter left out"]
     assert len(left_out) == 1
     assert left_out[0]["reason"] == "another_exporter_on_node"
@@ -295,9 +293,9 @@ def test_the_cost_of_a_change_depends_on_its_node_only(monkeypatch: pytest.Monke
         return best(rivals, node)
 
     monkeypatch.setattr(ExporterSelection, "_best", counting)
-    cluster.put(replace(pods[7], deleting=True))
+    cluster.put(pods[7].replace(deleting=True))
     cluster.delete(pods[7])
-    cluster.put(replace(FORGED, node="n9"))
+    cluster.put(FORGED.replace(node="n9"))
     assert len(looked) == 3
 
 

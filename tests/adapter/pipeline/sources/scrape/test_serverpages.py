@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
@@ -35,19 +34,19 @@ def asks(**words: str) -> dict[str, str]:
 
 
 def annotated(annotations: Mapping[str, str], ports: tuple[ContainerPort, ...] = POD.ports) -> Pod:
-    return replace(POD, annotations=annotations, ports=ports)
+    return POD.replace(annotations=annotations, ports=ports)
 
 
 FOUND: dict[str, tuple[ServerPages, Pod, str]] = {
     "its only port": (ServerPages(), annotated(asks()), "http://10.0.0.5:8000/metrics"),
     "a label asks as well": (
         ServerPages(),
-        replace(POD, labels=asks(port="9000")),
+        POD.replace(labels=asks(port="9000")),
         "http://10.0.0.5:9000/metrics",
     ),
     "an annotation overrides the label": (
         ServerPages(),
-        replace(POD, labels=asks(port="9000"), annotations={OURS + "port": "9001"}),
+        POD.replace(labels=asks(port="9000"), annotations={OURS + "port": "9001"}),
         "http://10.0.0.5:9001/metrics",
     ),
     "a port by number": (
@@ -67,7 +66,7 @@ FOUND: dict[str, tuple[ServerPages, Pod, str]] = {
     ),
     "an IPv6 address": (
         ServerPages(),
-        replace(annotated(asks()), ip="fd00::7"),
+        annotated(asks()).replace(ip="fd00::7"),
         "http://[fd00::7]:8000/metrics",
     ),
     "the port that the settings name": (
@@ -99,7 +98,7 @@ FOUND: dict[str, tuple[ServerPages, Pod, str]] = {
     ),
     "before it is ready, where that is asked for": (
         ServerPages(unready=True),
-        replace(annotated(asks()), ready=False),
+        annotated(asks()).replace(ready=False),
         "http://10.0.0.5:8000/metrics",
     ),
     "in a namespace that is named": (
@@ -130,10 +129,10 @@ NOT_ASKED: dict[str, tuple[ServerPages, Pod]] = {
     "another app": (ServerPages(selector=parse("app=other")), POD),
     "another port name": (ServerPages(port_names=("web",)), POD),
     "another namespace": (ServerPages(namespaces=frozenset({"x"})), annotated(asks())),
-    "still loading its model": (ServerPages(), replace(annotated(asks()), ready=False)),
-    "finished": (ServerPages(), replace(annotated(asks()), phase="Succeeded")),
-    "on its way out": (ServerPages(), replace(annotated(asks()), deleting=True)),
-    "without address": (ServerPages(), replace(annotated(asks()), ip="")),
+    "still loading its model": (ServerPages(), annotated(asks()).replace(ready=False)),
+    "finished": (ServerPages(), annotated(asks()).replace(phase="Succeeded")),
+    "on its way out": (ServerPages(), annotated(asks()).replace(deleting=True)),
+    "without address": (ServerPages(), annotated(asks()).replace(ip="")),
 }
 
 
@@ -212,7 +211,7 @@ def test_an_unscrapable_pod_is_logged_and_counted_once() -> None:
     wrong = annotated(asks(port="abc"))
     with capture_logs() as logs:
         targets.pod_changed(None, wrong)
-        targets.pod_changed(wrong, replace(wrong, labels={"touched": "yes"}))
+        targets.pod_changed(wrong, wrong.replace(labels={"touched": "yes"}))
     assert targets.unscrapable == {"bad_port": 1}
     assert [entry["pod"] for entry in logs] == ["vllm-0"]
     assert "'abc'" in logs[0]["problem"]
@@ -231,7 +230,7 @@ def test_an_exporter_cannot_opt_in_as_a_server() -> None:
     seen: list[ScrapeTarget] = []
     targets = ScrapeTargets(DISCOVERY_RULES, seen.append, lambda _: None, ServerPages())
     targets.decide()
-    exporter = replace(annotated(asks()), labels={"app": "nvidia-dcgm-exporter"})
+    exporter = annotated(asks()).replace(labels={"app": "nvidia-dcgm-exporter"})
     targets.pod_changed(None, exporter)
     assert [(target.rule, target.serves) for target in seen] == [("gpu-operator", False)]
 
@@ -252,8 +251,8 @@ def test_every_vendors_exporter_is_found_beside_the_servers() -> None:
     targets = ScrapeTargets(DISCOVERY_RULES, seen.append, lambda _: None, ServerPages())
     targets.decide()
     for number, labels in enumerate(fleet.values()):
-        pod = replace(POD, ref=PodRef("x", f"p{number}"), node=f"n{number}", labels=labels)
-        targets.pod_changed(None, replace(pod, ip=f"10.0.0.{number}"))
+        pod = POD.replace(ref=PodRef("x", f"p{number}"), node=f"n{number}", labels=labels)
+        targets.pod_changed(None, pod.replace(ip=f"10.0.0.{number}"))
     assert [target.rule for target in seen] == list(fleet)
 
 

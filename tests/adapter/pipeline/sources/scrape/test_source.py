@@ -274,8 +274,7 @@ async def test_of_two_exporters_of_a_node_the_one_that_names_pods_is_scraped(
     pods = PodIndex()
     pods.replace(
         [
-            replace(
-                exporter(web),
+            exporter(web).replace(
                 ref=PodRef("gpu", name),
                 labels={"app": name},
                 born=born,
@@ -295,8 +294,8 @@ async def test_of_two_exporters_of_a_node_the_one_that_names_pods_is_scraped(
 async def test_exporters_are_compared_only_if_a_pod_holds_a_gpu(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 87\n')
     pods = PodIndex()
-    old = replace(exporter(web), born=1.0, host_paths=True)
-    pods.replace([old, replace(old, ref=PodRef("gpu", "other"), born=2.0)])
+    old = exporter(web).replace(born=1.0, host_paths=True)
+    pods.replace([old, old.replace(ref=PodRef("gpu", "other"), born=2.0)])
     made = ScrapeSource(OPTIONS, sink, pods)
     async with running(made.run):
         await sink.until(lambda: len(sink.results) > 3)
@@ -305,8 +304,8 @@ async def test_exporters_are_compared_only_if_a_pod_holds_a_gpu(web: Web, sink: 
 
 async def test_no_exporter_is_chosen_before_all_pods_are_known(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(PAGE)
-    theirs = replace(exporter(web, uid="theirs"), ref=PodRef("a-tenant", "dcgm"))
-    theirs = replace(theirs, ports=(ContainerPort("metrics", 1),))
+    theirs = exporter(web, uid="theirs").replace(ref=PodRef("a-tenant", "dcgm"))
+    theirs = theirs.replace(ports=(ContainerPort("metrics", 1),))
     pods = PodIndex()
     made = ScrapeSource(OPTIONS, sink, pods)
     async with running(made.run):
@@ -314,7 +313,7 @@ async def test_no_exporter_is_chosen_before_all_pods_are_known(web: Web, sink: R
         await asyncio.sleep(0)
         assert not made.states
         assert not made.settled
-        pods.replace([theirs, replace(exporter(web), host_paths=True)])
+        pods.replace([theirs, exporter(web).replace(host_paths=True)])
         await sink.until(lambda: len(sink.results) > 0)
         assert [target.pod for target in made.states] == [("gpu", "dcgm")]
         assert made.unscrapable == {"no_host_path": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from adapter.pipeline.cluster.podobjects import SeenPod
@@ -31,7 +30,7 @@ def renamed(facts: Facts) -> None:
 
 
 def replace_pod(each: SeenPod, **more: Any) -> SeenPod:
-    return SeenPod(replace(each.pod, **more), each.spec, each.packed)
+    return SeenPod(each.pod.replace(**more), each.spec, each.packed)
 
 
 @fault("GMA203")
