@@ -166,14 +166,20 @@ class NamespacePods:
         if found is not None:
             return found
         yield from self._make(_OWNER)
-        groups = self.postings.get(_OWNER, {}).get(workload, ())
+        groups: Iterable[_Group] = self.postings.get(_OWNER, {}).get(workload, ())
+        if not self._complete(_OWNER):
+            groups = [each for each in self._groups.values() if workload in workloads(each.pods[0])]
         matching = [pod for group in groups for pod in group.pods]
         return (yield from self._remember(workload, matching, self.changes))
 
     def workloads(self) -> Steps[list[Workload]]:
         """Return the workloads that have pods."""
         yield from self._make(_OWNER)
-        return [owner for owner in self.postings.get(_OWNER, ()) if isinstance(owner, Workload)]
+        if self._complete(_OWNER):
+            return [owner for owner in self.postings.get(_OWNER, ()) if isinstance(owner, Workload)]
+        return list(
+            {owner for group in self._groups.values() for owner in workloads(group.pods[0])}
+        )
 
     def _make(self, key: str) -> Steps[None]:
         """Make the postings of a key, unless no pod has it: made-up keys take no memory."""
@@ -186,6 +192,14 @@ class NamespacePods:
                 del self._making[key]
             else:
                 yield
+
+    def _complete(self, key: str) -> bool:
+        """Return whether the postings of a key lead to all of its groups.
+
+        They do after :meth:`_make`, unless all pods with the key have gone while others of them
+        were posted, and new ones have come.
+        """
+        return key not in self._keys or (key in self.postings and key not in self._making)
 
     def _posting(self, key: str) -> Iterator[bool]:
         """Post all groups that exist now; later ones are posted when they are added."""
@@ -202,6 +216,8 @@ class NamespacePods:
         best: Iterable[_Group] = self._groups.values()
         fewest = len(self._groups)
         for key, _, values in exact:
+            if not self._complete(key):
+                continue
             posting = self.postings.get(key, {})
             found = [group for value in values for group in posting.get(value, ())]
             if len(found) < fewest:

@@ -191,3 +191,20 @@ def test_a_group_that_goes_or_comes_while_its_posting_is_made_is_posted_as_it_is
     assert list(at_once(work)) == [one, three]
     assert list(index.select(one.namespace, parse("a=z"))) == [three]
     assert index.select(one.namespace, parse("a=y")) == ()
+
+
+def test_a_label_that_goes_and_comes_while_its_posting_is_made_leads_to_its_pods() -> None:
+    index = PodIndex()
+    owner = Owner("apps/v1", "StatefulSet", "s")
+    index.replace([make_pod("x"), make_pod("y", labels={"a": "b"}, owner=owner)])
+    selecting = index.selecting("ml", parse("a=b"))
+    owning = index.owning("ml", _resource("statefulsets"), "s")
+    for work in (selecting, owning):
+        next(work)
+    pod = make_pod("x", labels={"a": "b"}, owner=owner)
+    index.apply(EventType.DELETED, make_pod("y", labels={"a": "b"}, owner=owner))
+    index.apply(EventType.MODIFIED, pod)
+    assert list(at_once(selecting)) == [pod]
+    assert list(at_once(owning)) == [pod]
+    assert list(at_once(index.workloads("ml", _resource("statefulsets")))) == ["s"]
+    assert list(index.select("ml", parse("a=b"))) == [pod]
