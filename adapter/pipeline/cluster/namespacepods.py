@@ -227,9 +227,13 @@ class NamespacePods:
     def _remember(
         self, key: Selector | Workload, matching: list[Pod], changes: int
     ) -> Steps[tuple[Pod, ...]]:
-        """Return the pods by name. Cache them if nothing has changed since ``changes``."""
+        """Return the pods by name. Cache them if nothing has changed since ``changes``.
+
+        The last pod takes its namespace with it: what a request still finds here is not that of
+        pods that come later, in another object of the same name.
+        """
         ordered = tuple((yield from _by_name(matching)))
-        if self.changes == changes:
+        if self.changes == changes and self.pods:
             self._memo.keep(self.name, key, ordered)
         return ordered
 

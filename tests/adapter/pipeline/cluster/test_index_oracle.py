@@ -208,3 +208,14 @@ def test_a_label_that_goes_and_comes_while_its_posting_is_made_leads_to_its_pods
     assert list(at_once(owning)) == [pod]
     assert list(at_once(index.workloads("ml", _resource("statefulsets")))) == ["s"]
     assert list(index.select("ml", parse("a=b"))) == [pod]
+
+
+def test_a_namespace_that_goes_and_comes_while_somebody_asks_has_its_new_pods() -> None:
+    index = PodIndex()
+    index.replace([make_pod("x", labels={"a": "b"}), make_pod("y")])
+    selecting = index.selecting("ml", parse("a=b"))
+    next(selecting)
+    pod = make_pod("z", labels={"a": "b"})
+    index.replace([pod])
+    at_once(selecting)
+    assert list(index.select("ml", parse("a=b"))) == [pod]
