@@ -14,7 +14,7 @@ from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.plausibility import Circumstances, idle_watts, judge
 from adapter.pipeline.devices.quickchecks import at_work
 from adapter.pipeline.devices.rejects import Reject, Rejects
-from adapter.pipeline.devices.remainder import unexplained
+from adapter.pipeline.devices.remainder import Doubts, is_part, unexplained
 from adapter.pipeline.devices.series import (
     CLEAR,
     UNSUPPORTED,
@@ -44,6 +44,8 @@ def cross_checked(
     checked: beside its own utilisation are the device's counters, which do not describe the pod.
 
     Args:
+        all_series: all of them, or those whose verdict may change: with one instance of a board,
+            those of all boards; with one container of a device, those of all devices.
         idle: the power that the exporter's devices draw when idle; updated from idle devices.
         rejects: counts every doubted field once per device and scrape result.
     """
@@ -51,9 +53,10 @@ def cross_checked(
     earlier = _Earlier(before)
     counted: set[tuple[str, str]] = set()
     judged = dict(all_series)
-    false_zeros = yield from unexplained(
-        tuple(all_series.values()), before.devices if before else {}
-    )
+    false_zeros: Mapping[int, Doubts] = {}
+    if any(map(is_part, all_series.values())):
+        its_devices = before.devices if before else {}
+        false_zeros = yield from unexplained(tuple(all_series.values()), its_devices)
     for number, (key, series) in enumerate(all_series.items(), 1):
         if not number % _STEP:
             yield
@@ -142,9 +145,9 @@ class _Earlier:
         """Return the last verdict on the device, regardless of the pod that had it."""
         if self._before is None:
             return CLEAR
-        same = self._before.all_series.get(key)
+        same = self._before.verdict(key)
         if same is not None:
-            return same.verdict
+            return same
         if key.device not in self._newest:
             others = self._before.devices.get(key.device, ())
             newest = max(others, key=lambda series: series.received, default=None)
@@ -159,6 +162,5 @@ def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
 
 
 def _active(history: History) -> bool:
-    newest = history.values[-history.layout.width :]
     columns = (column for name in ENGINES for column in history.layout.of_field.get(name, ()))
-    return bool(newest) and any(newest[column] > 0 for column in columns)
+    return bool(history.times) and any(history.column(column)[-1] > 0 for column in columns)

@@ -3,6 +3,9 @@
 Ten thousand devices with twenty-five fields each must fit into little memory, and a mean over
 thirty seconds must be cheap. So the samples of one scrape are one row of floats, with NaN for a
 field without a sample. A history is immutable: :meth:`History.extended` returns a new one.
+
+The rows may be those of a whole page, which has the numbers of other devices too
+(:mod:`adapter.pipeline.devices.ring`). Then the history knows where its own are.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor, isnan, nan
+from typing import Final
 
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
@@ -22,16 +26,52 @@ Frame = dict[Spelling, float]
 
 
 class History:
-    """Samples in order of time. Treated as immutable."""
+    """Samples in order of time. Treated as immutable.
 
-    __slots__ = ("layout", "times", "values")
+    Args:
+        places: where in a row each column's number is; by default, a row has nothing else.
+        width: numbers in a row.
+    """
 
-    def __init__(self, columns: Layout, times: array[float], values: array[float]) -> None:
+    __slots__ = ("_numbers", "_places", "_width", "layout", "times")
+
+    def __init__(
+        self,
+        columns: Layout,
+        times: array[float],
+        numbers: array[float],
+        places: Sequence[int] | None = None,
+        width: int = 0,
+    ) -> None:
         self.layout = columns
         self.times = times
         """Epoch seconds, ascending, without duplicates."""
-        self.values = values
-        """One row of ``layout.width`` values per time."""
+        self._numbers = numbers
+        self._places = range(columns.width) if places is None else places
+        self._width = width or columns.width
+
+    def __len__(self) -> int:
+        """Return how many numbers the history has room for."""
+        return len(self.times) * self.layout.width
+
+    def column(self, column: int, first: int = 0) -> array[float]:
+        """Return a column's numbers from a row on, NaN for times without one."""
+        return self._numbers[first * self._width + self._places[column] :: self._width]
+
+    def row(self, row: int) -> list[float]:
+        """Return the numbers of a row, one for each column; -1 is the newest row."""
+        start = (row if row >= 0 else row + len(self.times)) * self._width
+        numbers = self._numbers
+        return [numbers[start + place] for place in self._places]
+
+    def _packed(self) -> array[float]:
+        """Return the rows without the numbers of other devices."""
+        if self._width == self.layout.width:
+            return self._numbers
+        packed = array("d")
+        for row in range(len(self.times)):
+            packed.extend(self.row(row))
+        return packed
 
     @property
     def newest(self) -> float:
@@ -62,23 +102,22 @@ class History:
     def _column(
         self, column: int, kind: Kind, window: float, share: float | None
     ) -> DeviceValue | None:
-        times, values, width = self.times, self.values, self.layout.width
+        times, own = self.times, self.column(column)
         row = len(times) - 1
-        while row >= 0 and isnan(values[row * width + column]):
+        while row >= 0 and isnan(own[row]):
             row -= 1
         if row < 0:
             return None
         time, spelling = times[row], self.layout.columns[column]
         value: float | None
         if kind is Kind.LAST:
-            value = values[row * width + column]
+            value = own[row]
         elif kind is Kind.RATE:
-            own = values[column::width]
             seen = [(t, v) for t, v in zip(times, own, strict=True) if not isnan(v)]
             value = rate(seen, time - window)
         else:
             first = bisect_right(times, time - window)
-            valid = [v for v in values[first * width + column :: width] if not isnan(v)]
+            valid = [v for v in own[first:] if not isnan(v)]
             value = sum(valid) / len(valid) if share is None else percentile(valid, share)
         if value is None:
             return None
@@ -89,7 +128,8 @@ class History:
         cut = bisect_right(self.times, time)
         if not cut:
             return self
-        return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
+        rows = self._numbers[cut * self._width :]
+        return History(self.layout, self.times[cut:], rows, self._places, self._width)
 
     def without(self, field: str, until: float) -> History:
         """Return this history without the field's samples up to ``until``."""
@@ -139,7 +179,7 @@ class History:
             return None
         if not missing:
             return self.with_row(time, row, window)
-        return self.with_row(time, row, max(window, age_limit))._without_empty()
+        return self.with_row(time, row, max(window, age_limit)).with_numbers()
 
     def with_row(self, time: float, row: Iterable[float], window: float) -> History:
         """Return this history with a number for each column at a newer time."""
@@ -156,7 +196,7 @@ class History:
         width, last = self.layout.width, newer[-1]
         cut = bisect_right(self.times, last - window)
         cut = max(cut, len(self.times) + len(newer) - MAX_SAMPLES)
-        times, values = self.times[cut:], self.values[cut * width :]
+        times, values = self.times[cut:], self._packed()[cut * width :]
         times.extend(newer)
         values.extend(rows)
         if newer[0] <= last - window:
@@ -164,17 +204,18 @@ class History:
             times, values = times[cut:], values[cut * width :]
         return History(self.layout, times, values)
 
-    def _without_empty(self) -> History:
-        """Return the history without empty columns, which would keep old rows in memory."""
-        width = self.layout.width
-        if not any(all(map(isnan, self.values[i::width])) for i in range(width)):
+    def with_numbers(self) -> History:
+        """Return the history without columns that have no number."""
+        at = [i for i in range(self.layout.width) if not all(map(isnan, self.column(i)))]
+        if len(at) == self.layout.width:
             return self
-        return _packed({time: self._frame(row) for row, time in enumerate(self.times)})
+        columns = layout(tuple(map(self.layout.columns.__getitem__, at)))
+        places = [self._places[i] for i in at]
+        return History(columns, self.times, self._numbers, places, self._width)
 
     def _frame(self, row: int) -> Frame:
-        width = self.layout.width
-        values = self.values[row * width : (row + 1) * width]
-        return {c: v for c, v in zip(self.layout.columns, values, strict=True) if not isnan(v)}
+        numbers = zip(self.layout.columns, self.row(row), strict=True)
+        return {column: number for column, number in numbers if not isnan(number)}
 
 
 def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
@@ -189,12 +230,19 @@ def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> H
 
 def _packed(frames: Mapping[float, Frame]) -> History:
     """Return the frames as arrays, in order of time."""
-    found = {column for frame in frames.values() for column in frame}
-    columns = layout(tuple(sorted(found, key=lambda c: (c.name, c.field.name))))
+    columns = layout(in_order({column for frame in frames.values() for column in frame}))
     values = array("d")
     for frame in frames.values():
         values.extend(frame.get(column, nan) for column in columns.columns)
     return History(columns, array("d", frames), values)
+
+
+def in_order(columns: Iterable[Spelling]) -> tuple[Spelling, ...]:
+    """Return columns in the order of every history."""
+    return tuple(sorted(columns, key=lambda column: (column.name, column.field.name)))
+
+
+NO_SAMPLES: Final = _packed({})
 
 
 Samples = Sequence[tuple[float, float]]

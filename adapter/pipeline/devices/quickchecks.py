@@ -6,7 +6,7 @@ the rules of :mod:`adapter.pipeline.devices.plausibility`: numbers outside of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import inf, nextafter
 from typing import Final, NamedTuple
@@ -54,9 +54,8 @@ def _others(layout: Layout) -> tuple[int, ...]:
     return tuple(column for name in sorted(zeros) for column in layout.of_field[name])
 
 
-def _others_above_zero(history: History, others: tuple[int, ...]) -> bool:
-    first = len(history.values) - history.layout.width
-    return all(history.values[first + column] > 0 for column in others)
+def _others_above_zero(newest: Sequence[float], others: tuple[int, ...]) -> bool:
+    return all(newest[column] > 0 for column in others)
 
 
 class _Columns(NamedTuple):
@@ -90,28 +89,28 @@ def at_work(history: History) -> bool:
     columns = _columns(history.layout)
     if columns is None or not columns.counters or not history.times:
         return False
-    if columns.others and not _others_above_zero(history, columns.others):
+    newest = history.row(-1)
+    if columns.others and not _others_above_zero(newest, columns.others):
         return False
-    values, first = history.values, len(history.values) - history.layout.width
     least = 0.0
     if columns.util is not None:
-        util = values[first + columns.util]
+        util = newest[columns.util]
         if not util > 0:
             return False
         least = REST if util >= BUSY else 0.0
-    return all(values[first + column] > least for column in columns.counters)
+    return all(newest[column] > least for column in columns.counters)
 
 
 def beyond_suspicion(history: History, idle: IdleRange | None) -> bool:
     """Return whether the newest samples and the circumstances rule out every suspicion."""
-    if not _others_above_zero(history, _others(history.layout)):
+    row = history.row(-1)
+    if not _others_above_zero(row, _others(history.layout)):
         return False
     columns = _columns(history.layout)
     if columns is None:
         return not any(name in history.layout.of_field for name in (UTIL, *ENGINES, DRAM))
     if columns.counters or columns.util is None:
         return at_work(history)
-    row = history.values[-history.layout.width :]
     util = row[columns.util]
     if util <= 0 or columns.power is None or idle is None:
         return util > 0

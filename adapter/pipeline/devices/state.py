@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch
 from adapter.pipeline.devices.device import Device
 from adapter.pipeline.devices.idlepower import IdlePower
-from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
-from adapter.pipeline.devices.validity import PageNumbers, RatioScale
-from adapter.pipeline.exposition.pagelayout import SampleLayout
+from adapter.pipeline.devices.rejects import Rejects
+from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict
+from adapter.pipeline.devices.validity import RatioScale
+from adapter.pipeline.exposition.samples import ScrapeResult
+from apiservice.runtime.steps import Steps
+
+if TYPE_CHECKING:
+    from adapter.pipeline.devices.location import KnownCluster
 
 NO_REJECTS: Final[Mapping[PodRef, str]] = {}
 
@@ -100,36 +104,27 @@ class Contents:
         object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
 
 
-class Row:
-    """Where the numbers of one device series are on a page. Equal rows share one."""
+class NumberedPages(Protocol):
+    """The last pages of an exporter whose numbers are kept, and read when they are asked for."""
 
-    __slots__ = ("places", "spellings")
+    @property
+    def outline(self) -> Contents:
+        """What the pages are about, without samples."""
 
-    def __init__(self, places: tuple[int, ...], spellings: tuple[Spelling, ...]) -> None:
-        self.places = places
-        self.spellings = spellings
+    @property
+    def idle(self) -> IdlePower:
+        """See :class:`Contents`."""
 
+    def verdict(self, key: SeriesKey) -> Verdict | None:
+        """Return the verdict on a device series; None if there is no such series."""
 
-@dataclass(frozen=True, slots=True)
-class PagePlan:
-    """Where the numbers of an exporter's page go."""
+    def contents(self) -> Contents:
+        """Return the device series."""
 
-    layout: SampleLayout
-    numbers: PageNumbers
-    rows: Mapping[SeriesKey, tuple[Identity, Row]]
-    reported: frozenset[str]
-    """Fields for which whole devices have samples."""
-    left_out: Mapping[str, int]
-    """Samples that are left out regardless of their number, by reason."""
-
-
-class DeferredPages(Protocol):
-    """Pages whose numbers are not yet in the device series."""
-
-    def __len__(self) -> int: ...
-
-    def contents(self, before: Contents) -> Contents:
-        """Return the contents after these pages."""
+    def after(
+        self, before: ExporterState, result: ScrapeResult, rejects: Rejects, cluster: KnownCluster
+    ) -> Steps[ExporterState | None]:
+        """Return the state after one more page; None if its samples must be read."""
 
 
 class ExporterState:
@@ -140,8 +135,8 @@ class ExporterState:
     """
 
     __slots__ = (
-        *("_contents", "_deferred", "answers", "beliefs", "disowned"),
-        *("origin", "plan", "pod", "received", "rejected", "scale"),
+        *("_contents", "answers", "beliefs", "disowned"),
+        *("origin", "pages", "pod", "received", "rejected", "scale"),
     )
 
     def __init__(
@@ -150,13 +145,11 @@ class ExporterState:
         origin: str,
         received: float,
         pod: PodRef | None,
-        contents: Contents,
+        contents: Contents | NumberedPages,
         scale: RatioScale,
         beliefs: Mapping[int, Belief],
         disowned: Mapping[PodRef, Mismatch],
         rejected: Mapping[PodRef, str] = NO_REJECTS,
-        plan: PagePlan | None = None,
-        deferred: DeferredPages | None = None,
     ) -> None:
         self.origin = origin
         self.received = received
@@ -170,32 +163,27 @@ class ExporterState:
         """Pods that samples of the last result appear to name for devices, and the mismatch."""
         self.rejected = rejected
         """Pods that samples of the last result name without a device, and the reject reason."""
-        self.plan = plan
-        """Where the numbers of the next page go, if only they differ."""
         self.answers: dict[object, object] = {}
         """Cache of what readers computed from these device series; discarded with the state."""
-        self._contents = contents
-        self._deferred = deferred
+        self._contents = contents if isinstance(contents, Contents) else None
+        self.pages = None if isinstance(contents, Contents) else contents
+        """The pages that have the numbers; None if the next page's samples must be read."""
 
     @property
     def contents(self) -> Contents:
         """The device series, with the numbers of all pages."""
-        if self._deferred is not None:
-            self._contents, self._deferred = self._deferred.contents(self._contents), None
+        if self._contents is None:
+            assert self.pages is not None  # noqa: S101 - see __init__
+            self._contents = self.pages.contents()
         return self._contents
-
-    @property
-    def deferred(self) -> DeferredPages | None:
-        """The pages that :attr:`outline` does not contain; None if there are none."""
-        return self._deferred
 
     @property
     def outline(self) -> Contents:
-        """The same device series, pods and devices as in ``contents``, with older numbers.
+        """The same device series, pods and devices as in ``contents``, maybe without samples.
 
         It costs nothing, and suffices for questions such as who has which device.
         """
-        return self._contents
+        return self.contents if self.pages is None else self.pages.outline
 
     @property
     def all_series(self) -> Mapping[SeriesKey, DeviceSeries]:
@@ -210,7 +198,7 @@ class ExporterState:
     @property
     def idle(self) -> IdlePower:
         """See :class:`Contents`."""
-        return self.contents.idle
+        return self.contents.idle if self.pages is None else self.pages.idle
 
     @property
     def pods(self) -> Mapping[PodRef, tuple[DeviceSeries, ...]]:
@@ -222,26 +210,19 @@ class ExporterState:
         """Device id -> its device series."""
         return self.contents.devices
 
-    def after(self, received: float, deferred: DeferredPages) -> ExporterState:
-        """Return the state after one more page, whose numbers are taken in when they are read.
+    def verdict(self, key: SeriesKey) -> Verdict | None:
+        """Return the verdict on a device series; None if there is no such series."""
+        if self.pages is not None:
+            return self.pages.verdict(key)
+        series = self.all_series.get(key)
+        return None if series is None else series.verdict
+
+    def after(self, received: float, contents: Contents | NumberedPages) -> ExporterState:
+        """Return the state with other numbers.
 
         Args:
-            received: epoch seconds of the page.
-            deferred: all pages that ``outline`` does not contain, this one too.
+            received: epoch seconds of the last page.
         """
-        return self._with(received, self._contents, deferred)
-
-    def replaced(self, received: float, contents: Contents) -> ExporterState:
-        """Return the state after one more page, with new contents.
-
-        Args:
-            received: epoch seconds of the page.
-        """
-        return self._with(received, contents, None)
-
-    def _with(
-        self, received: float, contents: Contents, deferred: DeferredPages | None
-    ) -> ExporterState:
         return ExporterState(
             origin=self.origin,
             received=received,
@@ -251,8 +232,6 @@ class ExporterState:
             beliefs=self.beliefs,
             disowned=self.disowned,
             rejected=self.rejected,
-            plan=self.plan,
-            deferred=deferred,
         )
 
 

@@ -70,6 +70,10 @@ class SampleLayout:
         self.names: tuple[str, ...] = _shared(tuple(names))
         """The series name of each sample."""
 
+    def named(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the series name and the label set of each sample."""
+        return zip(self.names, map(self.sets.__getitem__, self.set_of), strict=True)
+
 
 class PageLayout(SampleLayout):
     """The samples of a page without their numbers. Immutable.
@@ -158,10 +162,8 @@ class LayoutSamples(Sequence[Sample]):
 
     def _all(self) -> list[Sample]:
         if self._made is None:
-            layout = self.layout
-            sets = map(layout.sets.__getitem__, layout.set_of)
-            columns = zip(layout.names, sets, self.values, strict=True)
-            self._made = [Sample(name, labels, v, self.time) for name, labels, v in columns]
+            samples = zip(self.layout.named(), self.values, strict=True)
+            self._made = [Sample(*named, value, self.time) for named, value in samples]
         return self._made
 
 

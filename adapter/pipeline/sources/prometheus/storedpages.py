@@ -2,7 +2,7 @@
 
 From round to round, an exporter has the same series in the same order, and each has one new sample,
 all of one scrape. Then only the numbers differ, as on the pages of an exporter that is scraped
-directly, and they are handed over as such a page (:mod:`adapter.pipeline.devices.pageplan`).
+directly, and they are handed over as such a page (:mod:`adapter.pipeline.devices.pages`).
 """
 
 from __future__ import annotations

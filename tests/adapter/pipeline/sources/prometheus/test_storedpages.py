@@ -245,7 +245,7 @@ def comparable(state: Any, *, moved: bool) -> Any:
     """The state without the order of its device series.
 
     If the store has answered in another order, which the first adapter restores, the last of
-    several equal rejects is another one, with another number or detail. See decision 18.
+    several equal rejects is another one, with another number or detail. See decision 19.
     """
     totals, counted, *rest = state
     rest = [sorted(part, key=repr) if isinstance(part, list) else part for part in rest]
