@@ -182,26 +182,17 @@ class History:
         return self.with_row(time, row, max(window, age_limit)).with_numbers()
 
     def with_row(self, time: float, row: Iterable[float], window: float) -> History:
-        """Return this history with a number for each column at a newer time."""
-        return self.with_rows((time,), row, window)
-
-    def with_rows(self, newer: Sequence[float], rows: Iterable[float], window: float) -> History:
-        """Return this history with more rows, without those that the window no longer holds.
+        """Return this history with a row at a newer time, without those that are too old.
 
         Args:
-            newer: epoch seconds of the rows, ascending, all newer than the newest row.
-            rows: a number for each column of each row.
+            row: a number for each column.
             window: seconds up to the newest row; that row is always kept.
         """
-        width, last = self.layout.width, newer[-1]
-        cut = bisect_right(self.times, last - window)
-        cut = max(cut, len(self.times) + len(newer) - MAX_SAMPLES)
-        times, values = self.times[cut:], self._packed()[cut * width :]
-        times.extend(newer)
-        values.extend(rows)
-        if newer[0] <= last - window:
-            cut = min(bisect_right(times, last - window), len(times) - 1)
-            times, values = times[cut:], values[cut * width :]
+        cut = bisect_right(self.times, time - window)
+        cut = max(cut, len(self.times) + 1 - MAX_SAMPLES)
+        times, values = self.times[cut:], self._packed()[cut * self.layout.width :]
+        times.append(time)
+        values.extend(row)
         return History(self.layout, times, values)
 
     def with_numbers(self) -> History:

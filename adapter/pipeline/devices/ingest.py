@@ -27,6 +27,7 @@ from adapter.pipeline.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.pipeline.devices.rejects import Rejects
 from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
 from adapter.pipeline.devices.state import Contents, ExporterState, still_reported
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps
 
@@ -90,10 +91,11 @@ def absorb(
         disowned=reader.disowned,
         rejected=reader.rejected,
     )
-    if counts.per_process or counts.judged or lent:
+    samples = result.samples
+    if counts.per_process or counts.judged or lent or not isinstance(samples, LayoutSamples):
         return state
-    shape = shape_of(reader, result, state, catalog, options)
-    pages = first_pages(shape, state) if shape is not None else None
+    shape = shape_of(reader, result, samples, state, catalog, options)
+    pages = first_pages(shape, state, len(samples.rows)) if shape is not None else None
     return state if pages is None else state.after(result.received, pages)
 
 

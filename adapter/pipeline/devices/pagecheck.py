@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import lru_cache
 from math import inf, nextafter
 from operator import itemgetter, le
@@ -68,7 +68,7 @@ class PageCheck:
         self.row_of = {place: at for at, columns in enumerate(rows) for place in columns.places}
         """Place of a number -> the device series."""
 
-    def beyond(self, values: Sequence[float]) -> Sequence[int]:
+    def beyond(self, values: Sequence[float]) -> Set[int]:
         """Return the places of the numbers that are not within their bounds.
 
         Args:
@@ -81,10 +81,10 @@ class PageCheck:
             and all(map(le, values, self._highs))  # not a NaN, too
             and all(map(le, self._high_lows, self._raised(values)))
         ):
-            return ()
+            return frozenset()
         bounds = zip(self._lows, values, self._highs, strict=True)
-        odd = [at for at, (low, value, high) in enumerate(bounds) if not low <= value <= high]
-        return odd if sound else [*odd, *(at for at, x in enumerate(values) if x in SENTINELS)]
+        odd = {at for at, (low, value, high) in enumerate(bounds) if not low <= value <= high}
+        return odd if sound else odd | {at for at, x in enumerate(values) if x in SENTINELS}
 
 
 def _on_page(bound: Bound, factor: float) -> tuple[float, float]:

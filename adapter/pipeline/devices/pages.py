@@ -9,7 +9,8 @@ page for which that is not certain goes there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Sequence, Set
 from math import inf, isnan, nan
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.ring import Ring, ring_of
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey, Verdict
 from adapter.pipeline.devices.state import Contents, ExporterState, still_reported
-from adapter.pipeline.devices.validity import Invalid, complaint
+from adapter.pipeline.devices.validity import complaint
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
@@ -72,7 +73,7 @@ class _Judgement:
         """The rows whose verdict depends on each page."""
         self.watts = tuple(watts for its in rest if its for watts in its)
 
-    def beyond(self, values: Sequence[float], numbers: Sequence[float]) -> Sequence[int]:
+    def beyond(self, values: Sequence[float], numbers: Sequence[float]) -> Set[int]:
         """Return the places of numbers that are invalid, may change a verdict, or teach a power.
 
         Args:
@@ -81,19 +82,21 @@ class _Judgement:
         """
         odd = self.check.beyond(values)
         more = [w.place for w in self.watts if not w.low <= numbers[w.place] <= w.high]
-        return [*odd, *more] if more else odd
+        return odd | set(more) if more else odd
 
 
 class LastPages:
     """The last pages of an exporter, all of one shape. Immutable."""
 
-    __slots__ = ("_judgement", "_received", "_ring", "_shape")
+    __slots__ = ("_judgement", "_last", "_received", "_ring", "_shape")
 
     def __init__(
-        self, shape: PageShape, ring: Ring, received: float, judgement: _Judgement
+        self, shape: PageShape, ring: Ring, last: int, received: float, judgement: _Judgement
     ) -> None:
         self._shape = shape
         self._ring = ring
+        self._last = last
+        """Rows of the last scrape result."""
         self._received = received
         self._judgement = judgement
 
@@ -136,22 +139,20 @@ class LastPages:
         samples, shape, judgement = result.samples, self._shape, self._judgement
         if not isinstance(samples, LayoutSamples) or not shape.fits(before, result, cluster):
             return None
-        time, values = samples.time, samples.values
-        if time <= self._ring.times[-1]:
+        ring, odd, invalid = self._ring, set[int](), Rejects()
+        if samples.rows[0][0] <= ring.times[-1]:
             return None
-        numbers = shape.numbers.in_units(values)
-        odd = judgement.beyond(values, numbers)
-        invalid = self._invalid(values, odd) if odd else {}
-        if invalid:
-            for place in invalid:
-                numbers[place] = nan
-            if any(all(isnan(numbers[at]) for at in row.columns.places) for row in shape.rows):
-                return None  # the device keeps its old samples
-            self._count(invalid, values, result.received, rejects)
-        shape.count(result.received, rejects)
-        keep, oldest = shape.window, shape.options.oldest
-        ring = self._ring.with_row(time, numbers, keep, oldest, hole=bool(invalid))
-        pages = LastPages(shape, ring, result.received, judgement)
+        for time, values in samples.rows:
+            numbers = shape.numbers.in_units(values)
+            beyond = judgement.beyond(values, numbers)
+            holes = self._without_invalid(values, numbers, beyond, result.received, invalid)
+            if holes is None:
+                return None
+            odd.update(beyond)
+            ring = ring.with_row(time, numbers, shape.window, shape.options.oldest, hole=holes)
+        rejects.merge(invalid)
+        shape.count(len(samples.rows), result.received, rejects)
+        pages = LastPages(shape, ring, len(samples.rows), result.received, judgement)
         if shape.options.cross_checks:
             check, suspects = judgement.check, judgement.pending
             if odd:
@@ -160,32 +161,40 @@ class LastPages:
                 pages = yield from pages._judged(suspects, before, rejects)
         return before.after(result.received, pages)
 
-    def _invalid(self, values: Sequence[float], odd: Iterable[int]) -> Mapping[int, Invalid]:
-        """Return the invalid ones of odd numbers: their place, and why."""
-        reasons: dict[int, Invalid] = {}
-        for place in odd:
-            spelling = self._shape.numbers.spellings[place]
-            if spelling is not None:
-                wrong = complaint(values[place], spelling.low, spelling.high)
-                if wrong is not None:
-                    reasons[place] = wrong
-        return reasons
-
-    def _count(
+    def _without_invalid(
         self,
-        invalid: Mapping[int, Invalid],
         values: Sequence[float],
+        numbers: array[float],
+        odd: Iterable[int],
         received: float,
         rejects: Rejects,
-    ) -> None:
-        for place, reason in invalid.items():
-            spelling = self._shape.numbers.spellings[place]
-            device = self._shape.rows[self._judgement.check.row_of[place]].key.device
-            name = spelling.name if spelling else ""
-            rejects.add(Reject(reason, name, device), received, values[place])
+    ) -> bool | None:
+        """Replace the invalid ones of odd numbers by NaN, and count them.
+
+        Returns:
+            Whether there are any; None if a device series has no valid one: it keeps its old
+            samples.
+        """
+        shape, row_of = self._shape, self._judgement.check.row_of
+        holes = False
+        for place in odd:
+            spelling = shape.numbers.spellings[place]
+            if spelling is None:
+                continue
+            wrong = complaint(values[place], spelling.low, spelling.high)
+            if wrong is None:
+                continue
+            holes, numbers[place] = True, nan
+            device = shape.rows[row_of[place]].key.device
+            rejects.add(Reject(wrong, spelling.name, device), received, values[place])
+        if holes and any(
+            all(isnan(numbers[place]) for place in row.columns.places) for row in shape.rows
+        ):
+            return None
+        return holes
 
     def _judged(
-        self, suspects: Collection[int], before: ExporterState, rejects: Rejects
+        self, suspects: Set[int], before: ExporterState, rejects: Rejects
     ) -> Steps[LastPages]:
         """Return these pages with the verdicts on devices whose numbers may change them, in steps.
 
@@ -205,7 +214,7 @@ class LastPages:
             verdicts[at] = series.verdict
             rest[at] = _rest(shape.rows[at].columns, series, idle, options)
         judgement = _Judgement(shape, tuple(verdicts), tuple(rest), idle)
-        return LastPages(shape, self._ring, self._received, judgement)
+        return LastPages(shape, self._ring, self._last, self._received, judgement)
 
     def _views(
         self, rows: Iterable[int], names: frozenset[str], *, judged: bool = True
@@ -218,8 +227,8 @@ class LastPages:
             judged: with the verdicts.
         """
         verdicts = self._judgement.verdicts
-        newest, views = self._ring.times[-1], {}
-        with_hole = self._ring.hole == newest
+        views = {}
+        with_hole = self._ring.hole >= self._ring.times[-self._last]
         for at in rows:
             key, columns, _, made = self._shape.rows[at]
             views[key] = DeviceSeries(
@@ -251,11 +260,14 @@ class LastPages:
         )
 
     def _rejected(self, columns: DeviceColumns) -> frozenset[str]:
-        """Return the fields of which the newest number is missing."""
-        start = len(self._ring.numbers) - self._ring.width
+        """Return the fields of which the last scrape result has no number at one of its times."""
+        ring = self._ring
+        rows = ring.numbers[-self._last * ring.width :]
         named = zip(columns.layout.columns, columns.places, strict=True)
         return frozenset(
-            column.field.name for column, place in named if isnan(self._ring.numbers[start + place])
+            column.field.name
+            for column, place in named
+            if any(map(isnan, rows[place :: ring.width]))
         )
 
     def _history(self, columns: DeviceColumns) -> History:
@@ -270,11 +282,12 @@ class LastPages:
         return its if whole else its.with_numbers()
 
 
-def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
+def first_pages(shape: PageShape, state: ExporterState, rows: int) -> LastPages | None:
     """Return the pages whose samples a state has; None if a device has others.
 
     Args:
         state: after a page of this shape.
+        rows: the times of this page.
     """
     histories = [state.all_series[row.key].history for row in shape.rows]
     newest = max(samples.newest for samples in histories)
@@ -293,7 +306,7 @@ def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
     )
     verdicts = tuple(series.verdict for series in all_series)
     judgement = _Judgement(shape, verdicts, tuple(rest), state.idle)
-    pages = LastPages(shape, ring, state.received, judgement)
+    pages = LastPages(shape, ring, rows, state.received, judgement)
     return pages if pages.have_rejected(all_series) else None
 
 

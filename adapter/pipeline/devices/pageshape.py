@@ -148,10 +148,14 @@ class PageShape:
         """Return the seconds of samples that a device series with these columns must keep."""
         return self._catalog.span(columns, self.options.window, self.options.oldest)
 
-    def count(self, received: float, rejects: Rejects) -> None:
-        """Count what is left out of each page."""
-        for reason, times in self._left_out.items():
-            rejects.count(reason, times)
+    def count(self, rows: int, received: float, rejects: Rejects) -> None:
+        """Count what is left out of each page.
+
+        Args:
+            rows: samples of each series.
+        """
+        for reason, samples in self._left_out.items():
+            rejects.count(reason, rows * samples)
         for reject in self._aside:
             rejects.add(reject, received)
 
@@ -171,7 +175,8 @@ class PageShape:
             and samples.layout is self.layout
             and (result.pod is None or result.pod == before.pod)
             and before.received <= result.received
-            and result.received - options.oldest < samples.time <= result.received
+            and result.received - options.oldest < samples.rows[0][0]
+            and samples.time <= result.received
             and tuple(map(cluster.pod, self._refs)) == self._pods
             and all(placed(belief, cluster) for belief in self._addressed)
             and self._stays(before, result, cluster)
@@ -193,6 +198,7 @@ class PageShape:
 def shape_of(
     reader: PageReader,
     result: ScrapeResult,
+    samples: LayoutSamples,
     state: ExporterState,
     catalog: Catalog,
     options: TelemetryOptions,
@@ -203,12 +209,11 @@ def shape_of(
     or on a scrape target that the samples name as a pod.
 
     Args:
+        samples: of the page.
         state: after the page.
     """
-    samples = result.samples
     if (
-        not isinstance(samples, LayoutSamples)
-        or not reader.plain
+        not reader.plain
         or not all(belief.lasts for belief in reader.beliefs.values())
         or _name_several_targets(reader.beliefs.values())
     ):
@@ -228,7 +233,7 @@ def shape_of(
             else:
                 taken[builder.identity.key].append((place, spelling))
         spellings.append(spelling)
-    if not taken or not _single(taken, reader.by_key):
+    if not taken or not _single(taken, reader.by_key, len(samples.rows)):
         return None
     rows = tuple(
         DeviceRow(
@@ -260,14 +265,15 @@ def _name_several_targets(beliefs: Iterable[Belief]) -> bool:
 def _single(
     taken: Mapping[SeriesKey, Sequence[tuple[int, Spelling]]],
     builders: Mapping[SeriesKey, SeriesBuilder],
+    times: int,
 ) -> bool:
-    """Return whether each series has numbers, one of each field, of one time.
+    """Return whether each series has numbers, one of each field at each of the page's times.
 
     The samples of a pod beside those of its device may be accounted per process.
     """
     for key, row in taken.items():
         fields = [spelling for _, spelling in row]
-        if not fields or len(set(fields)) < len(fields) or len(builders[key].frames) > 1:
+        if not fields or len(set(fields)) < len(fields) or len(builders[key].frames) > times:
             return False
         if key.pod is not None and SeriesKey(key.device, None, "", "") in builders:
             return False

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch
 from adapter.pipeline.devices.device import Device
 from adapter.pipeline.devices.idlepower import IdlePower
-from adapter.pipeline.devices.rejects import Rejects
 from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict
 from adapter.pipeline.devices.validity import RatioScale
-from adapter.pipeline.exposition.samples import ScrapeResult
-from apiservice.runtime.steps import Steps
 
 if TYPE_CHECKING:
-    from adapter.pipeline.devices.location import KnownCluster
+    from adapter.pipeline.devices.pages import LastPages
 
 NO_REJECTS: Final[Mapping[PodRef, str]] = {}
 
@@ -104,29 +101,6 @@ class Contents:
         object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
 
 
-class NumberedPages(Protocol):
-    """The last pages of an exporter whose numbers are kept, and read when they are asked for."""
-
-    @property
-    def outline(self) -> Contents:
-        """What the pages are about, without samples."""
-
-    @property
-    def idle(self) -> IdlePower:
-        """See :class:`Contents`."""
-
-    def verdict(self, key: SeriesKey) -> Verdict | None:
-        """Return the verdict on a device series; None if there is no such series."""
-
-    def contents(self) -> Contents:
-        """Return the device series."""
-
-    def after(
-        self, before: ExporterState, result: ScrapeResult, rejects: Rejects, cluster: KnownCluster
-    ) -> Steps[ExporterState | None]:
-        """Return the state after one more page; None if its samples must be read."""
-
-
 class ExporterState:
     """The state of one origin after a scrape result.
 
@@ -145,7 +119,7 @@ class ExporterState:
         origin: str,
         received: float,
         pod: PodRef | None,
-        contents: Contents | NumberedPages,
+        contents: Contents | LastPages,
         scale: RatioScale,
         beliefs: Mapping[int, Belief],
         disowned: Mapping[PodRef, Mismatch],
@@ -217,7 +191,7 @@ class ExporterState:
         series = self.all_series.get(key)
         return None if series is None else series.verdict
 
-    def after(self, received: float, contents: Contents | NumberedPages) -> ExporterState:
+    def after(self, received: float, contents: Contents | LastPages) -> ExporterState:
         """Return the state with other numbers.
 
         Args:

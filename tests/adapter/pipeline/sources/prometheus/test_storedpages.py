@@ -305,15 +305,21 @@ def test_a_page_after_a_lost_answer_has_the_label_sets_of_now() -> None:
     assert sample.labels is later.sets[0].labels
 
 
-def test_an_exporter_with_one_new_scrape_is_a_page() -> None:
+def test_an_exporter_with_new_scrapes_of_the_same_times_is_a_page() -> None:
+    """One, or several of a late round; then only their numbers are taken in."""
     engine = Engine(honor=False)
     for _ in range(4):
         engine.round(STEADY)
     assert engine.pages == 8
-    engine.round(STEADY._replace(scrapes=2))
-    assert engine.pages == 8
-    engine.round(STEADY._replace(apart=True))
+    outline = engine.fast.store._exporters["e0"].outline
+    engine.round(STEADY._replace(scrapes=3))
     assert engine.pages == 10
+    assert engine.fast.store._exporters["e0"].outline is outline
+    assert engine.states()[0] == engine.states()[1]
+    engine.round(STEADY._replace(apart=True, scrapes=2))
+    assert engine.pages == 12
+    engine.round(STEADY._replace(silent=1))
+    assert engine.pages == 13
 
 
 def of_one_exporter(count: int) -> QueryAnswer:
