@@ -12,7 +12,6 @@ from adapter.pipeline.devices.history import History
 from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.plausibility import Circumstances, idle_watts, judge
-from adapter.pipeline.devices.quickchecks import at_work
 from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.remainder import Doubts, is_part, unexplained
 from adapter.pipeline.devices.series import (
@@ -64,7 +63,7 @@ def cross_checked(
         if zeros:
             judged[key] = doubting(series, zeros)
             _count(judged[key], counted, rejects)
-        if series.per_process or not series.history.times or at_work(series.history):
+        if series.per_process:
             continue
         device = series.device
         at = Circumstances(

@@ -95,7 +95,7 @@ def absorb(
     if counts.per_process or counts.judged or lent or not isinstance(samples, LayoutSamples):
         return state
     shape = shape_of(reader, result, samples, state, catalog, options)
-    pages = first_pages(shape, state, len(samples.rows)) if shape is not None else None
+    pages = first_pages(shape, state) if shape is not None else None
     return state if pages is None else state.after(result.received, pages)
 
 

@@ -9,10 +9,9 @@ page for which that is not certain goes there.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from math import inf, isnan, nan
-from typing import NamedTuple
+from typing import Final
 
 from adapter.pipeline.catalog.nvidia import POWER
 from adapter.pipeline.devices.crosschecks import cross_checked
@@ -28,20 +27,13 @@ from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.ring import Ring, ring_of
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey, Verdict
 from adapter.pipeline.devices.state import Contents, ExporterState, still_reported
-from adapter.pipeline.devices.validity import complaint
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
 
-
-class _Watts(NamedTuple):
-    """The power of a device at rest, and the range in which it teaches nothing."""
-
-    place: int
-    low: float
-    high: float
-
-
+_Watts = tuple[int, float, float]
+"""The place of a resting device's power, and the range in which it teaches nothing."""
+_NOTHING: Final[Mapping[int, Set[str]]] = {}
 _Rest = tuple[_Watts, ...] | None
 """The power of a device series whose verdict lasts while it rests; None for any other one."""
 
@@ -81,23 +73,28 @@ class _Judgement:
             numbers: the same in the units of the fields.
         """
         odd = self.check.beyond(values)
-        more = [w.place for w in self.watts if not w.low <= numbers[w.place] <= w.high]
+        more = [at for at, low, high in self.watts if not low <= numbers[at] <= high]
         return odd | set(more) if more else odd
 
 
 class LastPages:
     """The last pages of an exporter, all of one shape. Immutable."""
 
-    __slots__ = ("_judgement", "_last", "_received", "_ring", "_shape")
+    __slots__ = ("_judgement", "_received", "_rejected", "_ring", "_shape")
 
     def __init__(
-        self, shape: PageShape, ring: Ring, last: int, received: float, judgement: _Judgement
+        self,
+        shape: PageShape,
+        ring: Ring,
+        received: float,
+        rejected: Mapping[int, Set[str]],
+        judgement: _Judgement,
     ) -> None:
         self._shape = shape
         self._ring = ring
-        self._last = last
-        """Rows of the last scrape result."""
         self._received = received
+        self._rejected = rejected
+        """Row of the shape -> fields of which the last scrape result has an invalid number."""
         self._judgement = judgement
 
     @property
@@ -139,20 +136,29 @@ class LastPages:
         samples, shape, judgement = result.samples, self._shape, self._judgement
         if not isinstance(samples, LayoutSamples) or not shape.fits(before, result, cluster):
             return None
-        ring, odd, invalid = self._ring, set[int](), Rejects()
-        if samples.rows[0][0] <= ring.times[-1]:
+        if samples.rows[0][0] <= self._ring.times[-1]:
             return None
+        ring, odd, invalid = self._ring, set[int](), Rejects()
+        rejected: dict[int, set[str]] = {}
         for time, values in samples.rows:
             numbers = shape.numbers.in_units(values)
             beyond = judgement.beyond(values, numbers)
-            holes = self._without_invalid(values, numbers, beyond, result.received, invalid)
-            if holes is None:
-                return None
+            holes = {at: wrong for at in beyond if (wrong := shape.numbers.wrong(at, values[at]))}
+            for place, (spelling, reason) in holes.items():
+                numbers[place], row = nan, judgement.check.row_of[place]
+                rejected.setdefault(row, set()).add(spelling.field.name)
+                reject = Reject(reason, spelling.name, shape.rows[row].key.device)
+                invalid.add(reject, result.received, values[place])
+            if holes and any(
+                all(isnan(numbers[at]) for at in shape.rows[row].columns.places) for row in rejected
+            ):
+                return None  # a device without a valid number keeps its old samples
             odd.update(beyond)
-            ring = ring.with_row(time, numbers, shape.window, shape.options.oldest, hole=holes)
+            keep, oldest = shape.window, shape.options.oldest
+            ring = ring.with_row(time, numbers, keep, oldest, hole=bool(holes))
         rejects.merge(invalid)
         shape.count(len(samples.rows), result.received, rejects)
-        pages = LastPages(shape, ring, len(samples.rows), result.received, judgement)
+        pages = LastPages(shape, ring, result.received, rejected or _NOTHING, judgement)
         if shape.options.cross_checks:
             check, suspects = judgement.check, judgement.pending
             if odd:
@@ -160,38 +166,6 @@ class LastPages:
             if suspects or shape.of_parts:
                 pages = yield from pages._judged(suspects, before, rejects)
         return before.after(result.received, pages)
-
-    def _without_invalid(
-        self,
-        values: Sequence[float],
-        numbers: array[float],
-        odd: Iterable[int],
-        received: float,
-        rejects: Rejects,
-    ) -> bool | None:
-        """Replace the invalid ones of odd numbers by NaN, and count them.
-
-        Returns:
-            Whether there are any; None if a device series has no valid one: it keeps its old
-            samples.
-        """
-        shape, row_of = self._shape, self._judgement.check.row_of
-        holes = False
-        for place in odd:
-            spelling = shape.numbers.spellings[place]
-            if spelling is None:
-                continue
-            wrong = complaint(values[place], spelling.low, spelling.high)
-            if wrong is None:
-                continue
-            holes, numbers[place] = True, nan
-            device = shape.rows[row_of[place]].key.device
-            rejects.add(Reject(wrong, spelling.name, device), received, values[place])
-        if holes and any(
-            all(isnan(numbers[place]) for place in row.columns.places) for row in shape.rows
-        ):
-            return None
-        return holes
 
     def _judged(
         self, suspects: Set[int], before: ExporterState, rejects: Rejects
@@ -214,7 +188,7 @@ class LastPages:
             verdicts[at] = series.verdict
             rest[at] = _rest(shape.rows[at].columns, series, idle, options)
         judgement = _Judgement(shape, tuple(verdicts), tuple(rest), idle)
-        return LastPages(shape, self._ring, self._last, self._received, judgement)
+        return LastPages(shape, self._ring, self._received, self._rejected, judgement)
 
     def _views(
         self, rows: Iterable[int], names: frozenset[str], *, judged: bool = True
@@ -228,7 +202,6 @@ class LastPages:
         """
         verdicts = self._judgement.verdicts
         views = {}
-        with_hole = self._ring.hole >= self._ring.times[-self._last]
         for at in rows:
             key, columns, _, made = self._shape.rows[at]
             views[key] = DeviceSeries(
@@ -244,31 +217,10 @@ class LastPages:
                 made.shared,
                 cut=made.cut,
                 cluster=made.cluster,
-                rejected=self._rejected(columns) if with_hole else NO_FIELDS,
+                rejected=frozenset(self._rejected.get(at, NO_FIELDS)),
                 verdict=verdicts[at] if judged else CLEAR,
             )
         return views
-
-    def have_rejected(self, all_series: Sequence[DeviceSeries]) -> bool:
-        """Return whether the fields that the last page rejected are those without a number.
-
-        They are not if two pages have one time: the number of the first page stays.
-        """
-        return all(
-            self._rejected(row.columns) == series.rejected
-            for row, series in zip(self._shape.rows, all_series, strict=True)
-        )
-
-    def _rejected(self, columns: DeviceColumns) -> frozenset[str]:
-        """Return the fields of which the last scrape result has no number at one of its times."""
-        ring = self._ring
-        rows = ring.numbers[-self._last * ring.width :]
-        named = zip(columns.layout.columns, columns.places, strict=True)
-        return frozenset(
-            column.field.name
-            for column, place in named
-            if any(map(isnan, rows[place :: ring.width]))
-        )
 
     def _history(self, columns: DeviceColumns) -> History:
         """Return the samples of a device series."""
@@ -282,12 +234,11 @@ class LastPages:
         return its if whole else its.with_numbers()
 
 
-def first_pages(shape: PageShape, state: ExporterState, rows: int) -> LastPages | None:
+def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
     """Return the pages whose samples a state has; None if a device has others.
 
     Args:
         state: after a page of this shape.
-        rows: the times of this page.
     """
     histories = [state.all_series[row.key].history for row in shape.rows]
     newest = max(samples.newest for samples in histories)
@@ -306,8 +257,8 @@ def first_pages(shape: PageShape, state: ExporterState, rows: int) -> LastPages 
     )
     verdicts = tuple(series.verdict for series in all_series)
     judgement = _Judgement(shape, verdicts, tuple(rest), state.idle)
-    pages = LastPages(shape, ring, rows, state.received, judgement)
-    return pages if pages.have_rejected(all_series) else None
+    rejected = {at: series.rejected for at, series in enumerate(all_series) if series.rejected}
+    return LastPages(shape, ring, state.received, rejected, judgement)
 
 
 def _rest(
@@ -324,4 +275,4 @@ def _rest(
     if idle_watts(series.history, series.verdict, at) is None:
         return None
     own = idle.own(device.model, device.board)
-    return () if own is None else tuple(_Watts(place, own.low, own.high) for place in places)
+    return () if own is None else tuple((place, own.low, own.high) for place in places)

@@ -25,6 +25,7 @@ from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey
 from adapter.pipeline.devices.state import Belief, Contents, ExporterState, Identity
 from adapter.pipeline.devices.tenantlabels import placed
+from adapter.pipeline.devices.validity import Invalid, complaint
 from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
 from adapter.pipeline.exposition.samples import ScrapeResult
 
@@ -46,6 +47,12 @@ class PageNumbers:
         self.factors = tuple(1.0 if s is None else s.factor for s in spellings)
         """From the unit on the page to that of the field."""
         self._converted = [(at, factor) for at, factor in enumerate(self.factors) if factor != 1.0]
+
+    def wrong(self, place: int, value: float) -> tuple[Spelling, Invalid] | None:
+        """Return the field of an invalid number, and why it is not taken in."""
+        spelling = self.spellings[place]
+        why = None if spelling is None else complaint(value, spelling.low, spelling.high)
+        return None if spelling is None or why is None else (spelling, why)
 
     def in_units(self, values: Sequence[float]) -> array[float]:
         """Return the numbers of a page in the units of their fields."""
