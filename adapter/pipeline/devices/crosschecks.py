@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Statistic
@@ -49,7 +50,7 @@ def cross_checked(
         rejects: counts every doubted field once per device and scrape result.
     """
     active = _active_boards(all_series.values())
-    earlier = _Earlier(before)
+    earlier = _earlier(before)
     counted: set[tuple[str, str]] = set()
     judged = dict(all_series)
     false_zeros: Mapping[int, Doubts] = {}
@@ -73,7 +74,7 @@ def cross_checked(
             idle=idle.of(device.model, device.board),
             alone=device.board not in active,
         )
-        verdict = judge(series.history, earlier.of(key), at)
+        verdict = judge(series.history, earlier(key), at)
         if verdict is CLEAR:
             continue
         judged[key] = doubting(replace(series, verdict=verdict), zeros)
@@ -133,25 +134,20 @@ class _Asked:
         return self._series.reports(field)
 
 
-class _Earlier:
-    """The verdicts of the previous scrape result."""
+def _earlier(before: ExporterState | None) -> Callable[[SeriesKey], Verdict]:
+    """Return what finds the last verdict on a device, regardless of the pod that had it."""
 
-    def __init__(self, before: ExporterState | None) -> None:
-        self._before = before
-        self._newest: dict[str, Verdict] = {}
+    @cache
+    def of_device(device: str) -> Verdict:
+        others = before.devices.get(device, ()) if before else ()
+        newest = max(others, key=lambda series: series.received, default=None)
+        return newest.verdict if newest else CLEAR
 
-    def of(self, key: SeriesKey) -> Verdict:
-        """Return the last verdict on the device, regardless of the pod that had it."""
-        if self._before is None:
-            return CLEAR
-        same = self._before.verdict(key)
-        if same is not None:
-            return same
-        if key.device not in self._newest:
-            others = self._before.devices.get(key.device, ())
-            newest = max(others, key=lambda series: series.received, default=None)
-            self._newest[key.device] = newest.verdict if newest else CLEAR
-        return self._newest[key.device]
+    def of(key: SeriesKey) -> Verdict:
+        same = before.verdict(key) if before else None
+        return of_device(key.device) if same is None else same
+
+    return of
 
 
 def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:

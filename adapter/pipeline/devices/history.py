@@ -5,7 +5,7 @@ thirty seconds must be cheap. So the samples of one scrape are one row of floats
 field without a sample. A history is immutable: :meth:`History.extended` returns a new one.
 
 The rows may be those of a whole page, which has the numbers of other devices too
-(:mod:`adapter.pipeline.devices.ring`). Then the history knows where its own are.
+(:mod:`adapter.pipeline.devices.pages`). Then the history knows where its own are.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import floor, isnan, nan
 from typing import Final
 
@@ -20,6 +21,7 @@ from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.catalog.metric import DeviceValue, Kind
 from adapter.pipeline.devices.options import MAX_SAMPLES
+from adapter.pipeline.devices.rows import Rows
 
 Frame = dict[Spelling, float]
 """The values of one time, in the units of the fields."""
@@ -30,25 +32,16 @@ class History:
 
     Args:
         places: where in a row each column's number is; by default, a row has nothing else.
-        width: numbers in a row.
     """
 
-    __slots__ = ("_numbers", "_places", "_width", "layout", "times")
+    __slots__ = ("_places", "_rows", "layout", "times")
 
-    def __init__(
-        self,
-        columns: Layout,
-        times: array[float],
-        numbers: array[float],
-        places: Sequence[int] | None = None,
-        width: int = 0,
-    ) -> None:
+    def __init__(self, columns: Layout, rows: Rows, places: Sequence[int] | None = None) -> None:
         self.layout = columns
-        self.times = times
+        self.times = rows.times
         """Epoch seconds, ascending, without duplicates."""
-        self._numbers = numbers
+        self._rows = rows
         self._places = range(columns.width) if places is None else places
-        self._width = width or columns.width
 
     def __len__(self) -> int:
         """Return how many numbers the history has room for."""
@@ -56,22 +49,13 @@ class History:
 
     def column(self, column: int, first: int = 0) -> array[float]:
         """Return a column's numbers from a row on, NaN for times without one."""
-        return self._numbers[first * self._width + self._places[column] :: self._width]
+        return self._rows.column(self._places[column], first)
 
     def row(self, row: int) -> list[float]:
         """Return the numbers of a row, one for each column; -1 is the newest row."""
-        start = (row if row >= 0 else row + len(self.times)) * self._width
-        numbers = self._numbers
+        start = (row if row >= 0 else row + len(self.times)) * self._rows.width
+        numbers = self._rows.numbers
         return [numbers[start + place] for place in self._places]
-
-    def _packed(self) -> array[float]:
-        """Return the rows without the numbers of other devices."""
-        if self._width == self.layout.width:
-            return self._numbers
-        packed = array("d")
-        for row in range(len(self.times)):
-            packed.extend(self.row(row))
-        return packed
 
     @property
     def newest(self) -> float:
@@ -125,11 +109,8 @@ class History:
 
     def after(self, time: float) -> History:
         """Return the history of the samples that are newer than ``time``."""
-        cut = bisect_right(self.times, time)
-        if not cut:
-            return self
-        rows = self._numbers[cut * self._width :]
-        return History(self.layout, self.times[cut:], rows, self._places, self._width)
+        rows = self._rows.after(time)
+        return self if rows is self._rows else History(self.layout, rows, self._places)
 
     def without(self, field: str, until: float) -> History:
         """Return this history without the field's samples up to ``until``."""
@@ -177,23 +158,14 @@ class History:
         row = list(map(frame.get, self.layout.columns, self.layout.missing))
         if sum(map(isnan, row)) != missing:
             return None
+        rows = self._rows
+        if rows.width != self.layout.width:
+            own = chain.from_iterable(map(self.row, range(len(self.times))))
+            rows = Rows(self.times, array("d", own), self.layout.width)
         if not missing:
-            return self.with_row(time, row, window)
-        return self.with_row(time, row, max(window, age_limit)).with_numbers()
-
-    def with_row(self, time: float, row: Iterable[float], window: float) -> History:
-        """Return this history with a row at a newer time, without those that are too old.
-
-        Args:
-            row: a number for each column.
-            window: seconds up to the newest row; that row is always kept.
-        """
-        cut = bisect_right(self.times, time - window)
-        cut = max(cut, len(self.times) + 1 - MAX_SAMPLES)
-        times, values = self.times[cut:], self._packed()[cut * self.layout.width :]
-        times.append(time)
-        values.extend(row)
-        return History(self.layout, times, values)
+            return History(self.layout, rows.with_row(time, row, window))
+        longer = History(self.layout, rows.with_row(time, row, max(window, age_limit)))
+        return longer.with_numbers()
 
     def with_numbers(self) -> History:
         """Return the history without columns that have no number."""
@@ -202,7 +174,7 @@ class History:
             return self
         columns = layout(tuple(map(self.layout.columns.__getitem__, at)))
         places = [self._places[i] for i in at]
-        return History(columns, self.times, self._numbers, places, self._width)
+        return History(columns, self._rows, places)
 
     def _frame(self, row: int) -> Frame:
         numbers = zip(self.layout.columns, self.row(row), strict=True)
@@ -225,7 +197,7 @@ def _packed(frames: Mapping[float, Frame]) -> History:
     values = array("d")
     for frame in frames.values():
         values.extend(frame.get(column, nan) for column in columns.columns)
-    return History(columns, array("d", frames), values)
+    return History(columns, Rows(array("d", frames), values, columns.width))
 
 
 def in_order(columns: Iterable[Spelling]) -> tuple[Spelling, ...]:

@@ -17,16 +17,16 @@ from adapter.pipeline.devices.accounting import Accounted, accounted
 from adapter.pipeline.devices.boards import lend_board_values
 from adapter.pipeline.devices.builder import Holders, SeriesBuilder, holders, superseded
 from adapter.pipeline.devices.crosschecks import cross_checked
+from adapter.pipeline.devices.firstpages import first_pages
 from adapter.pipeline.devices.history import history
 from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.location import KnownCluster, Location
 from adapter.pipeline.devices.options import TelemetryOptions
-from adapter.pipeline.devices.pages import first_pages
 from adapter.pipeline.devices.pageshape import shape_of
 from adapter.pipeline.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.pipeline.devices.rejects import Rejects
 from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
-from adapter.pipeline.devices.state import Contents, ExporterState, still_reported
+from adapter.pipeline.devices.state import ExporterState, contents_of, still_reported
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps
@@ -85,7 +85,7 @@ def absorb(
         origin=result.origin,
         received=result.received,
         pod=reader.pod,
-        contents=Contents(standing | all_series, reported, idle),
+        contents=contents_of(standing | all_series, reported, idle),
         scale=reader.scale,
         beliefs=reader.beliefs,
         disowned=reader.disowned,

@@ -9,7 +9,8 @@ page for which that is not certain goes there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Final
 
@@ -24,9 +25,9 @@ from adapter.pipeline.devices.pageshape import DeviceColumns, PageShape
 from adapter.pipeline.devices.plausibility import Circumstances, idle_watts
 from adapter.pipeline.devices.quickchecks import lasts
 from adapter.pipeline.devices.rejects import Reject, Rejects
-from adapter.pipeline.devices.ring import Ring, ring_of
+from adapter.pipeline.devices.rows import Rows
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey, Verdict
-from adapter.pipeline.devices.state import Contents, ExporterState, still_reported
+from adapter.pipeline.devices.state import Contents, ExporterState, OnDemand, still_reported
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
@@ -34,11 +35,11 @@ from apiservice.runtime.steps import Steps
 _Watts = tuple[int, float, float]
 """The place of a resting device's power, and the range in which it teaches nothing."""
 _NOTHING: Final[Mapping[int, Set[str]]] = {}
-_Rest = tuple[_Watts, ...] | None
+Rest = tuple[_Watts, ...] | None
 """The power of a device series whose verdict lasts while it rests; None for any other one."""
 
 
-class _Judgement:
+class Judgement:
     """What is known about the devices, and the bounds of numbers that leave it as it is."""
 
     __slots__ = ("check", "idle", "pending", "rest", "verdicts", "watts")
@@ -47,7 +48,7 @@ class _Judgement:
         self,
         shape: PageShape,
         verdicts: tuple[Verdict, ...],
-        rest: tuple[_Rest, ...],
+        rest: tuple[Rest, ...],
         idle: IdlePower,
     ) -> None:
         self.verdicts = verdicts
@@ -77,52 +78,52 @@ class _Judgement:
         return odd | set(more) if more else odd
 
 
+@dataclass(slots=True, eq=False)
 class LastPages:
-    """The last pages of an exporter, all of one shape. Immutable."""
+    """The last pages of an exporter, all of one shape. Treated as immutable."""
 
-    __slots__ = ("_judgement", "_received", "_rejected", "_ring", "_shape")
-
-    def __init__(
-        self,
-        shape: PageShape,
-        ring: Ring,
-        received: float,
-        rejected: Mapping[int, Set[str]],
-        judgement: _Judgement,
-    ) -> None:
-        self._shape = shape
-        self._ring = ring
-        self._received = received
-        self._rejected = rejected
-        """Row of the shape -> fields of which the last scrape result has an invalid number."""
-        self._judgement = judgement
-
-    @property
-    def outline(self) -> Contents:
-        """What the pages are about, without samples."""
-        return self._shape.outline
-
-    @property
-    def idle(self) -> IdlePower:
-        """See :class:`adapter.pipeline.devices.state.Contents`."""
-        return self._judgement.idle
+    shape: PageShape
+    rows: Rows
+    """All of the page's numbers at each time."""
+    hole: float
+    """Epoch seconds of the newest row with a missing number; minus infinity for none."""
+    received: float
+    """Epoch seconds."""
+    rejected: Mapping[int, Set[str]]
+    """Row of the shape -> fields of which the last scrape result has an invalid number."""
+    judgement: Judgement
 
     def verdict(self, key: SeriesKey) -> Verdict | None:
         """Return the verdict on a device series; None if there is no such series."""
-        at = self._shape.index.get(key)
+        at = self.shape.index.get(key)
         if at is not None:
-            return self._judgement.verdicts[at]
-        series = self._shape.standing.get(key)
+            return self.judgement.verdicts[at]
+        series = self.shape.standing.get(key)
         return None if series is None else series.verdict
 
     def contents(self) -> Contents:
         """Return the device series."""
-        shape = self._shape
+        shape = self.shape
         reported = still_reported(
-            shape.outline.reported, shape.reported, self._received, shape.options.oldest
+            shape.outline.reported, shape.reported, self.received, shape.options.oldest
         )
-        views = self._views(range(len(shape.rows)), frozenset(reported))
-        return Contents(shape.standing | views, reported, self.idle)
+        names = frozenset(reported)
+
+        def series_of(key: SeriesKey) -> DeviceSeries:
+            at = shape.index.get(key)
+            return shape.standing[key] if at is None else self._view(at, names)
+
+        outline = shape.outline
+        all_series = OnDemand(outline.all_series, series_of)
+        return Contents(
+            all_series,
+            reported,
+            self.judgement.idle,
+            OnDemand(outline.pods, lambda ref: tuple(all_series[s.key] for s in outline.pods[ref])),
+            OnDemand(
+                outline.devices, lambda at: tuple(all_series[s.key] for s in outline.devices[at])
+            ),
+        )
 
     def after(
         self, before: ExporterState, result: ScrapeResult, rejects: Rejects, cluster: KnownCluster
@@ -133,12 +134,12 @@ class LastPages:
             before: the state with these pages.
             rejects: counts what is left out of the page, and the doubted fields.
         """
-        samples, shape, judgement = result.samples, self._shape, self._judgement
+        samples, shape, judgement = result.samples, self.shape, self.judgement
         if not isinstance(samples, LayoutSamples) or not shape.fits(before, result, cluster):
             return None
-        if samples.rows[0][0] <= self._ring.times[-1]:
+        if samples.rows[0][0] <= self.rows.times[-1]:
             return None
-        ring, odd, invalid = self._ring, set[int](), Rejects()
+        rows, hole, odd, invalid = self.rows, self.hole, set[int](), Rejects()
         rejected: dict[int, set[str]] = {}
         for time, values in samples.rows:
             numbers = shape.numbers.in_units(values)
@@ -154,11 +155,12 @@ class LastPages:
             ):
                 return None  # a device without a valid number keeps its old samples
             odd.update(beyond)
-            keep, oldest = shape.window, shape.options.oldest
-            ring = ring.with_row(time, numbers, keep, oldest, hole=bool(holes))
+            window, oldest = shape.window, shape.options.oldest
+            hole = time if holes else hole if hole > time - oldest else -inf
+            rows = rows.with_row(time, numbers, window if hole == -inf else max(window, oldest))
         rejects.merge(invalid)
         shape.count(len(samples.rows), result.received, rejects)
-        pages = LastPages(shape, ring, result.received, rejected or _NOTHING, judgement)
+        pages = LastPages(shape, rows, hole, result.received, rejected or _NOTHING, judgement)
         if shape.options.cross_checks:
             check, suspects = judgement.check, judgement.pending
             if odd:
@@ -174,96 +176,63 @@ class LastPages:
 
         The instances of boards are judged together, and so are the containers of devices.
         """
-        shape, options = self._shape, self._shape.options
+        shape, options = self.shape, self.shape.options
         rows = [
             at
             for at, row in enumerate(shape.rows)
             if shape.of_parts or row.series.mig or at in suspects
         ]
-        idle = self.idle.copy()
-        views = self._views(rows, NO_FIELDS, judged=False)
+        idle = self.judgement.idle.copy()
+        views = {shape.rows[at].key: self._view(at, NO_FIELDS, judged=False) for at in rows}
         judged = yield from cross_checked(views, before, idle, options, rejects)
-        verdicts, rest = list(self._judgement.verdicts), list(self._judgement.rest)
+        verdicts, rest = list(self.judgement.verdicts), list(self.judgement.rest)
         for at, series in zip(rows, judged.values(), strict=True):
             verdicts[at] = series.verdict
-            rest[at] = _rest(shape.rows[at].columns, series, idle, options)
-        judgement = _Judgement(shape, tuple(verdicts), tuple(rest), idle)
-        return LastPages(shape, self._ring, self._received, self._rejected, judgement)
+            rest[at] = rest_of(shape.rows[at].columns, series, idle, options)
+        judgement = Judgement(shape, tuple(verdicts), tuple(rest), idle)
+        return LastPages(shape, self.rows, self.hole, self.received, self.rejected, judgement)
 
-    def _views(
-        self, rows: Iterable[int], names: frozenset[str], *, judged: bool = True
-    ) -> dict[SeriesKey, DeviceSeries]:
-        """Return device series of the pages.
+    def _view(self, at: int, names: frozenset[str], *, judged: bool = True) -> DeviceSeries:
+        """Return a device series of the pages.
 
         Args:
-            rows: of the shape.
+            at: its row of the shape.
             names: the fields that the exporter reports.
-            judged: with the verdicts.
+            judged: with its verdict.
         """
-        verdicts = self._judgement.verdicts
-        views = {}
-        for at in rows:
-            key, columns, _, made = self._shape.rows[at]
-            views[key] = DeviceSeries(
-                made.device,
-                made.assignment,
-                made.origin,
-                made.node,
-                made.host,
-                self._received,
-                self._history(columns),
-                names,
-                made.window,
-                made.shared,
-                cut=made.cut,
-                cluster=made.cluster,
-                rejected=frozenset(self._rejected.get(at, NO_FIELDS)),
-                verdict=verdicts[at] if judged else CLEAR,
-            )
-        return views
+        _, columns, _, made = self.shape.rows[at]
+        return DeviceSeries(
+            made.device,
+            made.assignment,
+            made.origin,
+            made.node,
+            made.host,
+            self.received,
+            self._history(columns),
+            names,
+            made.window,
+            made.shared,
+            cut=made.cut,
+            cluster=made.cluster,
+            rejected=frozenset(self.rejected.get(at, NO_FIELDS)),
+            verdict=self.judgement.verdicts[at] if judged else CLEAR,
+        )
 
     def _history(self, columns: DeviceColumns) -> History:
         """Return the samples of a device series."""
-        ring, shape = self._ring, self._shape
-        its = History(columns.layout, ring.times, ring.numbers, columns.places, ring.width)
-        whole, window = ring.hole == -inf, shape.span(columns.layout)
+        shape, window = self.shape, self.shape.span(columns.layout)
+        whole = self.hole == -inf
         if not whole:
             window = max(window, shape.options.oldest)
+        its = History(columns.layout, self.rows, columns.places)
         if window < shape.window:
-            its = its.after(ring.times[-1] - window)
+            its = its.after(its.newest - window)
         return its if whole else its.with_numbers()
 
 
-def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
-    """Return the pages whose samples a state has; None if a device has others.
-
-    Args:
-        state: after a page of this shape.
-    """
-    histories = [state.all_series[row.key].history for row in shape.rows]
-    newest = max(samples.newest for samples in histories)
-    for row, samples in zip(shape.rows, histories, strict=True):
-        if (
-            not samples.times
-            or samples.newest < newest
-            or not set(samples.layout.columns) <= set(row.columns.layout.columns)
-        ):
-            return None
-    ring = ring_of(shape, histories)
-    all_series = [state.all_series[row.key] for row in shape.rows]
-    rest = (
-        _rest(row.columns, series, state.idle, shape.options)
-        for row, series in zip(shape.rows, all_series, strict=True)
-    )
-    verdicts = tuple(series.verdict for series in all_series)
-    judgement = _Judgement(shape, verdicts, tuple(rest), state.idle)
-    rejected = {at: series.rejected for at, series in enumerate(all_series) if series.rejected}
-    return LastPages(shape, ring, state.received, rejected, judgement)
-
-
-def _rest(
+def rest_of(
     columns: DeviceColumns, series: DeviceSeries, idle: IdlePower, options: TelemetryOptions
-) -> _Rest:
+) -> Rest:
     """Return the power of a device series whose verdict lasts while it rests, if it is known."""
     if not lasts(series.verdict, columns.layout):
         return None

@@ -23,7 +23,7 @@ from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.reader import PageReader
 from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey
-from adapter.pipeline.devices.state import Belief, Contents, ExporterState, Identity
+from adapter.pipeline.devices.state import Belief, ExporterState, Identity, contents_of
 from adapter.pipeline.devices.tenantlabels import placed
 from adapter.pipeline.devices.validity import Invalid, complaint
 from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
@@ -123,7 +123,7 @@ class PageShape:
         }
         """The device series of earlier pages."""
         its = self.standing | {row.key: row.series for row in rows}
-        self.outline = Contents(its, state.reported, state.idle)
+        self.outline = contents_of(its, state.reported, state.idle)
         """What the pages are about, without samples."""
         self._catalog = catalog
         self.window = max(self.span(row.columns.layout) for row in rows)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch
 from adapter.pipeline.devices.device import Device
 from adapter.pipeline.devices.idlepower import IdlePower
-from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict
+from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict, series_key
 from adapter.pipeline.devices.validity import RatioScale
 
 if TYPE_CHECKING:
@@ -56,10 +55,7 @@ class Identity(NamedTuple):
     @property
     def key(self) -> SeriesKey:
         """The device series that the sample belongs to."""
-        at = self.device.id if self.device else ""
-        if self.assignment is None:
-            return SeriesKey(at, None, "", "")
-        return SeriesKey(at, self.assignment.pod, self.assignment.container, self.assignment.uid)
+        return series_key(self.device, self.assignment)
 
 
 class Belief(NamedTuple):
@@ -78,27 +74,69 @@ class Belief(NamedTuple):
     """Whether no label is a tenant's, so that the result depends on nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The device series of an exporter, and what the same pages show. Immutable."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class OnDemand(Mapping[K, V]):
+    """A mapping whose values are made when they are first read.
+
+    Args:
+        keys: all of its keys, in their order.
+        make: makes the value of a key.
+    """
+
+    __slots__ = ("_keys", "_made", "_make")
+
+    def __init__(self, keys: Collection[K], make: Callable[[K], V]) -> None:
+        self._keys = keys
+        self._make = make
+        self._made: dict[K, V] = {}
+
+    def __getitem__(self, key: K) -> V:
+        made = self._made.get(key)
+        if made is None:
+            if key not in self._keys:
+                raise KeyError(key)
+            made = self._made[key] = self._make(key)
+        return made
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class Contents(NamedTuple):
+    """The device series of an exporter, and what the same pages show. Immutable to its readers."""
 
     all_series: Mapping[SeriesKey, DeviceSeries]
     reported: Mapping[str, float]
     """Field -> epoch seconds of the last sample of a whole device."""
     idle: IdlePower
     """The power that its devices draw when idle; never changed."""
-    pods: Mapping[PodRef, tuple[DeviceSeries, ...]] = field(init=False)
-    devices: Mapping[str, tuple[DeviceSeries, ...]] = field(init=False)
+    pods: Mapping[PodRef, tuple[DeviceSeries, ...]]
+    devices: Mapping[str, tuple[DeviceSeries, ...]]
 
-    def __post_init__(self) -> None:
-        pods: dict[PodRef, list[DeviceSeries]] = {}
-        devices: dict[str, list[DeviceSeries]] = {}
-        for key, series in self.all_series.items():
-            devices.setdefault(key.device, []).append(series)
-            if key.pod is not None:
-                pods.setdefault(key.pod, []).append(series)
-        object.__setattr__(self, "pods", {ref: tuple(its) for ref, its in pods.items()})
-        object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
+
+def contents_of(
+    all_series: Mapping[SeriesKey, DeviceSeries], reported: Mapping[str, float], idle: IdlePower
+) -> Contents:
+    """Return contents with their device series by pod and by device."""
+    pods: dict[PodRef, list[DeviceSeries]] = {}
+    devices: dict[str, list[DeviceSeries]] = {}
+    for key, series in all_series.items():
+        devices.setdefault(key.device, []).append(series)
+        if key.pod is not None:
+            pods.setdefault(key.pod, []).append(series)
+    return Contents(
+        all_series,
+        reported,
+        idle,
+        {ref: tuple(its) for ref, its in pods.items()},
+        {at: tuple(its) for at, its in devices.items()},
+    )
 
 
 class ExporterState:
@@ -157,7 +195,7 @@ class ExporterState:
 
         It costs nothing, and suffices for questions such as who has which device.
         """
-        return self.contents if self.pages is None else self.pages.outline
+        return self.contents if self.pages is None else self.pages.shape.outline
 
     @property
     def all_series(self) -> Mapping[SeriesKey, DeviceSeries]:
@@ -172,7 +210,7 @@ class ExporterState:
     @property
     def idle(self) -> IdlePower:
         """See :class:`Contents`."""
-        return self.contents.idle if self.pages is None else self.pages.idle
+        return self.contents.idle if self.pages is None else self.pages.judgement.idle
 
     @property
     def pods(self) -> Mapping[PodRef, tuple[DeviceSeries, ...]]:

@@ -197,3 +197,60 @@ def test_samples_of_a_known_layout_are_made_when_they_are_asked_for() -> None:
     assert read.samples[:3] == plain.samples[:3]
     assert read.samples == plain.samples
     assert type(read.samples[0].value) is type(plain.samples[0].value)
+
+
+def test_only_the_numbers_are_taken_in_beside_device_series_of_earlier_pages() -> None:
+    """A device that is no longer on the page keeps its samples until the age limit."""
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    fewer = [line for line in LINES if "GPU-2" not in line]
+    for scrape in range(4):
+        both.take(page_of(LINES, ["37", "0.5"]), EPOCH + 5 * scrape)
+    for scrape in range(4, 12):
+        both.take(page_of(fewer, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+        assert both.states()[0] == both.states()[1]
+    assert both.numbered == 2 + 6
+    assert "GPU-2" in both.fast.store._exporters[ORIGIN].devices
+    for scrape in range(12, 40):
+        both.take(page_of(fewer, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+        assert both.states()[0] == both.states()[1]
+    assert "GPU-2" not in both.fast.store._exporters[ORIGIN].devices
+    assert both.numbered == 6 + 30 - 1
+
+
+def test_a_number_that_is_never_valid_costs_no_reading_of_samples() -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    for scrape in range(30):
+        numbers = [str(scrape), "0.5", "9", "80", "2147483634"]
+        text = page_of(LINES, ["37"]).decode().splitlines(keepends=True)
+        sentinel = [line.replace(" 37", " 2147483634") for line in text if FIELDS[3] in line]
+        rest = [line.replace(" 37", f" {numbers[0]}") for line in text if FIELDS[3] not in line]
+        both.take("".join((*rest, *sentinel)).encode(), EPOCH + 5 * scrape)
+        assert both.states()[0] == both.states()[1]
+    assert both.numbered == 28
+
+
+def test_pages_whose_devices_have_other_times_make_no_rows() -> None:
+    """A pod chooses the times on its page: a row for each of them would be mostly empty."""
+    both = Both()
+    lines = [row(FIELDS[2], 37, uuid=f"GPU-{number}").rstrip() for number in range(40)]
+    timed = [f"{line} {int(EPOCH * 1000) - at * 10}\n" for at, line in enumerate(lines)]
+    both.take("".join(timed).encode(), EPOCH)
+    plain = "".join(f"{line}\n" for line in lines).encode()
+    made = []
+    for scrape in range(1, 12):
+        both.take(plain, EPOCH + 5 * scrape)
+        made.append(shape_of(both.fast) is not None)
+        assert both.states()[0] == both.states()[1]
+    assert made == [False] * 5 + [True] * 6
+
+
+def test_a_device_series_is_made_when_it_is_read() -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    for scrape in range(4):
+        both.take(page_of(LINES, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+    state = both.fast.store._exporters[ORIGIN]
+    (series,) = state.pods[PodRef("ml", "p")]
+    assert state.all_series[series.key] is series
+    assert state.devices["GPU-0"] == (series,)
+    assert "GPU-9" not in state.devices
+    assert len(state.all_series) == 4
