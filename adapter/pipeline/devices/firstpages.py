@@ -10,7 +10,7 @@ from typing import Final
 from adapter.pipeline.devices.history import History
 from adapter.pipeline.devices.pages import Judgement, LastPages, rest_of
 from adapter.pipeline.devices.pageshape import PageShape
-from adapter.pipeline.devices.rows import Rows
+from adapter.pipeline.devices.rows import NumberRows
 from adapter.pipeline.devices.state import ExporterState
 
 _SPARSE: Final = 4
@@ -48,7 +48,7 @@ def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
     return LastPages(shape, rows, hole, state.received, rejected, judgement)
 
 
-def _joined(shape: PageShape, histories: Sequence[History]) -> tuple[Rows, float]:
+def _joined(shape: PageShape, histories: Sequence[History]) -> tuple[NumberRows, float]:
     """Return rows with the samples of the device series, and the time of the newest gap."""
     times = array("d", sorted({time for samples in histories for time in samples.times}))
     width, at_time = len(shape.numbers.spellings), {time: at for at, time in enumerate(times)}
@@ -70,4 +70,4 @@ def _joined(shape: PageShape, histories: Sequence[History]) -> tuple[Rows, float
         for place in place_of.values():
             gaps = [time for time, x in zip(times, numbers[place::width], strict=True) if isnan(x)]
             hole = max(hole, *gaps[-1:], -inf)
-    return Rows(times, numbers, width), hole
+    return NumberRows(times, numbers, width), hole

@@ -21,7 +21,7 @@ from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.catalog.metric import DeviceValue, Kind
 from adapter.pipeline.devices.options import MAX_SAMPLES
-from adapter.pipeline.devices.rows import Rows
+from adapter.pipeline.devices.rows import NumberRows
 
 Frame = dict[Spelling, float]
 """The values of one time, in the units of the fields."""
@@ -36,7 +36,9 @@ class History:
 
     __slots__ = ("_places", "_rows", "layout", "times")
 
-    def __init__(self, columns: Layout, rows: Rows, places: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, columns: Layout, rows: NumberRows, places: Sequence[int] | None = None
+    ) -> None:
         self.layout = columns
         self.times = rows.times
         """Epoch seconds, ascending, without duplicates."""
@@ -161,7 +163,7 @@ class History:
         rows = self._rows
         if rows.width != self.layout.width:
             own = chain.from_iterable(map(self.row, range(len(self.times))))
-            rows = Rows(self.times, array("d", own), self.layout.width)
+            rows = NumberRows(self.times, array("d", own), self.layout.width)
         if not missing:
             return History(self.layout, rows.with_row(time, row, window))
         longer = History(self.layout, rows.with_row(time, row, max(window, age_limit)))
@@ -197,7 +199,7 @@ def _packed(frames: Mapping[float, Frame]) -> History:
     values = array("d")
     for frame in frames.values():
         values.extend(frame.get(column, nan) for column in columns.columns)
-    return History(columns, Rows(array("d", frames), values, columns.width))
+    return History(columns, NumberRows(array("d", frames), values, columns.width))
 
 
 def in_order(columns: Iterable[Spelling]) -> tuple[Spelling, ...]:

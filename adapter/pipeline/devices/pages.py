@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Final
 
+from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.nvidia import POWER
 from adapter.pipeline.devices.crosschecks import cross_checked
 from adapter.pipeline.devices.history import History
@@ -25,15 +26,20 @@ from adapter.pipeline.devices.pageshape import DeviceColumns, PageShape
 from adapter.pipeline.devices.plausibility import Circumstances, idle_watts
 from adapter.pipeline.devices.quickchecks import lasts
 from adapter.pipeline.devices.rejects import Reject, Rejects
-from adapter.pipeline.devices.rows import Rows
+from adapter.pipeline.devices.rows import NumberRows
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey, Verdict
 from adapter.pipeline.devices.state import Contents, ExporterState, OnDemand, still_reported
+from adapter.pipeline.devices.validity import Invalid, complaint
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import Steps
 
 _Watts = tuple[int, float, float]
 """The place of a resting device's power, and the range in which it teaches nothing."""
+_Invalid = tuple[int, Spelling, Invalid, float]
+"""An invalid number: its place, its field, why, and the number."""
+_Longer = tuple[NumberRows, float, set[int], list[_Invalid]]
+"""Rows, the time of the newest gap, the places of numbers beyond their bounds, and invalid ones."""
 _NOTHING: Final[Mapping[int, Set[str]]] = {}
 Rest = tuple[_Watts, ...] | None
 """The power of a device series whose verdict lasts while it rests; None for any other one."""
@@ -83,7 +89,7 @@ class LastPages:
     """The last pages of an exporter, all of one shape. Treated as immutable."""
 
     shape: PageShape
-    rows: Rows
+    rows: NumberRows
     """All of the page's numbers at each time."""
     hole: float
     """Epoch seconds of the newest row with a missing number; minus infinity for none."""
@@ -137,37 +143,55 @@ class LastPages:
         samples, shape, judgement = result.samples, self.shape, self.judgement
         if not isinstance(samples, LayoutSamples) or not shape.fits(before, result, cluster):
             return None
-        if samples.rows[0][0] <= self.rows.times[-1]:
+        longer = self._longer(samples.rows)
+        if longer is None:
             return None
-        rows, hole, odd, invalid = self.rows, self.hole, set[int](), Rejects()
+        rows, hole, odd, invalid = longer
         rejected: dict[int, set[str]] = {}
-        for time, values in samples.rows:
-            numbers = shape.numbers.in_units(values)
-            beyond = judgement.beyond(values, numbers)
-            holes = {at: wrong for at in beyond if (wrong := shape.numbers.wrong(at, values[at]))}
-            for place, (spelling, reason) in holes.items():
-                numbers[place], row = nan, judgement.check.row_of[place]
-                rejected.setdefault(row, set()).add(spelling.field.name)
-                reject = Reject(reason, spelling.name, shape.rows[row].key.device)
-                invalid.add(reject, result.received, values[place])
-            if holes and any(
-                all(isnan(numbers[at]) for at in shape.rows[row].columns.places) for row in rejected
-            ):
-                return None  # a device without a valid number keeps its old samples
-            odd.update(beyond)
-            window, oldest = shape.window, shape.options.oldest
-            hole = time if holes else hole if hole > time - oldest else -inf
-            rows = rows.with_row(time, numbers, window if hole == -inf else max(window, oldest))
-        rejects.merge(invalid)
+        for place, spelling, reason, value in invalid:
+            row = judgement.check.row_of[place]
+            rejected.setdefault(row, set()).add(spelling.field.name)
+            reject = Reject(reason, spelling.name, shape.rows[row].key.device)
+            rejects.add(reject, result.received, value)
         shape.count(len(samples.rows), result.received, rejects)
-        pages = LastPages(shape, rows, hole, result.received, rejected or _NOTHING, judgement)
+        after = LastPages(shape, rows, hole, result.received, rejected or _NOTHING, judgement)
         if shape.options.cross_checks:
             check, suspects = judgement.check, judgement.pending
             if odd:
                 suspects |= {check.row_of[place] for place in odd if place in check.compared}
             if suspects or shape.of_parts:
-                pages = yield from pages._judged(suspects, before, rejects)
-        return before.after(result.received, pages)
+                after = yield from after._judged(suspects, before, rejects)
+        return before.after(result.received, after)
+
+    def _longer(self, pages: Sequence[tuple[float, Sequence[float]]]) -> _Longer | None:
+        """Return the rows with more pages, oldest first.
+
+        None if a page is not newer, or if a device has no valid number: it keeps its old samples.
+        """
+        rows, hole, shape, judgement = self.rows, self.hole, self.shape, self.judgement
+        odd: set[int] = set()
+        invalid: list[_Invalid] = []
+        if pages[0][0] <= rows.times[-1]:
+            return None
+        for time, values in pages:
+            numbers = shape.numbers.in_units(values)
+            hole = hole if hole > time - shape.options.oldest else -inf
+            if beyond := judgement.beyond(values, numbers):
+                odd.update(beyond)
+                holes = [
+                    (at, spelling, why, values[at])
+                    for at in beyond
+                    if (spelling := shape.numbers.spellings[at]) is not None
+                    and (why := complaint(values[at], spelling.low, spelling.high)) is not None
+                ]
+                for place, *_ in holes:
+                    numbers[place], hole = nan, time
+                touched = {judgement.check.row_of[place] for place, *_ in holes}
+                if any(_is_empty(shape.rows[row].columns, numbers) for row in touched):
+                    return None
+                invalid += holes
+            rows = rows.with_row(time, numbers, shape.keeps(whole=hole == -inf))
+        return rows, hole, odd, invalid
 
     def _judged(
         self, suspects: Set[int], before: ExporterState, rejects: Rejects
@@ -220,14 +244,16 @@ class LastPages:
 
     def _history(self, columns: DeviceColumns) -> History:
         """Return the samples of a device series."""
-        shape, window = self.shape, self.shape.span(columns.layout)
         whole = self.hole == -inf
-        if not whole:
-            window = max(window, shape.options.oldest)
         its = History(columns.layout, self.rows, columns.places)
-        if window < shape.window:
+        window = self.shape.keeps(columns.layout, whole=whole)
+        if window < self.shape.keeps(whole=whole):
             its = its.after(its.newest - window)
         return its if whole else its.with_numbers()
+
+
+def _is_empty(columns: DeviceColumns, numbers: Sequence[float]) -> bool:
+    return all(isnan(numbers[place]) for place in columns.places)
 
 
 def rest_of(

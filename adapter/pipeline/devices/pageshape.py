@@ -25,7 +25,6 @@ from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey
 from adapter.pipeline.devices.state import Belief, ExporterState, Identity, contents_of
 from adapter.pipeline.devices.tenantlabels import placed
-from adapter.pipeline.devices.validity import Invalid, complaint
 from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
 from adapter.pipeline.exposition.samples import ScrapeResult
 
@@ -47,12 +46,6 @@ class PageNumbers:
         self.factors = tuple(1.0 if s is None else s.factor for s in spellings)
         """From the unit on the page to that of the field."""
         self._converted = [(at, factor) for at, factor in enumerate(self.factors) if factor != 1.0]
-
-    def wrong(self, place: int, value: float) -> tuple[Spelling, Invalid] | None:
-        """Return the field of an invalid number, and why it is not taken in."""
-        spelling = self.spellings[place]
-        why = None if spelling is None else complaint(value, spelling.low, spelling.high)
-        return None if spelling is None or why is None else (spelling, why)
 
     def in_units(self, values: Sequence[float]) -> array[float]:
         """Return the numbers of a page in the units of their fields."""
@@ -92,9 +85,9 @@ class PageShape:
     """What an exporter's pages have in common. Immutable."""
 
     __slots__ = (
-        *("_addressed", "_aside", "_catalog", "_certain", "_left_out", "_pods", "_refs"),
+        *("_addressed", "_aside", "_catalog", "_certain", "_left_out", "_pods", "_refs", "_window"),
         *("index", "layout", "numbers", "of_parts", "options", "outline"),
-        *("reported", "rows", "standing", "window"),
+        *("reported", "rows", "standing"),
     )
 
     def __init__(
@@ -126,8 +119,7 @@ class PageShape:
         self.outline = contents_of(its, state.reported, state.idle)
         """What the pages are about, without samples."""
         self._catalog = catalog
-        self.window = max(self.span(row.columns.layout) for row in rows)
-        """Seconds of pages that are kept."""
+        self._window = max(self.keeps(row.columns.layout, whole=True) for row in rows)
         self._left_out = left_out
         """Samples that are left out regardless of their number, by reason."""
         self._certain = certain
@@ -151,9 +143,19 @@ class PageShape:
         )
         """Labels that each page has and that are ignored."""
 
-    def span(self, columns: Layout) -> float:
-        """Return the seconds of samples that a device series with these columns must keep."""
-        return self._catalog.span(columns, self.options.window, self.options.oldest)
+    def keeps(self, columns: Layout | None = None, *, whole: bool) -> float:
+        """Return the seconds of pages that are kept, or of samples of a device series.
+
+        Args:
+            columns: of the device series.
+            whole: whether no number is missing.
+        """
+        options = self.options
+        if columns is None:
+            window = self._window
+        else:
+            window = self._catalog.span(columns, options.window, options.oldest)
+        return window if whole else max(window, options.oldest)
 
     def count(self, rows: int, received: float, rejects: Rejects) -> None:
         """Count what is left out of each page.

@@ -11,7 +11,7 @@ from adapter.pipeline.devices.options import MAX_SAMPLES
 
 
 @dataclass(slots=True, eq=False)
-class Rows:
+class NumberRows:
     """Rows of numbers, NaN for a missing one. Treated as immutable."""
 
     times: array[float]
@@ -25,12 +25,16 @@ class Rows:
         """Return the numbers at a place of the rows from one on."""
         return self.numbers[first * self.width + place :: self.width]
 
-    def after(self, time: float) -> Rows:
+    def after(self, time: float) -> NumberRows:
         """Return the rows that are newer than ``time``."""
         cut = bisect_right(self.times, time)
-        return Rows(self.times[cut:], self.numbers[cut * self.width :], self.width) if cut else self
+        return (
+            NumberRows(self.times[cut:], self.numbers[cut * self.width :], self.width)
+            if cut
+            else self
+        )
 
-    def with_row(self, time: float, row: Iterable[float], window: float) -> Rows:
+    def with_row(self, time: float, row: Iterable[float], window: float) -> NumberRows:
         """Return the rows with one of a newer time, without those that are too old.
 
         Args:
@@ -41,4 +45,4 @@ class Rows:
         times, numbers = self.times[cut:], self.numbers[cut * self.width :]
         times.append(time)
         numbers.extend(row)
-        return Rows(times, numbers, self.width)
+        return NumberRows(times, numbers, self.width)

@@ -7,6 +7,7 @@ from typing import Final
 from adapter.pipeline.catalog import labelvalue
 from adapter.pipeline.devices import (
     accounting,
+    firstpages,
     idlepower,
     options,
     pagecheck,
@@ -17,6 +18,7 @@ from adapter.pipeline.devices import (
 )
 from adapter.pipeline.exposition import line, page, pagelayout, podlabels
 from adapter.pipeline.exposition.limits import EXPORTER, SERVER
+from adapter.pipeline.sources.prometheus import storedpages
 from adapter.pipeline.sources.scrape import (
     client,
     connection,
@@ -43,6 +45,7 @@ _GARBAGE = "adapter/server/serve/test_garbage.py::"
 _CUT = "adapter/pipeline/devices/test_cutlabels.py::"
 _LAYOUTS = "adapter/pipeline/exposition/test_pagelayout.py::"
 _RING = "adapter/pipeline/devices/test_ring_verdicts.py::"
+_STORED = "adapter/pipeline/sources/prometheus/test_storedpages.py::"
 _STEPS = "adapter/pipeline/store/test_intake_steps.py::"
 _TURNS = "apiservice/runtime/test_turns.py::"
 _TIMES = "adapter/pipeline/devices/test_many_times.py::"
@@ -176,6 +179,15 @@ PAGES: Final[Rows] = {
             "adapter/pipeline/sources/scrape/test_target.py::test_the_oldest_address_is_parsed_again",
             _RING + "test_few_shapes_checks_and_bounds_are_kept",
         ),
+    ),
+    "Times of an exporter's series": row(
+        storedpages._MOST_TIMES,
+        by=_STORED + "test_a_round_of_many_new_scrapes_is_not_a_page",
+    ),
+    "Numbers in the rows": row(
+        firstpages._SPARSE,
+        by="adapter/pipeline/devices/test_ring.py::"
+        "test_pages_whose_devices_have_other_times_make_no_rows",
     ),
     "Checks of pages": row(
         most(pagecheck.page_check),

@@ -322,6 +322,17 @@ def test_an_exporter_with_new_scrapes_of_the_same_times_is_a_page() -> None:
     assert engine.pages == 13
 
 
+def test_a_round_of_many_new_scrapes_is_not_a_page() -> None:
+    engine = Engine(honor=False)
+    for _ in range(3):
+        engine.round(STEADY)
+    engine.round(STEADY._replace(seconds=60.0, scrapes=8))
+    assert engine.pages == 8
+    engine.round(STEADY._replace(seconds=60.0, scrapes=9))
+    assert engine.pages == 8
+    assert engine.states()[0] == engine.states()[1]
+
+
 def of_one_exporter(count: int) -> QueryAnswer:
     """An answer with one field of many devices, ready to be handed over."""
     name = GROUPS[2].series[0]
