@@ -8,7 +8,7 @@ from math import inf, isnan, nan
 from typing import Final
 
 from adapter.pipeline.devices.history import History
-from adapter.pipeline.devices.pages import Judgement, LastPages, rest_of
+from adapter.pipeline.devices.pages import DeviceJudgement, LastPages, rest_of
 from adapter.pipeline.devices.pageshape import PageShape
 from adapter.pipeline.devices.rows import NumberRows
 from adapter.pipeline.devices.state import ExporterState
@@ -43,7 +43,7 @@ def first_pages(shape: PageShape, state: ExporterState) -> LastPages | None:
         for row, series in zip(shape.rows, all_series, strict=True)
     )
     verdicts = tuple(series.verdict for series in all_series)
-    judgement = Judgement(shape, verdicts, tuple(rest), state.idle)
+    judgement = DeviceJudgement(shape, verdicts, tuple(rest), state.idle)
     rejected = {at: series.rejected for at, series in enumerate(all_series) if series.rejected}
     return LastPages(shape, rows, hole, state.received, rejected, judgement)
 

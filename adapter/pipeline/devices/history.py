@@ -161,7 +161,7 @@ class History:
         if sum(map(isnan, row)) != missing:
             return None
         rows = self._rows
-        if rows.width != self.layout.width:
+        if not isinstance(self._places, range):  # a row has other numbers, or another order
             own = chain.from_iterable(map(self.row, range(len(self.times))))
             rows = NumberRows(self.times, array("d", own), self.layout.width)
         if not missing:

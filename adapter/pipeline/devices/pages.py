@@ -45,7 +45,7 @@ Rest = tuple[_Watts, ...] | None
 """The power of a device series whose verdict lasts while it rests; None for any other one."""
 
 
-class Judgement:
+class DeviceJudgement:
     """What is known about the devices, and the bounds of numbers that leave it as it is."""
 
     __slots__ = ("check", "idle", "pending", "rest", "verdicts", "watts")
@@ -97,7 +97,7 @@ class LastPages:
     """Epoch seconds."""
     rejected: Mapping[int, Set[str]]
     """Row of the shape -> fields of which the last scrape result has an invalid number."""
-    judgement: Judgement
+    judgement: DeviceJudgement
 
     def verdict(self, key: SeriesKey) -> Verdict | None:
         """Return the verdict on a device series; None if there is no such series."""
@@ -213,7 +213,7 @@ class LastPages:
         for at, series in zip(rows, judged.values(), strict=True):
             verdicts[at] = series.verdict
             rest[at] = rest_of(shape.rows[at].columns, series, idle, options)
-        judgement = Judgement(shape, tuple(verdicts), tuple(rest), idle)
+        judgement = DeviceJudgement(shape, tuple(verdicts), tuple(rest), idle)
         return LastPages(shape, self.rows, self.hole, self.received, self.rejected, judgement)
 
     def _view(self, at: int, names: frozenset[str], *, judged: bool = True) -> DeviceSeries:

@@ -244,6 +244,19 @@ def test_pages_whose_devices_have_other_times_make_no_rows() -> None:
     assert made == [False] * 5 + [True] * 6
 
 
+def test_the_samples_of_a_page_about_one_device_keep_their_fields() -> None:
+    """A row then has no other numbers, but the page's order."""
+    both = Both(make_pod("p", node=NODE))
+    text = "".join(row(field, 37 + at, "p", uuid="GPU-0") for at, field in enumerate(FIELDS[::-1]))
+    for scrape in range(4):
+        both.take(text.encode(), EPOCH + 5 * scrape)
+    assert both.numbered == 2
+    changed(both, ("p", "uid"))  # the samples of the next page are read
+    both.take(text.encode(), EPOCH + 20)
+    assert both.numbered == 2
+    assert both.states()[0] == both.states()[1]
+
+
 def test_a_device_series_is_made_when_it_is_read() -> None:
     both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
     for scrape in range(4):
