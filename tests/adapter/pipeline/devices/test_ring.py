@@ -247,7 +247,9 @@ def test_pages_whose_devices_have_other_times_make_no_rows() -> None:
 def test_the_samples_of_a_page_about_one_device_keep_their_fields() -> None:
     """A row then has no other numbers, but the page's order."""
     both = Both(make_pod("p", node=NODE))
-    text = "".join(row(field, 37 + at, "p", uuid="GPU-0") for at, field in enumerate(FIELDS[::-1]))
+    text = "".join(
+        row(field, (at + 1) / 10, "p", uuid="GPU-0") for at, field in enumerate(FIELDS[::-1])
+    )
     for scrape in range(4):
         both.take(text.encode(), EPOCH + 5 * scrape)
     assert both.numbered == 2
