@@ -109,21 +109,20 @@ class LastPages:
 
     def contents(self) -> Contents:
         """Return the device series."""
-        shape = self.shape
-        reported = still_reported(
-            shape.outline.reported, shape.reported, self.received, shape.options.oldest
-        )
-        names = frozenset(reported)
+        shape, outline, received = self.shape, self.shape.outline, self.received
+        names = shape.reported
+        if outline.reported:
+            past = still_reported(outline.reported, (), received, shape.options.oldest)
+            names = names.union(past)
 
         def series_of(key: SeriesKey) -> DeviceSeries:
             at = shape.index.get(key)
             return shape.standing[key] if at is None else self._view(at, names)
 
-        outline = shape.outline
         all_series = OnDemand(outline.all_series, series_of)
         return Contents(
             all_series,
-            reported,
+            OnDemand(names, lambda n: received if n in shape.reported else outline.reported[n]),
             self.judgement.idle,
             OnDemand(outline.pods, lambda ref: tuple(all_series[s.key] for s in outline.pods[ref])),
             OnDemand(

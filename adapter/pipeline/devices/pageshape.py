@@ -68,6 +68,7 @@ class DeviceColumns:
 
 
 page_numbers = lru_cache(maxsize=_PAGE_FIELDS)(PageNumbers)
+field_set = lru_cache(maxsize=_PAGE_FIELDS)(frozenset[str])
 columns_of = lru_cache(maxsize=_PAGE_FIELDS * 16)(DeviceColumns)
 
 
@@ -107,7 +108,7 @@ class PageShape:
         self.options = options
         self.index = {row.key: at for at, row in enumerate(rows)}
         whole = (row.columns.layout for row in rows if not row.series.mig)
-        self.reported = frozenset(name for columns in whole for name in columns.of_field)
+        self.reported = field_set(tuple(sorted({n for columns in whole for n in columns.of_field})))
         """Fields for which whole devices have samples."""
         self.of_parts = any(row.columns.layout.exact for row in rows)
         """Whether some numbers are about what a container does on a device."""
@@ -116,8 +117,9 @@ class PageShape:
         }
         """The device series of earlier pages."""
         its = self.standing | {row.key: row.series for row in rows}
-        self.outline = contents_of(its, state.reported, state.idle)
-        """What the pages are about, without samples."""
+        earlier = {n: time for n, time in state.reported.items() if n not in self.reported}
+        self.outline = contents_of(its, earlier, state.idle)
+        """What the pages are about, without samples, and the fields of earlier pages."""
         self._catalog = catalog
         self._window = max(self.keeps(row.columns.layout, whole=True) for row in rows)
         self._left_out = left_out
@@ -249,7 +251,7 @@ def shape_of(
             key,
             columns_of(*zip(*taken[key], strict=True)),
             builder.identity,
-            replace(state.all_series[key], history=NO_SAMPLES, verdict=CLEAR, rejected=NO_FIELDS),
+            _without_numbers(state.all_series[key]),
         )
         for key, builder in reader.by_key.items()
     )
@@ -259,6 +261,11 @@ def shape_of(
     )
     # A container's values are compared with those of earlier pages.
     return None if shape.of_parts and shape.standing else shape
+
+
+def _without_numbers(series: DeviceSeries) -> DeviceSeries:
+    nothing = NO_FIELDS
+    return replace(series, history=NO_SAMPLES, verdict=CLEAR, reported=nothing, rejected=nothing)
 
 
 def _name_several_targets(beliefs: Iterable[Belief]) -> bool:

@@ -13,7 +13,7 @@ from adapter.pipeline.attribution.values import CONFLICT
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.devices.pagecheck import page_check
-from adapter.pipeline.devices.pageshape import PageNumbers, columns_of, page_numbers
+from adapter.pipeline.devices.pageshape import PageNumbers, columns_of, field_set, page_numbers
 from adapter.pipeline.devices.quickchecks import resting_bounds, working_bounds
 from adapter.pipeline.devices.state import ExporterState
 from tests.adapter.exporterstate import series_of
@@ -182,6 +182,7 @@ def test_few_shapes_checks_and_bounds_are_kept() -> None:
     for cached, arguments in (
         (columns_of, lambda n: ((n,), known[:1])),
         (page_numbers, lambda n: ((None,) * n,)),
+        (field_set, lambda n: ((str(n),),)),
         (page_check, lambda n: (PageNumbers(known[:1]), (columns,), (False,))),
         (working_bounds, lambda n: (Layout(fields.columns),)),
         (resting_bounds, lambda n: (Layout(fields.columns),)),
