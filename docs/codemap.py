@@ -25,7 +25,7 @@ FACTS: Final[Mapping[str, str]] = {
     "whether a field is usable on a MIG instance": "catalog/field.py",
     "a 0 that other fields contradict": "catalog/contradictions.py",
     "a part of a board's numbers that nobody accounts for": "devices/remainder.py",
-    "whether a page may wait until somebody reads it": "devices/steadypages.py",
+    "when only the numbers of a page are taken in": "devices/pageshape.py",
     "whether a pod that a sample names may have the device": "attribution/credibility.py",
     "how pods share a device's value": "attribution/sharing.py",
     "the value of a pod, and why it has none": "attribution/values.py",

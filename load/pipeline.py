@@ -40,7 +40,8 @@ from load.report import figure
 from load.table import Run, Table
 
 EXPORTERS = 1_000
-SCRAPES = 8
+SCRAPES = 16
+"""Until the window is full, and the power of idle devices is known: a collect interval later."""
 INTERVAL = 5
 SMALLER = 10
 """Times smaller is the fleet by which the cross-checks are measured."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isnan
 from typing import Any, Final
 
+from adapter.pipeline.catalog.metric import Kind
 from adapter.pipeline.devices.history import history
 from adapter.pipeline.devices.series import DeviceSeries
-from tests.adapter.world import World
+from tests.adapter.world import CATALOG, World
 
 HISTORY: Final = history({}, 30.0, 300.0)
 """An empty one."""
@@ -33,7 +35,18 @@ def state_of(world: World, origin: str) -> Any:
 
 
 def series_of(series: DeviceSeries) -> Any:
+    """What can be read of a device series; how long unreadable samples are kept may differ."""
     history = series.history
-    columns = [column.name for column in history.layout.columns]
-    kept = columns, list(history.times), repr(list(history.values))
-    return kept, replace(series, history=HISTORY)
+    kept = {}
+    for at, column in enumerate(history.layout.columns):
+        samples = [
+            (time, number)
+            for time, number in zip(history.times, history.column(at), strict=True)
+            if not isnan(number)
+        ]
+        name = column.field.name
+        longest = max(series.window, CATALOG.windows.get(name, 0.0))
+        rate = history.value_of(name, Kind.RATE, longest) if name in CATALOG.windows else None
+        read = [sample for sample in samples if sample[0] > samples[-1][0] - longest]
+        kept[column.name] = read, rate
+    return kept, history.latest(), history.newest, replace(series, history=HISTORY)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Statistic
@@ -12,9 +13,8 @@ from adapter.pipeline.devices.history import History
 from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.plausibility import Circumstances, idle_watts, judge
-from adapter.pipeline.devices.quickchecks import at_work
 from adapter.pipeline.devices.rejects import Reject, Rejects
-from adapter.pipeline.devices.remainder import unexplained
+from adapter.pipeline.devices.remainder import Doubts, is_part, unexplained
 from adapter.pipeline.devices.series import (
     CLEAR,
     UNSUPPORTED,
@@ -44,16 +44,19 @@ def cross_checked(
     checked: beside its own utilisation are the device's counters, which do not describe the pod.
 
     Args:
+        all_series: all of them, or those whose verdict may change: with one instance of a board,
+            those of all boards; with one container of a device, those of all devices.
         idle: the power that the exporter's devices draw when idle; updated from idle devices.
         rejects: counts every doubted field once per device and scrape result.
     """
     active = _active_boards(all_series.values())
-    earlier = _Earlier(before)
+    earlier = _earlier(before)
     counted: set[tuple[str, str]] = set()
     judged = dict(all_series)
-    false_zeros = yield from unexplained(
-        tuple(all_series.values()), before.devices if before else {}
-    )
+    false_zeros: Mapping[int, Doubts] = {}
+    if any(map(is_part, all_series.values())):
+        its_devices = before.devices if before else {}
+        false_zeros = yield from unexplained(tuple(all_series.values()), its_devices)
     for number, (key, series) in enumerate(all_series.items(), 1):
         if not number % _STEP:
             yield
@@ -61,7 +64,7 @@ def cross_checked(
         if zeros:
             judged[key] = doubting(series, zeros)
             _count(judged[key], counted, rejects)
-        if series.per_process or not series.history.times or at_work(series.history):
+        if series.per_process:
             continue
         device = series.device
         at = Circumstances(
@@ -71,7 +74,7 @@ def cross_checked(
             idle=idle.of(device.model, device.board),
             alone=device.board not in active,
         )
-        verdict = judge(series.history, earlier.of(key), at)
+        verdict = judge(series.history, earlier(key), at)
         if verdict is CLEAR:
             continue
         judged[key] = doubting(replace(series, verdict=verdict), zeros)
@@ -131,25 +134,20 @@ class _Asked:
         return self._series.reports(field)
 
 
-class _Earlier:
-    """The verdicts of the previous scrape result."""
+def _earlier(before: ExporterState | None) -> Callable[[SeriesKey], Verdict]:
+    """Return what finds the last verdict on a device, regardless of the pod that had it."""
 
-    def __init__(self, before: ExporterState | None) -> None:
-        self._before = before
-        self._newest: dict[str, Verdict] = {}
+    @cache
+    def of_device(device: str) -> Verdict:
+        others = before.devices.get(device, ()) if before else ()
+        newest = max(others, key=lambda series: series.received, default=None)
+        return newest.verdict if newest else CLEAR
 
-    def of(self, key: SeriesKey) -> Verdict:
-        """Return the last verdict on the device, regardless of the pod that had it."""
-        if self._before is None:
-            return CLEAR
-        same = self._before.all_series.get(key)
-        if same is not None:
-            return same.verdict
-        if key.device not in self._newest:
-            others = self._before.devices.get(key.device, ())
-            newest = max(others, key=lambda series: series.received, default=None)
-            self._newest[key.device] = newest.verdict if newest else CLEAR
-        return self._newest[key.device]
+    def of(key: SeriesKey) -> Verdict:
+        same = before.verdict(key) if before else None
+        return of_device(key.device) if same is None else same
+
+    return of
 
 
 def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
@@ -159,6 +157,5 @@ def _active_boards(all_series: Iterable[DeviceSeries]) -> frozenset[str]:
 
 
 def _active(history: History) -> bool:
-    newest = history.values[-history.layout.width :]
     columns = (column for name in ENGINES for column in history.layout.of_field.get(name, ()))
-    return bool(newest) and any(newest[column] > 0 for column in columns)
+    return bool(history.times) and any(history.column(column)[-1] > 0 for column in columns)

@@ -38,11 +38,11 @@ class Extents:
         return known
 
     def _extent(self, name: str) -> Extent:
-        layout, values = self._history.layout, self._history.values
+        history = self._history
         numbers = [
             value
-            for column in layout.of_field.get(name, ())
-            for value in values[self._first * layout.width + column :: layout.width]
+            for column in history.layout.of_field.get(name, ())
+            for value in history.column(column, self._first)
             if not isnan(value)
         ]
         return (

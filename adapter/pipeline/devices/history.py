@@ -3,6 +3,9 @@
 Ten thousand devices with twenty-five fields each must fit into little memory, and a mean over
 thirty seconds must be cheap. So the samples of one scrape are one row of floats, with NaN for a
 field without a sample. A history is immutable: :meth:`History.extended` returns a new one.
+
+The rows may be those of a whole page, which has the numbers of other devices too
+(:mod:`adapter.pipeline.devices.pages`). Then the history knows where its own are.
 """
 
 from __future__ import annotations
@@ -10,28 +13,51 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import floor, isnan, nan
+from typing import Final
 
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.catalog.metric import DeviceValue, Kind
 from adapter.pipeline.devices.options import MAX_SAMPLES
+from adapter.pipeline.devices.rows import NumberRows
 
 Frame = dict[Spelling, float]
 """The values of one time, in the units of the fields."""
 
 
 class History:
-    """Samples in order of time. Treated as immutable."""
+    """Samples in order of time. Treated as immutable.
 
-    __slots__ = ("layout", "times", "values")
+    Args:
+        places: where in a row each column's number is; by default, a row has nothing else.
+    """
 
-    def __init__(self, columns: Layout, times: array[float], values: array[float]) -> None:
+    __slots__ = ("_places", "_rows", "layout", "times")
+
+    def __init__(
+        self, columns: Layout, rows: NumberRows, places: Sequence[int] | None = None
+    ) -> None:
         self.layout = columns
-        self.times = times
+        self.times = rows.times
         """Epoch seconds, ascending, without duplicates."""
-        self.values = values
-        """One row of ``layout.width`` values per time."""
+        self._rows = rows
+        self._places = range(columns.width) if places is None else places
+
+    def __len__(self) -> int:
+        """Return how many numbers the history has room for."""
+        return len(self.times) * self.layout.width
+
+    def column(self, column: int, first: int = 0) -> array[float]:
+        """Return a column's numbers from a row on, NaN for times without one."""
+        return self._rows.column(self._places[column], first)
+
+    def row(self, row: int) -> list[float]:
+        """Return the numbers of a row, one for each column; -1 is the newest row."""
+        start = (row if row >= 0 else row + len(self.times)) * self._rows.width
+        numbers = self._rows.numbers
+        return [numbers[start + place] for place in self._places]
 
     @property
     def newest(self) -> float:
@@ -62,23 +88,22 @@ class History:
     def _column(
         self, column: int, kind: Kind, window: float, share: float | None
     ) -> DeviceValue | None:
-        times, values, width = self.times, self.values, self.layout.width
+        times, own = self.times, self.column(column)
         row = len(times) - 1
-        while row >= 0 and isnan(values[row * width + column]):
+        while row >= 0 and isnan(own[row]):
             row -= 1
         if row < 0:
             return None
         time, spelling = times[row], self.layout.columns[column]
         value: float | None
         if kind is Kind.LAST:
-            value = values[row * width + column]
+            value = own[row]
         elif kind is Kind.RATE:
-            own = values[column::width]
             seen = [(t, v) for t, v in zip(times, own, strict=True) if not isnan(v)]
             value = rate(seen, time - window)
         else:
             first = bisect_right(times, time - window)
-            valid = [v for v in values[first * width + column :: width] if not isnan(v)]
+            valid = [v for v in own[first:] if not isnan(v)]
             value = sum(valid) / len(valid) if share is None else percentile(valid, share)
         if value is None:
             return None
@@ -86,10 +111,8 @@ class History:
 
     def after(self, time: float) -> History:
         """Return the history of the samples that are newer than ``time``."""
-        cut = bisect_right(self.times, time)
-        if not cut:
-            return self
-        return History(self.layout, self.times[cut:], self.values[cut * self.layout.width :])
+        rows = self._rows.after(time)
+        return self if rows is self._rows else History(self.layout, rows, self._places)
 
     def without(self, field: str, until: float) -> History:
         """Return this history without the field's samples up to ``until``."""
@@ -137,44 +160,27 @@ class History:
         row = list(map(frame.get, self.layout.columns, self.layout.missing))
         if sum(map(isnan, row)) != missing:
             return None
+        rows = self._rows
+        if not isinstance(self._places, range):  # a row has other numbers, or another order
+            own = chain.from_iterable(map(self.row, range(len(self.times))))
+            rows = NumberRows(self.times, array("d", own), self.layout.width)
         if not missing:
-            return self.with_row(time, row, window)
-        return self.with_row(time, row, max(window, age_limit))._without_empty()
+            return History(self.layout, rows.with_row(time, row, window))
+        longer = History(self.layout, rows.with_row(time, row, max(window, age_limit)))
+        return longer.with_numbers()
 
-    def with_row(self, time: float, row: Iterable[float], window: float) -> History:
-        """Return this history with a number for each column at a newer time."""
-        return self.with_rows((time,), row, window)
-
-    def with_rows(self, newer: Sequence[float], rows: Iterable[float], window: float) -> History:
-        """Return this history with more rows, without those that the window no longer holds.
-
-        Args:
-            newer: epoch seconds of the rows, ascending, all newer than the newest row.
-            rows: a number for each column of each row.
-            window: seconds up to the newest row; that row is always kept.
-        """
-        width, last = self.layout.width, newer[-1]
-        cut = bisect_right(self.times, last - window)
-        cut = max(cut, len(self.times) + len(newer) - MAX_SAMPLES)
-        times, values = self.times[cut:], self.values[cut * width :]
-        times.extend(newer)
-        values.extend(rows)
-        if newer[0] <= last - window:
-            cut = min(bisect_right(times, last - window), len(times) - 1)
-            times, values = times[cut:], values[cut * width :]
-        return History(self.layout, times, values)
-
-    def _without_empty(self) -> History:
-        """Return the history without empty columns, which would keep old rows in memory."""
-        width = self.layout.width
-        if not any(all(map(isnan, self.values[i::width])) for i in range(width)):
+    def with_numbers(self) -> History:
+        """Return the history without columns that have no number."""
+        at = [i for i in range(self.layout.width) if not all(map(isnan, self.column(i)))]
+        if len(at) == self.layout.width:
             return self
-        return _packed({time: self._frame(row) for row, time in enumerate(self.times)})
+        columns = layout(tuple(map(self.layout.columns.__getitem__, at)))
+        places = [self._places[i] for i in at]
+        return History(columns, self._rows, places)
 
     def _frame(self, row: int) -> Frame:
-        width = self.layout.width
-        values = self.values[row * width : (row + 1) * width]
-        return {c: v for c, v in zip(self.layout.columns, values, strict=True) if not isnan(v)}
+        numbers = zip(self.layout.columns, self.row(row), strict=True)
+        return {column: number for column, number in numbers if not isnan(number)}
 
 
 def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> History:
@@ -189,12 +195,19 @@ def history(frames: Mapping[float, Frame], window: float, age_limit: float) -> H
 
 def _packed(frames: Mapping[float, Frame]) -> History:
     """Return the frames as arrays, in order of time."""
-    found = {column for frame in frames.values() for column in frame}
-    columns = layout(tuple(sorted(found, key=lambda c: (c.name, c.field.name))))
+    columns = layout(in_order({column for frame in frames.values() for column in frame}))
     values = array("d")
     for frame in frames.values():
         values.extend(frame.get(column, nan) for column in columns.columns)
-    return History(columns, array("d", frames), values)
+    return History(columns, NumberRows(array("d", frames), values, columns.width))
+
+
+def in_order(columns: Iterable[Spelling]) -> tuple[Spelling, ...]:
+    """Return columns in the order of every history."""
+    return tuple(sorted(columns, key=lambda column: (column.name, column.field.name)))
+
+
+NO_SAMPLES: Final = _packed({})
 
 
 Samples = Sequence[tuple[float, float]]

@@ -51,6 +51,10 @@ class IdlePower:
             return
         devices[device] = watts.over(known) if known else watts
 
+    def own(self, model: str, device: str) -> IdleRange | None:
+        """Return the range of a device; None if it was never idle."""
+        return self._models.get(model, {}).get(device)
+
     def of(self, model: str, device: str) -> IdleRange | None:
         """Return the idle power to compare ``device`` with, or None if too little is known.
 

@@ -17,15 +17,17 @@ from adapter.pipeline.devices.accounting import Accounted, accounted
 from adapter.pipeline.devices.boards import lend_board_values
 from adapter.pipeline.devices.builder import Holders, SeriesBuilder, holders, superseded
 from adapter.pipeline.devices.crosschecks import cross_checked
+from adapter.pipeline.devices.firstpages import first_pages
 from adapter.pipeline.devices.history import history
 from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.location import KnownCluster, Location
 from adapter.pipeline.devices.options import TelemetryOptions
-from adapter.pipeline.devices.pageplan import fits, plan_of, renewed
+from adapter.pipeline.devices.pageshape import shape_of
 from adapter.pipeline.devices.reader import DEVICES, TOO_MANY_TIMES, PageReader
 from adapter.pipeline.devices.rejects import Rejects
 from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
-from adapter.pipeline.devices.state import Contents, ExporterState, still_reported
+from adapter.pipeline.devices.state import ExporterState, contents_of, still_reported
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 from apiservice.runtime.steps import StepBudget, Steps
 
@@ -52,14 +54,6 @@ def absorb(
     another pod, the device series is marked as superseded, and
     :mod:`adapter.pipeline.attribution.sharing` decides whether the two pods share the device.
     """
-    plan = before.plan if before else None
-    if (
-        before is not None
-        and plan is not None
-        and fits(plan, before, result, options.oldest, cluster)
-    ):
-        after = yield from renewed(before, plan, result, catalog, options, rejects, cluster)
-        return after
     reader = PageReader(before, result, catalog, options, rejects, cluster)
     yield from reader.read()
     made = _SeriesMaker(before, result, catalog, options, reader, cluster, _boards(reader.by_key))
@@ -78,29 +72,31 @@ def absorb(
         all_series[key] = series = made.series(key, builder, names, held, counts, past=key in past)
         left_out += builder.left_out
         # A page with one time appends to the history. Other pages are merged into it.
-        merged = len(series.history.values) if len(builder.frames) > 1 else 0
+        merged = len(series.history) if len(builder.frames) > 1 else 0
         if step.spent(_DEVICE + merged // 4):
             yield
     if left_out:
         rejects.count(TOO_MANY_TIMES, left_out)
-    plan = None
-    if not (counts.per_process or counts.judged or lent):
-        plan = plan_of(reader, result, catalog)
     idle = before.idle.copy() if before else IdlePower()
     if options.cross_checks:
         all_series = yield from cross_checked(all_series, before, idle, options, rejects)
     standing = yield from made.standing(all_series, held)
-    return ExporterState(
+    state = ExporterState(
         origin=result.origin,
         received=result.received,
         pod=reader.pod,
-        contents=Contents(standing | all_series, reported, idle),
+        contents=contents_of(standing | all_series, reported, idle),
         scale=reader.scale,
         beliefs=reader.beliefs,
         disowned=reader.disowned,
         rejected=reader.rejected,
-        plan=plan,
     )
+    samples = result.samples
+    if counts.per_process or counts.judged or lent or not isinstance(samples, LayoutSamples):
+        return state
+    shape = shape_of(reader, result, samples, state, catalog, options)
+    pages = first_pages(shape, state) if shape is not None else None
+    return state if pages is None else state.after(result.received, pages)
 
 
 def _boards(reader: Mapping[SeriesKey, SeriesBuilder]) -> frozenset[str]:

@@ -37,7 +37,7 @@ A device at 100 % with little work draws more: 66 W beside 53 W at 0 % on one V1
 (GLM-130B#32).
 """
 _DECIDED: Final = frozenset((UTIL, DRAM, *ENGINES))
-"""Fields whose newest numbers :func:`at_work` compares in its own way."""
+"""Fields whose newest numbers :func:`beyond_suspicion` compares in its own way."""
 
 
 @lru_cache(maxsize=512)
@@ -54,19 +54,12 @@ def _others(layout: Layout) -> tuple[int, ...]:
     return tuple(column for name in sorted(zeros) for column in layout.of_field[name])
 
 
-def _others_above_zero(history: History, others: tuple[int, ...]) -> bool:
-    first = len(history.values) - history.layout.width
-    return all(history.values[first + column] > 0 for column in others)
-
-
 class _Columns(NamedTuple):
     """The columns of the fields that decide most cases quickly."""
 
     util: int | None
     power: int | None
     counters: tuple[int, ...]
-    others: tuple[int, ...]
-    """Of fields of other exporters whose 0 may be false."""
 
 
 @lru_cache(maxsize=512)
@@ -79,42 +72,25 @@ def _columns(layout: Layout) -> _Columns | None:
     counters = tuple(first[name] for name in (*ENGINES, DRAM) if name in first)
     if not counters and UTIL not in first:
         return None
-    return _Columns(first.get(UTIL), first.get(POWER), counters, _others(layout))
-
-
-def at_work(history: History) -> bool:
-    """Return whether the newest samples alone rule out every suspicion.
-
-    This is the quick check for a busy device whose exporter writes profiling counters.
-    """
-    columns = _columns(history.layout)
-    if columns is None or not columns.counters or not history.times:
-        return False
-    if columns.others and not _others_above_zero(history, columns.others):
-        return False
-    values, first = history.values, len(history.values) - history.layout.width
-    least = 0.0
-    if columns.util is not None:
-        util = values[first + columns.util]
-        if not util > 0:
-            return False
-        least = REST if util >= BUSY else 0.0
-    return all(values[first + column] > least for column in columns.counters)
+    return _Columns(first.get(UTIL), first.get(POWER), counters)
 
 
 def beyond_suspicion(history: History, idle: IdleRange | None) -> bool:
     """Return whether the newest samples and the circumstances rule out every suspicion."""
-    if not _others_above_zero(history, _others(history.layout)):
+    row = history.row(-1)
+    if not all(row[column] > 0 for column in _others(history.layout)):
         return False
     columns = _columns(history.layout)
     if columns is None:
         return not any(name in history.layout.of_field for name in (UTIL, *ENGINES, DRAM))
-    if columns.counters or columns.util is None:
-        return at_work(history)
-    row = history.values[-history.layout.width :]
-    util = row[columns.util]
-    if util <= 0 or columns.power is None or idle is None:
-        return util > 0
+    util = BUSY / 2 if columns.util is None else row[columns.util]
+    if not util > 0:
+        return False
+    if columns.counters:
+        least = REST if util >= BUSY else 0.0
+        return all(row[column] > least for column in columns.counters)
+    if columns.power is None or idle is None:
+        return True
     return util < BUSY or row[columns.power] > AT_IDLE * idle.low
 
 

@@ -223,9 +223,8 @@ def _explained(field: str, parts: Iterable[DeviceSeries]) -> _Samples:
 
 def _samples(history: History, columns: Sequence[int]) -> Iterator[tuple[float, float]]:
     """Yield the samples of a field in order of time."""
-    width = history.layout.width
+    numbers = [history.column(column) for column in columns]
     for row, time in enumerate(history.times):
-        for column in columns:
-            value = history.values[row * width + column]
-            if not isnan(value):
-                yield time, value
+        for own in numbers:
+            if not isnan(own[row]):
+                yield time, own[row]

@@ -58,6 +58,14 @@ class SeriesKey(NamedTuple):
     """UID of the pod, if samples state it: a successor with the same name is another pod."""
 
 
+def series_key(device: Device | None, assignment: Assignment | None) -> SeriesKey:
+    """Return the key of the device series of a device and what a label set assigns it to."""
+    at = device.id if device else ""
+    if assignment is None:
+        return SeriesKey(at, None, "", "")
+    return SeriesKey(at, assignment.pod, assignment.container, assignment.uid)
+
+
 @dataclass(slots=True)
 class DeviceSeries:
     """Everything that one exporter reports about one device for one container.
@@ -100,6 +108,11 @@ class DeviceSeries:
     """Fields of which the last scrape result has a sample that was left out for its number."""
     verdict: Verdict = CLEAR
     """Which of the device's fields are not trusted, and why."""
+
+    @property
+    def key(self) -> SeriesKey:
+        """Its key."""
+        return series_key(self.device, self.assignment)
 
     @property
     def mig(self) -> bool:

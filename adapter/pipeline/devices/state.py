@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch
 from adapter.pipeline.devices.device import Device
 from adapter.pipeline.devices.idlepower import IdlePower
-from adapter.pipeline.devices.series import DeviceSeries, SeriesKey
-from adapter.pipeline.devices.validity import PageNumbers, RatioScale
-from adapter.pipeline.exposition.pagelayout import SampleLayout
+from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict, series_key
+from adapter.pipeline.devices.validity import RatioScale
+
+if TYPE_CHECKING:
+    from adapter.pipeline.devices.pages import LastPages
 
 NO_REJECTS: Final[Mapping[PodRef, str]] = {}
 
@@ -55,10 +55,7 @@ class Identity(NamedTuple):
     @property
     def key(self) -> SeriesKey:
         """The device series that the sample belongs to."""
-        at = self.device.id if self.device else ""
-        if self.assignment is None:
-            return SeriesKey(at, None, "", "")
-        return SeriesKey(at, self.assignment.pod, self.assignment.container, self.assignment.uid)
+        return series_key(self.device, self.assignment)
 
 
 class Belief(NamedTuple):
@@ -77,59 +74,69 @@ class Belief(NamedTuple):
     """Whether no label is a tenant's, so that the result depends on nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The device series of an exporter, and what the same pages show. Immutable."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class OnDemand(Mapping[K, V]):
+    """A mapping whose values are made when they are first read.
+
+    Args:
+        keys: all of its keys, in their order.
+        make: makes the value of a key.
+    """
+
+    __slots__ = ("_keys", "_made", "_make")
+
+    def __init__(self, keys: Collection[K], make: Callable[[K], V]) -> None:
+        self._keys = keys
+        self._make = make
+        self._made: dict[K, V] = {}
+
+    def __getitem__(self, key: K) -> V:
+        made = self._made.get(key)
+        if made is None:
+            if key not in self._keys:
+                raise KeyError(key)
+            made = self._made[key] = self._make(key)
+        return made
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+class Contents(NamedTuple):
+    """The device series of an exporter, and what the same pages show. Immutable to its readers."""
 
     all_series: Mapping[SeriesKey, DeviceSeries]
     reported: Mapping[str, float]
     """Field -> epoch seconds of the last sample of a whole device."""
     idle: IdlePower
     """The power that its devices draw when idle; never changed."""
-    pods: Mapping[PodRef, tuple[DeviceSeries, ...]] = field(init=False)
-    devices: Mapping[str, tuple[DeviceSeries, ...]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        pods: dict[PodRef, list[DeviceSeries]] = {}
-        devices: dict[str, list[DeviceSeries]] = {}
-        for key, series in self.all_series.items():
-            devices.setdefault(key.device, []).append(series)
-            if key.pod is not None:
-                pods.setdefault(key.pod, []).append(series)
-        object.__setattr__(self, "pods", {ref: tuple(its) for ref, its in pods.items()})
-        object.__setattr__(self, "devices", {at: tuple(its) for at, its in devices.items()})
+    pods: Mapping[PodRef, tuple[DeviceSeries, ...]]
+    devices: Mapping[str, tuple[DeviceSeries, ...]]
 
 
-class Row:
-    """Where the numbers of one device series are on a page. Equal rows share one."""
-
-    __slots__ = ("places", "spellings")
-
-    def __init__(self, places: tuple[int, ...], spellings: tuple[Spelling, ...]) -> None:
-        self.places = places
-        self.spellings = spellings
-
-
-@dataclass(frozen=True, slots=True)
-class PagePlan:
-    """Where the numbers of an exporter's page go."""
-
-    layout: SampleLayout
-    numbers: PageNumbers
-    rows: Mapping[SeriesKey, tuple[Identity, Row]]
-    reported: frozenset[str]
-    """Fields for which whole devices have samples."""
-    left_out: Mapping[str, int]
-    """Samples that are left out regardless of their number, by reason."""
-
-
-class DeferredPages(Protocol):
-    """Pages whose numbers are not yet in the device series."""
-
-    def __len__(self) -> int: ...
-
-    def contents(self, before: Contents) -> Contents:
-        """Return the contents after these pages."""
+def contents_of(
+    all_series: Mapping[SeriesKey, DeviceSeries], reported: Mapping[str, float], idle: IdlePower
+) -> Contents:
+    """Return contents with their device series by pod and by device."""
+    pods: dict[PodRef, list[DeviceSeries]] = {}
+    devices: dict[str, list[DeviceSeries]] = {}
+    for key, series in all_series.items():
+        devices.setdefault(key.device, []).append(series)
+        if key.pod is not None:
+            pods.setdefault(key.pod, []).append(series)
+    return Contents(
+        all_series,
+        reported,
+        idle,
+        {ref: tuple(its) for ref, its in pods.items()},
+        {at: tuple(its) for at, its in devices.items()},
+    )
 
 
 class ExporterState:
@@ -140,8 +147,8 @@ class ExporterState:
     """
 
     __slots__ = (
-        *("_contents", "_deferred", "answers", "beliefs", "disowned"),
-        *("origin", "plan", "pod", "received", "rejected", "scale"),
+        *("_contents", "answers", "beliefs", "disowned"),
+        *("origin", "pages", "pod", "received", "rejected", "scale"),
     )
 
     def __init__(
@@ -150,13 +157,11 @@ class ExporterState:
         origin: str,
         received: float,
         pod: PodRef | None,
-        contents: Contents,
+        contents: Contents | LastPages,
         scale: RatioScale,
         beliefs: Mapping[int, Belief],
         disowned: Mapping[PodRef, Mismatch],
         rejected: Mapping[PodRef, str] = NO_REJECTS,
-        plan: PagePlan | None = None,
-        deferred: DeferredPages | None = None,
     ) -> None:
         self.origin = origin
         self.received = received
@@ -170,32 +175,27 @@ class ExporterState:
         """Pods that samples of the last result appear to name for devices, and the mismatch."""
         self.rejected = rejected
         """Pods that samples of the last result name without a device, and the reject reason."""
-        self.plan = plan
-        """Where the numbers of the next page go, if only they differ."""
         self.answers: dict[object, object] = {}
         """Cache of what readers computed from these device series; discarded with the state."""
-        self._contents = contents
-        self._deferred = deferred
+        self._contents = contents if isinstance(contents, Contents) else None
+        self.pages = None if isinstance(contents, Contents) else contents
+        """The pages that have the numbers; None if the next page's samples must be read."""
 
     @property
     def contents(self) -> Contents:
         """The device series, with the numbers of all pages."""
-        if self._deferred is not None:
-            self._contents, self._deferred = self._deferred.contents(self._contents), None
+        if self._contents is None:
+            assert self.pages is not None  # noqa: S101 - see __init__
+            self._contents = self.pages.contents()
         return self._contents
-
-    @property
-    def deferred(self) -> DeferredPages | None:
-        """The pages that :attr:`outline` does not contain; None if there are none."""
-        return self._deferred
 
     @property
     def outline(self) -> Contents:
-        """The same device series, pods and devices as in ``contents``, with older numbers.
+        """The same device series, pods and devices as in ``contents``, maybe without samples.
 
         It costs nothing, and suffices for questions such as who has which device.
         """
-        return self._contents
+        return self.contents if self.pages is None else self.pages.shape.outline
 
     @property
     def all_series(self) -> Mapping[SeriesKey, DeviceSeries]:
@@ -210,7 +210,7 @@ class ExporterState:
     @property
     def idle(self) -> IdlePower:
         """See :class:`Contents`."""
-        return self.contents.idle
+        return self.contents.idle if self.pages is None else self.pages.judgement.idle
 
     @property
     def pods(self) -> Mapping[PodRef, tuple[DeviceSeries, ...]]:
@@ -222,26 +222,19 @@ class ExporterState:
         """Device id -> its device series."""
         return self.contents.devices
 
-    def after(self, received: float, deferred: DeferredPages) -> ExporterState:
-        """Return the state after one more page, whose numbers are taken in when they are read.
+    def verdict(self, key: SeriesKey) -> Verdict | None:
+        """Return the verdict on a device series; None if there is no such series."""
+        if self.pages is not None:
+            return self.pages.verdict(key)
+        series = self.all_series.get(key)
+        return None if series is None else series.verdict
+
+    def after(self, received: float, contents: Contents | LastPages) -> ExporterState:
+        """Return the state with other numbers.
 
         Args:
-            received: epoch seconds of the page.
-            deferred: all pages that ``outline`` does not contain, this one too.
+            received: epoch seconds of the last page.
         """
-        return self._with(received, self._contents, deferred)
-
-    def replaced(self, received: float, contents: Contents) -> ExporterState:
-        """Return the state after one more page, with new contents.
-
-        Args:
-            received: epoch seconds of the page.
-        """
-        return self._with(received, contents, None)
-
-    def _with(
-        self, received: float, contents: Contents, deferred: DeferredPages | None
-    ) -> ExporterState:
         return ExporterState(
             origin=self.origin,
             received=received,
@@ -251,8 +244,6 @@ class ExporterState:
             beliefs=self.beliefs,
             disowned=self.disowned,
             rejected=self.rejected,
-            plan=self.plan,
-            deferred=deferred,
         )
 
 

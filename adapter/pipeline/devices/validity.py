@@ -7,13 +7,11 @@ never clamped: a false number scales a workload.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from math import isfinite
-from operator import le
 from typing import Final
 
-from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.exposition.samples import Decimals
 
 SENTINELS: Final = frozenset(
@@ -94,37 +92,3 @@ def percent_of(value: float, scale: RatioScale) -> float | Invalid:
     if value == 1 and scale is RatioScale.AUTO:
         return Invalid.AMBIGUOUS_SCALE
     return value if scale is RatioScale.PERCENT else value * 100
-
-
-class PageNumbers:
-    """What the numbers of a page must be, in the order of its samples.
-
-    All exporters that write the same fields for equally many devices share one.
-    """
-
-    __slots__ = ("factors", "highs", "lows", "spellings")
-
-    def __init__(self, spellings: tuple[Spelling | None, ...]) -> None:
-        self.spellings = spellings
-        """Of each sample; None for one that is not taken in."""
-        inf = float("inf")
-        self.lows = tuple(-inf if s is None else s.low for s in spellings)
-        self.highs = tuple(inf if s is None else s.high for s in spellings)
-        self.factors = tuple(1.0 if s is None else s.factor for s in spellings)
-
-    def invalid(self, values: Sequence[float]) -> Mapping[int, Invalid]:
-        """Return the invalid numbers: their place, and why."""
-        if (
-            all(map(le, self.lows, values))
-            and all(map(le, values, self.highs))
-            and SENTINELS.isdisjoint(values)
-        ):
-            return {}
-        reasons: dict[int, Invalid] = {}
-        for place, (spelling, value) in enumerate(zip(self.spellings, values, strict=True)):
-            if spelling is None:
-                continue
-            wrong = complaint(value, spelling.low, spelling.high)
-            if wrong is not None:
-                reasons[place] = wrong
-        return reasons

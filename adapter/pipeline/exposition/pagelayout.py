@@ -70,6 +70,10 @@ class SampleLayout:
         self.names: tuple[str, ...] = _shared(tuple(names))
         """The series name of each sample."""
 
+    def named(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the series name and the label set of each sample."""
+        return zip(self.names, map(self.sets.__getitem__, self.set_of), strict=True)
+
 
 class PageLayout(SampleLayout):
     """The samples of a page without their numbers. Immutable.
@@ -115,9 +119,13 @@ class PageLayout(SampleLayout):
 
 
 class LayoutSamples(Sequence[Sample]):
-    """The samples of a page with a known layout. They are made when they are asked for."""
+    """The samples of a page with a known layout. They are made when they are asked for.
 
-    __slots__ = ("_made", "layout", "time", "values")
+    Args:
+        earlier: the times and numbers of samples of the same series before them, the oldest first.
+    """
+
+    __slots__ = ("_earlier", "_made", "layout", "time", "values")
 
     def __init__(
         self,
@@ -125,16 +133,23 @@ class LayoutSamples(Sequence[Sample]):
         values: Sequence[float],
         time: float,
         made: list[Sample] | None = None,
+        earlier: Sequence[tuple[float, Sequence[float]]] = (),
     ) -> None:
+        self._earlier = earlier
         self.layout = layout
         self.values = values
-        """Of each sample, as on the page."""
+        """Of each series' newest sample, as on the page."""
         self.time = time
-        """Epoch seconds of all of them."""
+        """Epoch seconds of all of these."""
         self._made = made
 
+    @property
+    def rows(self) -> Sequence[tuple[float, Sequence[float]]]:
+        """The times, in epoch seconds, each with a number of each series; the oldest first."""
+        return (*self._earlier, (self.time, self.values))
+
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.values) * len(self.rows)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._all() == list(other)
@@ -158,10 +173,11 @@ class LayoutSamples(Sequence[Sample]):
 
     def _all(self) -> list[Sample]:
         if self._made is None:
-            layout = self.layout
-            sets = map(layout.sets.__getitem__, layout.set_of)
-            columns = zip(layout.names, sets, self.values, strict=True)
-            self._made = [Sample(name, labels, v, self.time) for name, labels, v in columns]
+            self._made = [
+                Sample(*named, values[place], time)
+                for place, named in enumerate(self.layout.named())
+                for time, values in self.rows
+            ]
         return self._made
 
 

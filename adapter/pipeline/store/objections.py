@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from adapter.pipeline.attribution.nodecontext import ClusterContext
+from adapter.pipeline.attribution.nodecontext import ClusterContext, Stamp, nodes_of
 from adapter.pipeline.attribution.values import CONFLICT
 from adapter.pipeline.devices.assignment import mismatch
 from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.series import DeviceSeries, disagree
-from adapter.pipeline.devices.state import ExporterState
+from adapter.pipeline.devices.state import Contents, ExporterState
 from adapter.pipeline.store.index import OriginIndex
 from apiservice.runtime.steps import Steps
 
 _STEP: Final = 64
 """Devices that one step checks."""
+
+
+class _Clear(NamedTuple):
+    """An exporter to whose last page there was no objection, and what that depends on."""
+
+    outline: Contents
+    """What its pages are about."""
+    nodes: Mapping[str, Stamp]
 
 
 class Objections:
@@ -42,6 +50,33 @@ class Objections:
         self._devices = devices
         self._forgotten = forgotten
         self._interval = interval
+        self._clear: dict[str, _Clear] = {}
+
+    def none(self, after: ExporterState) -> bool:
+        """Return whether there can be no objection, as only numbers changed since the last page."""
+        clear = self._clear.get(after.origin)
+        return (
+            clear is not None
+            and clear.outline is after.outline
+            and all(self._cluster.stamp(node) == stamp for node, stamp in clear.nodes.items())
+            and not self._devices.contested(clear.outline.devices)
+        )
+
+    def note(self, after: ExporterState, found: Rejects) -> None:
+        """Note the objections to an exporter's last page."""
+        self.drop(after.origin)
+        if after.pages is None or found.totals:
+            return
+        named = [self._cluster.pod(ref) for ref in after.outline.pods]
+        # One that starts after the page may be compared with a later page differently.
+        if all(pod is None or pod.born < after.received for pod in named):
+            nodes = nodes_of(after, self._cluster)
+            stamps = {node: self._cluster.stamp(node) for node in nodes}
+            self._clear[after.origin] = _Clear(after.outline, stamps)
+
+    def drop(self, origin: str) -> None:
+        """Forget an exporter."""
+        self._clear.pop(origin, None)
 
     def against(self, after: ExporterState, found: Rejects) -> Steps[None]:
         """Count in ``found`` the objections to an exporter's state after a scrape result."""

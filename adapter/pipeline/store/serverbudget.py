@@ -21,7 +21,7 @@ def weight(exporter: ExporterState | None) -> int:
     if exporter is None:
         return 0
     histories = (series.history for series in exporter.all_series.values())
-    return sum(_SERIES_BYTES + 8 * (len(h.times) + len(h.values)) for h in histories)
+    return sum(_SERIES_BYTES + 8 * (len(h.times) + len(h)) for h in histories)
 
 
 class ServerBudget:

@@ -33,7 +33,6 @@ from adapter.pipeline.devices.rejects import Rejects
 from adapter.pipeline.devices.state import ExporterState
 from adapter.pipeline.exposition.limits import OVER_BUDGET
 from adapter.pipeline.exposition.samples import ScrapeResult
-from adapter.pipeline.store.deferral import Deferral
 from adapter.pipeline.store.index import OriginIndex
 from adapter.pipeline.store.objections import Objections
 from adapter.pipeline.store.serverbudget import ServerBudget
@@ -59,6 +58,16 @@ class Size(NamedTuple):
     """Pods that samples name."""
     all_series: int
     """Devices, once for each pod that samples name for one."""
+
+
+class _Read(NamedTuple):
+    """What a scrape result changes."""
+
+    state: ExporterState
+    rejects: Rejects
+    objections: Rejects | None
+    """Those of ``rejects`` that depend on other exporters and on pods; None if there can be none,
+    because only numbers changed."""
 
 
 class Store:
@@ -96,7 +105,6 @@ class Store:
             options.scrape_interval,
         )
         self._server_budget = ServerBudget(options.server_bytes)
-        self._deferral = Deferral(catalog, options, self._cluster, self._devices)
         self._series = 0
         """Device series of all exporters."""
         self._version = 0
@@ -114,41 +122,44 @@ class Store:
         result is read again without a pause.
         """
         before = self._exporters.get(result.origin)
-        later = self._deferral.after(before, result, self.rejects) if before else None
-        if later is not None:
-            self._forgotten.discard(result.origin)
-            self._keep(later)
-            self._evict(result.received)
-            self._changed()
-            return
-        after, rejects = yield from self._read(before, result)
+        read = yield from self._read(before, result)
         if self._exporters.get(result.origin) is not before:
             before = self._exporters.get(result.origin)
-            after, rejects = at_once(self._read(before, result))
-        self.rejects.merge(rejects)
+            read = at_once(self._read(before, result))
+        after = read.state
+        self.rejects.merge(read.rejects)
         evict = partial(self._drop, now=result.received)
         if result.serves and not self._server_budget.admit(after, evict):
             self.rejects.count(OVER_BUDGET, len(result.samples))
         else:
             self._forgotten.discard(result.origin)
-            self._put(before, after)
-            self._deferral.note(after, result, rejects)
+            if read.objections is None:
+                self._keep(after)
+            else:
+                self._put(before, after)
+                self._objections.note(after, read.objections)
             self._replace_pages(result)
         self._evict(result.received)
         self._changed()
 
-    def _read(
-        self, before: ExporterState | None, result: ScrapeResult
-    ) -> Steps[tuple[ExporterState, Rejects]]:
+    def _read(self, before: ExporterState | None, result: ScrapeResult) -> Steps[_Read]:
         """Return the new state of the origin, and its rejects, without a change to the store."""
         rejects = Rejects()
         for reason, times in result.rejects.items():
             rejects.count(reason, times)
-        after = yield from absorb(
-            before, result, self._catalog, self._options, rejects, self._cluster
-        )
-        yield from self._objections.against(after, rejects)
-        return after, rejects
+        after = None
+        if before is not None and before.pages is not None:
+            after = yield from before.pages.after(before, result, rejects, self._cluster)
+        if after is None:
+            after = yield from absorb(
+                before, result, self._catalog, self._options, rejects, self._cluster
+            )
+        if self._objections.none(after):
+            return _Read(after, rejects, None)
+        objections = Rejects()
+        yield from self._objections.against(after, objections)
+        rejects.merge(objections)
+        return _Read(after, rejects, objections)
 
     def forget(self, origin: str) -> None:
         """Note that the origin is no longer a target; its samples are kept until the age limit."""
@@ -258,7 +269,7 @@ class Store:
         exporter = self._exporters.pop(origin)
         self._series -= len(exporter.outline.all_series)
         self._server_budget.drop(origin)
-        self._deferral.drop(origin)
+        self._objections.drop(origin)
         self._forgotten.discard(origin)
         self._move(origin, exporter, None, frozenset())
         self._recognition.silent(origin)

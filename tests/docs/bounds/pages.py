@@ -7,16 +7,18 @@ from typing import Final
 from adapter.pipeline.catalog import labelvalue
 from adapter.pipeline.devices import (
     accounting,
+    firstpages,
     idlepower,
     options,
-    pageplan,
+    pagecheck,
+    pageshape,
     quickchecks,
     reader,
     rejects,
-    steadypages,
 )
 from adapter.pipeline.exposition import line, page, pagelayout, podlabels
 from adapter.pipeline.exposition.limits import EXPORTER, SERVER
+from adapter.pipeline.sources.prometheus import storedpages
 from adapter.pipeline.sources.scrape import (
     client,
     connection,
@@ -43,7 +45,8 @@ _SELECTION = "adapter/pipeline/sources/scrape/test_selection.py::"
 _GARBAGE = "adapter/server/serve/test_garbage.py::"
 _CUT = "adapter/pipeline/devices/test_cutlabels.py::"
 _LAYOUTS = "adapter/pipeline/exposition/test_pagelayout.py::"
-_STEADY = "adapter/pipeline/devices/test_steadypages.py::"
+_RING = "adapter/pipeline/devices/test_ring_verdicts.py::"
+_STORED = "adapter/pipeline/sources/prometheus/test_storedpages.py::"
 _STEPS = "adapter/pipeline/store/test_intake_steps.py::"
 _TURNS = "apiservice/runtime/test_turns.py::"
 _TIMES = "adapter/pipeline/devices/test_many_times.py::"
@@ -170,28 +173,28 @@ PAGES: Final[Rows] = {
     "Parsed addresses": row(
         most(client._address),
         *(
-            most(pageplan._numbers),
-            most(pageplan._row),
+            most(pageshape.page_numbers),
+            most(pageshape.columns_of),
         ),
         by=(
             "adapter/pipeline/sources/scrape/test_target.py::test_the_oldest_address_is_parsed_again",
-            "adapter/pipeline/devices/test_pageplan.py::test_few_fields_and_rows_of_plans_are_kept",
+            _RING + "test_few_shapes_checks_and_bounds_are_kept",
         ),
     ),
-    "Places of a device's numbers": row(
-        most(steadypages._places),
-        most(steadypages._check),
+    "Times of an exporter's series": row(
+        storedpages._MOST_TIMES,
+        by=_STORED + "test_a_round_of_many_new_scrapes_is_not_a_page",
+    ),
+    "Numbers in the rows": row(
+        firstpages._SPARSE,
+        by="adapter/pipeline/devices/test_ring.py::"
+        "test_pages_whose_devices_have_other_times_make_no_rows",
+    ),
+    "Checks of pages": row(
+        most(pagecheck.page_check),
         most(quickchecks.working_bounds),
         most(quickchecks.resting_bounds),
-        by=_STEADY + "test_few_places_checks_and_bounds_are_kept",
-    ),
-    "Pages of one exporter that wait": row(
-        steadypages.MOST_PAGES - 1,
-        steadypages._MOST_DEVICES,
-        by=(
-            _STEADY + "test_pages_of_devices_at_work_and_at_rest_wait",
-            _STEADY + "test_pages_of_many_devices_do_not_wait",
-        ),
+        by=_RING + "test_few_shapes_checks_and_bounds_are_kept",
     ),
     "Pages that are read in one piece": row(
         client._SHORT, by=_HOSTILE + "test_a_page_of_any_length_is_read"

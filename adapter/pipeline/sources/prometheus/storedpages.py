@@ -1,14 +1,16 @@
 """Put the samples of an exporter together from the answers of a round.
 
-From round to round, an exporter has the same series in the same order, and each has one new sample,
-all of one scrape. Then only the numbers differ, as on the pages of an exporter that is scraped
-directly, and they are handed over as such a page (:mod:`adapter.pipeline.devices.pageplan`).
+From round to round, an exporter has the same series in the same order, and each has new samples of
+the same times: one, or several after a late round. Then only the numbers differ, as on the pages of
+an exporter that is scraped directly, and they are handed over as such pages
+(:mod:`adapter.pipeline.devices.pages`).
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
@@ -24,12 +26,21 @@ pod that comes or goes, and a layout of it is long work.
 """
 
 
+_MOST_TIMES: Final = 8
+"""Times of such pages: a round that is seven intervals late has as many."""
+
+
 class _Known(NamedTuple):
     """The series of an exporter's last page."""
 
     digest: int
     """Hash of the texts of their labels, and of how many there are in each answer."""
     layout: SampleLayout
+
+    def is_of(self, page: _Page) -> bool:
+        """Return whether a page has these series, with the same label sets: a round without the
+        exporter may have forgotten them."""
+        return self.digest == page.digest and self.layout.sets[0] is page.labels
 
 
 class StoredPages:
@@ -54,45 +65,78 @@ class StoredPages:
         page = _page(origin, answers)
         if page is None:
             return (yield from _joined(origin, answers))
-        if known is None or known.digest != page.digest:
-            samples = yield from _joined(origin, answers)
-            layout = SampleLayout((row.name for row in samples), [row.labels for row in samples])
+        if known is None or not known.is_of(page):
+            newest: list[Sample] = []
+            for answer in answers:
+                newest += yield from answer.newest_of(origin)
+            layout = SampleLayout((row.name for row in newest), [row.labels for row in newest])
             known = _Known(page.digest, layout)
         self._known[origin] = known
-        return LayoutSamples(known.layout, page.numbers, page.time)
+        *earlier, (time, numbers) = page.rows
+        return LayoutSamples(known.layout, numbers, time, earlier=earlier)
 
 
 class _Page(NamedTuple):
-    """An exporter's samples of one scrape."""
+    """An exporter's samples of some scrapes."""
 
     digest: int
     """That of :class:`_Known`."""
-    numbers: array[float]
-    time: float
+    labels: Mapping[str, str]
+    """Of the first series."""
+    rows: list[tuple[float, array[float]]]
+    """Times, each with a number of each series; the oldest first."""
 
 
 def _page(origin: str, answers: Sequence[QueryAnswer]) -> _Page | None:
-    """Return an exporter's samples; None if there are many, or if they are of several scrapes."""
+    """Return an exporter's samples; None if there are many, or if not all series have the same
+    times."""
     if sum(len(answer.places.get(origin, ())) for answer in answers) > MOST_SAMPLES:
         return None
-    digests, numbers = array("q"), array("d")
-    times: set[float] = set()
+    digests = array("q")
+    labels: Mapping[str, str] | None = None
+    columns: list[tuple[array[float], list[array[float]]]] = []
     for answer in answers:
-        if origin in answer.standing or _has_earlier(answer, origin):
+        if origin in answer.standing:
             return None
         places = answer.places.get(origin, ())
         digests.append(len(places))
         digests.extend(map(answer.digests.__getitem__, places))
-        numbers.extend(map(answer.numbers.__getitem__, places))
-        whens = set(map(answer.times.__getitem__, places))
-        times.update(when - answer.ahead for when in whens)
-    return _Page(hash(digests.tobytes()), numbers, times.pop()) if len(times) == 1 else None
+        if places:
+            rows = _rows(answer, places)
+            if rows is None or (columns and columns[0][0] != rows[0]):
+                return None
+            columns.append(rows)
+            labels = answer.sets[places[0]].labels if labels is None else labels
+    if labels is None:
+        return None
+    times = columns[0][0]
+    joined = [
+        array("d", chain.from_iterable(some))
+        for some in zip(*(its for _, its in columns), strict=True)
+    ]
+    return _Page(hash(digests.tobytes()), labels, list(zip(times, joined, strict=True)))
 
 
-def _has_earlier(answer: QueryAnswer, origin: str) -> bool:
-    return bool(answer.earlier_times) and any(
-        answer.earlier_of(place) for place in answer.places.get(origin, ())
-    )
+def _rows(
+    answer: QueryAnswer, places: Sequence[int]
+) -> tuple[array[float], list[array[float]]] | None:
+    """Return the times of series, and a number of each series for each of them, oldest first.
+
+    None if the series have different times, or many.
+    """
+    newest = set(map(answer.times.__getitem__, places))
+    spans = [answer.earlier_span(place) for place in places] if answer.earlier_times else []
+    start, end = spans[0] if spans else (0, 0)
+    its = {answer.earlier_times[first:last].tobytes() for first, last in spans}
+    if len(newest) > 1 or len(its) > 1 or end - start >= _MOST_TIMES:
+        return None
+    times = array("d", (time - answer.ahead for time in answer.earlier_times[start:end]))
+    times.append(newest.pop() - answer.ahead)
+    rows = [
+        array("d", [answer.earlier_numbers[first + row] for first, _ in spans])
+        for row in range(end - start)
+    ]
+    return times, [*rows, array("d", map(answer.numbers.__getitem__, places))]
 
 
 def _joined(origin: str, answers: Sequence[QueryAnswer]) -> Steps[list[Sample]]:

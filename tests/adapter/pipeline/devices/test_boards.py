@@ -7,7 +7,7 @@ import pytest
 from adapter.pipeline.catalog.field import Field, Mig
 from adapter.pipeline.catalog.vendors import FIELDS
 from adapter.pipeline.devices.device import device
-from tests.adapter.pipeline.devices.test_pageplan import EPOCH, NODE, Both
+from tests.adapter.pipeline.devices.test_ring import EPOCH, NODE, Both
 from tests.adapter.world import World, make_pod, reading
 
 CPX = {"amd.com/gpu": 1}

@@ -84,7 +84,7 @@ def test_a_history_is_immutable() -> None:
     before = grown((0, {UTIL: 10.0}))
     before.extended({5.0: {UTIL: 20.0}}, WINDOW, LIMIT)
     before.extended({0.0: {USED: 20.0}}, WINDOW, LIMIT)
-    assert (list(before.times), list(before.values)) == ([0.0], [10.0])
+    assert (list(before.times), before.row(0)) == ([0.0], [10.0])
 
 
 FRAMES = st.dictionaries(

@@ -61,7 +61,7 @@ def content(found: ExporterState | None) -> object:
         + [
             each_series.history.latest(),
             tuple(each_series.history.times),
-            repr(list(each_series.history.values)),
+            repr(list(each_series.history.frames())),
         ]
         for key, each_series in found.all_series.items()
     }

@@ -245,7 +245,7 @@ def comparable(state: Any, *, moved: bool) -> Any:
     """The state without the order of its device series.
 
     If the store has answered in another order, which the first adapter restores, the last of
-    several equal rejects is another one, with another number or detail. See decision 18.
+    several equal rejects is another one, with another number or detail. See decision 19.
     """
     totals, counted, *rest = state
     rest = [sorted(part, key=repr) if isinstance(part, list) else part for part in rest]
@@ -305,15 +305,32 @@ def test_a_page_after_a_lost_answer_has_the_label_sets_of_now() -> None:
     assert sample.labels is later.sets[0].labels
 
 
-def test_an_exporter_with_one_new_scrape_is_a_page() -> None:
+def test_an_exporter_with_new_scrapes_of_the_same_times_is_a_page() -> None:
+    """One, or several of a late round; then only their numbers are taken in."""
     engine = Engine(honor=False)
     for _ in range(4):
         engine.round(STEADY)
     assert engine.pages == 8
-    engine.round(STEADY._replace(scrapes=2))
-    assert engine.pages == 8
-    engine.round(STEADY._replace(apart=True))
+    outline = engine.fast.store._exporters["e0"].outline
+    engine.round(STEADY._replace(scrapes=3))
     assert engine.pages == 10
+    assert engine.fast.store._exporters["e0"].outline is outline
+    assert engine.states()[0] == engine.states()[1]
+    engine.round(STEADY._replace(apart=True, scrapes=2))
+    assert engine.pages == 12
+    engine.round(STEADY._replace(silent=1))
+    assert engine.pages == 13
+
+
+def test_a_round_of_many_new_scrapes_is_not_a_page() -> None:
+    engine = Engine(honor=False)
+    for _ in range(3):
+        engine.round(STEADY)
+    engine.round(STEADY._replace(seconds=60.0, scrapes=8))
+    assert engine.pages == 8
+    engine.round(STEADY._replace(seconds=60.0, scrapes=9))
+    assert engine.pages == 8
+    assert engine.states()[0] == engine.states()[1]
 
 
 def of_one_exporter(count: int) -> QueryAnswer:

@@ -1,4 +1,4 @@
-"""Pages that are taken in later give the states that taking them in at once gives."""
+"""A ring gives the verdicts on devices that reading the samples gives."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from adapter.pipeline.attribution.values import CONFLICT
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.layout import Layout, layout
-from adapter.pipeline.devices import steadypages
+from adapter.pipeline.devices.pagecheck import page_check
+from adapter.pipeline.devices.pageshape import PageNumbers, columns_of, field_set, page_numbers
 from adapter.pipeline.devices.quickchecks import resting_bounds, working_bounds
-from adapter.pipeline.devices.state import ExporterState, Row
-from adapter.pipeline.devices.steadypages import _MOST_DEVICES, MOST_PAGES
+from adapter.pipeline.devices.state import ExporterState
 from tests.adapter.exporterstate import series_of
-from tests.adapter.pipeline.devices.test_pageplan import EPOCH, NODE, ORIGIN, Both
+from tests.adapter.pipeline.devices.test_ring import EPOCH, NODE, ORIGIN, Both
 from tests.adapter.world import make_pod, row
 from tests.examples import bounded
 
@@ -106,7 +106,7 @@ def page_of(
             more=more,
         )
         for at in fields
-        for number, (pod, does) in enumerate(zip("abc", devices, strict=True))
+        for number, (pod, does) in enumerate(zip("abc", devices, strict=False))
     ]
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -123,9 +123,14 @@ def kept(both: Both) -> tuple[ExporterState | None, ExporterState | None]:
 
 
 @settings(bounded(150), derandomize=True)
-@given(pages=PAGES, fields=st.sampled_from(EXPORTERS), more=st.sampled_from(("", MIG)))
-def test_states_are_those_of_pages_taken_in_at_once(
-    pages: list[Page], fields: Sequence[int], more: str
+@given(
+    pages=PAGES,
+    fields=st.sampled_from(EXPORTERS),
+    more=st.sampled_from(("", MIG)),
+    number=st.integers(1, 3),
+)
+def test_states_are_those_that_reading_the_samples_gives(
+    pages: list[Page], fields: Sequence[int], more: str, number: int
 ) -> None:
     """Also the states that a reader kept, and reads after later pages."""
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
@@ -135,11 +140,11 @@ def test_states_are_those_of_pages_taken_in_at_once(
     for page in pages:
         now += page.seconds
         for device, does in page.changes.items():
-            devices[device] = does
+            devices[device] = does  # of which the page has some
         if page.pod:
             for world in (both.fast, both.full):
                 world.put(make_pod(page.pod, node=NODE, uid=str(now)))
-        both.take(page_of(devices, page.drawn, fields, more), now)
+        both.take(page_of(devices[:number], page.drawn, fields, more), now)
         earlier.append(kept(both))
         if page.looked:
             fast, full = both.states()
@@ -161,46 +166,24 @@ def test_counters_slightly_above_0_end_the_rest_of_a_device_without_gpu_util(mor
     assert both.states()[0] == both.states()[1]
 
 
-def waiting(both: Both) -> int:
-    state, _ = kept(both)
-    return 0 if state is None or state.deferred is None else len(state.deferred)
-
-
-def test_pages_of_devices_at_work_and_at_rest_wait() -> None:
+def test_only_numbers_of_devices_at_work_and_at_rest_are_taken_in() -> None:
+    """Also of many devices, and of those whose numbers are judged."""
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
-    waited = []
     for scrape in range(30):
-        both.take(page_of(("works", "rests", "works"), scrape), EPOCH + 5 * scrape)
-        waited.append(waiting(both))
-    assert max(waited) == MOST_PAGES - 1
-    assert waited[-10:].count(0) == 2
-    assert both.states()[0] == both.states()[1]
-    assert waiting(both) == 0
-
-
-@pytest.mark.parametrize(("devices", "wait"), [(_MOST_DEVICES, True), (_MOST_DEVICES + 1, False)])
-def test_pages_of_many_devices_do_not_wait(devices: int, wait: bool) -> None:
-    both, waited = Both(), 0
-    lines = [
-        row(field, number, uuid=f"GPU-{device}")
-        for field, number in zip(FIELDS, NUMBERS["works"][0], strict=True)
-        for device in range(devices)
-    ]
-    for scrape in range(12):
-        both.take("".join(f"{line}\n" for line in lines).encode(), EPOCH + 5 * scrape)
-        waited += waiting(both)
-    assert (waited > 0) is wait
+        does = "odd" if scrape % 7 == 3 else "works"
+        both.take(page_of((does, "rests", "works"), scrape), EPOCH + 5 * scrape)
+    assert both.numbered == 28
     assert both.states()[0] == both.states()[1]
 
 
-def test_few_places_checks_and_bounds_are_kept() -> None:
-    columns = tuple(Catalog().spellings.values())
-    shown, fields = layout(columns[:1]), layout(columns[:2])
-    places = steadypages._places(Row((0,), columns[:1]), shown)
-    assert places is not None
+def test_few_shapes_checks_and_bounds_are_kept() -> None:
+    known = tuple(Catalog().spellings.values())
+    fields, columns = layout(known[:2]), columns_of((0,), known[:1])
     for cached, arguments in (
-        (steadypages._places, lambda n: (Row((n,), columns[:1]), shown)),
-        (steadypages._check, lambda n: ((float(n),), ((places, False),))),
+        (columns_of, lambda n: ((n,), known[:1])),
+        (page_numbers, lambda n: ((None,) * n,)),
+        (field_set, lambda n: ((str(n),),)),
+        (page_check, lambda n: (PageNumbers(known[:1]), (columns,), (False,))),
         (working_bounds, lambda n: (Layout(fields.columns),)),
         (resting_bounds, lambda n: (Layout(fields.columns),)),
     ):
@@ -215,38 +198,36 @@ def test_few_places_checks_and_bounds_are_kept() -> None:
         assert cached.cache_info().misses == misses + 1
 
 
-def test_a_page_with_other_labels_is_taken_in_at_once() -> None:
+def usual(scrapes: int = 12) -> Both:
     both = Both(*(make_pod(name, node=NODE) for name in "abc"))
-    for scrape in range(12):
+    for scrape in range(scrapes):
         both.take(page_of(("works",) * 3, scrape), EPOCH + 5 * scrape)
+    return both
+
+
+def test_the_samples_of_a_page_with_other_labels_are_read() -> None:
+    both = usual()
+    before = both.numbered
     both.take(page_of(("works",) * 3, 0, EXPORTERS[1]), EPOCH + 60)
-    assert waiting(both) == 0
+    assert both.numbered == before
     assert both.states()[0] == both.states()[1]
 
 
-def test_a_page_after_a_change_of_the_nodes_pods_is_taken_in_at_once() -> None:
-    """A pod that may share the devices came: later pages are evidence of sharing."""
-    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
-    for scrape in range(40):
-        both.take(page_of(("works",) * 3, scrape), EPOCH + 5 * scrape)
-        if waiting(both) and scrape > 8:
-            break
-    assert waiting(both)
+def test_a_pod_that_came_to_the_node_is_seen_by_the_next_page() -> None:
+    """It may share the devices: later pages are evidence of sharing."""
+    both = usual()
     for world in (both.fast, both.full):
         world.put(make_pod("d", node=NODE))
     both.take(page_of(("works",) * 3, 0), EPOCH + 300)
-    assert waiting(both) == 0
     assert both.states()[0] == both.states()[1]
 
 
-def test_a_device_that_another_exporter_reports_too_is_compared_at_once() -> None:
-    both = Both(*(make_pod(name, node=NODE) for name in "abc"))
-    for scrape in range(12):
-        both.take(page_of(("works",) * 3, scrape), EPOCH + 5 * scrape)
+def test_a_device_that_another_exporter_reports_too_is_compared_by_each_page() -> None:
+    both = usual()
     for world in (both.fast, both.full):
         text = page_of(("rests",) * 3, 0).decode()
         world.scrape(text, EPOCH + 60, origin="http://other", node=NODE)
-    both.take(page_of(("works",) * 3, 0), EPOCH + 61)
-    assert waiting(both) == 0
-    assert both.fast.store.rejects.totals == both.full.store.rejects.totals
-    assert both.fast.store.rejects.totals[CONFLICT] > 0
+    for scrape in range(3):
+        both.take(page_of(("works",) * 3, 0), EPOCH + 61 + scrape)
+        assert both.fast.store.rejects.totals == both.full.store.rejects.totals
+    assert both.fast.store.rejects.totals[CONFLICT] > 3

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.pipeline.cluster.pod import PodRef
-from adapter.pipeline.devices import pageplan
+from adapter.pipeline.devices.state import Contents
 from adapter.pipeline.exposition.page import LabelMemo, parse
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
@@ -91,26 +91,28 @@ CHANGES = st.builds(
 )
 
 
+def shape_of(world: World) -> Contents | None:
+    """What the exporter's pages are about, if its store needs only the numbers of the next one."""
+    state = world.store._exporters.get(ORIGIN)
+    return None if state is None or state.pages is None else state.outline
+
+
 class Both:
     """Two stores that take in the same pages: one knows the layouts of pages, one reads each."""
 
-    def __init__(self, *pods: Any, counts: bool = False) -> None:
+    def __init__(self, *pods: Any) -> None:
         self.fast, self.full = World(*pods), World(*pods)
         self._memo = LabelMemo()
-        self._counts = counts
-        self.planned = 0
-        """Pages that the first store took in by a plan."""
+        self.numbered = 0
+        """Pages of which the first store took in only the numbers."""
 
     def take(self, page: bytes, time: float) -> None:
-        before = self.fast.store._exporters.get(ORIGIN)
+        before = shape_of(self.fast)
         for world, memo in ((self.fast, self._memo), (self.full, LabelMemo())):
             read = parse(page, time=time, memo=memo, wanted=CATALOG.series)
             result = ScrapeResult(ORIGIN, NODE, read.samples, time + 0.01, read.rejects)
-            counted = self._counts and world is self.fast
-            if counted and before is not None and before.plan is not None:
-                plan = before.plan
-                self.planned += pageplan.fits(plan, before, result, 300.0, world.store._cluster)
             world.store.ingest(result)
+        self.numbered += before is not None and shape_of(self.fast) is before
 
     def states(self) -> list[Any]:
         return [state_of(world, ORIGIN) for world in (self.fast, self.full)]
@@ -137,7 +139,7 @@ def changed(both: Both, pod: tuple[str, str]) -> None:
 
 @settings(bounded(150), derandomize=True)
 @given(changes=st.lists(CHANGES, min_size=4, max_size=16))
-def test_a_plan_gives_the_state_that_reading_the_samples_gives(changes: list[Change]) -> None:
+def test_a_ring_gives_the_state_that_reading_the_samples_gives(changes: list[Change]) -> None:
     both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
     every = (*LINES, *MORE)
     shown = set(range(len(LINES)))
@@ -176,12 +178,12 @@ def test_pages_of_exporters_with_other_numbers_give_the_same_state(path: Path) -
         assert fast == full
 
 
-def test_a_usual_page_is_taken_in_by_its_plan() -> None:
+def test_only_the_numbers_of_a_usual_page_are_taken_in() -> None:
     """From the third page on: two equal texts show a layout."""
-    both = Both(*(make_pod(name, node=NODE) for name in "pqr"), counts=True)
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
     for scrape in range(8):
         both.take(page_of(LINES, [str(scrape), "0.5", "7"]), EPOCH + 5 * scrape)
-    assert both.planned == 6
+    assert both.numbered == 6
     assert both.states()[0] == both.states()[1]
 
 
@@ -197,14 +199,73 @@ def test_samples_of_a_known_layout_are_made_when_they_are_asked_for() -> None:
     assert type(read.samples[0].value) is type(plain.samples[0].value)
 
 
-def test_few_fields_and_rows_of_plans_are_kept() -> None:
-    row = pageplan._row((0,), ())
-    for number in range(1, 9000):
-        pageplan._row((number,), ())
-    assert pageplan._row.cache_info().currsize == 8192
-    assert pageplan._row((0,), ()) is not row
-    numbers = pageplan._numbers(())
-    for number in range(1, 1000):
-        pageplan._numbers((None,) * number)
-    assert pageplan._numbers.cache_info().currsize == 512
-    assert pageplan._numbers(()) is not numbers
+def test_only_the_numbers_are_taken_in_beside_device_series_of_earlier_pages() -> None:
+    """A device that is no longer on the page keeps its samples until the age limit."""
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    fewer = [line for line in LINES if "GPU-2" not in line]
+    for scrape in range(4):
+        both.take(page_of(LINES, ["37", "0.5"]), EPOCH + 5 * scrape)
+    for scrape in range(4, 12):
+        both.take(page_of(fewer, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+        assert both.states()[0] == both.states()[1]
+    assert both.numbered == 2 + 6
+    assert "GPU-2" in both.fast.store._exporters[ORIGIN].devices
+    for scrape in range(12, 40):
+        both.take(page_of(fewer, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+        assert both.states()[0] == both.states()[1]
+    assert "GPU-2" not in both.fast.store._exporters[ORIGIN].devices
+    assert both.numbered == 6 + 30 - 1
+
+
+def test_a_number_that_is_never_valid_costs_no_reading_of_samples() -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    for scrape in range(30):
+        numbers = [str(scrape), "0.5", "9", "80", "2147483634"]
+        text = page_of(LINES, ["37"]).decode().splitlines(keepends=True)
+        sentinel = [line.replace(" 37", " 2147483634") for line in text if FIELDS[3] in line]
+        rest = [line.replace(" 37", f" {numbers[0]}") for line in text if FIELDS[3] not in line]
+        both.take("".join((*rest, *sentinel)).encode(), EPOCH + 5 * scrape)
+        assert both.states()[0] == both.states()[1]
+    assert both.numbered == 28
+
+
+def test_pages_whose_devices_have_other_times_make_no_rows() -> None:
+    """A pod chooses the times on its page: a row for each of them would be mostly empty."""
+    both = Both()
+    lines = [row(FIELDS[2], 37, uuid=f"GPU-{number}").rstrip() for number in range(40)]
+    timed = [f"{line} {int(EPOCH * 1000) - at * 10}\n" for at, line in enumerate(lines)]
+    both.take("".join(timed).encode(), EPOCH)
+    plain = "".join(f"{line}\n" for line in lines).encode()
+    made = []
+    for scrape in range(1, 12):
+        both.take(plain, EPOCH + 5 * scrape)
+        made.append(shape_of(both.fast) is not None)
+        assert both.states()[0] == both.states()[1]
+    assert made == [False] * 5 + [True] * 6
+
+
+def test_the_samples_of_a_page_about_one_device_keep_their_fields() -> None:
+    """A row then has no other numbers, but the page's order."""
+    both = Both(make_pod("p", node=NODE))
+    text = "".join(
+        row(field, (at + 1) / 10, "p", uuid="GPU-0") for at, field in enumerate(FIELDS[::-1])
+    )
+    for scrape in range(4):
+        both.take(text.encode(), EPOCH + 5 * scrape)
+    assert both.numbered == 2
+    changed(both, ("p", "uid"))  # the samples of the next page are read
+    both.take(text.encode(), EPOCH + 20)
+    assert both.numbered == 2
+    assert both.states()[0] == both.states()[1]
+
+
+def test_a_device_series_is_made_when_it_is_read() -> None:
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    for scrape in range(4):
+        both.take(page_of(LINES, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+    state = both.fast.store._exporters[ORIGIN]
+    (series,) = state.pods[PodRef("ml", "p")]
+    assert state.all_series[series.key] is series
+    assert state.devices["GPU-0"] == (series,)
+    assert "GPU-9" not in state.devices
+    assert len(state.all_series) == 4
