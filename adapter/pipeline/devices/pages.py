@@ -99,6 +99,16 @@ class LastPages:
     """Row of the shape -> fields of which the last scrape result has an invalid number."""
     judgement: DeviceJudgement
 
+    @property
+    def outline(self) -> Contents:
+        """See :class:`adapter.pipeline.devices.state.NumberPages`."""
+        return self.shape.outline
+
+    @property
+    def idle(self) -> IdlePower:
+        """See :class:`adapter.pipeline.devices.state.Contents`."""
+        return self.judgement.idle
+
     def verdict(self, key: SeriesKey) -> Verdict | None:
         """Return the verdict on a device series; None if there is no such series."""
         at = self.shape.index.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch
@@ -11,9 +11,6 @@ from adapter.pipeline.devices.device import Device
 from adapter.pipeline.devices.idlepower import IdlePower
 from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict, series_key
 from adapter.pipeline.devices.validity import RatioScale
-
-if TYPE_CHECKING:
-    from adapter.pipeline.devices.pages import LastPages
 
 NO_REJECTS: Final[Mapping[PodRef, str]] = {}
 
@@ -120,6 +117,24 @@ class Contents(NamedTuple):
     devices: Mapping[str, tuple[DeviceSeries, ...]]
 
 
+class NumberPages(Protocol):
+    """The last pages of an exporter as numbers (:mod:`adapter.pipeline.devices.pages`)."""
+
+    @property
+    def outline(self) -> Contents:
+        """The device series, maybe without samples."""
+
+    @property
+    def idle(self) -> IdlePower:
+        """See :class:`Contents`."""
+
+    def contents(self) -> Contents:
+        """Return the device series."""
+
+    def verdict(self, key: SeriesKey) -> Verdict | None:
+        """Return the verdict on a device series; None if there is no such series."""
+
+
 def contents_of(
     all_series: Mapping[SeriesKey, DeviceSeries], reported: Mapping[str, float], idle: IdlePower
 ) -> Contents:
@@ -157,7 +172,7 @@ class ExporterState:
         origin: str,
         received: float,
         pod: PodRef | None,
-        contents: Contents | LastPages,
+        contents: Contents | NumberPages,
         scale: RatioScale,
         beliefs: Mapping[int, Belief],
         disowned: Mapping[PodRef, Mismatch],
@@ -195,7 +210,7 @@ class ExporterState:
 
         It costs nothing, and suffices for questions such as who has which device.
         """
-        return self.contents if self.pages is None else self.pages.shape.outline
+        return self.contents if self.pages is None else self.pages.outline
 
     @property
     def all_series(self) -> Mapping[SeriesKey, DeviceSeries]:
@@ -210,7 +225,7 @@ class ExporterState:
     @property
     def idle(self) -> IdlePower:
         """See :class:`Contents`."""
-        return self.contents.idle if self.pages is None else self.pages.judgement.idle
+        return self.contents.idle if self.pages is None else self.pages.idle
 
     @property
     def pods(self) -> Mapping[PodRef, tuple[DeviceSeries, ...]]:
@@ -229,7 +244,7 @@ class ExporterState:
         series = self.all_series.get(key)
         return None if series is None else series.verdict
 
-    def after(self, received: float, contents: Contents | LastPages) -> ExporterState:
+    def after(self, received: float, contents: Contents | NumberPages) -> ExporterState:
         """Return the state with other numbers.
 
         Args:

@@ -28,6 +28,7 @@ from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.ingest import absorb
 from adapter.pipeline.devices.options import TelemetryOptions
+from adapter.pipeline.devices.pages import LastPages
 from adapter.pipeline.devices.readpages import NO_PAGES, ReadPages
 from adapter.pipeline.devices.rejects import Rejects
 from adapter.pipeline.devices.state import ExporterState
@@ -148,7 +149,7 @@ class Store:
         for reason, times in result.rejects.items():
             rejects.count(reason, times)
         after = None
-        if before is not None and before.pages is not None:
+        if before is not None and isinstance(before.pages, LastPages):
             after = yield from before.pages.after(before, result, rejects, self._cluster)
         if after is None:
             after = yield from absorb(
