@@ -26,6 +26,7 @@ from adapter.answers.causes.facts import (
     scaler_of,
 )
 from adapter.answers.causes.target import Target, target_of
+from adapter.pipeline.cluster.managers import Manager
 from adapter.pipeline.cluster.podobjects import SeenPod
 from apiservice.labels.selector import Selector
 
@@ -35,6 +36,7 @@ __all__ = [
     "ClusterFacts",
     "KubeKey",
     "ScalerFacts",
+    "cause_of_daemonset",
     "causes_of",
     "causes_of_pod",
     "grouped",
@@ -42,11 +44,34 @@ __all__ = [
 ]
 
 
-def causes_of_pod(facts: ClusterFacts, pod: SeenPod) -> list[Cause]:
-    """Return why a pod has no node, does not run, or does not serve."""
+def causes_of_pod(facts: ClusterFacts, pod: SeenPod, manager: Manager | None = None) -> list[Cause]:
+    """Return why a pod has no node, does not run, or does not serve.
+
+    Args:
+        facts: of the cluster, or of the part around the pod.
+        pod: the pod.
+        manager: what writes its workload again, if ``facts`` have not its object.
+    """
     owner = facts.top(pod) or pod_key(pod)
-    target = Target(facts, owner_facts(owner), facts.workload(owner), (), [pod])
+    workload = facts.workload(owner)
+    target = Target(facts, owner_facts(owner), workload, (), [pod], manager=manager)
     return _of_pods(target)
+
+
+def cause_of_daemonset(
+    facts: ClusterFacts, namespace: str, name: str, manager: Manager | None, missing: int
+) -> Cause | None:
+    """Return why a DaemonSet cannot create pods, by its events; None if they do not say it.
+
+    Args:
+        facts: of the cluster, or of the part around the DaemonSet.
+        namespace: of the DaemonSet.
+        name: of the DaemonSet.
+        manager: what writes it again.
+        missing: pods that do not exist.
+    """
+    owner = owner_facts(KubeKey(namespace, "DaemonSet", name))
+    return creation.of_daemonset(Target(facts, owner, None, (), (), manager=manager), missing)
 
 
 def _of_pods(target: Target) -> list[Cause]:

@@ -24,6 +24,7 @@ from adapter.answers.causes.target import Target
 from adapter.figures import count
 from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
+from adapter.pipeline.cluster.objects import SeenCondition
 from adapter.pipeline.cluster.podobjects import SeenWorkload
 
 _WINDOW: Final = 1200.0
@@ -49,6 +50,13 @@ _ADMISSIONS: Final = (
         ("no priorityclass with name",),
         "create this PriorityClass (`kubectl get priorityclasses` lists those that exist), or "
         "correct priorityClassName in the pod template",
+        template=True,
+    ),
+    Sign(
+        ("insufficient quota to match these scopes",),
+        "create a ResourceQuota with this scope in the namespace, as GKE wants for pods of "
+        "system-node-critical and system-cluster-critical, or name another priorityClassName in "
+        "the pod template",
         template=True,
     ),
     Sign(
@@ -109,6 +117,12 @@ def causes(target: Target) -> Iterator[Cause]:
             yield cause
 
 
+def of_daemonset(target: Target, missing: int) -> Cause | None:
+    """Return why a DaemonSet cannot create a pod, by its events; None if they do not say it."""
+    refusal = _refusal(target, target.hpa.of, missing)
+    return None if refusal is None else _cause(target, refusal)
+
+
 def _refusals(target: Target) -> Iterator[PodRefusal]:
     rows = [*_present(target), *([target.workload] if target.workload is not None else ())]
     for workload in rows:
@@ -117,16 +131,24 @@ def _refusals(target: Target) -> Iterator[PodRefusal]:
         missing = workload.spec.replicas - len(pods)
         if missing <= 0:
             continue
-        condition = workload.status.of("ReplicaFailure")
-        events = sorted(
-            target.facts.events_of(key, "FailedCreate"), key=lambda event: event.last or 0.0
-        )
-        times = sum(event.times for event in events)
-        if condition is not None and condition.status == "True":
-            yield PodRefusal(condition.message, key, missing, times, condition.since)
-        elif events and not target.facts.past(events[-1].last, _WINDOW):
-            first = min((event.first for event in events if event.first), default=None)
-            yield PodRefusal(events[-1].message, key, missing, times, first)
+        refusal = _refusal(target, key, missing, workload.status.of("ReplicaFailure"))
+        if refusal is not None:
+            yield refusal
+
+
+def _refusal(
+    target: Target, key: KubeKey, missing: int, condition: SeenCondition | None = None
+) -> PodRefusal | None:
+    events = sorted(
+        target.facts.events_of(key, "FailedCreate"), key=lambda event: event.last or 0.0
+    )
+    times = sum(event.times for event in events)
+    if condition is not None and condition.status == "True":
+        return PodRefusal(condition.message, key, missing, times, condition.since)
+    if events and not target.facts.past(events[-1].last, _WINDOW):
+        first = min((event.first for event in events if event.first), default=None)
+        return PodRefusal(events[-1].message, key, missing, times, first)
+    return None
 
 
 _REVISION: Final = "deployment.kubernetes.io/revision"

@@ -11,6 +11,7 @@ from adapter.answers.causes.facts import ClusterFacts, ScalerFacts
 from adapter.figures import count
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
 from adapter.pipeline.cluster.fixes import lasting
+from adapter.pipeline.cluster.managers import Manager
 from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
 from apiservice.labels.selector import Selector
 
@@ -31,6 +32,8 @@ class Target:
     """Its unfinished pods, through any chain of owners."""
     failed: Sequence[SeenPod] = ()
     """Its pods that have failed and still exist."""
+    manager: Manager | None = None
+    """What writes the target again, if its object was not read."""
 
     @property
     def subject(self) -> str:
@@ -41,7 +44,7 @@ class Target:
     def changed(self) -> ChangedObject:
         """The target as an object to change."""
         key, workload = self.hpa.of, self.workload
-        manager = workload.metadata.manager if workload is not None else None
+        manager = workload.metadata.manager if workload is not None else self.manager
         group = self.hpa.api_version.rpartition("/")[0]
         return ChangedObject(key.kind, key.namespace, key.name, manager, group=group)
 

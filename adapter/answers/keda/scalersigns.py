@@ -37,6 +37,11 @@ CHECKS: Final = (
         "correct spec.triggers: each needs a type and its metadata, and names must differ",
     ),
     Sign(
+        ("must be positive",),
+        "give each trigger a target above 0, such as threshold of a prometheus trigger, or target "
+        "of the adapter's",
+    ),
+    Sign(
         ("idle/min/max", "idlereplicacount", "minreplicacount"),
         "let idleReplicaCount be below minReplicaCount, and that not above maxReplicaCount",
     ),

@@ -83,6 +83,10 @@ def grant_controller(group: str = "custom.metrics.k8s.io") -> str:
     )
 
 
+_AUTOSCALER: Final = "serving.kserve.io/autoscalerClass"
+"""Which autoscaler KServe makes (kserve ``pkg/constants/constants.go``): hpa, keda, external."""
+
+
 def one_hpa(hpas: Sequence[Mapping[str, Any]]) -> Fix | None:
     """Return how the metrics of HPAs of one target move to the first by name, and the others go.
     The same HPA is kept, whichever of them is looked at. None if KEDA owns one of them: it
@@ -99,6 +103,15 @@ def one_hpa(hpas: Sequence[Mapping[str, Any]]) -> Fix | None:
     managers = [of.manager for of in map(hpa_object, hpas) if of.manager is not None]
     if managers:
         by = ", ".join(sorted({manager.source for manager in managers}))
+        text += next(
+            (
+                f"; to keep an HPA of your own instead, annotate InferenceService {manager.name} "
+                f"with {_AUTOSCALER}: external, so that KServe makes none"
+                for manager in managers
+                if manager.kind == "InferenceService"
+            ),
+            "",
+        )
         return Fix(f"{text}, where they are managed ({by})", "", by)
     rows: list[Mapping[str, Any]] = list(first["spec"].get("metrics") or ())
     adds: list[dict[str, object]] = []

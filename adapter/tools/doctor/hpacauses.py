@@ -29,7 +29,7 @@ def hpa_causes(facts: Facts) -> list[tuple[Hpa, Cause]]:
 
 
 def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
-    around = _cluster(facts)
+    around = cluster(facts)
     names = servedmetrics.metrics(facts.settings)
     elsewhere: dict[tuple[str, str], list[KubeKey]] = {}
     for each in facts.workloads.read():
@@ -54,7 +54,8 @@ _READ = ("Deployment", "StatefulSet")
 """Kinds of targets of which all were read."""
 
 
-def _cluster(facts: Facts) -> ClusterFacts:
+def cluster(facts: Facts) -> ClusterFacts:
+    """Return the facts of the cluster as causes need them; raises UnreadError."""
     rows = _known(facts.apiservices)
     return ClusterFacts(
         facts.now,

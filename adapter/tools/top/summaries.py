@@ -52,6 +52,12 @@ class _Node:
     why: list[str] = field(default_factory=list)
     """What is wrong with the node, in words."""
 
+    def withhold(self, left: float | None) -> None:
+        """Count no more free devices than pods can still get: nobody says which one is withheld."""
+        surplus = self.classes.count("free") - int(left or 0)
+        for _ in range(max(0, surplus)):
+            self.classes[self.classes.index("free")] = "blocked"
+
     def row(self, name: str) -> TopRow:
         """Return the row. A mean is over the devices that have a value."""
         count = count_classes(self.classes)
@@ -110,8 +116,8 @@ def _reported(table: ObjectTable) -> dict[str, _Node]:
 def _add_own(found: dict[str, _Node], by: Columns) -> None:
     """Add what the list of nodes says: why no pod can start there, and GPUs without an exporter."""
     texts = (by.texts(name) for name in ("Pool", "Model", "Blocked", "Withheld"))
-    rows = zip(by.rows, *texts, *map(by.numbers, ("GPUs", "Silent")), strict=True)
-    for row, node_pool, model, blocked, withheld, gpus, silent in rows:
+    rows = zip(by.rows, *texts, *map(by.numbers, ("GPUs", "Silent", "Left")), strict=True)
+    for row, node_pool, model, blocked, withheld, gpus, silent, left in rows:
         node = found.setdefault(row.name, _Node())
         node.pools.append(node_pool)
         if not node.models:
@@ -121,6 +127,7 @@ def _add_own(found: dict[str, _Node], by: Columns) -> None:
             node.why.append(blocked)
         elif withheld is not None:
             node.why.append(f"does not offer {withheld}")
+            node.withhold(left)
         if silent:
             part = "its GPUs" if silent == gpus else f"{silent:g} of its {gpus:g} GPUs"
             node.why.append(f"no exporter reports {part}")

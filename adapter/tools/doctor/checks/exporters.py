@@ -6,15 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from adapter.answers.causes import Cause, cause_of_daemonset, causes_of_pod
 from adapter.answers.causes.gpunodes import gpus_of
 from adapter.config.settings import discovery
 from adapter.pipeline.cluster.gpuresources import vendor_of
 from adapter.pipeline.cluster.nodelabels import NVIDIA
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
-from adapter.tools.doctor.changed import workload
+from adapter.tools.doctor.changed import workload, workload_of
 from adapter.tools.doctor.daemonsets import SeenDaemonSet, obstacle
-from adapter.tools.doctor.facts import Facts
+from adapter.tools.doctor.facts import Facts, UnreadError
+from adapter.tools.doctor.hpacauses import cluster
 from adapter.tools.doctor.model import CheckSection, Finding, NotApplicableError, Severity, check
 from adapter.tools.doctor.page import ExporterPage, Trouble
 from adapter.tools.doctor.podcommands import describe, logs, owner, show
@@ -64,7 +66,20 @@ def _without_exporter(facts: Facts, node: SeenNode, gpus: Iterable[str]) -> Find
         )
     of = workload(facts, "DaemonSet", daemonset.namespace, daemonset.name)
     said, fix, action = obstacle(daemonset, node, of)
+    if of_events := _refused(facts, daemonset):
+        said = f"DaemonSet {daemonset.key}: {of_events.text}"
+        fix, action = of_events.fix, of_events.command
     return Finding(f"node {node.name}", f"{text}. {said}", fix, action)
+
+
+def _refused(facts: Facts, daemonset: SeenDaemonSet) -> Cause | None:
+    """Return why the API server refuses the pods of a DaemonSet, if it does."""
+    try:
+        around = cluster(facts)
+    except UnreadError:
+        return None
+    place = (daemonset.namespace, daemonset.name)
+    return cause_of_daemonset(around, *place, daemonset.manager, 1)
 
 
 _VENDORS: Final = {"gke": NVIDIA, "gke-plugin": NVIDIA, "hami": ""}
@@ -88,7 +103,7 @@ def not_running(facts: Facts) -> Iterator[Finding]:
     """An exporter's pod is not Running, or its container restarts again and again. The pods on its
     node have no new value.
 
-    See the log and the events of the pod.
+    See the log and the events of the pod, unless its state says why: memory, image, volume.
     """
     for each, _ in exporters(facts):
         waiting = [
@@ -99,12 +114,24 @@ def not_running(facts: Facts) -> Iterator[Finding]:
             continue
         if each.pod.deleting:
             continue
-        yield Finding(
-            each.subject,
-            f"the exporter on node {each.pod.node or '-'} is {said or each.pod.phase or 'Pending'}",
-            "see why the exporter does not start",
-            describe(each),
+        text = (
+            f"the exporter on node {each.pod.node or '-'} is {said or each.pod.phase or 'Pending'}"
         )
+        if (cause := _cause(facts, each)) is None:
+            yield Finding(each.subject, text, "see why the exporter does not start", describe(each))
+        else:
+            yield Finding(each.subject, f"{text}: {cause.text}", cause.fix, cause.command)
+
+
+def _cause(facts: Facts, pod: SeenPod) -> Cause | None:
+    """Return the first cause that the state of an exporter's pod shows; None without one."""
+    try:
+        around = cluster(facts)
+    except UnreadError:
+        return None
+    of = workload_of(facts, pod)
+    causes = causes_of_pod(around, pod, of.manager if of is not None else None)
+    return causes[0] if causes else None
 
 
 def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, ExporterPage]]:

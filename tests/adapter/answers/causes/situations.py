@@ -487,7 +487,7 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
             reason="SchedulingGated",
             schedulingGates=[{"name": "kueue.x-k8s.io/admission"}],
         ),
-        ("is held back for 10m by the scheduling gate kueue.x-k8s.io/admission",),
+        ("is held back for 10m by the scheduling gate kueue.x-k8s.io/admission", "get localqueues"),
     ),
     "two-workloads-with-one-label": (
         CauseCode.FOREIGN_PODS,

@@ -74,6 +74,17 @@ def stored(address: str, service: SeenScaler | None) -> ScaledFacts:
 
 
 FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
+    "a target of 0": (  # kedacore/keda issue 5857
+        facts(
+            scaled(
+                failed(
+                    'HorizontalPodAutoscaler.autoscaling "keda-hpa-llm" is invalid: spec.metrics[0]'
+                    '.external.target.averageValue: Invalid value: "0": must be positive'
+                )
+            )
+        ),
+        ("must be positive", "give each trigger a target above 0"),
+    ),
     "paused": (
         facts(scaled(READY, annotations={"autoscaling.keda.sh/paused": "true"})),
         ("is paused by an annotation", "edit scaledobjects.keda.sh llm"),

@@ -85,6 +85,20 @@ def test_several_hpas_of_one_target_are_one_finding_with_the_commands_of_explain
     assert delete == "kubectl -n chat delete hpa b c"
 
 
+def test_an_hpa_that_kserve_makes_is_switched_off_in_its_inferenceservice() -> None:
+    """Deleting it, or moving its metrics, is undone by KServe (kserve issue 2131)."""
+    facts = clean()
+    owner = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "name": "llm"}
+    made = hpa(metric(), name="llm-predictor")
+    made.manifest["metadata"]["ownerReferences"] = [owner | {"controller": True, "uid": "u"}]
+    facts.hpas = Fact([made, hpa(metric("gpu_utilization", "70"), name="own")])
+    (finding,) = findings(facts, "GMA423")
+    assert (
+        "annotate InferenceService llm with serving.kserve.io/autoscalerClass: external"
+        in finding.fix
+    )
+
+
 def test_an_hpa_beside_a_scaledobject_is_not_deleted_before_its_metrics_are_moved() -> None:
     facts = clean()
     facts.scaledobjects = Fact([scaledobject()])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapter.answers.keda.manifest import read_scaledobject
-from adapter.pipeline.cluster.objects import ClusterPolicy, read
+from adapter.pipeline.cluster.objects import ClusterPolicy, SeenEvent, read
 from adapter.tools.doctor.daemonsets import read_daemonset
 from adapter.tools.doctor.facts import Fact, Facts, UnreadError
 from adapter.tools.doctor.model import Finding
@@ -16,8 +16,9 @@ from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run
 from adapter.tools.doctor.scalers import read_hpa
 from adapter.tools.doctor.withoutvalue import WithoutValue
+from apiservice.wire import instant
 from tests.adapter.tools.doctor.clean import clean, hpa, metric, node, own_workload
-from tests.adapter.tools.doctor.faults.exporters import replace_b
+from tests.adapter.tools.doctor.faults.exporters import only_on_a, replace_b
 from tests.adapter.tools.doctor.test_daemonsets import tainted
 
 Json = dict[str, Any]
@@ -157,3 +158,51 @@ def test_a_report_prints_what_manages_the_object_and_no_command() -> None:
     assert "command" not in row
     assert "Flux HelmRelease gpu" in row["fix"]
     assert "kubectl" not in shlex.join(row.values())
+
+
+def test_an_exporter_without_memory_names_its_limit_and_where_it_is_raised() -> None:
+    """NVIDIA/dcgm-exporter issue 609: the container ends at the chart's limit, again and again."""
+    ended = {"reason": "OOMKilled", "exitCode": 137}
+    row = {
+        "name": "main",
+        "restartCount": 14,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": ended},
+    }
+    facts = clean()
+    release = {"meta.helm.sh/release-name": "dcgm", "meta.helm.sh/release-namespace": "monitoring"}
+    marks = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": release}
+    facts.daemonsets = Fact([read_daemonset(daemonset(**marks))])
+    limited = {"resources": {"limits": {"memory": "128Mi"}}}
+    replace_b(facts, container=limited, status={"containerStatuses": [row]})
+    finding = one(facts, "GMA102")
+    assert "memory limit of 128Mi (OOMKilled): 14 restarts" in finding.message
+    assert "raise limits.memory of container main" in finding.fix
+    assert "dcgm" in finding.fix
+    assert "128Mi" not in finding.command
+
+
+def test_an_exporter_that_the_api_server_refuses_says_why() -> None:
+    """2i2c-org/infrastructure pull request 5296: GKE wants a quota for system-node-critical."""
+    facts, manifest = clean(), daemonset()
+    marks = {"labels": {"app.kubernetes.io/name": "dcgm-exporter"}}
+    manifest["spec"]["template"]["metadata"] = marks
+    facts.daemonsets = Fact([read_daemonset(manifest)])
+    only_on_a(facts)
+    said = (
+        'Error creating: pods "dcgm-exporter-" is forbidden: insufficient quota to match these '
+        "scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]"
+    )
+    about = {"kind": "DaemonSet", "namespace": "gpu-operator", "name": "dcgm-exporter"}
+    event = {
+        "involvedObject": about,
+        "reason": "FailedCreate",
+        "message": said,
+        "type": "Warning",
+        "count": 9,
+        "lastTimestamp": instant.write(facts.now - 30),
+    }
+    facts.events = Fact([read(event, SeenEvent)])
+    finding = one(facts, "GMA101")
+    assert "insufficient quota to match these scopes" in finding.message
+    assert "create a ResourceQuota with this scope" in finding.fix

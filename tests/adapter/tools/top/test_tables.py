@@ -214,6 +214,17 @@ def test_a_node_where_no_pod_can_start_has_no_free_gpu() -> None:
     assert tables_of("gpus", found, everywhere=True)[0].rows[0].emphasis == "warning"
 
 
+def test_a_gpu_that_its_node_does_not_offer_is_not_free() -> None:
+    """Nobody says which one it is, so that the number is right and not the device."""
+    found = facts(
+        gpus=[gpu(f"n1.gpu{at}", "0%", None) for at in range(4)],
+        nodes=[node("n1", gpus=4, left=3, withheld="1 of 4 nvidia.com/gpu")],
+    )
+    (table,) = tables_of("nodes", found, everywhere=True)
+    assert column(table, "FREE") == {"n1": "3"}
+    assert column(table, "BLOCKED") == {"n1": "1"}
+
+
 def test_a_node_without_an_exporter_is_listed_and_its_gpus_have_no_value() -> None:
     found = facts(
         gpus=[gpu("n1.gpu0", "92%", "chat/llm")],
