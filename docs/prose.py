@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
-FOLDERS: Final = ("adapter", "apiservice", "charts", "docs", "image", "load", "tests")
+FOLDERS: Final = ("adapter", "apiservice", "charts", "docs", "image", "load", "research", "tests")
 ROOT_FILES: Final = ("*.md", "Dockerfile", "Makefile", "pyproject.toml")
 SUFFIXES: Final = frozenset({".md", ".py", ".tpl", ".txt", ".yaml"})
 """The root files, and every file in the folders with one of the suffixes, are checked."""

@@ -19,7 +19,6 @@ from load.fanout import fanout
 from load.freshness import freshness
 from load.keda import keda
 from load.nodepool import nodepool
-from load.nodepoolablation import forecast
 from load.nodepoollab import lab, lab_day
 from load.nodepoolround import rounds
 from load.parsing import parsing
@@ -37,6 +36,7 @@ from load.top import top
 from load.uimemory import uimemory
 from load.uitimes import uitimes
 from load.view import view
+from research.ablation import forecast
 from tests.e2e import programs
 
 README = Path(__file__).with_name("README.md")

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from adapter.tools.replay.nodeworld import NodePhysics
-from load.nodepoolsweep import (
+from load.table import Goal, Run, Table
+from research.sweep import (
     CALIBRATED,
     OURS,
     PEAK,
@@ -19,9 +20,8 @@ from load.nodepoolsweep import (
     pending_at,
     sweep,
 )
-from load.nodepooltraces import BUSIER, DAYS, FIT_DAYS, JUDGE_DAYS, SERVICES, WHOLE, folder
-from load.nodepooltraces import load_traces as read_traces
-from load.table import Goal, Run, Table
+from research.traces import BUSIER, DAYS, FIT_DAYS, JUDGE_DAYS, SERVICES, WHOLE, folder
+from research.traces import load_traces as read_traces
 
 PICTURE: Final = Path(__file__).with_name("nodepool.png")
 BUDGETS: Final = (105, 110, 120, 130)
@@ -58,7 +58,7 @@ def nodepool(run: Run) -> Table:
     if run.quick:
         traces = tuple(each for each in traces if len(each.work) < 100)
     results = sweep(traces)
-    from load.nodepoolplot import draw  # noqa: PLC0415 - Matplotlib's import takes half a second
+    from research.plot import draw  # noqa: PLC0415 - Matplotlib's import takes half a second
 
     draw(results, run.folder / PICTURE.name if run.quick else PICTURE)
     return Table(

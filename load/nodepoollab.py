@@ -37,8 +37,8 @@ from load.nodepoolplays import (
     rises,
     wanted,
 )
-from load.nodepooltraces import JUDGE_DAYS
 from load.table import Run, Table
+from research.traces import JUDGE_DAYS
 from tests.e2e.apiservice import NAMESPACE
 from tests.e2e.cluster import Object, Watch
 from tests.e2e.lab.lab import NODECLAIMS

@@ -8,8 +8,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from load import nodepooltraces as traces
-from load.nodepooltraces import DAY, JUDGE_DAYS, LORA, STEP, Trace, folder, many_days
+from research import traces
+from research.traces import DAY, JUDGE_DAYS, LORA, STEP, Trace, folder, many_days
 
 TARGET: Final = 50
 """Percent: what the HPAs keep each pod at."""

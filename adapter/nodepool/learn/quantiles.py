@@ -3,7 +3,7 @@
 ``quantiles.json`` has one table for each kind of service. A table has, for some lead times, one row
 of coefficients for each quantile. A row is linear in the inputs of a situation; each coefficient
 is piecewise linear in the logarithm of the level. Which table describes a workload is learned from
-its own past (:mod:`adapter.nodepool.learn.record`). ``python -m load.nodepoolfit`` writes the file
+its own past (:mod:`adapter.nodepool.learn.record`). ``python -m research.fit`` writes the file
 from recorded load.
 """
 

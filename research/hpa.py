@@ -27,7 +27,7 @@ from adapter.hpa import (
 )
 from adapter.hpa.podreplicas import Tolerances
 from adapter.hpa.spec import ControllerOptions
-from load.nodepooltraces import TARGET
+from research.traces import TARGET
 
 _TARGET_MILLI: Final = TARGET * 1000
 _OPTIONS: Final = ControllerOptions()

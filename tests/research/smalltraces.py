@@ -1,6 +1,6 @@
 """A small made-up record of load, in the form of the recorded traces.
 
-Columns and the form of times are those that ``load/nodepooltraces.py`` reads. The values follow
+Columns and the form of times are those that ``research/traces.py`` reads. The values follow
 from the row's number, so the tests can say what must come out.
 """
 

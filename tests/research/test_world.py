@@ -16,9 +16,9 @@ from adapter.tools.replay.headroompolicies import (
     ShareOfPods,
 )
 from adapter.tools.replay.nodeworld import HeadroomPolicy, NodeMoment, NodePhysics
-from load.nodepoolhpa import TOLERANCES
-from load.nodepoolpolicies import Oracle
-from load.nodepoolworld import Outcome, ceiling, simulate
+from research.hpa import TOLERANCES
+from research.policies import Oracle
+from research.world import Outcome, ceiling, simulate
 from tests.examples import bounded
 
 BEGIN = 1_700_000_040.0

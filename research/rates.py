@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from load.nodepoolforecasts import Array
-from load.nodepooltraces import DAY, QUARTER
+from research.forecasts import Array
+from research.traces import DAY, QUARTER
 
 DAYS: Final = 5
 """Earlier days that count."""

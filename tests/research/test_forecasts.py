@@ -12,9 +12,9 @@ from adapter.nodepool.learn.quantiles import fitted
 from adapter.nodepool.learn.record import record
 from adapter.nodepool.learn.situation import earlier_days
 from adapter.nodepool.model.history import EMPTY, RECENT, DemandHistory, DemandPoint
-from load.nodepoolablation import holding
-from load.nodepoolforecasts import AHEAD, FIRST, LEAD, Minutes, minutes, quantiles
-from load.nodepooltraces import STEP, Trace
+from research.ablation import holding
+from research.forecasts import AHEAD, FIRST, LEAD, Minutes, minutes, quantiles
+from research.traces import STEP, Trace
 
 MINUTES = 24 * 60 + 150
 DRAW = random.Random(4)

@@ -1,4 +1,4 @@
-"""``python -m load.nodepoolfit``: fit the tables of the forecast to recorded load, and write them.
+"""``python -m research.fit``: fit the tables of the forecast to recorded load, and write them.
 
 For each quantile a linear regression minimizes the pinball loss of the highest load within the
 lead time. The inputs are those that the controller computes (:mod:`adapter.nodepool.learn`). Only
@@ -22,8 +22,8 @@ from adapter.nodepool.learn.history import learn
 from adapter.nodepool.learn.quantiles import QuantileTable
 from adapter.nodepool.learn.situation import LEVEL, Series, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, DemandPoint
-from load.nodepoolforecasts import Array, features, loads
-from load.nodepooltraces import DAYS, LORA, STEP, Part, Trace, folder, load_traces, many_days
+from research.forecasts import Array, features, loads
+from research.traces import DAYS, LORA, STEP, Part, Trace, folder, load_traces, many_days
 
 SCALES: Final = (3, 5, 8, 10, 15, 20, 30)
 """How much busier than the record the services of several days are, each drawn on its own."""

@@ -26,7 +26,7 @@ from adapter.nodepool.learn.record import APART, FULL
 from adapter.nodepool.learn.situation import LEVEL, Series, Situation, earlier_days
 from adapter.nodepool.model.history import EMPTY, MINUTE, RECENT, DemandPoint
 from adapter.tools.replay.nodeworld import NodePhysics
-from load.nodepooltraces import STEP, TARGET, Part, Trace
+from research.traces import STEP, TARGET, Part, Trace
 
 LEAD: Final = NodePhysics().boot
 AHEAD: Final = int(LEAD // STEP) + 1

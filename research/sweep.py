@@ -17,10 +17,10 @@ from adapter.tools.replay.headroompolicies import (
     ShareOfPods,
 )
 from adapter.tools.replay.nodeworld import HeadroomPolicy
-from load.nodepoolhpa import TOLERANCES
-from load.nodepoolpolicies import Oracle
-from load.nodepooltraces import STEP, Part, Trace
-from load.nodepoolworld import TICK, Outcome, ceiling, simulate
+from research.hpa import TOLERANCES
+from research.policies import Oracle
+from research.traces import STEP, Part, Trace
+from research.world import TICK, Outcome, ceiling, simulate
 
 REACTIVE: Final = "reactive"
 PEAK: Final = "always-on peak"

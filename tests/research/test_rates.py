@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from adapter.tools.replay.nodeworld import NodeMoment
-from load.nodepoolablation import Targets
-from load.nodepoolrates import MOST, Prior, posterior
+from research.ablation import Targets
+from research.rates import MOST, Prior, posterior
 
 COUNTS = (3, 5, 2, 4, 40, 38, 44, 41) * 30
 

@@ -2,7 +2,7 @@
 
 It knows when each request in flight ends, and something about new requests: those from which the
 requests of the current quarter of an hour are drawn; what all requests until now say about them
-(:mod:`load.nodepoolrates`); or the rate of the last minutes. It draws the minutes ahead from them,
+(:mod:`research.rates`); or the rate of the last minutes. It draws the minutes ahead from them,
 so nothing is fitted to highest loads. No controller can know as much.
 """
 
@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from load.nodepoolforecasts import AHEAD, Array
-from load.nodepoolrates import Prior, posterior
-from load.nodepooltraces import (
+from research.forecasts import AHEAD, Array
+from research.rates import Prior, posterior
+from research.traces import (
     DAY,
     FIT_DAYS,
     LORA,

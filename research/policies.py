@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapter.tools.replay.nodeworld import NodeMoment
-from load.nodepoolworld import TICK
+from research.world import TICK
 
 
 class Oracle:

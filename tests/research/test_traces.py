@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from load.nodepooltraces import (
+from research.traces import (
     BUSIER,
     DAY,
     STEP,
@@ -21,8 +21,8 @@ from load.nodepooltraces import (
     load_traces,
     many_days,
 )
-from tests.load import smalltraces
 from tests.needs import TRACES
+from tests.research import smalltraces
 
 
 class Record(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from load.nodepoolsweep import (
+from research.sweep import (
     OURS,
     STATIC,
     Cost,
@@ -13,7 +13,7 @@ from load.nodepoolsweep import (
     pending_at,
     sweep,
 )
-from load.nodepooltraces import Part, Trace
+from research.traces import Part, Trace
 
 SWEPT = {
     Setting(STATIC, 1): Cost(60, 12),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from adapter.tools.replay.headroompolicies import FixedHeadroom, NoHeadroom, ShareOfPods
 from adapter.tools.replay.nodeworld import HeadroomPolicy
-from load.nodepoolhpa import FastHpa, RealHpa
-from load.nodepoolworld import simulate
+from research.hpa import FastHpa, RealHpa
+from research.world import simulate
 from tests.examples import bounded
 
 BEGIN = 1_700_000_040.0

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from load.nodepoolablation import NEAR as _BAND
-from load.nodepoolablation import SLOT, ColdStart
-from load.nodepoolsweep import OURS, SHARE, STATIC, Cost, Result
+from research.ablation import NEAR as _BAND
+from research.ablation import SLOT, ColdStart
+from research.sweep import OURS, SHARE, STATIC, Cost, Result
 
 _STYLES: Final = {
     STATIC: ("static, so many GPUs", "#9a9a9a", "s"),

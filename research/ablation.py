@@ -22,13 +22,14 @@ from adapter.nodepool.learn.forecast import PROMPT, keep_quantile, prompt_quanti
 from adapter.nodepool.learn.quantiles import FittedTables, fitted
 from adapter.tools.replay.headroompolicies import NoHeadroom, ShareOfPods
 from adapter.tools.replay.nodeworld import HeadroomPolicy, NodeMoment
-from load import nodepoolfit
 from load.nodepool import BUDGETS
-from load.nodepoolbound import KNOWN, loads, not_exceeded
-from load.nodepoolbound import QUANTILES as BOUND_QUANTILES
-from load.nodepoolforecasts import Minutes, minutes, quantiles
-from load.nodepoolhpa import TOLERANCES
-from load.nodepoolsweep import (
+from load.table import Goal, Run, Table
+from research import fit as fitting
+from research.bound import KNOWN, loads, not_exceeded
+from research.bound import QUANTILES as BOUND_QUANTILES
+from research.forecasts import Minutes, minutes, quantiles
+from research.hpa import TOLERANCES
+from research.sweep import (
     CALIBRATED,
     OURS,
     QUANTILES,
@@ -41,12 +42,11 @@ from load.nodepoolsweep import (
     pending_at,
     planned,
 )
-from load.nodepooltraces import DAYS, STEP, Part, Trace, folder, load_traces
-from load.nodepoolworld import simulate
-from load.table import Goal, Run, Table
+from research.traces import DAYS, STEP, Part, Trace, folder, load_traces
+from research.world import simulate
 
-CALIBRATION: Final = Path(__file__).with_name("calibration.png")
-COLD_START: Final = Path(__file__).with_name("coldstart.png")
+CALIBRATION: Final = Path(__file__).parents[1] / "load" / "calibration.png"
+COLD_START: Final = Path(__file__).parents[1] / "load" / "coldstart.png"
 NOMINAL: Final = (0.05, *(each / 10 for each in range(1, 10)), 0.95, 0.98)
 NEAR: Final = 5
 """Points by which forecasts may hold more or less often than stated."""
@@ -190,7 +190,7 @@ def forecast(run: Run) -> Table:
     parts = [(each.minutes, part) for each in known for part in each.minutes.trace.parts]
     held = {part.name: holding(each, part) for each, part in parts}
     loaded = [holding(each, part, loaded=True) for each, part in parts]
-    from load.nodepoolplot import draw_calibration, draw_cold_start  # noqa: PLC0415 - slow import
+    from research.plot import draw_calibration, draw_cold_start  # noqa: PLC0415 - slow import
 
     tuned = {part.name for _, part in parts if part.tuned_on}
     draw_calibration(NOMINAL, held, tuned, _place(run, CALIBRATION))
@@ -293,10 +293,10 @@ def _tables(source: Path, *, quick: bool) -> dict[str, FittedTables]:
         found[name] = msgspec.structs.replace(every, tables=(each,))
     if quick:
         return found
-    kinds = nodepoolfit.kinds(source)
+    kinds = fitting.kinds(source)
     left_out = {name: (index,) for name, index in INPUTS.items()} | {SLOPE: _SLOPE}
     for name, without in left_out.items():
-        text = nodepoolfit.encode(nodepoolfit.fit(kinds, without))
+        text = fitting.encode(fitting.fit(kinds, without))
         found[name] = msgspec.json.decode(text, type=FittedTables)
     return found
 

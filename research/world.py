@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapter.tools.replay.nodeworld import HeadroomPolicy, NodePhysics, NodeWorld, ServiceHpa
-from load.nodepoolhpa import FastHpa
-from load.nodepooltraces import STEP, TARGET
+from research.hpa import FastHpa
+from research.traces import STEP, TARGET
 
 TICK: Final = 15
 """Seconds: the HPA controller's sync period."""

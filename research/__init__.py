@@ -1,0 +1,1 @@
+"""Fitting and studying the forecast of nodepool, on recorded load. load/ has the benchmarks."""
