@@ -10,7 +10,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 from click.shell_completion import get_completion_class
@@ -74,8 +74,18 @@ class _SettingOption(click.Option):
         return names, text.format(**dict(Settings()))
 
 
+class _Program(ToolGroup):
+    """The command line of a process of its own."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Run a command. Without arguments it is that of the process, and not one of others'."""
+        if not arguments:
+            gc.set_threshold(_YOUNG)
+        return super().__call__(*arguments, **named)
+
+
 @click.group(
-    cls=ToolGroup,
+    cls=_Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @joined(ACCESS, NAMESPACE)
@@ -90,7 +100,6 @@ def main(**_: object) -> None:
     joined by __, such as GMA_SOURCE__KIND), or from the file that --config names. A flag
     overrides the variable, and the variable overrides the file.
     """
-    gc.set_threshold(_YOUNG)
 
 
 @main.command()
