@@ -152,7 +152,7 @@ def test_a_plan_of_nodepool_is_printed(demo: RunningDemo) -> None:
 
 def test_idle_and_doctor_find_the_mistakes_of_the_story(demo: RunningDemo) -> None:
     # Two MIG instances, and their price; a GPU of another service may be idle too.
-    priced = re.compile(r"Deployment/notebook .* 2\.19 ")
+    priced = re.compile(r"Deployment/notebook .* 1\.47 ")
     wait_until(
         lambda: len(priced.findall(demo.explained("idle", "-A", "--min", "2s"))) == 2,
         "idle GPUs",

@@ -160,7 +160,8 @@ def _values(page: Page, command: Command, name: str, folder: Path) -> Path:
 @every(of("kubectl"))
 def test_kubectl_accepts_the_command(defined: Stage, page: Page, command: Command) -> None:
     """Its flags are kubectl's; what reads is run, what writes is tried without a trace."""
-    parsed(kubectl(*command.arguments, "--help"))
+    own, dashes, others = _split(command.arguments)
+    parsed(kubectl(*own, "--help", *dashes, *others))
     words = [word for word in command.arguments if word not in ("-w", "--watch")]
     verb = next(word for word in words if not word.startswith("-"))
     if verb not in DRY | READ or "--raw" in words or any("ANSWER" in word for word in words):
@@ -169,6 +170,13 @@ def test_kubectl_accepts_the_command(defined: Stage, page: Page, command: Comman
     done = kubectl(*words, *dry, f"--kubeconfig={defined.plane.kubeconfig}")
     there = "(AlreadyExists)" in done.stderr  # the stage's own namespace
     assert done.returncode == 0 or there or ABSENT.search(done.stderr), done.stderr
+
+
+def _split(arguments: tuple[str, ...]) -> tuple[list[str], list[str], list[str]]:
+    """Return what is kubectl's own, ``--``, and what is a container's."""
+    words = list(arguments)
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at : at + 1], words[at + 1 :]
 
 
 RAW = [(page, one) for page, one in of("kubectl") if "--raw" in one.arguments]

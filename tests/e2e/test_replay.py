@@ -78,8 +78,7 @@ def test_the_replay_decides_as_the_controller_did(running_stage: Stage, recorded
     # On a loaded machine the controller may skip a sync, which the recording cannot show.
     assert agreement["equal"] >= 0.9 * agreement["compared"], agreement["differences"]
     sizes = running_stage.sizes[SPACE]
-    assert (found["recorded"]["highestReplicas"], found["recorded"]["lowestReplicas"]) == (
-        max(sizes),
-        min(sizes),
-    )
+    assert found["recorded"]["highestReplicas"] == max(sizes)
+    # From Kubernetes 1.37 on, the controller looks at a new HPA at once: before it has pods.
+    assert found["recorded"]["lowestReplicas"] in (0, min(sizes))
     assert found["recordingLosses"] == {"damaged": 0}

@@ -222,7 +222,8 @@ def test_the_page_goes_on_after_serve_restarted(seen: Stage, driver: webdriver.C
                 "document.getElementById('verdict-text').textContent)"
             )
             assert page.text("#fleet-count") == before, "the last data stay"
-            assert page.text("#connection-state") == "Old: GPUs, pods and workloads"
+            old = "Old: GPUs, GPU nodes, pods and workloads"
+            wait_until(lambda: page.text("#connection-state") == old, old)
         finally:
             seen.adapter.start()
             wait_available(seen.admin, VIEW)
@@ -262,7 +263,7 @@ def test_a_user_of_one_namespace_sees_it_and_reads_which_right_is_missing(
         assert f"ana may not list gpus.{GROUP} in the whole cluster" in page.text("#fleet-notices")
         assert "kubectl create clusterrole" in page.text("#fleet-notices code")
         assert page.text("#fleet-count") == "not known"
-        assert page.text("#verdict-text").endswith("GPUs cannot be read.")
+        assert page.text("#verdict-text").endswith("GPUs and GPU nodes cannot be read.")
         assert OTHER not in page.text("body")
     with opened(driver, kubeconfig) as page:
         page.wait("document.querySelectorAll('#pods-notices .notice').length === 2")

@@ -427,7 +427,7 @@ def test_explain_reads_the_real_objects(view: Viewed) -> None:
     assert "gpu_utilization" in one.stdout
     assert f"{node}.gpu" in one.stdout
     whole = _explain(view, "node", node)
-    assert (whole.returncode, whole.stderr) == (0, "")
+    assert (whole.returncode, whole.stderr) == (0, ""), whole.stdout
     assert f"red/{pod}" in whole.stdout
 
 

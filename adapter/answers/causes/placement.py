@@ -93,19 +93,14 @@ def _gated(target: Target, pods: Sequence[SeenPod]) -> Cause:
     gates = sorted({gate.name for pod in pods for gate in pod.spec.scheduling_gates})
     queue = pods[0].pod.labels.get(_QUEUE_NAME, "")
     named = f" The pods name LocalQueue {queue}." if queue else ""
-    where = f"kubectl -n {shlex.quote(pods[0].pod.ref.namespace)}"
     return target.cause(
         CauseCode.SCHEDULING_GATE,
         f"{target.some(pods)} {'is' if len(pods) == 1 else 'are'} held back"
         f"{target.facts.ago(_since(pods))} by the scheduling gate {', '.join(gates)}",
-        *(
-            (f"{_QUEUE}{named}".rstrip("."), f"{where} get localqueues,workloads.kueue.x-k8s.io")
-            if any(_KUEUE in gate for gate in gates)
-            else (
-                "see why the program that set the gate does not remove it",
-                fixes.describe(pod_key(pods[0])),
-            )
-        ),
+        f"{_QUEUE}{named}".rstrip(".")
+        if any(_KUEUE in gate for gate in gates)
+        else "see why the program that set the gate does not remove it",
+        fixes.describe(pod_key(pods[0])),
         pods,
         _since(pods),
     )
@@ -114,7 +109,8 @@ def _gated(target: Target, pods: Sequence[SeenPod]) -> Cause:
 _KUEUE: Final = "kueue.x-k8s.io"
 _QUEUE_NAME: Final = f"{_KUEUE}/queue-name"
 _QUEUE: Final = (
-    "see why the queue of Kueue does not admit the pods: the quota of its ClusterQueue is used up, "
+    "see why the queue of Kueue does not admit the pods (kubectl get "
+    "localqueues,workloads.kueue.x-k8s.io): the quota of its ClusterQueue is used up, "
     f"the LocalQueue of the label {_QUEUE_NAME} does not exist in the namespace, or the queue is "
     "stopped."
 )

@@ -9,7 +9,7 @@ const WORDS = {
   missing: ["warning", "The cluster does not serve this."],
   failed: ["bad", "The last read failed."],
 };
-const NAMES = { gpus: "GPUs", gpupods: "pods", gpuworkloads: "workloads", hpas: "HPAs", events: "events" };
+const NAMES = { gpus: "GPUs", gpunodes: "GPU nodes", gpupods: "pods", gpuworkloads: "workloads", hpas: "HPAs", events: "events" };
 
 /** How old the data of a list are, in seconds; null if it was never read. @param {any} panel @returns {number|null} */
 const age = (panel) => (panel.updated ? Math.max(0, Date.now() / 1000 - panel.updated) : null);
