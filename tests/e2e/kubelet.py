@@ -37,8 +37,6 @@ class Kubelet:
         for name in nodes:
             meta = {"name": name, "labels": {"gpu": "true"}}
             admin.create({"apiVersion": "v1", "kind": "Node", "metadata": meta})
-            # That of a node that is not ready yet, which no controller takes away here.
-            admin.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
         self._watch = Watch(admin, "/api/v1/pods", self._changed)
 
     def stop(self) -> None:

@@ -74,6 +74,9 @@ class Site:
             self.kubelet = SiteKubelet(self.admin, NODES, self.folder / "pods")
             stack.callback(self.kubelet.stop)
             for node in NODES:
+                # Admission adds it to a node that is not ready: no DaemonSet would run there.
+                self.admin.patch(f"/api/v1/nodes/{node}", {"spec": {"taints": None}})
+            for node in NODES:
                 self._furnish(node)
             ensure_namespace(self.admin, _EXPORTERS)
             for node in NODES:

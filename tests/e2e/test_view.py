@@ -427,7 +427,9 @@ def test_explain_reads_the_real_objects(view: Viewed) -> None:
     assert "gpu_utilization" in one.stdout
     assert f"{node}.gpu" in one.stdout
     whole = _explain(view, "node", node)
-    assert (whole.returncode, whole.stderr) == (0, ""), whole.stdout
+    # No controller takes the taint of a new node away here.
+    assert (whole.returncode, whole.stderr) == (1, ""), whole.stdout
+    assert "has the taint node.kubernetes.io/not-ready:NoSchedule" in whole.stdout
     assert f"red/{pod}" in whole.stdout
 
 
@@ -480,7 +482,7 @@ def test_top_counts_each_gpu_of_a_node_once(view: Viewed) -> None:
     rows = json.loads(done.stdout)["rows"]
     assert {row["name"] for row in rows} >= {"node-a"}, done.stderr
     for row in rows:
-        parts = [int(row[name]) for name in ("busy", "idle", "free", "noPod", "noValue")]
+        parts = [int(row[name]) for name in ("busy", "idle", "free", "blocked", "noPod", "noValue")]
         assert sum(parts) == int(row["gpus"])
     assert sum(int(row["busy"]) + int(row["idle"]) for row in rows) >= 4
 
