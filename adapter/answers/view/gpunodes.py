@@ -101,7 +101,7 @@ class GpuNodes:
         check(self._pods)
         snapshot = self._values.snapshot
         yield from self._devices.refresh(snapshot)
-        yield from self._standings.refresh()
+        self._standings.refresh()
         reported = self._reported.of(snapshot)
         if not reported:
             found: Counter[str] = Counter()

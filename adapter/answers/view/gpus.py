@@ -136,7 +136,7 @@ class Gpus:
         """See the port."""
         check(self._pods)
         yield from self._devices.refresh(self._values.snapshot)
-        yield from self._standings.refresh()
+        self._standings.refresh()
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from adapter.pipeline.cluster.index import PodIndex
@@ -19,13 +20,11 @@ from adapter.pipeline.cluster.nodestarts import (
     units_left,
     withheld,
 )
-from apiservice.runtime.steps import Steps
+from adapter.pipeline.cluster.pod import Pod
 
-_STEP: Final = 512
-"""Pods that one step looks at."""
 _NEEDS: Final = 4096
-"""Different needs of pods that are kept: tenants may write any. One of the others may fit a node
-that none of these does."""
+"""Different needs of pods that a node is compared with: tenants may write any. One of the others
+may fit a node that none of these does."""
 
 
 class NodeStanding(NamedTuple):
@@ -70,8 +69,17 @@ def in_words(blocks: Iterable[NodeBlock]) -> str:
     return "; ".join(block.text for block in blocks)
 
 
+def _starts(pod: Pod) -> bool:
+    """Return whether a pod is one that may start on any node with GPUs, and may not have yet."""
+    daemon = pod.owner is not None and pod.owner.kind == "DaemonSet"
+    return pod.may_hold_gpu and not (daemon or pod.finished or pod.placeholder)
+
+
 class NodeStandings:
     """The nodes' standings, each computed once until a pod or a node has changed.
+
+    What the GPU pods need is counted as they come and go: a page of a list must not look at all
+    pods of the cluster.
 
     Args:
         pods: the known pods.
@@ -83,28 +91,31 @@ class NodeStandings:
         self.nodes = nodes
         self._stamp = (-1, -1)
         self._known: dict[str, NodeStanding | None] = {}
-        self._needs: frozenset[StartNeeds] = frozenset()
-        self._claims = False
-        """Whether pods get devices by claims (DRA): a node need not offer a resource then."""
+        self._needing: Counter[StartNeeds] = Counter()
+        """What GPU pods need -> how many of them do."""
+        self._claiming = 0
+        """Pods that get devices by claims (DRA): a node need not offer a resource then."""
+        self._needs: tuple[StartNeeds, ...] = ()
+        for pod in pods.each():
+            self._changed(None, pod)
+        pods.listen(self._changed)
 
-    def refresh(self) -> Steps[None]:
-        """Read what the cluster's GPU pods need of a node, in steps."""
+    def _changed(self, before: Pod | None, after: Pod | None) -> None:
+        for pod, step in ((before, -1), (after, 1)):
+            if pod is None:
+                continue
+            self._claiming += step * pod.claims
+            if _starts(pod):
+                self._needing[pod.needs] += step
+                if not self._needing[pod.needs]:
+                    del self._needing[pod.needs]
+
+    def refresh(self) -> None:
+        """Forget what pods or nodes that have changed since say."""
         stamp = (self._pods.version, self.nodes.version)
-        if stamp == self._stamp:
-            return
-        found: set[StartNeeds] = set()
-        claims = False
-        for done, pod in enumerate(self._pods.each()):
-            daemon = pod.owner is not None and pod.owner.kind == "DaemonSet"
-            if pod.may_hold_gpu and not (daemon or pod.finished or pod.placeholder):
-                found.add(pod.needs)
-            claims = claims or pod.claims
-            if len(found) >= _NEEDS:
-                break
-            if done % _STEP == 0:
-                yield
-        self._stamp, self._known = stamp, {}
-        self._needs, self._claims = frozenset(found), claims
+        if stamp != self._stamp:
+            self._stamp, self._known = stamp, {}
+            self._needs = tuple(islice(self._needing, _NEEDS))
 
     def of(self, name: str) -> NodeStanding | None:
         """Return the standing of a node as of the last refresh; None if it is not known."""
@@ -114,7 +125,7 @@ class NodeStandings:
         return self._known[name]
 
     def _made(self, node: Node) -> NodeStanding:
-        used, promised = self._used(node.name), has_gpus(node.labels) and not self._claims
+        used, promised = self._used(node.name), has_gpus(node.labels) and not self._claiming
         found = blocks(node.state, used, self._needs, promised=promised)
         return NodeStanding(node.state, used, tuple(found))
 

@@ -221,7 +221,9 @@ def _decided(
     )
     verdict = _verdict(decision.current, decision.desired)
     if decision.current == 0 == decision.desired:
-        verdict = "AT ZERO" if zero_by_keda or controller.scale_to_zero else "PAUSED"
+        # A person who sets 0 stops the HPA, also one that may scale to zero itself.
+        stopped = any(row.reason == "ScalingDisabled" for row in decision.conditions)
+        verdict = "PAUSED" if stopped and not zero_by_keda else "AT ZERO"
     remarks = [*report.remarks, *controllerrights.earlier_failure(facts, decision)]
     if spec.behavior is not None and spec.behavior.scale_down.select is Select.DISABLED:
         remarks.append("behavior.scaleDown.selectPolicy is Disabled: the HPA never scales in")

@@ -408,6 +408,9 @@ SITUATIONS: Final[dict[str, Situation]] = {
         three(("92", "88", "97")).hpa(gpu_metric()).answer(GPUPODS, (404, NOT_SERVED))
     ),
     "paused": Situation(World(0).hpa(gpu_metric(), conditions=DISABLED), 1),
+    "stopped-at-zero-where-an-hpa-may-be": Situation(
+        World(0).hpa(external_metric(), low=0, conditions=DISABLED), 1
+    ),
     "at-zero-by-keda": Situation(_asleep({"type": "cron", "metadata": {}})),
     "at-zero-for-ever": Situation(_asleep({"type": "cpu"}, _OWN_TRIGGER), 1),
     "at-zero-behind-a-missing-right": Situation(_asleep()),
