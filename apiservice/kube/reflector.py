@@ -40,6 +40,18 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
+class _Key(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Key = msgspec.field(default_factory=_Key)
+
+
+_named: Final = msgspec.json.Decoder(_Named)
+
+
 class EventType(StrEnum):
     """What happened to an object."""
 
@@ -60,6 +72,9 @@ class Collection(Protocol[T_contra]):
 
 class Large(Collection[T], Protocol[T]):
     """A collection with so many objects that replacing them takes long."""
+
+    def lose(self, namespace: str, name: str) -> None:
+        """Remove an object that can no longer be read. The namespace of a node is empty."""
 
     def replacing(self, items: Sequence[T]) -> Steps[None]:
         """``replace`` in steps. Readers see the collection between the steps."""
@@ -133,7 +148,7 @@ class Reflector(Generic[T]):
         self.denied = False
         """The last response was 401 or 403: credentials or RBAC must be corrected."""
         self.rejected = 0
-        """Objects left out because they could not be decoded."""
+        """Objects left out because they could not be decoded or are too large."""
         self.lists = 0
         self.events = 0
 
@@ -226,6 +241,8 @@ class Reflector(Generic[T]):
             item = self._read(event.object)
             if item is not None:
                 self._into.apply(EventType(event.type), item)
+            else:
+                self._lose(event.object)
         elif event.type != "BOOKMARK":
             raise GarbledError(f"GET {self.path}: unknown watch event {event.type[:40]!r}")
         if event.version:
@@ -247,6 +264,16 @@ class Reflector(Generic[T]):
                 text = f"{type(error).__name__}: {error}"
                 log.warning("object cannot be decoded", path=self.path, error=text)
             return None
+
+    def _lose(self, raw: msgspec.Raw) -> None:
+        """Remove an object that can no longer be read: its earlier state is not its state."""
+        lose = getattr(self._into, "lose", None)
+        try:
+            key = _named.decode(raw).metadata
+        except msgspec.MsgspecError:
+            return
+        if lose is not None and key.name:
+            lose(key.namespace, key.name)
 
     def _watched(self) -> None:
         self.connected = True

@@ -12,6 +12,10 @@ class Feed(Protocol):
     def last_error(self) -> str:
         """Why the objects may be out of date, with the fix. Empty if they are current."""
 
+    @property
+    def rejected(self) -> int:
+        """Objects that were left out because they cannot be read or are too large."""
+
     def age(self, now: float) -> float:
         """Seconds since the origin was last heard from; ``inf`` before the first time."""
 
@@ -29,6 +33,11 @@ class Fed:
     def fed_by(self, feed: Feed) -> None:
         """Set the feed whose age and errors this collection reports."""
         self._feed = feed
+
+    @property
+    def left_out(self) -> int:
+        """Objects that the origin has left out, because they cannot be read or are too large."""
+        return self._feed.rejected if self._feed else 0
 
     def age(self, now: float) -> float:
         """Seconds since the origin was last heard from; ``inf`` if never."""

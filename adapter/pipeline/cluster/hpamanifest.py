@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from adapter.hpa.quantity import parse
+from adapter.pipeline.cluster import keptbytes
 from adapter.pipeline.cluster.hpas import TOLERANCES, ShownCondition, ShownHpa, ShownMetric
 from adapter.pipeline.cluster.workload import Workload, plural
 from apiservice.provider import GroupResource
@@ -135,8 +136,15 @@ _manifest = msgspec.json.Decoder(HpaManifest)
 
 
 def decode(raw: msgspec.Raw | bytes) -> ShownHpa:
-    """Decode an HPA from its JSON. Raises msgspec.DecodeError."""
-    return reduce(_manifest.decode(raw))
+    """Decode an HPA from its JSON.
+
+    Raises:
+        msgspec.DecodeError: it is not an HPA.
+        OversizedError: so much of it would be kept that it is left out.
+    """
+    manifest = _manifest.decode(raw)
+    keptbytes.check(raw, manifest, reduce)
+    return reduce(manifest)
 
 
 def reduce(manifest: HpaManifest) -> ShownHpa:

@@ -168,6 +168,10 @@ class PodIndex(Fed):
         else:
             self._put(item)
 
+    def lose(self, namespace: str, name: str) -> None:
+        """Remove the pod of that name, which can no longer be read."""
+        self._remove(namespace, name)
+
     def known(self, pod: Pod) -> Pod:
         """Return the pod of the index if it is equal, so that a list of all pods takes no copy."""
         old = self.get(pod.namespace, pod.name)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from adapter.hpa.quantity import parse, to_milli
+from adapter.pipeline.cluster import keptbytes
 from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodestarts import StartNeeds
@@ -155,8 +156,11 @@ class PodDecoder:
         Raises:
             msgspec.DecodeError: it is not JSON.
             msgspec.ValidationError: it is not a pod; the message has the path of the field.
+            OversizedError: so much of it would be kept that it is left out.
         """
-        return self.reduce(_manifest.decode(raw))
+        manifest = _manifest.decode(raw)
+        keptbytes.check(raw, manifest, _kept)
+        return self.reduce(manifest)
 
     def reduce(self, manifest: PodManifest) -> Pod:
         """Return the parts of a manifest that are kept."""
@@ -174,9 +178,7 @@ class PodDecoder:
             ready=ready is not None,
             deleting=meta.deletionTimestamp is not None,
             labels=labels,
-            annotations=self._shared.mapping(
-                {k: v for k, v in (meta.annotations or {}).items() if k.startswith(_ANNOTATIONS)}
-            ),
+            annotations=self._shared.mapping(_own_annotations(meta)),
             owner=self._owner(meta.ownerReferences or ()),
             containers=self._shared.once(tuple(self._shared.text(c.name) for c in running)),
             gpus=gpus,
@@ -248,6 +250,24 @@ class PodDecoder:
                 elif resource in _UNITS:
                     demand[resource] = _requested(str(amount)) // _UNITS[resource]
         return demand
+
+
+def _kept(manifest: PodManifest) -> object:
+    """Return what is kept of a pod, in about the size that it has there."""
+    meta, spec = manifest.metadata, manifest.spec
+    containers = [*spec.containers, *(spec.initContainers or ())]
+    return (
+        meta.labels,
+        _own_annotations(meta),
+        [(row.name, row.ports, row.resources) for row in containers],
+        spec.tolerations,
+    )
+
+
+def _own_annotations(meta: MetaManifest) -> dict[str, str]:
+    """Return the annotations that this project reads."""
+    annotations = meta.annotations or {}
+    return {key: text for key, text in annotations.items() if key.startswith(_ANNOTATIONS)}
 
 
 def _tolerations(spec: _Spec) -> Iterable[Toleration]:

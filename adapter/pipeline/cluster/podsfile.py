@@ -140,6 +140,8 @@ class PodsFile:
         self._checked = 0.0
         self.last_error = ""
         """Why the file is not in use, with the fix. Empty if it is in use."""
+        self.rejected = 0
+        """A file with an object that cannot be read is not used at all."""
         for collection in (pods, services, nodes):
             collection.fed_by(self)
         if hpas is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from adapter.pipeline.cluster import keptbytes
 from adapter.pipeline.cluster.table import Table
 from apiservice.labels.selector import Selector, parse
 
@@ -64,8 +65,16 @@ _manifest = msgspec.json.Decoder(ServiceManifest)
 
 
 def decode(raw: msgspec.Raw | bytes) -> Service:
-    """Decode a Service from its JSON. Raises msgspec.DecodeError, or ValueError for a selector."""
-    return reduce(_manifest.decode(raw))
+    """Decode a Service from its JSON.
+
+    Raises:
+        msgspec.DecodeError: it is not a Service.
+        OversizedError: so much of it would be kept that it is left out.
+        ValueError: its selector is none.
+    """
+    manifest = _manifest.decode(raw)
+    keptbytes.check(raw, manifest, lambda kept: kept)
+    return reduce(manifest)
 
 
 def reduce(manifest: ServiceManifest) -> Service:

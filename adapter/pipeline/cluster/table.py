@@ -93,6 +93,12 @@ class Table(Fed, Generic[K, V]):
         self.version += before != after
         self._notify(before, after)
 
+    def lose(self, namespace: str, name: str) -> None:
+        """Remove the object of that name, which can no longer be read, if it is known."""
+        item = self._items.get((namespace, name) if namespace else name)
+        if item is not None:
+            self.apply(EventType.DELETED, item)
+
     def listen(self, listener: Callable[[V | None, V | None], None]) -> None:
         """Call ``listener`` with (before, after) at every change from now on.
 

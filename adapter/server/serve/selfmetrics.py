@@ -112,6 +112,12 @@ HEARD: Final = gauge(
     "Time since the last message from the API server about the collection.",
     "collection",
 )
+UNREAD: Final = counter(
+    "gma_watch_left_out_total",
+    "Objects of the collection that are left out, because they cannot be read or more than 32 KiB "
+    "of one would be kept. The log names the first.",
+    "collection",
+)
 PODS: Final = gauge("gma_pods", "Pods in the index.")
 LAG: Final = histogram(
     "gma_event_loop_lag_seconds",
@@ -142,7 +148,7 @@ UNRECORDED: Final = counter(
 OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING, IDLE),
     *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, SERIES),
-    *(SYNCED, HEARD, PODS, LAG, CONFIG, RELOADS, FOREIGN, BACKGROUND),
+    *(SYNCED, HEARD, UNREAD, PODS, LAG, CONFIG, RELOADS, FOREIGN, BACKGROUND),
 )
 FAMILIES: Final = (
     *requeststats.FAMILIES,
@@ -264,8 +270,11 @@ def _cluster(objects: ObjectLookup, now: float) -> Iterator[Metric]:
         "services": objects.services,
         "nodes": objects.nodes,
     }
+    if objects.hpas is not None:
+        watched["hpas"] = objects.hpas
     yield SYNCED.rows(((name,), collection.synced) for name, collection in watched.items())
     yield HEARD.rows(
         ((name,), collection.age(now)) for name, collection in watched.items() if collection.synced
     )
+    yield UNREAD.rows(((name,), collection.left_out) for name, collection in watched.items())
     yield PODS.one(len(objects.pod_index))

@@ -30,6 +30,7 @@ class Meta(msgspec.Struct):
 
 class Raw(msgspec.Struct):
     metadata: Meta
+    spec: str = ""
 
 
 def decode(raw: msgspec.Raw) -> Thing:
@@ -52,6 +53,9 @@ class Recorder:
 
     def apply(self, event: EventType, item: Thing) -> None:
         self.calls.put_nowait((str(event), [item.name]))
+
+    def lose(self, namespace: str, name: str) -> None:
+        self.calls.put_nowait(("LOSE", [name]))
 
     async def next(self) -> tuple[str, list[str]]:
         return await asyncio.wait_for(self.calls.get(), 10)

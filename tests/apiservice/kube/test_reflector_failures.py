@@ -113,6 +113,21 @@ async def test_one_object_that_cannot_be_read_costs_that_object_alone(rig: Rig) 
     assert rig.reflector.rejected == 2
 
 
+@pytest.mark.parametrize("change", ["MODIFIED", "DELETED"])
+async def test_an_object_that_can_no_longer_be_read_does_not_stay_as_it_was(
+    rig: Rig, change: str
+) -> None:
+    """Its earlier state is not its state, and an unreadable deletion is a deletion too."""
+    await rig.listed([thing("a", "1"), thing("b", "2")], "2")
+    watch = await rig.api.watch()
+    unreadable = {**thing("a", "3"), "spec": 7}
+    watch.event(change, unreadable)
+    assert await rig.recorder.next() == ("LOSE", ["a"])
+    watch.event("MODIFIED", thing("b", "4"))
+    assert await rig.recorder.next() == ("MODIFIED", ["b"])
+    assert rig.reflector.rejected == 1
+
+
 async def test_a_missing_right_is_named_with_its_fix(rig: Rig) -> None:
     (await rig.api.next()).refuse(403, "Forbidden", 'pods is forbidden: User "u" cannot list')
     again = await rig.api.next()

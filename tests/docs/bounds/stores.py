@@ -19,6 +19,7 @@ from adapter.answers.rules import (
 )
 from adapter.answers.rules.gotemplate import parser, template
 from adapter.config.process import configfile, logs
+from adapter.pipeline.cluster import keptbytes
 from adapter.pipeline.sources import body
 from adapter.pipeline.sources.prometheus import reader, seriesreader, storedpages
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
@@ -43,6 +44,7 @@ _WIDENED = "adapter/answers/rules/test_wide_real.py::"
 _SERIES_READER = "adapter/pipeline/sources/prometheus/test_seriesreader.py::"
 _SERVICE = "adapter/answers/rules/test_service.py::"
 _REFLECTOR = "apiservice/kube/test_reflector.py::"
+_KEPT = "adapter/pipeline/cluster/test_keptbytes.py::"
 _HOSTILE = "apiservice/kube/test_hostile_server.py::"
 _FAILURES = "apiservice/kube/test_reflector_failures.py::"
 _SHARED = _STORE + "test_answers_in_progress_share_a_bound_of_bytes"
@@ -211,6 +213,10 @@ OBJECTS: Final[Rows] = {
     "Objects and pages of a list": row(
         *(pages._MOST_OBJECTS, pages._MOST_PAGES),
         by=_HOSTILE + "test_ever_new_objects_end_at_a_number",
+    ),
+    "What is kept of one pod, HPA or Service": row(
+        keptbytes.MOST,
+        by=_KEPT + "test_an_object_of_which_too_much_would_be_kept_is_left_out",
     ),
     "A watch event": row(
         _LIST.max_event_bytes,

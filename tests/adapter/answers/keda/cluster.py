@@ -32,6 +32,7 @@ class Feed:
     """The origin of the pods, silent for ``silence`` seconds."""
 
     last_error = "the watch was cut"
+    rejected = 0
 
     def __init__(self) -> None:
         self.silence = 0.0
