@@ -24,16 +24,11 @@ from adapter.nodepool.plan.limits import Limits
 from load.nodepoolexpected import Expected, expected
 from load.nodepoolplays import (
     BUSIER,
-    JUDGED,
-    LEARNED,
     MOST,
-    PEAK_PODS,
     PERCENT,
-    PLAYED,
     TARGET,
     LabLoad,
     LabPlay,
-    one_day,
     rises,
     wanted,
 )
@@ -128,34 +123,6 @@ def lab(run: Run) -> Table:
     )
 
 
-def lab_day(run: Run) -> Table:
-    """Play a day in twenty minutes, on all three policies at once.
-
-    Raises:
-        TracesMissingError: the recorded traces are not on this machine.
-    """
-    seconds = 60 if run.quick else PLAYED
-    play = one_day(seconds)
-    found = _play(run, play)
-    return _table(
-        found,
-        expected(play),
-        (
-            f"Day {JUDGED + 1} of lora in {seconds} s, at most {PEAK_PODS} pods, target "
-            f"{TARGET} %. A node boots in 60 s, and Karpenter removes it when it has been empty "
-            "for 30 s. HPAs sync every 5 s. Waits are from the creation of a pod until it has a "
-            "node. Node-minutes count NodeClaims from their creation. In brackets: percent of "
-            "reactive's."
-        ),
-        (
-            f"nodepool started with the history of days {LEARNED[0] + 1} to {LEARNED[-1] + 1}, as "
-            "if played before at the same speed. It knows the boot time, may order 64 GPUs a pool, "
-            "and reads every 5 s. Its hold is a boot time, its decay half of one; other settings "
-            f"are the defaults. {_UNLIMITED}"
-        ),
-    )
-
-
 def _play(run: Run, play: LabPlay) -> tuple[list[_Outcome], float]:
     """Return what each policy came to, and the CPU seconds of all processes."""
     waits = Waits()
@@ -175,7 +142,6 @@ def _play(run: Run, play: LabPlay) -> tuple[list[_Outcome], float]:
             limits={
                 "hold_seconds": defaults.hold_seconds,
                 "decay_seconds": defaults.decay_seconds,
-                **dict(play.limits),
             },
         )
         controller.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from research import traces
@@ -25,15 +24,6 @@ BEFORE: Final = 6
 """Minutes that are played before it and do not count: the headroom boots."""
 BUSIER: Final = 4
 """By how much the recorded rate is multiplied: the machine has to carry a node for each pod."""
-PLAYED: Final = 1200
-"""Seconds in which a day is played."""
-PEAK_PODS: Final = 24
-"""Pods at the peak of that day."""
-JUDGED: Final = 9
-"""That day, counted from the first of the record."""
-LEARNED: Final = (5, 6, 7, 8)
-"""Days that the history of the controller holds then, as if played before at the same speed."""
-_DAY_TICK: Final = 5
 
 
 class LabLoad(NamedTuple):
@@ -62,8 +52,6 @@ class LabPlay(NamedTuple):
     """Of the HPAs, downward."""
     uncounted: int = 0
     """Ticks at the beginning that do not count."""
-    limits: tuple[tuple[str, float], ...] = ()
-    """Of the controller, beside its defaults."""
 
 
 def rises(*, quick: bool = False) -> LabPlay:
@@ -78,25 +66,6 @@ def rises(*, quick: bool = False) -> LabPlay:
         ticks = [load for load in percent[first:end] for _ in range(STEP // tick)]
         loads.append(LabLoad(str(day + 1), percent[:first], ticks))
     return LabPlay(loads, tick, STEP, 120, 300, 5, 300, before * STEP // tick)
-
-
-def one_day(seconds: int) -> LabPlay:
-    """Return a day in so many seconds."""
-    past = [load for day in LEARNED for load in demand(day, PLAYED)]
-    limits = (("hold_seconds", 60), ("decay_seconds", 30))
-    load = LabLoad(str(JUDGED + 1), past, demand(JUDGED, seconds))
-    return LabPlay([load], _DAY_TICK, _DAY_TICK, 60, 30, 1, 60, limits=limits)
-
-
-def demand(day: int, seconds: int) -> list[float]:
-    """Return a recorded day as percent of one GPU, one entry for each 5 s."""
-    trace = _trace(traces.BUSIER)
-    minutes = _minutes(trace, day)
-    work = trace.work[minutes.start : minutes.stop]
-    count = seconds // _DAY_TICK
-    edges = [round(index * len(work) / count) for index in range(count + 1)]
-    steps = [sum(work[low:high]) / max(1, high - low) for low, high in pairwise(edges)]
-    return [each * PEAK_PODS * TARGET / max(steps) for each in steps]
 
 
 @cache
