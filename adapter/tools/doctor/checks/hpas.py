@@ -1,21 +1,15 @@
-"""Checks of HPAs: metrics' names, replica counts, behavior, conditions."""
+"""Checks of HPAs: replica counts and behavior."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
 from adapter.hpa import ManifestError, from_manifest
-from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.cluster.fixes import Fix
-from adapter.pipeline.cluster.objects import SeenCondition
-from adapter.tools.client.errors import MissingRight, missing_right
-from adapter.tools.client.hpacommands import change_hpa, edit_hpa, grant_controller, replace_row
+from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import OURS, targets
-from adapter.tools.doctor.checks.ours import fix_of_reason, measured
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -25,9 +19,7 @@ from adapter.tools.doctor.model import (
     Severity,
     check,
 )
-from adapter.tools.doctor.scaled import pods_of, workload_of
-
-_LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
+from adapter.tools.doctor.scaled import workload_of
 
 
 def metrics(facts: Facts) -> Iterator[tuple[Hpa, HpaMetric]]:
@@ -47,31 +39,6 @@ def patch(hpa: Hpa, path: str, value: object) -> str | Fix:
 def edit(hpa: Hpa, words: str = "correct it") -> str | Fix:
     """Return how a person changes an HPA so that it lasts; empty for a file."""
     return "" if hpa.origin else edit_hpa(hpa.manifest, words)
-
-
-@check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
-def unknown_metric(facts: Facts) -> Iterator[Finding]:
-    """An HPA names a metric that the adapter does not serve. It reports `FailedGetPodsMetric`.
-
-    Correct the name (`docs/metrics.md`), or add a metric of your own to `metrics` in the settings.
-    """
-    names = servedmetrics.metrics(facts.settings)
-    installed = facts.release.known and facts.release.value is not None
-    for hpa in facts.hpas.read():
-        for metric in hpa.metrics:
-            if metric.type not in ("Pods", "Object") or metric.name in names:
-                continue
-            near = nearest_metric(metric.name, names)
-            if not (near or installed or _LIKE_OURS.search(metric.name)):
-                continue
-            guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
-            at = f"{metric.at}.{metric.key}.metric.name"
-            yield Finding(
-                hpa.subject,
-                f"asks for {metric.name!r}, which is not a metric of the adapter; {guess}",
-                f"set {at} to {near}" if near else f"correct {at}",
-                patch(hpa, at, near) if near else edit(hpa, f"correct {at}"),
-            )
 
 
 @check("GMA405", CheckSection.HPAS, "HPAs have room to scale", Severity.WARNING)
@@ -201,107 +168,3 @@ def invalid(facts: Facts) -> Iterator[Finding]:
             from_manifest({**hpa.manifest, "spec": spec})
         except ManifestError as error:
             yield Finding(hpa.subject, str(error), "correct this key of the manifest")
-
-
-@check("GMA410", CheckSection.HPAS, "HPAs get their metrics", effect=FindingEffect.RESULT)
-def failing(facts: Facts) -> Iterator[Finding]:
-    """The condition `ScalingActive` says that the HPA controller could not read a metric. The HPA
-    keeps its replica count.
-
-    `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none. HPAs whose
-    controller lacks one right are one finding, with the command that grants it.
-    """
-    facts.live()
-    denied: dict[str, list[tuple[Hpa, MissingRight]]] = {}
-    for hpa, condition in _failing(facts):
-        right = missing_right(condition.message)
-        if right is not None:
-            denied.setdefault(right.group, []).append((hpa, right))
-            continue
-        yield Finding(
-            hpa.subject, f"{condition.reason}: {condition.message}", *_without_metric(facts, hpa)
-        )
-    for group, rows in denied.items():
-        (hpa, right), *others = rows
-        yield Finding(
-            hpa.subject,
-            f"the HPA controller reads no metric: {right.user} may not {right.verb} {right.full}",
-            *_grant(facts, group),
-            effect=FindingEffect.CAUSE,
-            concerns=tuple(other.subject for other, _ in others),
-        )
-
-
-@check("GMA454", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
-def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
-    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`.
-    `metrics.k8s.io` has `cpu` and `memory` only, so the HPA reports `FailedGetResourceMetric`.
-
-    Use a Pods metric: `gpu_utilization`, with a target of type `AverageValue`.
-    """
-    for hpa in facts.hpas.read():
-        for metric in hpa.metrics:
-            if metric.type in OURS or not facts.gpu_resources.is_gpu(metric.name):
-                continue
-            row = {
-                "type": "Pods",
-                "pods": {
-                    "metric": {"name": "gpu_utilization"},
-                    "target": {"type": "AverageValue", "averageValue": "70"},
-                },
-            }
-            yield Finding(
-                hpa.subject,
-                f"asks metrics.k8s.io for {metric.name}, which has cpu and memory only",
-                f"replace {metric.at} by a Pods metric, such as gpu_utilization",
-                _replace(hpa, metric.at, row),
-            )
-
-
-def _without_metric(facts: Facts, hpa: Hpa) -> tuple[str, str | Fix]:
-    """Return what to do about an HPA without a metric: about its pods' reason, if it is known."""
-    explain = f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}"
-    target = workload_of(facts, hpa)
-    pods = pods_of(facts, target) if target is not None and facts.pods.known else []
-    if not pods:
-        return "see why its pods have no value", explain
-    ready = [pod for pod in pods if pod.runs and pod.pod.ready]
-    if not ready:
-        return "see why none of its pods is ready: only ready pods have values", explain
-    lacking = {row.key: row for row in facts.without_value.value or ()}
-    if why := next((lacking[pod.key] for pod in ready if pod.key in lacking), None):
-        advice, action = fix_of_reason(facts, why)
-        return f"its pods have no value ({why.reason}): {advice}", action
-    if measured(facts, ready):
-        words = "its ready pods have GPU values: see which metric or selector has none, or whether "
-        return f"{words}the condition is older than the values", explain
-    return "see why its pods have no value", explain
-
-
-def _replace(hpa: Hpa, path: str, value: Mapping[str, object]) -> str | Fix:
-    """Return how a row of a list is replaced; empty for a file."""
-    return "" if hpa.origin else replace_row(hpa.manifest, path, value)
-
-
-def _grant(facts: Facts, group: str) -> tuple[str, str]:
-    """Return the fix for a right that the controller lacked at its last sync, and the command."""
-    reviews = facts.hpa_rights.value or ()
-    own = [review for review in reviews if review.resource.endswith(f".{group}")]
-    if any(not review.allowed for review in own):
-        return "grant the right with the command of GMA009", ""
-    if own:
-        return "nothing, if it has the right by now: it reads metrics again at its next sync", ""
-    return "grant the right to the HPA controller", grant_controller(group)
-
-
-def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
-    """Yield the HPAs that get none of the adapter's metrics, with the condition that says so."""
-    names = servedmetrics.metrics(facts.settings)
-    for hpa in facts.hpas.read():
-        asked = [m for m in hpa.metrics if m.type in OURS]
-        if not any(metric.name in names for metric in asked):
-            continue
-        for condition in hpa.conditions:
-            failed = condition.type == "ScalingActive" and condition.status == "False"
-            if failed and condition.reason.startswith("FailedGet"):
-                yield hpa, condition

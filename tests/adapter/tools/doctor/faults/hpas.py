@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from adapter.answers.keda.manifest import SeenScaledObject
+from adapter.config.process.config import settings_of
 from adapter.pipeline.cluster.objects import SeenVolumeClaim, read
 from adapter.tools.doctor.facts import Fact, Facts
 from adapter.tools.doctor.page import ExporterPage
@@ -22,9 +23,44 @@ from tests.adapter.tools.doctor.clean import (
 from tests.adapter.tools.doctor.faults.register import fault
 
 
+def let_rules_serve(facts: Facts) -> None:
+    """Set up a rules file, so that somebody else's names may be served too."""
+    store = {"prometheus": {"url": "http://prometheus:9090"}}
+    content = {"rules": {"file": "/etc/rules.yaml"}, "source": store}
+    release = facts.release.read()
+    assert release is not None
+    facts.release = Fact(release._replace(settings=settings_of(content, "test", {})))
+
+
+def refused(name: str) -> dict[str, object]:
+    """The status of an HPA for whose metric the metrics API has answered 404."""
+    row = {
+        "type": "ScalingActive",
+        "status": "False",
+        "reason": "FailedGetPodsMetric",
+        "message": "the HPA was unable to compute the replica count: unable to get metric "
+        f"{name}: unable to fetch metrics from custom metrics API: the server could not find the "
+        f"metric {name} for pods",
+    }
+    return {"conditions": [row]}
+
+
 @fault("GMA401")
 def misspelt(facts: Facts) -> None:
     facts.hpas = Fact([hpa(metric("gpu_utilisation"))])
+
+
+@fault("GMA401")
+def served_by_nobody(facts: Facts) -> None:
+    """Nothing in the name says GPU, so only the controller's word does."""
+    let_rules_serve(facts)
+    facts.hpas = Fact([hpa(metric("requests_per_second"), status=refused("requests_per_second"))])
+
+
+@fault("GMA401")
+def served_by_nobody_outside(facts: Facts) -> None:
+    row = external("requests_per_second")
+    facts.hpas = Fact([hpa(row, status=refused("requests_per_second"))])
 
 
 @fault("GMA402")

@@ -1,0 +1,219 @@
+"""Checks of what HPAs ask for: metrics that nobody serves, and those without a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.cluster.fixes import Fix
+from adapter.pipeline.cluster.objects import SeenCondition
+from adapter.tools.client.errors import MissingRight, missing_right
+from adapter.tools.client.hpacommands import grant_controller, replace_row
+from adapter.tools.doctor import servedmetrics
+from adapter.tools.doctor.asked import OURS
+from adapter.tools.doctor.checks.hpas import edit, patch
+from adapter.tools.doctor.checks.ours import fix_of_reason, measured
+from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
+from adapter.tools.doctor.hpacauses import asks_gpu
+from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, check
+from adapter.tools.doctor.scaled import pods_of, workload_of
+
+_LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
+_UNKNOWN: Final = "could not find the metric"
+"""What a metrics API answers for a metric that it does not have (``k8s.io/metrics`` and
+``custom-metrics-apiserver/pkg/provider/errors.go``), as the HPA controller repeats it."""
+
+
+@check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
+def unknown_metric(facts: Facts) -> Iterator[Finding]:
+    """An HPA names a metric that nobody serves. It reports `FailedGetPodsMetric`,
+    `FailedGetObjectMetric` or `FailedGetExternalMetric`, and keeps its replica count.
+
+    Correct the name (`docs/metrics.md`), add a metric of your own to `metrics` in the settings, or
+    serve it by a rule (`docs/rules.md`) or another metrics server (`docs/delegation.md`). A metric
+    for which the HPA has a value is served by somebody, and is no finding.
+    """
+    names = servedmetrics.metrics(facts.settings)
+    for hpa in facts.hpas.read():
+        for metric in _unserved(facts, hpa, names):
+            near = nearest_metric(metric.name, names)
+            guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
+            who = "no metrics API serves" if _refused(hpa, metric) else "the adapter does not serve"
+            at = f"{metric.at}.{metric.key}.metric.name"
+            correct = f"correct {at}, or let a rule or another server serve it (docs/rules.md)"
+            yield Finding(
+                hpa.subject,
+                f"asks for {metric.name!r}, which {who}; {guess}",
+                f"set {at} to {near}" if near else correct,
+                patch(hpa, at, near) if near else edit(hpa, f"correct {at}"),
+            )
+
+
+def _unserved(facts: Facts, hpa: Hpa, names: Mapping[str, Any]) -> Iterator[HpaMetric]:
+    """Yield the metrics of an HPA that nobody serves.
+
+    The HPA controller knows: it has a value, or says that a metrics API has no such metric. Without
+    its word, a name counts that is like one of the adapter's, or any while nobody else can have it.
+    """
+    alone = _alone(facts)
+    for metric in hpa.metrics:
+        if metric.type not in OURS or metric.name in names or _has_value(hpa, metric):
+            continue
+        alike = metric.type != "External" and (
+            bool(nearest_metric(metric.name, names)) or bool(_LIKE_OURS.search(metric.name))
+        )
+        refused = _refused(hpa, metric) and not hpa.owner
+        if alike or (refused and _concerns(facts, hpa)) or (alone and metric.type != "External"):
+            yield metric
+
+
+def _alone(facts: Facts) -> bool:
+    """Return whether the adapter is the only server of Pods and Object metrics."""
+    installed = facts.release.known and facts.release.value is not None
+    settings = facts.settings
+    return installed and settings.rules.file is None and not settings.delegation.delegates
+
+
+def _concerns(facts: Facts, hpa: Hpa) -> bool:
+    """Return whether the adapter is installed, or the pods have GPUs."""
+    if facts.release.known and facts.release.value is not None:
+        return True
+    target = workload_of(facts, hpa)
+    return target is not None and asks_gpu(target, facts.gpu_resources)
+
+
+def _has_value(hpa: Hpa, metric: HpaMetric) -> bool:
+    """Return whether the HPA's status has a value of a metric."""
+    status = hpa.manifest.get("status") or {}
+    for row in status.get("currentMetrics") or ():
+        source = row.get(metric.key) if isinstance(row, dict) else None
+        if isinstance(source, dict) and row.get("type") == metric.type:
+            asked = source.get("metric") or {}
+            if asked.get("name") == metric.name and source.get("current"):
+                return True
+    return False
+
+
+def _refused(hpa: Hpa, metric: HpaMetric) -> bool:
+    """Return whether the HPA controller says that a metrics API has no such metric."""
+    asked = re.compile(rf"{_UNKNOWN} {re.escape(metric.name)}(?![^ ])")
+    return any(asked.search(condition.message) for condition in _failures(hpa))
+
+
+def _failures(hpa: Hpa) -> Iterator[SeenCondition]:
+    """Yield the conditions by which the HPA controller says that it has no metric."""
+    for condition in hpa.conditions:
+        failed = condition.type == "ScalingActive" and condition.status == "False"
+        if failed and condition.reason.startswith("FailedGet"):
+            yield condition
+
+
+@check("GMA410", CheckSection.HPAS, "HPAs get their metrics", effect=FindingEffect.RESULT)
+def failing(facts: Facts) -> Iterator[Finding]:
+    """The condition `ScalingActive` says that the HPA controller could not read a metric. The HPA
+    keeps its replica count.
+
+    `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none. HPAs whose
+    controller lacks one right are one finding, with the command that grants it.
+    """
+    facts.live()
+    denied: dict[str, list[tuple[Hpa, MissingRight]]] = {}
+    for hpa, condition in _failing(facts):
+        right = missing_right(condition.message)
+        if right is not None:
+            denied.setdefault(right.group, []).append((hpa, right))
+            continue
+        yield Finding(
+            hpa.subject, f"{condition.reason}: {condition.message}", *_without_metric(facts, hpa)
+        )
+    for group, rows in denied.items():
+        (hpa, right), *others = rows
+        yield Finding(
+            hpa.subject,
+            f"the HPA controller reads no metric: {right.user} may not {right.verb} {right.full}",
+            *_grant(facts, group),
+            effect=FindingEffect.CAUSE,
+            concerns=tuple(other.subject for other, _ in others),
+        )
+
+
+@check("GMA454", CheckSection.HPAS, "HPAs do not ask the resource API for GPUs")
+def gpu_as_resource(facts: Facts) -> Iterator[Finding]:
+    """A metric of type Resource or ContainerResource names a GPU, such as `nvidia.com/gpu`.
+    `metrics.k8s.io` has `cpu` and `memory` only, so the HPA reports `FailedGetResourceMetric`.
+
+    Use a Pods metric: `gpu_utilization`, with a target of type `AverageValue`.
+    """
+    for hpa in facts.hpas.read():
+        for metric in hpa.metrics:
+            if metric.type in OURS or not facts.gpu_resources.is_gpu(metric.name):
+                continue
+            row = {
+                "type": "Pods",
+                "pods": {
+                    "metric": {"name": "gpu_utilization"},
+                    "target": {"type": "AverageValue", "averageValue": "70"},
+                },
+            }
+            yield Finding(
+                hpa.subject,
+                f"asks metrics.k8s.io for {metric.name}, which has cpu and memory only",
+                f"replace {metric.at} by a Pods metric, such as gpu_utilization",
+                _replace(hpa, metric.at, row),
+            )
+
+
+def _without_metric(facts: Facts, hpa: Hpa) -> tuple[str, str | Fix]:
+    """Return what to do about an HPA without a metric: about its pods' reason, if it is known."""
+    explain = f"gpu-metrics-adapter explain hpa {hpa.name} -n {hpa.namespace}"
+    target = workload_of(facts, hpa)
+    pods = pods_of(facts, target) if target is not None and facts.pods.known else []
+    if not pods:
+        return "see why its pods have no value", explain
+    ready = [pod for pod in pods if pod.runs and pod.pod.ready]
+    if not ready:
+        return "see why none of its pods is ready: only ready pods have values", explain
+    lacking = {row.key: row for row in facts.without_value.value or ()}
+    if why := next((lacking[pod.key] for pod in ready if pod.key in lacking), None):
+        advice, action = fix_of_reason(facts, why)
+        return f"its pods have no value ({why.reason}): {advice}", action
+    if measured(facts, ready):
+        words = "its ready pods have GPU values: see which metric or selector has none, or whether "
+        return f"{words}the condition is older than the values", explain
+    return "see why its pods have no value", explain
+
+
+def _replace(hpa: Hpa, path: str, value: Mapping[str, object]) -> str | Fix:
+    """Return how a row of a list is replaced; empty for a file."""
+    return "" if hpa.origin else replace_row(hpa.manifest, path, value)
+
+
+def _grant(facts: Facts, group: str) -> tuple[str, str]:
+    """Return the fix for a right that the controller lacked at its last sync, and the command."""
+    reviews = facts.hpa_rights.value or ()
+    own = [review for review in reviews if review.resource.endswith(f".{group}")]
+    if any(not review.allowed for review in own):
+        return "grant the right with the command of GMA009", ""
+    if own:
+        return "nothing, if it has the right by now: it reads metrics again at its next sync", ""
+    return "grant the right to the HPA controller", grant_controller(group)
+
+
+def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
+    """Yield the HPAs that get no metric, with the condition that says so.
+
+    An HPA counts that asks for a metric of the adapter, or one of a workload with GPUs, or any in
+    a cluster with the adapter. A metric that nobody serves is GMA401.
+    """
+    names = servedmetrics.metrics(facts.settings)
+    for hpa in facts.hpas.read():
+        asked = [metric for metric in hpa.metrics if metric.type in OURS]
+        ours = any(metric.name in names for metric in asked)
+        if not asked or not (ours or (not hpa.owner and _concerns(facts, hpa))):
+            continue
+        if not ours and any(_unserved(facts, hpa, names)):
+            continue
+        for condition in _failures(hpa):
+            yield hpa, condition
