@@ -17,6 +17,7 @@ from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import OURS, targets
 from adapter.tools.doctor.checks.ours import fix_of_reason, measured
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
+from adapter.tools.doctor.hpacauses import concerns
 from adapter.tools.doctor.model import (
     CheckSection,
     Finding,
@@ -51,27 +52,38 @@ def edit(hpa: Hpa, words: str = "correct it") -> str | Fix:
 
 @check("GMA401", CheckSection.HPAS, "every HPA asks for a metric that exists")
 def unknown_metric(facts: Facts) -> Iterator[Finding]:
-    """An HPA names a metric that the adapter does not serve. It reports `FailedGetPodsMetric`.
+    """An HPA names a metric that nobody serves: the name is misspelled, a rule of an adapter is
+    missing, or the metrics API has no server. It reports `FailedGetPodsMetric`,
+    `FailedGetObjectMetric` or `FailedGetExternalMetric`, and keeps its replicas. A metric that
+    another program may serve is reported only while the HPA does not get it.
 
-    Correct the name (`docs/metrics.md`), or add a metric of your own to `metrics` in the settings.
+    Correct the name (`docs/metrics.md`), add a metric of your own to `metrics` in the settings, or
+    a rule for it (`docs/migrate-from-prometheus-adapter.md`).
     """
     names = servedmetrics.metrics(facts.settings)
     installed = facts.release.known and facts.release.value is not None
     for hpa in facts.hpas.read():
+        stuck = any(_fails(row) for row in hpa.conditions)
+        lacking = stuck and concerns(hpa, workload_of(facts, hpa), names, facts.gpu_resources)
         for metric in hpa.metrics:
-            if metric.type not in ("Pods", "Object") or metric.name in names:
+            if metric.type not in OURS or metric.name in names:
                 continue
             near = nearest_metric(metric.name, names)
-            if not (near or installed or _LIKE_OURS.search(metric.name)):
-                continue
-            guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
-            at = f"{metric.at}.{metric.key}.metric.name"
-            yield Finding(
-                hpa.subject,
-                f"asks for {metric.name!r}, which is not a metric of the adapter; {guess}",
-                f"set {at} to {near}" if near else f"correct {at}",
-                patch(hpa, at, near) if near else edit(hpa, f"correct {at}"),
-            )
+            ours = near or installed or _LIKE_OURS.search(metric.name)
+            # KEDA names the External metrics of its HPAs; other programs serve theirs.
+            foreign = metric.type == "External" and (hpa.owner or not stuck)
+            if not foreign and (ours or lacking):
+                yield _unserved(hpa, metric, near)
+
+
+def _unserved(hpa: Hpa, metric: HpaMetric, near: str) -> Finding:
+    """Return the finding of a metric that the adapter does not serve."""
+    at = f"{metric.at}.{metric.key}.metric.name"
+    guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
+    words = f"set {at} to {near}" if near else f"correct {at}, or add a rule or metric of this name"
+    action = patch(hpa, at, near) if near else edit(hpa, f"correct {at}")
+    text = f"asks for {metric.name!r}, which is not a metric of the adapter; {guess}"
+    return Finding(hpa.subject, text, words, action)
 
 
 @check("GMA405", CheckSection.HPAS, "HPAs have room to scale", Severity.WARNING)
@@ -295,13 +307,16 @@ def _grant(facts: Facts, group: str) -> tuple[str, str]:
 
 
 def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
-    """Yield the HPAs that get none of the adapter's metrics, with the condition that says so."""
+    """Yield the HPAs of GPU pods, or on the adapter's metrics, that get no metric, each with the
+    condition that says so."""
     names = servedmetrics.metrics(facts.settings)
     for hpa in facts.hpas.read():
-        asked = [m for m in hpa.metrics if m.type in OURS]
-        if not any(metric.name in names for metric in asked):
-            continue
-        for condition in hpa.conditions:
-            failed = condition.type == "ScalingActive" and condition.status == "False"
-            if failed and condition.reason.startswith("FailedGet"):
-                yield hpa, condition
+        failed = [row for row in hpa.conditions if _fails(row)]
+        if failed and concerns(hpa, workload_of(facts, hpa), names, facts.gpu_resources):
+            yield from ((hpa, condition) for condition in failed)
+
+
+def _fails(condition: SeenCondition) -> bool:
+    """Return whether a condition says that the HPA gets no metric."""
+    failed = condition.type == "ScalingActive" and condition.status == "False"
+    return failed and condition.reason.startswith("FailedGet")

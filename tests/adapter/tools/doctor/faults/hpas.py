@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.pipeline.cluster.objects import SeenVolumeClaim, read
-from adapter.tools.doctor.facts import Fact, Facts
+from adapter.tools.doctor.facts import Fact, Facts, Hpa
 from adapter.tools.doctor.page import ExporterPage
 from tests.adapter.tools.doctor.clean import (
     LABELS,
@@ -25,6 +26,28 @@ from tests.adapter.tools.doctor.faults.register import fault
 @fault("GMA401")
 def misspelt(facts: Facts) -> None:
     facts.hpas = Fact([hpa(metric("gpu_utilisation"))])
+
+
+def stuck(row: dict[str, Any], reason: str) -> Hpa:
+    """An HPA of GPU pods that does not get its metric."""
+    failed = {"type": "ScalingActive", "status": "False", "reason": reason, "message": "no metrics"}
+    return hpa(row, status={"conditions": [failed]})
+
+
+@fault("GMA401")
+def without_a_rule(facts: Facts) -> None:
+    facts.release = Fact(None)
+    facts.hpas = Fact([stuck(metric("requests_in_flight"), "FailedGetPodsMetric")])
+
+
+@fault("GMA401")
+def misspelt_external(facts: Facts) -> None:
+    facts.hpas = Fact([stuck(external("gpu_utilisation"), "FailedGetExternalMetric")])
+
+
+@fault("GMA410")
+def a_metric_that_nobody_serves(facts: Facts) -> None:
+    without_a_rule(facts)
 
 
 @fault("GMA402")
