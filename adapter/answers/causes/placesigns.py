@@ -38,6 +38,13 @@ AMOUNTS: Final = Sign(
 )
 """Who holds them is in :mod:`adapter.answers.causes.amounts`."""
 
+VOLUME_ZONE: Final = Sign(
+    ("volume node affinity conflict", "no available volume zone", "volume zone"),
+    "add GPU nodes in the zone or on the node that the volume names (Node Affinity); or create a "
+    "claim of another name, with a storage class of volumeBindingMode WaitForFirstConsumer that "
+    "makes volumes where pods run, copy the data, and name it in the pod template: a volume does "
+    "not move, and a claim cannot be changed",
+)
 PLACES: Final = (
     Sign(
         ("max node group size reached", "max limit reached", "max cluster"),
@@ -129,11 +136,7 @@ PLACES: Final = (
         "one with these labels",
         template=True,
     ),
-    Sign(
-        ("volume node affinity conflict", "no available volume zone", "volume zone"),
-        "add GPU nodes in the zone of the volume, or use a volume of the zone of the GPU nodes: a "
-        "storage class with volumeBindingMode WaitForFirstConsumer makes volumes where pods run",
-    ),
+    VOLUME_ZONE,
     Sign(
         ("max volume count",),
         "add nodes, or use fewer volumes a node: no more can be attached to these",

@@ -18,7 +18,7 @@ from adapter.answers.causes.amounts import asked, held_amounts, number
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.holders import held
-from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, PLACES
+from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, PLACES, VOLUME_ZONE
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
 from adapter.pipeline.cluster.changes import ObjectChange
@@ -27,6 +27,13 @@ from adapter.pipeline.cluster.podobjects import SeenPod
 
 _SHOWN: Final = 3
 _ADD: Final = "add nodes with what the scheduler names, or see why the node autoscaler does not"
+
+
+_VOLUMES: Final = (
+    "kubectl get pv -o custom-columns=NAME:.metadata.name,NAMESPACE:.spec.claimRef.namespace,"
+    "CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity.required.nodeSelectorTerms"
+)
+"""Shows the nodes to which the volumes of claims are bound."""
 
 
 class _Lack(NamedTuple):
@@ -79,8 +86,28 @@ def cause(
     fix = "; or ".join(
         lacks.fix if lacks is not None and sign is AMOUNTS else sign.fix for sign in signs[:_SHOWN]
     )
-    command = change if signs[0].template else fixes.describe(pod_key(pods[0]))
+    claims = _claims(target, pods)
+    if signs[0] is VOLUME_ZONE and claims:
+        command: str | ObjectChange = _VOLUMES
+        text += f"; the claim{'s' if len(claims) > 1 else ''} {_names(claims)}"
+    else:
+        command = change if signs[0].template else fixes.describe(pod_key(pods[0]))
     return _cause(target, pods, text, fix, command)
+
+
+def _claims(target: Target, pods: Sequence[SeenPod]) -> list[KubeKey]:
+    """Return the claims of volumes that pods name."""
+    return [
+        KubeKey(
+            target.hpa.namespace, "PersistentVolumeClaim", row.persistent_volume_claim.claim_name
+        )
+        for row in pods[0].spec.volumes
+        if row.persistent_volume_claim is not None
+    ]
+
+
+def _names(claims: Sequence[KubeKey]) -> str:
+    return ", ".join(sorted(key.name for key in claims))
 
 
 def _signs(said: str) -> list[Sign]:
@@ -128,18 +155,14 @@ def unseen(target: Target, pods: Sequence[SeenPod]) -> Cause:
 def _of_volume(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
     """A claim that is not bound; the reason stands in the claim's events."""
     namespace = target.hpa.namespace
-    claims = [
-        KubeKey(namespace, "PersistentVolumeClaim", row.persistent_volume_claim.claim_name)
-        for row in pods[0].spec.volumes
-        if row.persistent_volume_claim is not None
-    ]
+    claims = _claims(target, pods)
     for key in claims:
         rows = target.facts.events_of(key, "ProvisioningFailed", "FailedBinding")
         if why := max(rows, key=lambda row: row.last or 0.0, default=None):
             text = f"{message}: claim {key.name}: {short(why.message)}"
             break
     else:
-        text = f"{message} (claim {', '.join(sorted(key.name for key in claims)) or 'unknown'})"
+        text = f"{message} (claim {_names(claims) or 'unknown'})"
     sign = sign_of(CLAIMS, text)
     fix = "create what its event names, or create the claim again with another storage class"
     if not claims or ("persistentvolumeclaim" in message and "not found" in message):

@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from adapter.answers.causes.scaling import other_writer
+from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
 from adapter.pipeline.catalog.nearest import nearest_metric
-from adapter.pipeline.cluster.fixes import Fix
+from adapter.pipeline.cluster.changes import ChangedObject, scale
+from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.objects import SeenCondition
 from adapter.tools.client.errors import MissingRight, missing_right
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa, grant_controller, replace_row
@@ -161,12 +164,14 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
     """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas no metric has a value, so
     the HPA never scales out again; the API server rejects such an HPA. A ScaledObject, whose
     `minReplicaCount` is 0 by default, never wakes if each trigger asks about the workload's own
-    pods.
+    pods. An HPA does not wake a target that somebody else scaled to 0 (`ScalingDisabled`): a
+    person, a CronJob, or Argo Rollouts, which empties the Deployment that a Rollout refers to.
 
     Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
     such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).
     """
     for hpa in facts.hpas.read():
+        yield from _put_to_zero(facts, hpa)
         types = {metric.type for metric in hpa.metrics}
         if hpa.low == 0 and not types & {"Object", "External"} and not hpa.owner:
             yield Finding(
@@ -189,6 +194,32 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
                 scaled.patch("spec.minReplicaCount", 1),
                 effect=FindingEffect.CAUSE if asleep else None,
             )
+
+
+def _put_to_zero(facts: Facts, hpa: Hpa) -> Iterator[Finding]:
+    """Yield that another than the HPA controller scaled the target to 0, and who."""
+    row = next((row for row in hpa.conditions if row.reason == "ScalingDisabled"), None)
+    if row is None or hpa.owner or not hpa.low:
+        return
+    target = workload_of(facts, hpa)
+    writer = None if target is None else other_writer(target.writers)
+    by = f", by {writer.manager}" if writer is not None and writer.replicas else ""
+    since = "" if row.since is None else f" for {age(facts.now - row.since)}"
+    text = f"its target {hpa.kind} {hpa.target} is at 0 replicas{since}{by}; an HPA wakes no "
+    words = f"scale it to {hpa.low} if it is to serve, or delete the HPA"
+    manager = None if target is None else target.metadata.manager
+    of = ChangedObject(hpa.kind, hpa.namespace, hpa.target, manager, group=_group_of(hpa))
+    action: str | Fix = lasting(of, scale(of, hpa.low))
+    if by and "rollout" in by:
+        words = "let the HPA scale the Rollout that has taken the pods over (scaleTargetRef)"
+        action = edit(hpa, "name the Rollout in spec.scaleTargetRef")
+    text += "target that somebody else scaled to 0"
+    yield Finding(hpa.subject, text, words, action, Severity.WARNING, FindingEffect.FAULT)
+
+
+def _group_of(hpa: Hpa) -> str:
+    reference = (hpa.manifest.get("spec") or {}).get("scaleTargetRef") or {}
+    return str(reference.get("apiVersion") or "").rpartition("/")[0]
 
 
 @check("GMA409", CheckSection.HPAS, "manifests of HPAs are valid")

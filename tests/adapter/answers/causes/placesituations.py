@@ -142,7 +142,7 @@ PLACES: Final[dict[str, Row]] = {
     "a-volume-of-another-zone": (
         CauseCode.UNSCHEDULABLE,
         lacks("node(s) had volume node affinity conflict"),
-        ("in the zone of the volume", "WaitForFirstConsumer"),
+        ("zone or on the node that the volume names", "WaitForFirstConsumer", "a claim cannot be"),
     ),
     "too-many-volumes": (
         CauseCode.UNSCHEDULABLE,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.pipeline.cluster.objects import SeenVolumeClaim, read
+from adapter.pipeline.cluster.podobjects import SpecWriter
 from adapter.tools.doctor.facts import Fact, Facts, Hpa
 from adapter.tools.doctor.page import ExporterPage
 from tests.adapter.tools.doctor.clean import (
@@ -103,6 +106,32 @@ def no_way_out(facts: Facts) -> None:
 @fault("GMA408")
 def to_zero(facts: Facts) -> None:
     facts.hpas = Fact([hpa(minReplicas=0)])
+
+
+def asleep(**more: Any) -> Hpa:
+    """An HPA whose target somebody scaled to 0."""
+    row = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
+    row["lastTransitionTime"] = "2026-03-01T11:00:00Z"
+    return hpa(status={"conditions": [row]}, **more)
+
+
+@fault("GMA408")
+def scaled_to_zero_by_hand(facts: Facts) -> None:
+    facts.workloads = Fact([workload(replicas=0)])
+    facts.hpas = Fact([asleep()])
+
+
+@fault("GMA408")
+def emptied_by_a_rollout(facts: Facts) -> None:
+    writer = SpecWriter("rollouts-controller", None, replicas=True, template=False)
+    facts.workloads = Fact([replace(workload(replicas=0), writers=(writer,))])
+    facts.hpas = Fact([asleep()])
+
+
+@fault("GMA408")
+def a_custom_resource_at_zero(facts: Facts) -> None:
+    target = {"apiVersion": "serving.acme.com/v1", "kind": "ModelServer", "name": "llm"}
+    facts.hpas = Fact([asleep(scaleTargetRef=target)])
 
 
 @fault("GMA409")
