@@ -30,8 +30,7 @@ _ADD: Final = "add nodes with what the scheduler names, or see why the node auto
 
 
 _VOLUMES: Final = (
-    "kubectl get pv -o custom-columns=NAME:.metadata.name,NAMESPACE:.spec.claimRef.namespace,"
-    "CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity.required.nodeSelectorTerms"
+    "kubectl get pv -o custom-columns=CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity.required"
 )
 """Shows the nodes to which the volumes of claims are bound."""
 

@@ -115,17 +115,21 @@ def asleep(**more: Any) -> Hpa:
     return hpa(status={"conditions": [row]}, **more)
 
 
-@fault("GMA408")
-def scaled_to_zero_by_hand(facts: Facts) -> None:
-    facts.workloads = Fact([workload(replicas=0)])
+def scaled_by(facts: Facts, manager: str) -> None:
+    """The target is at 0, and who wrote that."""
+    writer = SpecWriter(manager, None, replicas=True, template=False)
+    facts.workloads = Fact([replace(workload(replicas=0), writers=(writer,))])
     facts.hpas = Fact([asleep()])
 
 
 @fault("GMA408")
 def emptied_by_a_rollout(facts: Facts) -> None:
-    writer = SpecWriter("rollouts-controller", None, replicas=True, template=False)
-    facts.workloads = Fact([replace(workload(replicas=0), writers=(writer,))])
-    facts.hpas = Fact([asleep()])
+    scaled_by(facts, "rollouts-controller")
+
+
+@fault("GMA408")
+def scaled_to_zero_by_a_program(facts: Facts) -> None:
+    scaled_by(facts, "night-saver")
 
 
 @fault("GMA408")
