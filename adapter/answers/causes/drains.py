@@ -30,8 +30,12 @@ REASONS: Final = {
 """Reason of an event about a node that is kept -> who writes it."""
 _FRESH: Final = 3600.0
 """Seconds for which such an event counts. Karpenter repeats it every few minutes."""
-_IN_ORDER: Final = ("nominated for", "deleting or marked")
-"""Parts of messages of ``DisruptionBlocked`` that keep a node for a moment only."""
+_KEEP: Final = ("evict", "do-not-disrupt", "failed to drain", "failed to delete")
+"""Parts of messages that name what keeps a node. ``DisruptionBlocked`` also says that a node is
+nominated for a pod, not initialized, or already going."""
+_PATIENCE: Final = 300.0
+"""Seconds between the first and the last time: a drain takes the grace periods of its pods, and
+Karpenter reports ``FailedDraining`` meanwhile (kubernetes-sigs/karpenter issue 3185)."""
 _SHOWN: Final = 3
 
 
@@ -40,9 +44,11 @@ def blocked(events: Iterable[SeenEvent], now: float) -> dict[str, str]:
     found: dict[str, SeenEvent] = {}
     for event in sorted(events, key=lambda row: row.last or 0.0):
         about = event.involved_object
-        passing = any(part in event.message for part in _IN_ORDER)
+        keeps = any(part in event.message.lower() for part in _KEEP)
         fresh = event.last is not None and now - event.last <= _FRESH
-        if event.reason in REASONS and about.kind == "Node" and fresh and not passing:
+        first, last = event.first or 0.0, event.last or 0.0
+        early = event.reason == "FailedDraining" and last - first < _PATIENCE
+        if event.reason in REASONS and about.kind == "Node" and fresh and keeps and not early:
             found[about.name] = event
     return {
         name: f"{REASONS[event.reason]} cannot remove it: {short(event.message).rstrip('.')}"

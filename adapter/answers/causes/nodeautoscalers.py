@@ -17,6 +17,7 @@ stays.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -81,8 +82,9 @@ def said(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
 
 def troubles(
     claims: Iterable[SeenNodeClaim], events: Iterable[SeenEvent], now: float
-) -> Iterator[tuple[str, str]]:
-    """Yield each NodeClaim whose machine does not come, as ``nodeclaim NAME``, with why.
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each NodeClaim whose machine does not come, as ``nodeclaim NAME``, with why, and a
+    command that shows more.
 
     Of the claims of one pool that the cloud refused, which are gone at once, the last one stands.
     """
@@ -93,12 +95,15 @@ def troubles(
             last[about.name.rpartition("-")[0]] = event
     for event in last.values():
         text = f"{event.reason}: {short(event.message)}".rstrip(".")
-        yield f"nodeclaim {event.involved_object.name}", text
+        fields = f"involvedObject.kind={KIND},reason={event.reason}"
+        command = f"kubectl -n default get events --field-selector {fields}"
+        yield f"nodeclaim {event.involved_object.name}", text, command
     told = {event.involved_object.name for event in last.values()}
     for claim in claims:
         name = claim.metadata.name
         if name not in told and (text := _late(now, claim)):
-            yield f"nodeclaim {name}", text.removeprefix(f"NodeClaim {name} ")
+            command = f"kubectl describe nodeclaim {shlex.quote(name)}"
+            yield f"nodeclaim {name}", text.removeprefix(f"NodeClaim {name} "), command
 
 
 def _of_claims(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:

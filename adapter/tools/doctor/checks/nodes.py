@@ -141,12 +141,7 @@ def not_ordered(facts: Facts) -> Iterator[Finding]:
     """
     claims = facts.node_claims.read()
     events = (facts.node_events.value or ()) if facts.node_events.known else ()
-    for subject, text in nodeautoscalers.troubles(claims, events, facts.now):
-        yield Finding(
-            subject,
-            text,
-            "see the NodeClaim and its events; allow further machines in the NodePool, or correct "
-            "its NodeClass",
-            f"kubectl describe {subject}",
-        )
+    for subject, text, command in nodeautoscalers.troubles(claims, events, facts.now):
+        words = "allow further machines in the NodePool, or correct what its NodeClass says"
+        yield Finding(subject, text, words, command)
     facts.node_events.read()

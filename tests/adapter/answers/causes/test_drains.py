@@ -145,12 +145,15 @@ def test_what_somebody_asked_for_is_said_only_of_a_node_that_leaves() -> None:
     assert len(kept(node(), pod("a"), budgets=(budget(),), structural=True)) == 1
 
 
-def event(reason: str, message: str, at: str = AGO, kind: str = "Node") -> SeenEvent:
+def event(
+    reason: str, message: str, at: str = AGO, kind: str = "Node", first: str = ""
+) -> SeenEvent:
     about = {"kind": kind, "name": "n1"}
     row = {"involvedObject": about, "reason": reason, "message": message, "lastTimestamp": at}
-    return read(row, SeenEvent)
+    return read(row | {"firstTimestamp": first or at}, SeenEvent)
 
 
+DRAIN = "Failed to drain node, 3 pods are waiting to be evicted"
 PDB = "Pdb prevents pod evictions (PodDisruptionBudget=[chat/llm])"
 
 
@@ -158,7 +161,9 @@ PDB = "Pdb prevents pod evictions (PodDisruptionBudget=[chat/llm])"
     ("row", "said"),
     [
         (event("DisruptionBlocked", PDB), f"Karpenter cannot remove it: {PDB}"),
-        (event("FailedDraining", "Failed to drain node, 3 pods wait"), "Karpenter cannot"),
+        (event("FailedDraining", DRAIN, first="2026-09-21T13:50:00Z"), "Karpenter cannot"),
+        (event("FailedDraining", DRAIN), ""),
+        (event("DisruptionBlocked", "Node isn't initialized"), ""),
         (event("ScaleDownFailed", "failed to drain the node"), "the cluster autoscaler cannot"),
         (event("DisruptionBlocked", "Node is nominated for a pending pod"), ""),
         (event("DisruptionBlocked", PDB, kind="NodeClaim"), ""),
