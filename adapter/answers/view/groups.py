@@ -82,8 +82,9 @@ class WorkloadGroups:
             yield
         for some in parts(rejected, _STEP):
             for pod in some:
-                if (above := topmost(pod)) is not None and above in groups:
-                    groups[above].rejected.append(pod)
+                owner = topmost(pod)
+                if owner is not None and owner in groups:
+                    groups[owner].rejected.append(pod)
             yield
         return (yield from _named(tuple(groups.values())))
 

@@ -167,7 +167,7 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
     `minReplicaCount` is 0 by default, never wakes if each trigger asks about the workload's own
     pods. An HPA does not wake a target that somebody else scaled to 0 (`ScalingDisabled`), such as
     Argo Rollouts, which empties the Deployment that a Rollout refers to, or the workload's owner.
-    A target that a person has scaled to 0 with kubectl, or by its manifest, is no finding.
+    A person who has scaled a target to 0, with kubectl or in its manifest, knows it.
 
     Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
     such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).
@@ -224,7 +224,7 @@ def _put_to_zero(facts: Facts, hpa: Hpa) -> Iterator[Finding]:
 
 def _scaled_by(target: SeenWorkload) -> str:
     """Return the program that set the size: the owner of the workload, or one that writes nothing
-    else of it; empty for a person with kubectl, and for whoever applies the manifest."""
+    else of it; empty for a person with kubectl, or for the program that applies the manifest."""
     owner = next((row for row in target.metadata.owner_references if row.controller), None)
     writer = other_writer(target.writers)
     if writer is not None and writer.replicas and not writer.template:

@@ -163,12 +163,12 @@ PDB = "Pdb prevents pod evictions (PodDisruptionBudget=[chat/llm])"
         (event("DisruptionBlocked", PDB), f"Karpenter cannot remove it: {PDB}"),
         (event("FailedDraining", DRAIN, first="2026-09-21T13:50:00Z"), "Karpenter cannot"),
         (event("FailedDraining", DRAIN), ""),
-        (event("DisruptionBlocked", "Node isn't initialized"), ""),
+        (event("DisruptionBlocked", "Node is not initialized"), ""),
         (event("ScaleDownFailed", "failed to drain the node"), "the cluster autoscaler cannot"),
         (event("DisruptionBlocked", "Node is nominated for a pending pod"), ""),
         (event("DisruptionBlocked", PDB, kind="NodeClaim"), ""),
         (event("DisruptionBlocked", PDB, "2026-09-21T12:00:00Z"), ""),
-        (event("Unconsolidatable", "Can't replace with a cheaper node"), ""),
+        (event("Unconsolidatable", "No cheaper node replaces it"), ""),
     ],
 )
 def test_events_say_what_keeps_a_node(row: SeenEvent, said: str) -> None:
