@@ -18,7 +18,7 @@ from adapter.answers.causes.amounts import asked, held_amounts, number
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.holders import held
-from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, PLACES, VOLUME_ZONE
+from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, NEW_NODE, PLACES, VOLUME_ZONE
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
 from adapter.pipeline.cluster.changes import ObjectChange
@@ -65,15 +65,17 @@ def cause(
         return _of_devices(target, pods, message)
     change = fixes.edit(target.changed)
     short_of = [name for name in names if f"insufficient {name}".lower() in lower]
+    said = nodeautoscalers.said(target.facts, pods)
     lack = (
         _unlabelled(target, pods, nodes)
-        or _not_offered(target, nodes, short_of)
+        or _not_offered(target, nodes, short_of, scaling=bool(said))
         or _too_large(pods[0], nodes, lower)
     )
     if lack is not None:
         return _cause(target, pods, lack.text, lack.fix, change)
-    said = nodeautoscalers.said(target.facts, pods)
     signs = _signs(f"{said.lower()} {lower}")
+    if not signs and said.partition("nsufficient ")[1]:
+        signs = [NEW_NODE]  # the autoscaler counts what a new node would lack
     lacks = held_amounts(target, pods, nodes, names, message)
     holder = held(target, pods, nodes, names) or lacks
     more = f"; the node autoscaler says: {said}" if said else ""
@@ -231,8 +233,12 @@ def _label(nodes: Sequence[SeenNode], key: str, wanted: Sequence[str]) -> str:
     return f"{key}={' or '.join(wanted)}{f' (nodes have {shown})' if values else ''}"
 
 
-def _not_offered(target: Target, nodes: Sequence[SeenNode], names: Sequence[str]) -> _Lack | None:
-    """Return that no node which the pods select has their GPU resource; None if one does."""
+def _not_offered(
+    target: Target, nodes: Sequence[SeenNode], names: Sequence[str], *, scaling: bool
+) -> _Lack | None:
+    """Return that no node which the pods select has their GPU resource; None if one does, or if a
+    node autoscaler says why it adds none: its groups may be at 0.
+    """
     if not names or not nodes:
         return None
     offered = set(_offered(target, nodes))
@@ -256,6 +262,8 @@ def _not_offered(target: Target, nodes: Sequence[SeenNode], names: Sequence[str]
             "nodeAffinity exclude",
             f"correct nodeSelector or nodeAffinity in the pod template to labels of node {name}",
         )
+    if scaling:
+        return None
     return _Lack(
         f"no node of the cluster offers {what}",
         "install the device plugin that offers it, or see its pods on the GPU nodes; or correct "

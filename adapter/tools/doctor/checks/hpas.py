@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from adapter.answers.causes import CauseCode
 from adapter.answers.causes.scaling import other_writer
 from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
@@ -21,7 +22,7 @@ from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import OURS, targets
 from adapter.tools.doctor.checks.ours import fix_of_reason, measured
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
-from adapter.tools.doctor.hpacauses import concerns
+from adapter.tools.doctor.hpacauses import concerns, of_codes
 from adapter.tools.doctor.model import (
     CheckSection,
     Finding,
@@ -66,6 +67,7 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
     """
     names = servedmetrics.metrics(facts.settings)
     installed = facts.release.known and facts.release.value is not None
+    silent = _without_api(facts)
     for hpa in facts.hpas.read():
         stuck = any(_fails(row) for row in hpa.conditions)
         lacking = stuck and concerns(hpa, workload_of(facts, hpa), names, facts.gpu_resources)
@@ -76,8 +78,18 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
             ours = near or installed or _LIKE_OURS.search(metric.name)
             # KEDA names the External metrics of its HPAs; other programs serve theirs.
             foreign = metric.type == "External" and (hpa.owner or not stuck)
+            foreign = foreign or (hpa.subject in silent and not near)
             if not foreign and (ours or lacking):
                 yield _unserved(hpa, metric, near)
+
+
+def _without_api(facts: Facts) -> Collection[str]:
+    """Return the HPAs whose metrics API has no server, or another one: that is their cause, and
+    nobody can say which metrics it would have. None if it is not known."""
+    if not (facts.workloads.known and facts.pods.known and facts.apiservices.known):
+        return ()
+    codes = (CauseCode.METRICS_API_MISSING, CauseCode.METRICS_API_DOWN, CauseCode.METRICS_API_TAKEN)
+    return {hpa.subject for hpa, _ in of_codes(facts, *codes)}
 
 
 def _unserved(hpa: Hpa, metric: HpaMetric, near: str) -> Finding:

@@ -20,6 +20,7 @@ from tests.adapter.tools.doctor.clean import (
     apiservice,
     clean,
     exporter,
+    external,
     hpa,
     metric,
     own_workload,
@@ -28,7 +29,7 @@ from tests.adapter.tools.doctor.clean import (
 )
 from tests.adapter.tools.doctor.faults.cluster import unavailable
 from tests.adapter.tools.doctor.faults.exporters import replace_b
-from tests.adapter.tools.doctor.faults.hpas import scaled_by
+from tests.adapter.tools.doctor.faults.hpas import scaled_by, stuck
 
 SLOW: dict[str, Any] = {"container": {"env": []}}
 UNKNOWN = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
@@ -309,3 +310,15 @@ def test_a_target_at_zero_is_a_finding_only_if_a_program_put_it_there() -> None:
     (found,) = findings(facts, "GMA408")
     assert "let the HPA scale the Rollout" in found.fix
     assert "edit hpa llm" in found.command
+
+
+def test_without_a_server_of_the_api_no_name_of_a_metric_is_called_wrong() -> None:
+    """Which metrics a server would have is not known; a likely misspelling still is one."""
+    facts = clean()
+    facts.apiservices = Fact([apiservice("v1.autoscaling")])
+    facts.hpas = Fact([stuck(external("queue_length"), "FailedGetExternalMetric")])
+    assert findings(facts, "GMA401") == ()
+    (missing,) = findings(facts, "GMA444")
+    assert "nothing serves external.metrics.k8s.io" in missing.message
+    facts.hpas = Fact([stuck(external("gpu_utilisation"), "FailedGetExternalMetric")])
+    assert len(findings(facts, "GMA401")) == 1
