@@ -27,6 +27,7 @@ _RESOURCES = {
     "CustomResourceDefinition": "customresourcedefinitions",
     "DaemonSet": "daemonsets",
     "Deployment": "deployments",
+    "Event": "events",
     "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "Issuer": "issuers",
     "Job": "jobs",

@@ -34,6 +34,7 @@ class CauseCode(StrEnum):
     SCALED_OBJECT = "scaled-object"
     SCALER_ADDRESS = "scaler-address"
     CONTROLLER_STOPPED = "controller-stopped"
+    NODE_KEPT = "node-kept"
 
     @property
     def of_keda(self) -> bool:

@@ -150,9 +150,9 @@ def _raise_memory(target: Target, container: str, limit: str) -> ObjectChange:
         if double.isdigit() and int(double) % power == 0:
             double = f"{int(double) // power}{suffix}"
     if not double:
-        return fixes.edit(target.changed)
+        return fixes.edit(target.changed)._replace(of_resources=True)
     spec = {"containers": [{"name": container, "resources": {"limits": {"memory": double}}}]}
-    return fixes.merge_template(target.changed, spec)
+    return fixes.merge_template(target.changed, spec)._replace(of_resources=True)
 
 
 def _crashed(target: Target, rows: Sequence[ContainerRow]) -> Iterator[Cause]:

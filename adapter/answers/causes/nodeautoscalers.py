@@ -17,6 +17,7 @@ stays.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -35,6 +36,8 @@ NOMINATED: Final = "Nominated"
 """Reason of the event that names a pod's NodeClaim."""
 KIND: Final = "NodeClaim"
 _NAME: Final = re.compile(r"nodeclaim/([a-z0-9][a-z0-9.-]{0,252})")
+_REFUSED: Final = ("InsufficientCapacityError", "NodeClassNotReady")
+"""Reasons of warnings about a NodeClaim whose machine does not come."""
 _FRESH: Final = 1800.0
 """Seconds for which a warning about a NodeClaim counts."""
 _STEPS: Final = {
@@ -77,6 +80,32 @@ def said(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
     return "" if last is None else short(last.message.rpartition(_PREFIX)[2]).rstrip(".")
 
 
+def troubles(
+    claims: Iterable[SeenNodeClaim], events: Iterable[SeenEvent], now: float
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each NodeClaim whose machine does not come, as ``nodeclaim NAME``, with why, and a
+    command that shows more.
+
+    Of the claims of one pool that the cloud refused, which are gone at once, the last one stands.
+    """
+    last: dict[str, SeenEvent] = {}
+    for event in sorted(events, key=lambda row: row.last or 0.0):
+        about, fresh = event.involved_object, event.last is not None and now - event.last <= _FRESH
+        if about.kind == KIND and event.type != "Normal" and fresh and event.reason in _REFUSED:
+            last[about.name.rpartition("-")[0]] = event
+    for event in last.values():
+        text = f"{event.reason}: {short(event.message)}".rstrip(".")
+        fields = f"involvedObject.kind={KIND},reason={event.reason}"
+        command = f"kubectl -n default get events --field-selector {fields}"
+        yield f"nodeclaim {event.involved_object.name}", text, command
+    told = {event.involved_object.name for event in last.values()}
+    for claim in claims:
+        name = claim.metadata.name
+        if name not in told and (text := _late(now, claim)):
+            command = f"kubectl describe nodeclaim {shlex.quote(name)}"
+            yield f"nodeclaim {name}", text.removeprefix(f"NodeClaim {name} "), command
+
+
 def _of_claims(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
     """Return why the nodes that Karpenter orders for these pods do not come; empty if it says
     nothing."""
@@ -88,7 +117,7 @@ def _of_claims(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
         last = warnings[-1]
         return f"{last.reason}: {short(last.message)}".rstrip(".")
     found = {claim.metadata.name: claim for claim in facts.claims}
-    return next(filter(None, (_late(facts, found.get(name)) for name in claims)), "")
+    return next(filter(None, (_late(facts.now, found.get(name)) for name in claims)), "")
 
 
 def _warnings(facts: ClusterFacts, claims: Sequence[str]) -> Iterator[SeenEvent]:
@@ -101,7 +130,7 @@ def _warnings(facts: ClusterFacts, claims: Sequence[str]) -> Iterator[SeenEvent]
             yield event
 
 
-def _late(facts: ClusterFacts, claim: SeenNodeClaim | None) -> str:
+def _late(now: float, claim: SeenNodeClaim | None) -> str:
     """Return the step at which the machine of a NodeClaim stays; empty if it comes along."""
     if claim is None:
         return ""
@@ -109,9 +138,10 @@ def _late(facts: ClusterFacts, claim: SeenNodeClaim | None) -> str:
         row = claim.status.of(kind)
         if row is None or row.status == "True":
             continue
-        if row.status != "False" and not facts.past(row.since, _PATIENCE):
+        early = row.since is not None and now - row.since < _PATIENCE
+        if row.status != "False" and early:
             return ""
-        lasts = "" if row.since is None else f" for {age(facts.now - row.since)}"
+        lasts = "" if row.since is None else f" for {age(now - row.since)}"
         why = row.message if row.message and row.message != row.reason else row.reason
         return f"NodeClaim {claim.metadata.name} {words}{lasts}: {short(why)}".rstrip(".: ")
     return ""

@@ -12,6 +12,7 @@ from typing import Final
 
 from adapter.answers.causes import gpunodes
 from adapter.answers.causes.cause import Cause, CauseCode
+from adapter.answers.causes.placesigns import STARTING
 from adapter.answers.causes.readiness import lost
 from adapter.answers.causes.target import short
 from adapter.figures import age
@@ -63,10 +64,7 @@ def is_of_state(taint: Taint) -> bool:
 def advice(taint: Taint) -> str:
     """Return what to do about a taint that stands for the state of a node."""
     if taint.key.endswith(_OF_STARTS):
-        return (
-            "the program that sets this taint removes it once the node is ready: see its pod on "
-            "the node, such as the network plugin, the storage driver or the cloud's controller"
-        )
+        return STARTING.fix
     words = leaving(taint)
     if words and taint.key in _PARTITIONED:
         return f"{words}: wait until it is done; if nobody does, remove the taint from the node"

@@ -38,6 +38,29 @@ AMOUNTS: Final = Sign(
 )
 """Who holds them is in :mod:`adapter.answers.causes.amounts`."""
 
+NEW_NODE: Final = Sign(
+    ("fit if a new node is added",),
+    "let a node group of the autoscaler have what the pods ask for: one machine has to offer all "
+    "of it (a share of a GPU counts as the device plugin names it). Of a group without nodes, the "
+    "autoscaler knows GPUs and other resources by the tags of its template "
+    "(k8s.io/cluster-autoscaler/node-template/resources/NAME)",
+)
+"""kubernetes/autoscaler issues 929, 3869 and 8129; awslabs/aws-virtual-gpu-device-plugin issue 20.
+"""
+STARTING: Final = Sign(
+    ("-not-ready:", "/not-ready:", "uninitialized:", "unregistered:"),
+    "the program that sets this taint removes it once the node is ready: see its pod on the node, "
+    "such as the network plugin, the storage driver or the cloud's controller",
+)
+"""Taints of a new node, as the scheduler's message has them; nobody tolerates them for a workload.
+"""
+VOLUME_ZONE: Final = Sign(
+    ("volume node affinity conflict", "no available volume zone", "volume zone"),
+    "add GPU nodes in the zone or on the node that the volume names (Node Affinity); or create a "
+    "claim of another name, with a storage class of volumeBindingMode WaitForFirstConsumer that "
+    "makes volumes where pods run, copy the data, and name it in the pod template: a volume does "
+    "not move, and a claim cannot be changed",
+)
 PLACES: Final = (
     Sign(
         ("max node group size reached", "max limit reached", "max cluster"),
@@ -129,11 +152,9 @@ PLACES: Final = (
         "one with these labels",
         template=True,
     ),
-    Sign(
-        ("volume node affinity conflict", "no available volume zone", "volume zone"),
-        "add GPU nodes in the zone of the volume, or use a volume of the zone of the GPU nodes: a "
-        "storage class with volumeBindingMode WaitForFirstConsumer makes volumes where pods run",
-    ),
+    VOLUME_ZONE,
+    NEW_NODE,
+    STARTING,
     Sign(
         ("max volume count",),
         "add nodes, or use fewer volumes a node: no more can be attached to these",

@@ -107,7 +107,7 @@ def zeroed(target: Target) -> Iterator[Cause]:
         if job.spec.suspend or "scale" not in text or not _names(text, hpa.target):
             continue
         key = KubeKey(hpa.namespace, "CronJob", job.metadata.name)
-        writer = _other_writer(workload.writers)
+        writer = other_writer(workload.writers)
         at = writer.time if writer is not None and writer.replicas else None
         since = f", for {age(target.facts.now - at)}" if at is not None else ""
         yield target.cause(
@@ -146,7 +146,7 @@ def reset(target: Target) -> Iterator[Cause]:
         return
     ((size, times),) = sizes.items()
     replicas = target.workload.spec.replicas
-    other = _other_writer(target.workload.writers)
+    other = other_writer(target.workload.writers)
     now_reset = other is not None and other.replicas and replicas != size and times > 1
     if not now_reset and times < _OFTEN:
         return
@@ -160,7 +160,7 @@ def reset(target: Target) -> Iterator[Cause]:
     )
 
 
-def _other_writer(writers: Sequence[SpecWriter]) -> SpecWriter | None:
+def other_writer(writers: Sequence[SpecWriter]) -> SpecWriter | None:
     """Return the writer of the size besides the HPA controller, or else who applies the object.
 
     The HPA controller takes the field from the other writer each time it sets the size.

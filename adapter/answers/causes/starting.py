@@ -20,6 +20,7 @@ from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.startsigns import STARTS
 from adapter.answers.causes.target import Target, short
 from adapter.figures import count
+from adapter.pipeline.cluster.manifest import REJECTED, REJECTED_FOR
 from adapter.pipeline.cluster.objects import SeenEvent
 from adapter.pipeline.cluster.podobjects import SeenPod
 from apiservice.wire import instant
@@ -40,13 +41,6 @@ _FAILURES: Final = (
 _EVICTED: Final = "Evicted"
 """The kubelet's reason for pods that it ended because the node, or their own limit of local
 storage, ran out (``pkg/kubelet/eviction`` of k8s.io/kubernetes)."""
-_REJECTED: Final = (
-    *("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf"),
-    _EVICTED,
-)
-"""The kubelet's reasons for pods that it does not admit, ``OutOfnvidia.com/gpu`` and others, or
-does not keep."""
-
 _SLICES: Final = Sign(
     ("maximum request size for shared resources",),
     "request one device in the pod template: a second slice of a shared GPU is no more of it; or "
@@ -247,8 +241,8 @@ def _rejected(target: Target) -> Iterator[Cause]:
     failed: dict[tuple[str, str], list[SeenPod]] = {}
     for pod in target.failed:
         reason = pod.status.reason
-        recent = not target.facts.past(instant.read(pod.status.start_time), _WINDOW)
-        if recent and reason.startswith(_REJECTED):
+        recent = not target.facts.past(instant.read(pod.status.start_time), REJECTED_FOR)
+        if recent and reason.startswith(REJECTED):
             failed.setdefault((pod.pod.node, reason), []).append(pod)
     if all(pod.pod.ready for pod in target.pods) and target.pods:
         return

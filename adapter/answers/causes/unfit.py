@@ -18,7 +18,7 @@ from adapter.answers.causes.amounts import asked, held_amounts, number
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import KubeKey, pod_key
 from adapter.answers.causes.holders import held
-from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, PLACES
+from adapter.answers.causes.placesigns import AMOUNTS, CLAIMS, LABELS, NEW_NODE, PLACES, VOLUME_ZONE
 from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import Target, short
 from adapter.pipeline.cluster.changes import ObjectChange
@@ -27,6 +27,12 @@ from adapter.pipeline.cluster.podobjects import SeenPod
 
 _SHOWN: Final = 3
 _ADD: Final = "add nodes with what the scheduler names, or see why the node autoscaler does not"
+
+
+_VOLUMES: Final = (
+    "kubectl get pv -o custom-columns=CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity.required"
+)
+"""Shows the nodes to which the volumes of claims are bound."""
 
 
 class _Lack(NamedTuple):
@@ -59,15 +65,17 @@ def cause(
         return _of_devices(target, pods, message)
     change = fixes.edit(target.changed)
     short_of = [name for name in names if f"insufficient {name}".lower() in lower]
+    said = nodeautoscalers.said(target.facts, pods)
     lack = (
         _unlabelled(target, pods, nodes)
-        or _not_offered(target, nodes, short_of)
+        or _not_offered(target, nodes, short_of, scaling=bool(said))
         or _too_large(pods[0], nodes, lower)
     )
     if lack is not None:
         return _cause(target, pods, lack.text, lack.fix, change)
-    said = nodeautoscalers.said(target.facts, pods)
     signs = _signs(f"{said.lower()} {lower}")
+    if not signs and said.partition("nsufficient ")[1]:
+        signs = [NEW_NODE]  # the autoscaler counts what a new node would lack
     lacks = held_amounts(target, pods, nodes, names, message)
     holder = held(target, pods, nodes, names) or lacks
     more = f"; the node autoscaler says: {said}" if said else ""
@@ -79,8 +87,28 @@ def cause(
     fix = "; or ".join(
         lacks.fix if lacks is not None and sign is AMOUNTS else sign.fix for sign in signs[:_SHOWN]
     )
-    command = change if signs[0].template else fixes.describe(pod_key(pods[0]))
+    claims = _claims(target, pods)
+    if signs[0] is VOLUME_ZONE and claims:
+        command: str | ObjectChange = _VOLUMES
+        text += f"; the claim{'s' if len(claims) > 1 else ''} {_names(claims)}"
+    else:
+        command = change if signs[0].template else fixes.describe(pod_key(pods[0]))
     return _cause(target, pods, text, fix, command)
+
+
+def _claims(target: Target, pods: Sequence[SeenPod]) -> list[KubeKey]:
+    """Return the claims of volumes that pods name."""
+    return [
+        KubeKey(
+            target.hpa.namespace, "PersistentVolumeClaim", row.persistent_volume_claim.claim_name
+        )
+        for row in pods[0].spec.volumes
+        if row.persistent_volume_claim is not None
+    ]
+
+
+def _names(claims: Sequence[KubeKey]) -> str:
+    return ", ".join(sorted(key.name for key in claims))
 
 
 def _signs(said: str) -> list[Sign]:
@@ -128,18 +156,14 @@ def unseen(target: Target, pods: Sequence[SeenPod]) -> Cause:
 def _of_volume(target: Target, pods: Sequence[SeenPod], message: str) -> Cause:
     """A claim that is not bound; the reason stands in the claim's events."""
     namespace = target.hpa.namespace
-    claims = [
-        KubeKey(namespace, "PersistentVolumeClaim", row.persistent_volume_claim.claim_name)
-        for row in pods[0].spec.volumes
-        if row.persistent_volume_claim is not None
-    ]
+    claims = _claims(target, pods)
     for key in claims:
         rows = target.facts.events_of(key, "ProvisioningFailed", "FailedBinding")
         if why := max(rows, key=lambda row: row.last or 0.0, default=None):
             text = f"{message}: claim {key.name}: {short(why.message)}"
             break
     else:
-        text = f"{message} (claim {', '.join(sorted(key.name for key in claims)) or 'unknown'})"
+        text = f"{message} (claim {_names(claims) or 'unknown'})"
     sign = sign_of(CLAIMS, text)
     fix = "create what its event names, or create the claim again with another storage class"
     if not claims or ("persistentvolumeclaim" in message and "not found" in message):
@@ -209,8 +233,12 @@ def _label(nodes: Sequence[SeenNode], key: str, wanted: Sequence[str]) -> str:
     return f"{key}={' or '.join(wanted)}{f' (nodes have {shown})' if values else ''}"
 
 
-def _not_offered(target: Target, nodes: Sequence[SeenNode], names: Sequence[str]) -> _Lack | None:
-    """Return that no node which the pods select has their GPU resource; None if one does."""
+def _not_offered(
+    target: Target, nodes: Sequence[SeenNode], names: Sequence[str], *, scaling: bool
+) -> _Lack | None:
+    """Return that no node which the pods select has their GPU resource; None if one does, or if a
+    node autoscaler says why it adds none: its groups may be at 0.
+    """
     if not names or not nodes:
         return None
     offered = set(_offered(target, nodes))
@@ -234,6 +262,8 @@ def _not_offered(target: Target, nodes: Sequence[SeenNode], names: Sequence[str]
             "nodeAffinity exclude",
             f"correct nodeSelector or nodeAffinity in the pod template to labels of node {name}",
         )
+    if scaling:
+        return None
     return _Lack(
         f"no node of the cluster offers {what}",
         "install the device plugin that offers it, or see its pods on the GPU nodes; or correct "

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from adapter.answers.causes.cause import Cause
 from adapter.answers.judgement.readings import MetricReading
 from adapter.pipeline.cluster.hpas import ShownHpa
+from adapter.pipeline.cluster.manifest import REJECTED_FOR
 from adapter.pipeline.cluster.pod import Pod
 
 
@@ -24,8 +25,8 @@ class TargetPods(NamedTuple):
     without_value: int = 0
     """Ready pods without a value of a metric that the HPA reads of them."""
     trouble: str = ""
-    """Why a container of a pod does not run: ``CrashLoopBackOff``; empty if none is known to fail.
-    """
+    """Why a container of a pod does not run, or why the kubelet rejects pods: ``CrashLoopBackOff``,
+    ``UnexpectedAdmissionError``; empty if none is known to fail."""
     exist: int | None = None
     """All pods; None while some may be unknown, or one is being deleted."""
     foreign: str = ""
@@ -42,13 +43,22 @@ class TargetPods(NamedTuple):
 NO_PODS: Final = TargetPods(0)
 
 
-def pods_of(pods: Iterable[Pod], without_value: int = 0, *, complete: bool) -> TargetPods:
+def pods_of(
+    pods: Iterable[Pod],
+    without_value: int = 0,
+    *,
+    complete: bool,
+    rejected: Iterable[Pod] = (),
+    now: float = 0.0,
+) -> TargetPods:
     """Return what is known of pods.
 
     Args:
         pods: those of one scale target.
         without_value: ready pods without a value that the HPA reads.
         complete: there are no others.
+        rejected: pods of the target that the kubelet did not admit or keep, however long ago.
+        now: epoch seconds.
     """
     ready = unready = homeless = 0
     waiting: float | None = None
@@ -66,6 +76,8 @@ def pods_of(pods: Iterable[Pod], without_value: int = 0, *, complete: bool) -> T
         since = pod.unready_since or pod.born
         if since and (waiting is None or since < waiting):
             waiting = since
+    recent = (pod.trouble for pod in rejected if now - pod.born < REJECTED_FOR)
+    trouble = trouble or next(recent, "")
     exist = ready + unready if complete else None
     return TargetPods(ready, unready, homeless, waiting, without_value, trouble, exist)
 

@@ -40,7 +40,7 @@ _COMPUTING: Final = "the HPA was unable to compute the replica count: "
 _PARALLEL: Final = ("Deployment", "ReplicaSet")
 _ROUNDING: Final = 1e-9
 """By which a ratio of two numbers may differ from the controller's, which divides thousandths."""
-_UNSEEN: Final = "KEDA scaled it there; what can wake it stands in its ScaledObject"
+_UNSEEN: Final = "KEDA scaled it there; whether a trigger can wake it was not looked at"
 """Said where the triggers were not looked at."""
 _WAKING: Final = ("Object", "External")
 """Types of metrics that have a value without any pod of the target."""

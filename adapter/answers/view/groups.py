@@ -32,6 +32,8 @@ class WorkloadGroup:
     pods: list[Pod] = field(default_factory=list)
     labels: Mapping[str, str] = field(default_factory=dict)
     """Those that all of the pods have."""
+    rejected: list[Pod] = field(default_factory=list)
+    """Pods that the kubelet did not admit, or did not keep."""
 
     def add(self, pod: Pod) -> None:
         """Add a pod."""
@@ -66,6 +68,7 @@ class WorkloadGroups:
         self, namespace: str, serving: frozenset[PodRef]
     ) -> Steps[Mapping[str, WorkloadGroup]]:
         groups: dict[Above, WorkloadGroup] = {}
+        rejected: list[Pod] = []
         for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
             for pod in some:
                 if is_shown(pod, on_page=pod.ref in serving):
@@ -74,6 +77,14 @@ class WorkloadGroups:
                     if group is None:
                         group = groups[above] = WorkloadGroup(above)
                     group.add(pod)
+                elif pod.finished and pod.trouble and pod.gpus:
+                    rejected.append(pod)
+            yield
+        for some in parts(rejected, _STEP):
+            for pod in some:
+                owner = topmost(pod)
+                if owner is not None and owner in groups:
+                    groups[owner].rejected.append(pod)
             yield
         return (yield from _named(tuple(groups.values())))
 

@@ -107,7 +107,8 @@ def summary(
         for pod in some:
             found.add(AskedPod(snapshot, pod, now), wanted)
         yield
-    target = pods_of(group.pods, found.lacking, complete=found.holders == found.pods)
+    complete = found.holders == found.pods
+    target = pods_of(group.pods, found.lacking, complete=complete, rejected=group.rejected, now=now)
     found.target = target._replace(labels=group.labels, reasons=",".join(sorted(found.reasons)))
     return found
 

@@ -76,6 +76,8 @@ class ObjectChange(NamedTuple):
     """Tolerations that the pod template gets."""
     values: Mapping[str, str] | None = None
     """Key -> value in the values of the object's chart."""
+    of_resources: bool = False
+    """It changes requests or limits of containers only."""
 
 
 def set_env(of: ChangedObject, name: str, value: str | None) -> ObjectChange:

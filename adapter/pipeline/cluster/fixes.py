@@ -123,6 +123,7 @@ def _in_subscription(of: ChangedObject, owner: ChangedObject, change: ObjectChan
     """A Subscription has what OLM adds to an operator's Deployments; the rest is its author's."""
     path = SUBSCRIPTION.tolerations if change.tolerations else ""
     path = SUBSCRIPTION.env if change.env is not None else path
+    path = SUBSCRIPTION.resources if change.of_resources else path
     if not path:
         lost = "an upgrade of the operator writes it again"
         return Fix(
@@ -148,13 +149,16 @@ def _in_operand(
         path = operand.tolerations
         rows = [*_rows(of.owner, path), *change.tolerations]
     elif change.env is not None and operand.part:
+        off = f", and turn off {operand.switch}" if operand.switch else ""
+        if operand.part == "spec":  # the whole object describes this DaemonSet
+            off = f", and delete {owner.words}"
         return Fix(
             f"{owner.words} has no field for variables of {of.words}, and its operator writes it "
-            f"again: to {change.words}, run a DaemonSet of your own in its place, and turn off "
-            f"{operand.part}.enable"
+            f"again: to {change.words}, run a DaemonSet of your own in its place{off}"
         )
     else:
-        return lasting(owner, edit(owner, f"{change.words} in {operand.part or 'spec'}"))
+        place = operand.resources if change.of_resources else ""
+        return lasting(owner, edit(owner, f"{change.words} in {place or operand.part or 'spec'}"))
     words = f"{change.words} in {path}"
     if of.owner is None:
         return lasting(owner, edit(owner, words))

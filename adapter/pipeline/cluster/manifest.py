@@ -122,6 +122,7 @@ class _ContainerStatus(msgspec.Struct):
 
 class _Status(msgspec.Struct):
     phase: str = ""
+    reason: str = ""
     podIP: str = ""  # noqa: N815 - as the API spells it
     conditions: list[_Condition] | None = None
     containerStatuses: list[_ContainerStatus] | None = None  # noqa: N815 - as the API spells it
@@ -289,8 +290,21 @@ _RESTARTS: Final = 3
 """Restarts after which a container that is not ready does not simply start."""
 
 
+REJECTED: Final = (
+    *("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf"),
+    "Evicted",
+)
+"""The kubelet's reasons for pods that it does not admit, ``OutOfnvidia.com/gpu`` and others, or
+does not keep (``pkg/kubelet/lifecycle`` and ``pkg/kubelet/eviction`` of k8s.io/kubernetes)."""
+REJECTED_FOR: Final = 1200.0
+"""Seconds for which such a pod says why its workload lacks pods: it may stay for days."""
+
+
 def _trouble(status: _Status) -> str:
-    """Return why a container of a pod does not run; empty if it may be starting."""
+    """Return why a container of a pod does not run, or why the kubelet has rejected the pod; empty
+    if it may be starting."""
+    if status.phase == "Failed":
+        return status.reason if status.reason.startswith(REJECTED) else ""
     for container in status.containerStatuses or ():
         waiting = container.state.waiting if container.state is not None else None
         if waiting is not None and waiting.reason not in _STARTING:

@@ -285,11 +285,15 @@ class ResourceSlice(KubeObject, frozen=True):
     spec: _Slice = _Slice()
 
 
+class _NodeClaimStatus(SeenConditions, frozen=True):
+    node_name: str = ""
+
+
 class SeenNodeClaim(KubeObject, frozen=True):
     """A NodeClaim of Karpenter: a node that it orders."""
 
     metadata: Meta = Meta()
-    status: SeenConditions = SeenConditions()
+    status: _NodeClaimStatus = _NodeClaimStatus()
 
 
 class _VolumeClaimSpec(KubeObject, frozen=True):

@@ -25,10 +25,14 @@ class Operand(NamedTuple):
     """Path of a list of its variables; empty if the object has none."""
     tolerations: str = ""
     """Path of a list of its tolerations; empty if the object has none."""
+    resources: str = ""
+    """Path of its requests and limits; empty if the object has none."""
+    switch: str = ""
+    """Path of the field that turns it off; empty if there is none, or it is not known."""
 
 
 def _nvidia(part: str) -> Operand:
-    return Operand(part, f"{part}.env", "spec.daemonsets.tolerations")
+    return Operand(part, f"{part}.env", "spec.daemonsets.tolerations", f"{part}.resources")
 
 
 _POLICY: Final = {
@@ -46,17 +50,32 @@ _POLICY: Final = {
 _PLUGIN: Final = "spec.devicePlugin"
 _DEVICES: Final = {
     "metrics-exporter": Operand(
-        "spec.metricsExporter", tolerations="spec.metricsExporter.tolerations"
+        "spec.metricsExporter",
+        tolerations="spec.metricsExporter.tolerations",
+        resources="spec.metricsExporter.resource",
+        switch="spec.metricsExporter.enable",
     ),
     "device-plugin": Operand(_PLUGIN, tolerations=f"{_PLUGIN}.devicePluginTolerations"),
-    "node-labeller": Operand(_PLUGIN, tolerations=f"{_PLUGIN}.nodeLabellerTolerations"),
-    "config-manager": Operand(
-        "spec.configManager", tolerations="spec.configManager.configManagerTolerations"
+    "node-labeller": Operand(
+        _PLUGIN,
+        tolerations=f"{_PLUGIN}.nodeLabellerTolerations",
+        switch=f"{_PLUGIN}.enableNodeLabeller",
     ),
-    "test-runner": Operand("spec.testRunner", tolerations="spec.testRunner.tolerations"),
+    "config-manager": Operand(
+        "spec.configManager",
+        tolerations="spec.configManager.configManagerTolerations",
+        switch="spec.configManager.enable",
+    ),
+    "test-runner": Operand(
+        "spec.testRunner",
+        tolerations="spec.testRunner.tolerations",
+        switch="spec.testRunner.enable",
+    ),
 }
 """By the name of the DaemonSet without that of the DeviceConfig."""
-SUBSCRIPTION: Final = Operand("spec.config", "spec.config.env", "spec.config.tolerations")
+SUBSCRIPTION: Final = Operand(
+    "spec.config", "spec.config.env", "spec.config.tolerations", "spec.config.resources"
+)
 VALUES: Final[Mapping[str, str]] = {"ClusterPolicy": "", "DeviceConfig": "deviceConfig.spec."}
 """Kind -> before the path within ``spec``, in the values of the operator's chart."""
 

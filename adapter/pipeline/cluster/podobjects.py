@@ -256,9 +256,16 @@ class _PodStatus(_Packed, SeenConditions, frozen=True):
     init_container_statuses: list[ContainerStatus] = []
 
 
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+KEEPING: Final = {DO_NOT_DISRUPT: "true", SAFE_TO_EVICT: "false"}
+"""Annotation of a pod -> the value with which an autoscaler leaves its node alone."""
+
+
 class _PodMeta(_Object, frozen=True):
     deletion_timestamp: str = ""
     finalizers: list[str] = []
+    annotations: dict[str, str] = {}
 
 
 class _PodObject(_Object, frozen=True):
@@ -277,6 +284,8 @@ class SeenPod(msgspec.Struct, frozen=True):
     deleted: float | None = None
     """Epoch seconds since when it is being deleted; None if it is not."""
     finalizers: tuple[str, ...] = ()
+    keeping: tuple[str, ...] = ()
+    """Annotations by which the pod asks to stay on its node, of :data:`KEEPING`."""
 
     @property
     def status(self) -> _PodStatus:
@@ -464,7 +473,8 @@ def _seen(both: _PodObject, kept: Pod) -> SeenPod:
     meta = both.metadata
     deleted = instant.read(meta.deletion_timestamp)
     packed = _encoder.encode(both.status)
-    return SeenPod(kept, _shared(both.spec), packed, deleted, tuple(meta.finalizers))
+    keeping = tuple(key for key, word in KEEPING.items() if meta.annotations.get(key) == word)
+    return SeenPod(kept, _shared(both.spec), packed, deleted, tuple(meta.finalizers), keeping)
 
 
 def _shared(spec: S) -> S:

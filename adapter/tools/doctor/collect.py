@@ -13,9 +13,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from adapter.answers.causes import nodeautoscalers
 from adapter.answers.keda.manifest import SCALEDOBJECTS, read_scaledobject
 from adapter.answers.keda.trouble import SeenScaler, addresses_of
 from adapter.figures import count
+from adapter.pipeline.cluster.evictions import BUDGETS, UNSPACED_EVENTS, SeenBudget
 from adapter.pipeline.cluster.metricsapi import pods_path, read_values
 from adapter.pipeline.cluster.objects import (
     ApiService,
@@ -26,6 +28,7 @@ from adapter.pipeline.cluster.objects import (
     ResourceSlice,
     SeenEvent,
     SeenNode,
+    SeenNodeClaim,
     SeenPriorityClass,
     SeenVolumeClaim,
     decode,
@@ -43,6 +46,7 @@ from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.rights import unread
 from adapter.tools.doctor.scalers import read_hpa
 from adapter.tools.doctor.withoutvalue import read_without_value
+from adapter.tools.explain.causefacts import NODECLAIMS
 from adapter.tools.explain.scaledfacts import services_at
 from apiservice.runtime.jsontext import UNREADABLE
 from apiservice.wire import instant
@@ -63,6 +67,12 @@ _GKE: Final = "cloud.google.com/gke-nodepool"
 _AUTOSCALING: Final = "/apis/autoscaling/v2"
 _RESOURCE: Final = "/apis/resource.k8s.io/v1"
 _SLICES: Final = f"{_RESOURCE}/resourceslices"
+_EVENTS: Final = (
+    "type=Warning",
+    "reason=SuccessfulRescale",
+    "reason=NotTriggerScaleUp",
+    f"reason={nodeautoscalers.NOMINATED}",
+)
 _POLICIES: Final = "/apis/nvidia.com/v1/clusterpolicies"
 _COORDINATION: Final = "/apis/coordination.k8s.io/v1"
 _CONTROLLER: Final = f"{_COORDINATION}/namespaces/kube-system/leases/kube-controller-manager"
@@ -102,7 +112,12 @@ class Collector:
             "pods": self.listed("/api/v1/pods", decode_pod),
             "workloads": self._workloads(),
             "replicasets": self._replicasets(),
-            "events": self._events(),
+            "events": self._some_events(self._of_users("/api/v1", "events"), _EVENTS),
+            "node_events": self._some_events(
+                UNSPACED_EVENTS, ("type=Warning", "reason=DisruptionBlocked")
+            ),
+            "node_claims": self.optional(NODECLAIMS, partial(decode, kind=SeenNodeClaim)),
+            "budgets": self.objects(BUDGETS, SeenBudget),
             "slices": self.optional(_SLICES, partial(decode, kind=ResourceSlice)),
             "controller_seen": self.fact(self._controller_seen),
             "daemonsets": self.listed("/apis/apps/v1/daemonsets", _whole(read_daemonset)),
@@ -280,10 +295,9 @@ class Collector:
             return found
         return Fact([row for row in found.read() if row.spec.replicas > 0])
 
-    async def _events(self) -> Fact[Sequence[SeenEvent]]:
+    async def _some_events(self, path: str, kinds: Sequence[str]) -> Fact[Sequence[SeenEvent]]:
         found: list[SeenEvent] = []
-        for which in ("type=Warning", "reason=SuccessfulRescale", "reason=NotTriggerScaleUp"):
-            path = self._of_users("/api/v1", "events")
+        for which in kinds:
             rows = await self.listed(path, partial(decode, kind=SeenEvent), which)
             if rows.unread is not None:
                 return rows

@@ -12,6 +12,7 @@ from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.answers.keda.trouble import SeenScaler
 from adapter.config.settings import Settings
 from adapter.hpa.spec import source_key
+from adapter.pipeline.cluster.evictions import SeenBudget
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.objects import (
     ApiService,
@@ -22,6 +23,7 @@ from adapter.pipeline.cluster.objects import (
     SeenCondition,
     SeenEvent,
     SeenNode,
+    SeenNodeClaim,
     SeenPriorityClass,
     SeenVolumeClaim,
 )
@@ -225,7 +227,13 @@ class Facts:
     replicasets: Fact[Sequence[SeenWorkload]] = _OFF
     """Those that should have pods, or have some."""
     events: Fact[Sequence[SeenEvent]] = _OFF
-    """Warnings, the HPAs' ``SuccessfulRescale``, and ``NotTriggerScaleUp`` of pods."""
+    """Warnings, the HPAs' ``SuccessfulRescale``, and what node autoscalers say of pods."""
+    node_events: Fact[Sequence[SeenEvent]] = _OFF
+    """Warnings about objects without a namespace, and why Karpenter cannot remove a node."""
+    node_claims: Fact[Sequence[SeenNodeClaim]] = _OFF
+    """Of Karpenter; none if the cluster has none."""
+    budgets: Fact[Sequence[SeenBudget]] = _OFF
+    """The PodDisruptionBudgets."""
     slices: Fact[Sequence[ResourceSlice]] = _OFF
     """Of ``resource.k8s.io/v1``; none if the cluster has no such API."""
     controller_seen: Fact[float | None] = _OFF

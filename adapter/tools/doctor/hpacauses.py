@@ -38,7 +38,7 @@ def _found(facts: Facts) -> Iterator[tuple[Hpa, Cause]]:
         elsewhere.setdefault((each.kind, meta.name), []).append(place)
     for hpa in facts.hpas.read():
         target = target_of(facts, hpa)
-        if not _concerns(hpa, target, names, facts.gpu_resources):
+        if not concerns(hpa, target, names, facts.gpu_resources):
             continue
         lost = target is None and hpa.kind in _READ
         others = elsewhere.get((hpa.kind, hpa.target), []) if lost else []
@@ -61,7 +61,8 @@ def cluster(facts: Facts) -> ClusterFacts:
         facts.now,
         workloads=[*facts.workloads.read(), *_known(facts.replicasets)],
         pods=facts.pods.read(),
-        events=_known(facts.events),
+        events=_known(facts.events) + _known(facts.node_events),
+        claims=_known(facts.node_claims),
         nodes=facts.nodes.value if facts.nodes.known else None,
         slices=facts.slices.value if facts.slices.known else None,
         resources=facts.gpu_resources,
@@ -70,13 +71,14 @@ def cluster(facts: Facts) -> ClusterFacts:
     )
 
 
-def _known(fact: Fact[Sequence[T]]) -> Sequence[T]:
-    return fact.value or () if fact.known else ()
+def _known(fact: Fact[Sequence[T]]) -> list[T]:
+    return list(fact.value or ()) if fact.known else []
 
 
-def _concerns(
+def concerns(
     hpa: Hpa, target: SeenWorkload | None, names: Container[str], resources: GpuResources
 ) -> bool:
+    """Return whether an HPA reads one of the adapter's metrics, or scales pods with GPUs."""
     if any(metric.name in names for metric in hpa.metrics):
         return True
     return target is not None and asks_gpu(target, resources)

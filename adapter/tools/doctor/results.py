@@ -6,7 +6,7 @@ nothing shows at present.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -67,12 +67,16 @@ def ordered(results: Iterable[Result]) -> list[ResultPart]:
         )
     )
     known: dict[str, str] = {}
+    fixes: dict[str, str] = {}
     for part in parts:
         if part.effect is FindingEffect.CAUSE:
             for finding in part.result.findings:
                 for name in finding.objects:
                     known.setdefault(name, part.result.check.id)
-    return [_led(part, known) if part.effect is FindingEffect.RESULT else part for part in parts]
+                fixes.setdefault(finding.command or finding.fix, part.result.check.id)
+    return [
+        _led(part, known, fixes) if part.effect is FindingEffect.RESULT else part for part in parts
+    ]
 
 
 def _parts(result: Result) -> Iterator[ResultPart]:
@@ -87,15 +91,23 @@ def _parts(result: Result) -> Iterator[ResultPart]:
         why = command = ""
 
 
-def _led(part: ResultPart, known: dict[str, str]) -> ResultPart:
-    """Return the findings with the check that says why in the place of a fix."""
-    found = tuple(
-        row._replace(
-            advice=f"see {' and '.join(sorted({known[name] for name in row.objects}))} above",
-            action="",
-        )
-        if known.keys() >= set(row.objects)
-        else row
-        for row in part.result.findings
-    )
-    return ResultPart(part.effect, replace(part.result, findings=found))
+def _led(part: ResultPart, known: Mapping[str, str], fixes: Mapping[str, str]) -> ResultPart:
+    """Return the findings with the check that says why in the place of a fix: of a cause of the
+    same objects, or of a cause with the same fix.
+
+    Args:
+        part: what is seen of causes.
+        known: object -> the check that found a cause of it.
+        fixes: the command of a cause, or its fix in words -> its check.
+    """
+    found = []
+    for row in part.result.findings:
+        causes = {known[name] for name in row.objects if name in known}
+        if not known.keys() >= set(row.objects):
+            causes = {fixes[text] for text in (row.command or row.fix,) if text in fixes}
+        if causes:
+            advice = f"as above: fix {' and '.join(sorted(causes))} first"
+            found.append(row._replace(advice=advice, action=""))
+        else:
+            found.append(row)
+    return ResultPart(part.effect, replace(part.result, findings=tuple(found)))

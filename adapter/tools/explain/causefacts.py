@@ -25,6 +25,7 @@ from adapter.answers.causes import (
 )
 from adapter.answers.causes.amounts import lacking
 from adapter.answers.causes.metricsapis import OF_TYPES
+from adapter.pipeline.cluster.evictions import UNSPACED_EVENTS
 from adapter.pipeline.cluster.objects import (
     ApiService,
     Lease,
@@ -62,7 +63,7 @@ _SILENT: Final = (0, 502, 503, 504)
 """Status of an answer that did not come from the server of a metrics API."""
 _LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"
 SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
-_NODECLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
+NODECLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
 _APISERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
 
 
@@ -231,9 +232,9 @@ async def _claims(
         return [], []
     fields = f"involvedObject.kind={nodeautoscalers.KIND},type=Warning"
     claims, warnings = await asyncio.gather(
-        reader.some(_NODECLAIMS, partial(decode, kind=SeenNodeClaim), "nodeclaims"),
+        reader.some(NODECLAIMS, partial(decode, kind=SeenNodeClaim), "nodeclaims"),
         reader.some(
-            "/api/v1/namespaces/default/events",
+            UNSPACED_EVENTS,
             partial(decode, kind=SeenEvent),
             "events about nodeclaims",
             fields=fields,

@@ -23,6 +23,7 @@ from adapter.tools.client.naming import named_in_cluster
 from adapter.tools.explain.causefacts import SLICES
 from adapter.tools.explain.gpupod import PodView, Why
 from adapter.tools.explain.hpatext import cause_lines, fixes
+from adapter.tools.explain.nodekeepers import read_keepers
 from adapter.tools.explain.words import NONE, milli, to_milli
 from apiservice.wire import instant
 
@@ -43,6 +44,10 @@ class NodeReport:
     remarks: Sequence[str] = ()
     causes: Sequence[Cause] = ()
     """Why it does not offer all of its GPUs."""
+    keepers: Sequence[Cause] = ()
+    """What keeps it from being emptied."""
+    leaves: str = ""
+    """Why it is to be emptied; empty if nobody wants to."""
 
     @property
     def unmeasured(self) -> list[PodView]:
@@ -51,9 +56,11 @@ class NodeReport:
 
     @property
     def status(self) -> int:
-        """See the port: 1 if GPUs are not offered, a pod is not measured, or no exporter is."""
+        """See the port: 1 if GPUs are not offered, a pod is not measured, no exporter is, or the
+        node is to be emptied and cannot be."""
         silent = self.allocatable and not self.gpus
-        return 1 if self.causes or self.unmeasured or silent else 0
+        stays = self.keepers and self.leaves
+        return 1 if self.causes or self.unmeasured or silent or stays else 0
 
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
@@ -64,8 +71,21 @@ class NodeReport:
         found = [f"node {self.name}   {has or 'no GPU resource'}   {style}"]
         found += self._problems(screen)
         found += table([self._gpu(gpu) for gpu in self.gpus], _GPU if self.gpus else (), "  ")
+        found += self._kept(screen)
         for remark in self.remarks:
             found += screen.wrap(f"note: {remark}", "  ", "      ")
+        return found
+
+    def _kept(self, screen: Screen) -> list[str]:
+        """Return what keeps the node, which matters as soon as somebody wants to remove it."""
+        if not self.keepers:
+            return []
+        mark = screen.mark("bad" if self.leaves else "warning")
+        head = self.leaves or "nobody has begun to remove the node; these would keep it"
+        found = screen.wrap(f"{mark} removal: {head}", "  ", "    ")
+        for keeper in self.keepers:
+            found += screen.wrap(keeper.text, "      ", "        ")
+            found += fixes(keeper.fix, keeper.command)
         return found
 
     def _problems(self, screen: Screen) -> list[str]:
@@ -107,6 +127,8 @@ class NodeReport:
             "pods": [pod.body for pod in self.pods],
             "unmeasured": [_full(pod) for pod in self.unmeasured],
             "causes": [cause.json() for cause in self.causes],
+            "keepers": [cause.json() for cause in self.keepers],
+            **({"leaves": self.leaves} if self.leaves else {}),
             "remarks": list(self.remarks),
         }
 
@@ -159,7 +181,10 @@ async def explain_node(api: Api, name: str) -> NodeReport:
     now, seen = time.time(), read(node, SeenNode)
     claimed = gpunodes.claimed(await _slices(api, name))
     causes = [*nodestates.causes(seen, now, STANDARD, claimed), *await _closed(api, name, remarks)]
-    return NodeReport(name, shown, gpus, list(map(PodView, rows)), now, remarks, causes)
+    leaves, keepers, unread = await read_keepers(api, seen, now)
+    remarks += unread
+    views = list(map(PodView, rows))
+    return NodeReport(name, shown, gpus, views, now, remarks, causes, keepers, leaves)
 
 
 _FIXES: Final[Mapping[str, str]] = {

@@ -1,4 +1,4 @@
-"""What ``top`` reads of a cluster: five lists, each with its own failure."""
+"""What ``top`` reads of a cluster: lists, each with its own failure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from http import HTTPStatus
+from typing import Any, Final, Literal, get_args
 from urllib.parse import quote
 
+from adapter.answers.causes import drains
+from adapter.pipeline.cluster.evictions import UNSPACED_EVENTS as EVENTS
+from adapter.pipeline.cluster.objects import SeenEvent, read
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError, odd_answers
 from adapter.tools.client.tables import ObjectTable
@@ -19,8 +23,8 @@ from adapter.tools.overview.scalers import ReadScalers, read_scalers
 from adapter.tools.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
 from adapter.tools.overview.viewlists import ViewList, read_view_list
 
-ListName = Literal["gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas"]
-LISTS: Final[tuple[ListName, ...]] = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas")
+ListName = Literal["gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "nodeevents"]
+LISTS: Final[tuple[ListName, ...]] = get_args(ListName)
 _STEP: Final = 200
 """HPAs after which keys are looked at."""
 
@@ -50,9 +54,13 @@ class ClusterLists:
     """Seconds that it took."""
     read_hpas: ReadScalers | None = None
     """The HPAs before they were judged."""
+    kept: Mapping[str, str] | None = None
+    """Node -> what an autoscaler says keeps it from removing the node."""
 
     def has(self, name: ListName) -> bool:
         """Return whether a list has been read."""
+        if name == "nodeevents":
+            return self.kept is not None
         return self.hpas is not None if name == "hpas" else name in self.tables
 
     @property
@@ -83,13 +91,15 @@ async def look(
     started = time.monotonic()
     found = await asyncio.gather(*(_read(api, name, scope) for name in names))
     tables, problems = dict(past.tables), dict(past.problems)
-    hpas = past.read_hpas
+    hpas, kept = past.read_hpas, past.kept
     for name, result in zip(names, found, strict=True):
         problems.pop(name, None)
         if isinstance(result, ClientError):
             problems[name] = result
         elif isinstance(result, ObjectTable):
             tables[name] = result
+        elif isinstance(result, dict):
+            kept = result
         else:
             hpas = result
             if result.left_out:
@@ -102,6 +112,7 @@ async def look(
         now,
         time.monotonic() - started,
         hpas,
+        kept,
     )
 
 
@@ -121,13 +132,24 @@ async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
     """Return the rows of a list, or the failure."""
     try:
         with odd_answers():
-            return await (
-                read_scalers(api, _within(scope), labels=scope.labels)
-                if name == "hpas"
-                else _table(api, name, scope)
-            )
+            if name == "hpas":
+                return await read_scalers(api, _within(scope), labels=scope.labels)
+            return await (_kept(api) if name == "nodeevents" else _table(api, name, scope))
     except ClientError as error:
         return error
+
+
+async def _kept(api: Api) -> dict[str, str]:
+    """Return node -> what an autoscaler says keeps it."""
+    found: list[SeenEvent] = []
+    for reason in drains.REASONS:
+        fields = f"involvedObject.kind=Node,reason={reason}"
+        try:
+            found += [read(row, SeenEvent) for row in await api.list(EVENTS, fields=fields)]
+        except ClientError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+    return drains.blocked(found, time.time())
 
 
 async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:

@@ -88,6 +88,9 @@ def nodes(facts: ClusterLists) -> TopTable:
     found = _reported(facts.tables["gpus"])
     if (own := facts.tables.get("gpunodes")) is not None:
         _add_own(found, Columns(own))
+    for name, text in (facts.kept or {}).items():
+        if name in found:
+            found[name].why.append(text)
     rows = [node.row(name) for name, node in found.items()]
     return TopTable(_NODES, rows, "UTIL", none="No node has a GPU.")
 
@@ -142,7 +145,9 @@ def overview(facts: ClusterLists) -> list[TopTable]:
         parts.append(_reasons(facts.tables["gpupods"]))
     if "gpus" in facts.tables:
         found = nodes(facts)
-        parts += [_closed(found)] if "gpunodes" in facts.tables else []
+        parts += (
+            [_closed(found, looked=facts.kept is not None)] if "gpunodes" in facts.tables else []
+        )
         parts += [_busiest(facts), _idle(found)]
     return parts
 
@@ -177,12 +182,16 @@ def _busiest(facts: ClusterLists) -> TopTable:
     return _cut(tables.gpus(facts), Sort("UTIL"), "Busiest GPUs", "No GPU has a utilization.")
 
 
-def _closed(found: TopTable) -> TopTable:
-    """Return the nodes where no pod can start, or whose GPUs no exporter reports."""
+def _closed(found: TopTable, *, looked: bool) -> TopTable:
+    """Return the nodes where no pod can start, whose GPUs no exporter reports, or that an
+    autoscaler cannot remove."""
     at = found.index("WHY")
     rows = [row for row in found.rows if row.cells[at] is not None]
     table = TopTable(found.columns, rows, "WHY")
-    none = "No GPU node is closed to pods or without an exporter."
+    kept = (
+        ", without an exporter or kept from its autoscaler" if looked else " or without an exporter"
+    )
+    none = f"No GPU node is closed to pods{kept}."
     return _cut(table, Sort("WHY"), "Nodes that need attention", none)
 
 

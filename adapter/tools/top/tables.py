@@ -64,13 +64,14 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
 }
 """The lists that a view shows."""
 _BESIDE: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
-    "overview": ("gpuworkloads", "gpunodes"),
+    "overview": ("gpuworkloads", "gpunodes", "nodeevents"),
     "hpas": ("gpuworkloads",),
     "workloads": ("hpas",),
-    "nodes": ("gpunodes",),
+    "nodes": ("gpunodes", "nodeevents"),
 }
 """HPAs are judged by the pods of their workloads too; of a paused or sleeping workload, a
-ScaledObject alone may say the state. Nodes say why no pod can start there."""
+ScaledObject alone may say the state. Nodes say why no pod can start there, and what
+keeps an autoscaler from removing them."""
 READS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     view: (*names, *_BESIDE.get(view, ())) for view, names in NEEDS.items()
 }

@@ -1,11 +1,12 @@
-"""Faults of shared GPUs and of requests for GPUs (GMA201 to GMA205)."""
+"""Faults of nodes, of shared GPUs and of requests for GPUs (GMA015, GMA016, GMA201 to GMA205)."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
-from tests.e2e.cluster import PODS
+from tests.e2e.cluster import PODS, Object
 from tests.e2e.doctorfaults.register import (
     CHAT,
     MAIN_HPA,
@@ -74,4 +75,47 @@ def a_pod_with_a_claim_that_the_page_does_not_name(site: Site) -> Iterator[None]
     with third(site, real(WHOLE)), made(site, pod):
         path = f"{PODS.format(ns=CHAT)}/claims"
         site.admin.wait(path, lambda obj: obj["status"].get("phase") == "Running", "it runs")
+        yield
+
+
+@fault("GMA015")
+def a_budget_that_allows_no_eviction(site: Site) -> Iterator[None]:
+    """The disruption controller itself writes its status (kubernetes-sigs/karpenter issue 651)."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "inference", "namespace": CHAT},
+        "spec": {"maxUnavailable": 0, "selector": {}},
+    }
+    with made(site, budget):
+        yield
+
+
+def event_about(kind: str, name: str, reason: str, message: str, type_: str) -> Object:
+    """An event about an object without a namespace, as Karpenter writes it."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.{reason.lower()}", "namespace": "default"},
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": reason,
+        "message": message,
+        "type": type_,
+        "lastTimestamp": now,
+    }
+
+
+@fault("GMA015")
+def a_node_that_karpenter_cannot_remove(site: Site) -> Iterator[None]:
+    text = 'Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=train/job-1)'
+    with made(site, event_about("Node", "gpu-a", "DisruptionBlocked", text, "Normal")):
+        yield
+
+
+@fault("GMA016")
+def a_cloud_without_such_machines(site: Site) -> Iterator[None]:
+    text = "NodeClaim gpu-x2 event: all requested instance types were unavailable"
+    row = event_about("NodeClaim", "gpu-x2", "InsufficientCapacityError", text, "Warning")
+    with made(site, row):
         yield

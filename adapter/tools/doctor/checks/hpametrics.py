@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from adapter.answers.causes import CauseCode
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.objects import SeenCondition
@@ -16,7 +17,7 @@ from adapter.tools.doctor.asked import OURS
 from adapter.tools.doctor.checks.hpas import edit, patch
 from adapter.tools.doctor.checks.ours import fix_of_reason, measured
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
-from adapter.tools.doctor.hpacauses import asks_gpu
+from adapter.tools.doctor.hpacauses import concerns, of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, check
 from adapter.tools.doctor.scaled import pods_of, workload_of
 
@@ -35,9 +36,9 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
     serve it by a rule (`docs/rules.md`) or another metrics server (`docs/delegation.md`). A metric
     for which the HPA has a value is served by somebody, and is no finding.
     """
-    names = servedmetrics.metrics(facts.settings)
+    names, silent = servedmetrics.metrics(facts.settings), _without_api(facts)
     for hpa in facts.hpas.read():
-        for metric in _unserved(facts, hpa, names):
+        for metric in _unserved(facts, hpa, names, silent):
             near = nearest_metric(metric.name, names)
             guess = f"did you mean {near}?" if near else "docs/metrics.md lists the metrics"
             who = "no metrics API serves" if _refused(hpa, metric) else "the adapter does not serve"
@@ -51,37 +52,57 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _unserved(facts: Facts, hpa: Hpa, names: Mapping[str, Any]) -> Iterator[HpaMetric]:
+def _unserved(
+    facts: Facts, hpa: Hpa, names: Mapping[str, Any], silent: Collection[str]
+) -> Iterator[HpaMetric]:
     """Yield the metrics of an HPA that nobody serves.
 
     The HPA controller knows: it has a value, or says that a metrics API has no such metric. Without
     its word, a name counts that is like one of the adapter's, or any while nobody else can have it.
+    KEDA names the External metrics of its HPAs, and other programs serve theirs.
+
+    Args:
+        silent: HPAs whose metrics API has no server. Nobody can say which metrics it would have.
     """
-    alone = _alone(facts)
     for metric in hpa.metrics:
         if metric.type not in OURS or metric.name in names or _has_value(hpa, metric):
             continue
-        alike = metric.type != "External" and (
-            bool(nearest_metric(metric.name, names)) or bool(_LIKE_OURS.search(metric.name))
-        )
-        refused = _refused(hpa, metric) and not hpa.owner
-        if alike or (refused and _concerns(facts, hpa)) or (alone and metric.type != "External"):
+        near = bool(nearest_metric(metric.name, names))
+        if hpa.subject in silent and not near:
+            continue
+        refused = _refused(hpa, metric) and _concerns(facts, hpa)
+        alike = near or bool(_LIKE_OURS.search(metric.name))
+        if metric.type == "External":
+            if not hpa.owner and (refused or (alike and any(_failures(hpa)))):
+                yield metric
+        elif refused or alike or _alone(facts):
             yield metric
+
+
+def _without_api(facts: Facts) -> Collection[str]:
+    """Return the HPAs whose metrics API has no server, or another one: that is their cause, and
+    nobody can say which metrics it would have. None if it is not known."""
+    if not (facts.workloads.known and facts.pods.known and facts.apiservices.known):
+        return ()
+    codes = (CauseCode.METRICS_API_MISSING, CauseCode.METRICS_API_DOWN, CauseCode.METRICS_API_TAKEN)
+    return {hpa.subject for hpa, _ in of_codes(facts, *codes)}
 
 
 def _alone(facts: Facts) -> bool:
     """Return whether the adapter is the only server of Pods and Object metrics."""
-    installed = facts.release.known and facts.release.value is not None
     settings = facts.settings
-    return installed and settings.rules.file is None and not settings.delegation.delegates
+    return _installed(facts) and settings.rules.file is None and not settings.delegation.delegates
+
+
+def _installed(facts: Facts) -> bool:
+    return facts.release.known and facts.release.value is not None
 
 
 def _concerns(facts: Facts, hpa: Hpa) -> bool:
-    """Return whether the adapter is installed, or the pods have GPUs."""
-    if facts.release.known and facts.release.value is not None:
-        return True
+    """Return whether the adapter is installed, or the HPA is of GPU pods or on its metrics."""
+    names = servedmetrics.metrics(facts.settings)
     target = workload_of(facts, hpa)
-    return target is not None and asks_gpu(target, facts.gpu_resources)
+    return _installed(facts) or concerns(hpa, target, names, facts.gpu_resources)
 
 
 def _has_value(hpa: Hpa, metric: HpaMetric) -> bool:
@@ -202,18 +223,8 @@ def _grant(facts: Facts, group: str) -> tuple[str, str]:
 
 
 def _failing(facts: Facts) -> Iterator[tuple[Hpa, SeenCondition]]:
-    """Yield the HPAs that get no metric, with the condition that says so.
-
-    An HPA counts that asks for a metric of the adapter, or one of a workload with GPUs, or any in
-    a cluster with the adapter. A metric that nobody serves is GMA401.
-    """
-    names = servedmetrics.metrics(facts.settings)
+    """Yield the HPAs that get no metric, each with the condition that says so."""
     for hpa in facts.hpas.read():
-        asked = [metric for metric in hpa.metrics if metric.type in OURS]
-        ours = any(metric.name in names for metric in asked)
-        if not asked or not (ours or (not hpa.owner and _concerns(facts, hpa))):
-            continue
-        if not ours and any(_unserved(facts, hpa, names)):
-            continue
-        for condition in _failures(hpa):
-            yield hpa, condition
+        asks = any(metric.type in OURS for metric in hpa.metrics)
+        if asks and _concerns(facts, hpa):
+            yield from ((hpa, condition) for condition in _failures(hpa))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from adapter.answers.causes.scaling import other_writer
+from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
-from adapter.pipeline.cluster.fixes import Fix
+from adapter.pipeline.cluster.changes import ChangedObject, scale
+from adapter.pipeline.cluster.fixes import Fix, lasting
+from adapter.pipeline.cluster.podobjects import SeenWorkload
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import OURS, targets
@@ -116,12 +120,15 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
     """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas no metric has a value, so
     the HPA never scales out again; the API server rejects such an HPA. A ScaledObject, whose
     `minReplicaCount` is 0 by default, never wakes if each trigger asks about the workload's own
-    pods.
+    pods. An HPA does not wake a target that somebody else scaled to 0 (`ScalingDisabled`), such as
+    Argo Rollouts, which empties the Deployment that a Rollout refers to, or the workload's owner.
+    A person who has scaled a target to 0, with kubectl or in its manifest, knows it.
 
     Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
     such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).
     """
     for hpa in facts.hpas.read():
+        yield from _put_to_zero(facts, hpa)
         types = {metric.type for metric in hpa.metrics}
         if hpa.low == 0 and not types & {"Object", "External"} and not hpa.owner:
             yield Finding(
@@ -144,6 +151,45 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
                 scaled.patch("spec.minReplicaCount", 1),
                 effect=FindingEffect.CAUSE if asleep else None,
             )
+
+
+def _put_to_zero(facts: Facts, hpa: Hpa) -> Iterator[Finding]:
+    """Yield that a program scaled the target to 0, and which. A person who did so knows it:
+    `explain` and `top` say that the HPA is paused.
+    """
+    row = next((row for row in hpa.conditions if row.reason == "ScalingDisabled"), None)
+    if row is None or hpa.owner or not hpa.low:
+        return
+    target = workload_of(facts, hpa)
+    by = "" if target is None else _scaled_by(target)
+    if not by and (target is not None or hpa.kind in ("Deployment", "StatefulSet")):
+        return
+    since = "" if row.since is None else f" for {age(facts.now - row.since)}"
+    text = f"its target {hpa.kind} {hpa.target} is at 0 replicas{since}{by}; an HPA wakes no "
+    words = f"scale it to {hpa.low} if it is to serve, or delete the HPA"
+    manager = None if target is None else target.metadata.manager
+    of = ChangedObject(hpa.kind, hpa.namespace, hpa.target, manager, group=_group_of(hpa))
+    action: str | Fix = lasting(of, scale(of, hpa.low))
+    if "rollouts-controller" in by:
+        words = "let the HPA scale the Rollout that has taken the pods over (scaleTargetRef)"
+        action = edit(hpa, "name the Rollout in spec.scaleTargetRef")
+    text += "target that somebody else scaled to 0"
+    yield Finding(hpa.subject, text, words, action, Severity.WARNING, FindingEffect.FAULT)
+
+
+def _scaled_by(target: SeenWorkload) -> str:
+    """Return the program that set the size: the owner of the workload, or one that writes nothing
+    else of it; empty for a person with kubectl, or for the program that applies the manifest."""
+    owner = next((row for row in target.metadata.owner_references if row.controller), None)
+    writer = other_writer(target.writers)
+    if writer is not None and writer.replicas and not writer.template:
+        return "" if writer.manager.startswith("kubectl") else f", by {writer.manager}"
+    return f", by {owner.kind} {owner.name}" if owner is not None else ""
+
+
+def _group_of(hpa: Hpa) -> str:
+    reference = (hpa.manifest.get("spec") or {}).get("scaleTargetRef") or {}
+    return str(reference.get("apiVersion") or "").rpartition("/")[0]
 
 
 @check("GMA409", CheckSection.HPAS, "manifests of HPAs are valid")

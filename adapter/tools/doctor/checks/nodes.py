@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
-from adapter.answers.causes import CauseCode, gpunodes
+from adapter.answers.causes import CauseCode, drains, gpunodes, nodeautoscalers
 from adapter.answers.causes.gpunodes import gpus_of
 from adapter.pipeline.cluster.gpuresources import STANDARD
 from adapter.pipeline.cluster.nodelabels import has_gpus
+from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.tools.doctor.facts import Facts, UnreadError
 from adapter.tools.doctor.hpacauses import of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
@@ -84,3 +87,61 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
                 "see the conditions of the node",
                 f"kubectl describe node {node.name}",
             )
+
+
+@check("GMA015", CheckSection.CLUSTER, "GPU nodes can be emptied", Severity.WARNING)
+def kept(facts: Facts) -> Iterator[Finding]:
+    """Karpenter, the cluster autoscaler or a person removes a node, and something keeps its pods
+    there: a PodDisruptionBudget, the annotation `karpenter.sh/do-not-disrupt` or `safe-to-evict`,
+    or a pod without a controller. The node and its GPUs are paid for, and no pod starts there. A
+    budget that allows no eviction while all of its pods are ready (`minAvailable` as many as there
+    are pods, `maxUnavailable: 0`) is reported before anybody removes the node.
+
+    Let the budget allow one eviction at a time; a budget of one pod means that it is never moved.
+    """
+    nodes = [row for row in facts.nodes.read() if _has_gpus(facts, row)]
+    claims = (facts.node_claims.value or ()) if facts.node_claims.known else ()
+    events = (facts.node_events.value or ()) if facts.node_events.known else ()
+    said = drains.blocked(events, facts.now)
+    pods: dict[str, list[SeenPod]] = {node.name: [] for node in nodes}
+    for pod in facts.pods.read():
+        if (own := pods.get(pod.pod.node)) is not None:
+            own.append(pod)
+    budgets = facts.budgets.value or () if facts.budgets.known else ()
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for node in nodes:
+        why = drains.leaves(node, claims, facts.now) or said.get(node.name, "")
+        causes = list(drains.keepers(node, pods[node.name], budgets, structural=not why))
+        for cause in causes:
+            text = f"{why}, and {cause.text}" if why else cause.text
+            row = Finding(f"node {node.name}", text, cause.fix, cause.command)
+            found.setdefault((cause.subject, cause.command), []).append(row)
+        if not causes and node.name in said:
+            command = f"kubectl describe node {shlex.quote(node.name)}"
+            row = Finding(f"node {node.name}", why, "see the events of the node", command)
+            found[node.name, command] = [row]
+    for first, *others in found.values():
+        yield first._replace(concerns=tuple(row.subject for row in others))
+    for fact in (facts.budgets, facts.node_events, facts.node_claims):
+        fact.read()
+
+
+def _has_gpus(facts: Facts, node: SeenNode) -> bool:
+    return bool(gpus_of(node, facts.gpu_resources)) or has_gpus(node.metadata.labels)
+
+
+@check("GMA016", CheckSection.CLUSTER, "Karpenter gets the nodes that it orders", Severity.WARNING)
+def not_ordered(facts: Facts) -> Iterator[Finding]:
+    """A NodeClaim of Karpenter is not launched, has not joined the cluster, or is not initialized,
+    or Karpenter reports that the cloud has no such machine (`InsufficientCapacityError`). Pods that
+    wait for this node stay Pending.
+
+    Allow further machine types, zones or capacity types in the NodePool; for a machine that does
+    not join, see its NodeClass and its kubelet.
+    """
+    claims = facts.node_claims.read()
+    events = (facts.node_events.value or ()) if facts.node_events.known else ()
+    for subject, text, command in nodeautoscalers.troubles(claims, events, facts.now):
+        words = "allow further machines in the NodePool, or correct what its NodeClass says"
+        yield Finding(subject, text, words, command)
+    facts.node_events.read()

@@ -142,7 +142,7 @@ PLACES: Final[dict[str, Row]] = {
     "a-volume-of-another-zone": (
         CauseCode.UNSCHEDULABLE,
         lacks("node(s) had volume node affinity conflict"),
-        ("in the zone of the volume", "WaitForFirstConsumer"),
+        ("zone or on the node that the volume names", "WaitForFirstConsumer", "a claim cannot be"),
     ),
     "too-many-volumes": (
         CauseCode.UNSCHEDULABLE,
@@ -208,6 +208,33 @@ PLACES: Final[dict[str, Row]] = {
         CauseCode.UNSCHEDULABLE,
         _says("1 in backoff after failed scale-up"),
         ("see why the last scale-up failed",),
+    ),
+    "a-new-node-without-the-resource": (
+        CauseCode.UNSCHEDULABLE,
+        lacks("Insufficient k8s.amazonaws.com/vgpu", gpus="").event(
+            "Pod",
+            "llm-a",
+            "NotTriggerScaleUp",
+            "pod did not trigger scale-up: 1 Insufficient k8s.amazonaws.com/vgpu",
+            20,
+        ),
+        ("let a node group of the autoscaler have", "node-template/resources/NAME"),
+    ),
+    "a-group-that-does-not-know-its-gpus": (
+        CauseCode.UNSCHEDULABLE,
+        lacks(f"Insufficient {GPU}").event(
+            "Pod",
+            "llm-a",
+            "NotTriggerScaleUp",
+            "pod did not trigger scale-up (it would not fit if a new node is added)",
+            20,
+        ),
+        ("the tags of its template",),
+    ),
+    "a-new-node-whose-storage-driver-starts": (
+        CauseCode.UNSCHEDULABLE,
+        lacks("node(s) had untolerated taint {ebs.csi.aws.com/agent-not-ready: }"),
+        ("removes it once the node is ready", "storage driver"),
     ),
     "no-machine-for-the-pod": (
         CauseCode.UNSCHEDULABLE,

@@ -466,9 +466,13 @@ FOUND: Final[dict[str, tuple[CauseCode, Scene, tuple[str, ...]]]] = {
     "a-selector-of-no-node": (
         CauseCode.UNSCHEDULABLE,
         Scene()
-        .pending("llm-a", "0/1 nodes are available: 1 node(s) had volume node affinity conflict.")
+        .pending(
+            "llm-a",
+            "0/1 nodes are available: 1 node(s) had volume node affinity conflict.",
+            volumes=[{"name": "models", "persistentVolumeClaim": {"claimName": "weights"}}],
+        )
         .node("n1"),
-        ("had volume node affinity conflict",),
+        ("had volume node affinity conflict", "the claim weights", "kubectl get pv -o custom"),
     ),
     "a-taint-of-another-pool": (
         CauseCode.UNSCHEDULABLE,

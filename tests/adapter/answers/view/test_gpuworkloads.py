@@ -282,3 +282,16 @@ def test_a_workload_whose_pods_have_the_same_labels_impairs_the_hpa() -> None:
     apart = _pod("embed-def-1", owner=other, **{"pod-template-hash": "def", "app": "embed"})
     viewer = Viewer(_world(_pod("llm-abc-1"), _pod("llm-abc-2"), apart), _hpa())
     assert "Foreign" not in viewer.workloads.row("deployment.llm", 100.0)
+
+
+@pytest.mark.parametrize(("born", "trouble"), [(4000.0, "UnexpectedAdmissionError"), (100.0, None)])
+def test_pods_that_the_kubelet_rejects_say_why_others_are_missing(
+    born: float, trouble: str | None
+) -> None:
+    """As `explain` says it, from the first rejected pod on; an old one says nothing."""
+    failed = _pod("llm-abc-3").replace(
+        phase="Failed", ready=False, trouble="UnexpectedAdmissionError", born=born
+    )
+    viewer = Viewer(_world(_pod("llm-abc-1"), _pod("llm-abc-2"), failed), _hpa())
+    cells = viewer.workloads.row("deployment.llm", 4100.0)
+    assert (cells["Pods"], cells.get("Trouble")) == (2, trouble)

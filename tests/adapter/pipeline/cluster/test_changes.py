@@ -331,6 +331,8 @@ def test_an_operator_without_variables_says_so(manager: Manager, part: str) -> N
     of = ChangedObject("DaemonSet", "gpu", "mi-metrics-exporter", manager, owner={})
     fix = lasting(of, set_env(of, INTERVAL, "10000"))
     assert "has no field for variables" in fix.text
+    off = "delete GpuDevicePlugin" if part == "spec" else "turn off spec.metricsExporter.enable"
+    assert off in fix.text
     assert fix.command == ""
     fix = lasting(of, edit(of, "correct the node selector"))
     assert f"correct the node selector in {part}" in fix.text
@@ -355,3 +357,24 @@ def test_an_operator_of_olm_is_changed_in_its_subscription() -> None:
     assert "an upgrade of the operator writes it again" in fix.text
     edits = "edit clusterserviceversions.operators.coreos.com amd-gpu-operator.v1.4.0"
     assert fix.command == f"kubectl -n amd {edits}"
+
+
+@pytest.mark.parametrize(
+    ("name", "manager", "path"),
+    [
+        ("nvidia-dcgm-exporter", POLICY, "spec.dcgmExporter.resources"),
+        ("mi-metrics-exporter", DEVICES, "spec.metricsExporter.resource"),
+        ("amd-gpu-operator-controller-manager", OLM, "spec.config.resources"),
+    ],
+)
+def test_limits_of_what_an_operator_runs_have_their_field(
+    name: str, manager: Manager, path: str
+) -> None:
+    of = ChangedObject("DaemonSet", "gpu", name, manager)
+    change = edit(of, "raise limits.memory")._replace(of_resources=True)
+    assert f"raise limits.memory in {path}" in lasting(of, change).text
+
+
+def test_a_part_whose_switch_is_not_known_has_none() -> None:
+    of = ChangedObject("DaemonSet", "gpu", "mi-device-plugin", DEVICES, owner={})
+    assert lasting(of, set_env(of, INTERVAL, "1")).text.endswith("in its place")

@@ -97,6 +97,21 @@ def test_only_a_ready_pod_has_been_ready_since_a_time() -> None:
     assert (pod.ready, pod.ready_since) == (True, 0)
 
 
+@pytest.mark.parametrize(
+    ("phase", "reason", "trouble"),
+    [
+        ("Failed", "UnexpectedAdmissionError", "UnexpectedAdmissionError"),
+        ("Failed", "OutOfnvidia.com/gpu", "OutOfnvidia.com/gpu"),
+        ("Failed", "Evicted", "Evicted"),
+        ("Failed", "DeadlineExceeded", ""),
+        ("Pending", "UnexpectedAdmissionError", ""),
+    ],
+)
+def test_a_pod_that_the_kubelet_rejects_says_why(phase: str, reason: str, trouble: str) -> None:
+    manifest = spec() | {"status": {"phase": phase, "reason": reason}}
+    assert PodDecoder().decode(raw(manifest)).trouble == trouble
+
+
 def test_a_pending_pod_without_anything_is_a_pod() -> None:
     pod = PodDecoder().decode(raw({"metadata": {"name": "p"}, "spec": {"containers": []}}))
     assert (pod.ref, pod.node, pod.ip, pod.ready) == (PodRef("default", "p"), "", "", False)

@@ -82,6 +82,7 @@ def node(name: str, gpus: int = 8, *, ready: bool = True, **more: Any) -> SeenNo
                 "name": name,
                 "labels": {"nvidia.com/gpu.present": "true"} | more.pop("labels", {}),
             },
+            "spec": more,
             "status": {
                 "allocatable": {"cpu": "24", resource: str(gpus)},
                 "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
@@ -285,6 +286,9 @@ def clean() -> Facts:
     facts.replicasets = Fact([])
     facts.events = Fact([])
     facts.slices = Fact([])
+    facts.node_events = Fact([])
+    facts.node_claims = Fact([])
+    facts.budgets = Fact([])
     facts.controller_seen = Fact(NOW.timestamp() - 2)
     facts.hpas = Fact([hpa()])
     facts.scaledobjects = Fact([])

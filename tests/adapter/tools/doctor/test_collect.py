@@ -25,6 +25,8 @@ LISTS = (
     "/apis/autoscaling/v2/horizontalpodautoscalers",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
     "/api/v1/resourcequotas",
+    "/api/v1/namespaces/default/events",
+    "/apis/policy/v1/poddisruptionbudgets",
 )
 
 

@@ -20,6 +20,7 @@ from tests.adapter.tools.doctor.clean import (
     apiservice,
     clean,
     exporter,
+    external,
     hpa,
     metric,
     own_workload,
@@ -28,6 +29,7 @@ from tests.adapter.tools.doctor.clean import (
 )
 from tests.adapter.tools.doctor.faults.cluster import unavailable
 from tests.adapter.tools.doctor.faults.exporters import replace_b
+from tests.adapter.tools.doctor.faults.hpas import refused, scaled_by
 
 SLOW: dict[str, Any] = {"container": {"env": []}}
 UNKNOWN = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
@@ -294,3 +296,29 @@ def test_an_answer_of_a_proxy_is_not_a_firewall() -> None:
     (finding,) = findings(facts, "GMA008")
     assert "without an HTTP proxy" in finding.fix
     assert "firewall" not in finding.fix
+
+
+def test_a_target_at_zero_is_a_finding_only_if_a_program_put_it_there() -> None:
+    facts = clean()
+    scaled_by(facts, "kubectl-client-side-apply")
+    assert findings(facts, "GMA408") == ()
+    scaled_by(facts, "night-saver")
+    (found,) = findings(facts, "GMA408")
+    assert "is at 0 replicas for 60m, by night-saver; an HPA wakes no target" in found.message
+    assert found.command == "kubectl -n chat scale deployment/llm --replicas=1"
+    scaled_by(facts, "rollouts-controller")
+    (found,) = findings(facts, "GMA408")
+    assert "let the HPA scale the Rollout" in found.fix
+    assert "edit hpa llm" in found.command
+
+
+def test_without_a_server_of_the_api_no_name_of_a_metric_is_called_wrong() -> None:
+    """Which metrics a server would have is not known; a likely misspelling still is one."""
+    facts = clean()
+    facts.apiservices = Fact([apiservice("v1.autoscaling")])
+    facts.hpas = Fact([hpa(external("queue_length"), status=refused("queue_length"))])
+    assert findings(facts, "GMA401") == ()
+    (missing,) = findings(facts, "GMA444")
+    assert "nothing serves external.metrics.k8s.io" in missing.message
+    facts.hpas = Fact([hpa(external("gpu_utilisation"), status=refused("gpu_utilisation"))])
+    assert len(findings(facts, "GMA401")) == 1

@@ -108,9 +108,21 @@ def test_what_follows_from_a_cause_leads_to_it() -> None:
         *("causes", "433", "what follows from them, or from others", "410", "also found", "412")
     ]
     text = "\n".join(lines)
-    assert "FailedGetPodsMetric\n      fix: see GMA433 above\n" in text
+    assert "FailedGetPodsMetric\n      fix: as above: fix GMA433 first\n" in text
     assert text.count("$ gpu-metrics-adapter explain") == 1
     assert [row["effect"] for row in report.json()["checks"][0]["findings"]] == ["result"] * 2
+
+
+def test_a_consequence_with_the_fix_of_a_cause_of_another_object_leads_to_it() -> None:
+    command = "kubectl set env ds/dcgm DCGM_EXPORTER_KUBERNETES=true"
+    cause = Finding("daemonset gpu/dcgm", "names no pods", "set the variable", command)
+    shown = Finding("pod chat/llm-1", "has no value", "run this command for its exporter", command)
+    other = shown._replace(subject="pod chat/llm-2", action="kubectl describe pod llm-2")
+    by_id = {row.check.id: row for row in run(clean(), ("GMA433", "GMA706"))}
+    parts = ordered([_with(by_id["GMA433"], cause), _with(by_id["GMA706"], shown, other)])
+    led, kept = parts[1].result.findings
+    assert (led.fix, led.command) == ("as above: fix GMA433 first", "")
+    assert kept == other
 
 
 def _with(result: Result, *findings: Finding) -> Result:

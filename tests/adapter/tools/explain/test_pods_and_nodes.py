@@ -244,6 +244,48 @@ def test_a_node_shows_its_gpus_and_who_has_them(lab: tuple[ApiServer, Path]) -> 
     )
 
 
+def test_a_node_that_a_budget_keeps_from_karpenter_says_so(lab: tuple[ApiServer, Path]) -> None:
+    server, file = lab
+    explain(lab, World().pod("llm-7f9", "92"), "node", "n1")
+    pods = [
+        {
+            "metadata": {"name": name, "namespace": NS, "labels": {"app": "llm"}},
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": "Running"},
+        }
+        for name in ("llm-7f9", "llm-b")
+    ]
+    server.answers["/api/v1/pods"] = pods
+    server.answers["/apis/policy/v1/poddisruptionbudgets"] = [
+        {
+            "metadata": {"name": "llm", "namespace": NS},
+            "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "llm"}}},
+            "status": {"expectedPods": 2, "desiredHealthy": 2, "currentHealthy": 1},
+        }
+    ]
+    ended = invoke("explain", "node", "n1", "--kubeconfig", str(file))
+    assert ended.code == 0
+    assert "removal: nobody has begun to remove the node; these would keep it" in ended.output
+    assert "is kept by PodDisruptionBudget chat/llm (minAvailable 2)" in " ".join(
+        ended.output.split()
+    )
+    blocked = {
+        "metadata": {"name": "n1.1"},
+        "involvedObject": {"kind": "Node", "name": "n1"},
+        "reason": "DisruptionBlocked",
+        "message": "Pdb prevents pod evictions (PodDisruptionBudget=[chat/llm])",
+        "lastTimestamp": at(60),
+    }
+    server.answers["/api/v1/namespaces/default/events"] = [blocked]
+    ended = invoke("explain", "node", "n1", "--kubeconfig", str(file))
+    assert ended.code == 1
+    assert "removal: Karpenter cannot remove it: Pdb prevents pod evictions" in ended.output
+    budgets = forbidden("jane", "list", "poddisruptionbudgets", "policy", "")
+    server.answers["/apis/policy/v1/poddisruptionbudgets"] = budgets
+    said = invoke("explain", "node", "n1", "--kubeconfig", str(file)).output
+    assert "causes that follow from poddisruptionbudgets are not shown" in said
+
+
 def test_a_node_without_an_exporter_and_with_an_unmeasured_pod(
     lab: tuple[ApiServer, Path],
 ) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,31 @@ def top(lab: tuple[ApiServer, Path], *arguments: str) -> Ended:
 def first_cells(ended: Ended) -> list[str]:
     assert ended.code == 0
     return [line.split()[0] for line in ended.output.splitlines()]
+
+
+def test_a_node_that_its_autoscaler_cannot_remove_says_why(lab: tuple[ApiServer, Path]) -> None:
+    at = datetime.fromtimestamp(time.time() - 60, UTC).isoformat()
+    lab[0].answers["/api/v1/namespaces/default/events"] = [
+        {
+            "metadata": {"name": "n2.1"},
+            "involvedObject": {"kind": "Node", "name": "n2"},
+            "reason": "DisruptionBlocked",
+            "message": "Pdb prevents pod evictions (PodDisruptionBudget=[chat/llm])",
+            "lastTimestamp": at,
+        }
+    ]
+    rows = {
+        row["name"]: row["why"]
+        for row in json.loads(top(lab, "nodes", "-o", "json").output)["rows"]
+    }
+    assert rows["n1"] is None
+    assert rows["n2"].startswith("Karpenter cannot remove it: Pdb prevents pod evictions")
+    assert "Karpenter cannot remove it" in top(lab).output
+    events = forbidden("jane", "list", "events", "", "default")
+    lab[0].answers["/api/v1/namespaces/default/events"] = events
+    ended = top(lab, "nodes")
+    assert ended.code == 2
+    assert "may not list events" in ended.output
 
 
 def test_the_overview_begins_with_the_verdict(lab: tuple[ApiServer, Path]) -> None:

@@ -11,7 +11,7 @@ from adapter.tools.doctor.facts import Fact, Facts
 from adapter.tools.doctor.scalers import read_hpa
 from tests.adapter.answers.causes.scene import NS, Scene
 from tests.adapter.answers.causes.situations import FOUND
-from tests.adapter.tools.doctor.clean import clean
+from tests.adapter.tools.doctor.clean import apiservice, clean
 from tests.adapter.tools.doctor.faults.register import fault
 
 CHECKS: Final = {
@@ -45,10 +45,6 @@ UNSEEN: Final = frozenset(
         "custom-metrics-of-another-program",
         "external-metrics-of-keda-that-the-adapter-does-not-ask-for",
         "external-metrics-of-the-adapter-that-another-program-serves",
-        # Karpenter's machines: `doctor` reads no NodeClaims.
-        "a-machine-that-does-not-join",
-        "a-machine-that-is-not-launched",
-        "a-machine-without-its-gpus",
     }
 )
 """Situations that only an HPA's own reads show; GMA006 to GMA008 find the adapter's."""
@@ -63,6 +59,7 @@ def facts_of(scene: Scene) -> Facts:
     found.replicasets = Fact(inner)
     found.pods = Fact(around.pods)
     found.events = Fact(around.events)
+    found.node_claims = Fact(around.claims)
     found.slices = Fact(around.slices)
     found.hpas = Fact([read_hpa(scene.hpa)])
     found.controller_seen = Fact(around.controller_seen)
@@ -94,3 +91,9 @@ def _change(scene: Scene, name: str) -> Callable[[Facts], None]:
 for _name, (_code, _scene, _) in FOUND.items():
     if _name not in UNSEEN:
         fault(CHECKS[_code])(_change(_scene, _name))
+
+
+@fault("GMA444")
+def nothing_serves_custom_metrics(facts: Facts) -> None:
+    facts.release = Fact(None)
+    facts.apiservices = Fact([apiservice("v1.autoscaling")])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+from msgspec.structs import replace
 
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.config.process.config import settings_of
 from adapter.pipeline.cluster.objects import SeenVolumeClaim, read
-from adapter.tools.doctor.facts import Fact, Facts
+from adapter.pipeline.cluster.podobjects import SpecWriter
+from adapter.tools.doctor.facts import Fact, Facts, Hpa
 from adapter.tools.doctor.page import ExporterPage
 from tests.adapter.tools.doctor.clean import (
     LABELS,
@@ -58,9 +62,21 @@ def served_by_nobody(facts: Facts) -> None:
 
 
 @fault("GMA401")
-def served_by_nobody_outside(facts: Facts) -> None:
-    row = external("requests_per_second")
-    facts.hpas = Fact([hpa(row, status=refused("requests_per_second"))])
+def without_the_adapter(facts: Facts) -> None:
+    facts.release = Fact(None)
+    name = "requests_in_flight"
+    facts.hpas = Fact([hpa(metric(name), status=refused(name))])
+
+
+@fault("GMA401")
+def misspelt_external(facts: Facts) -> None:
+    name = "gpu_utilisation"
+    facts.hpas = Fact([hpa(external(name), status=refused(name))])
+
+
+@fault("GMA410")
+def a_metric_that_nobody_serves(facts: Facts) -> None:
+    without_the_adapter(facts)
 
 
 @fault("GMA402")
@@ -116,6 +132,36 @@ def no_way_out(facts: Facts) -> None:
 @fault("GMA408")
 def to_zero(facts: Facts) -> None:
     facts.hpas = Fact([hpa(minReplicas=0)])
+
+
+def asleep(**more: Any) -> Hpa:
+    """An HPA whose target somebody scaled to 0."""
+    row = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
+    row["lastTransitionTime"] = "2026-03-01T11:00:00Z"
+    return hpa(status={"conditions": [row]}, **more)
+
+
+def scaled_by(facts: Facts, manager: str) -> None:
+    """The target is at 0, and who wrote that."""
+    writer = SpecWriter(manager, None, replicas=True, template=False)
+    facts.workloads = Fact([replace(workload(replicas=0), writers=(writer,))])
+    facts.hpas = Fact([asleep()])
+
+
+@fault("GMA408")
+def emptied_by_a_rollout(facts: Facts) -> None:
+    scaled_by(facts, "rollouts-controller")
+
+
+@fault("GMA408")
+def scaled_to_zero_by_a_program(facts: Facts) -> None:
+    scaled_by(facts, "night-saver")
+
+
+@fault("GMA408")
+def a_custom_resource_at_zero(facts: Facts) -> None:
+    target = {"apiVersion": "serving.acme.com/v1", "kind": "ModelServer", "name": "llm"}
+    facts.hpas = Fact([asleep(scaleTargetRef=target)])
 
 
 @fault("GMA409")
