@@ -273,6 +273,12 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The metric selector matches none of the pod's devices.",
         "Correct metric.selector of the HPA, or metricSelector of the trigger.",
     ),
+    "group_incomplete": AbsenceCause(
+        "The query asks for the value of the pod's group (`aggregate`), and a pod of the group has "
+        "no value or does not exist. A value without it would say that it is idle.",
+        "Find out why the pod that the message names has no value: `explain pod` says it.",
+        "kubectl -n {namespace} get gpupods",
+    ),
     "unknown_metric": AbsenceCause(
         "The metric does not exist; a change of the configuration removed it.",
         "Name a metric that the API lists, or add an entry of `metrics`.",

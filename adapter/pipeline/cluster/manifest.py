@@ -20,12 +20,13 @@ from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodestarts import StartNeeds
 from adapter.pipeline.cluster.placeholder import is_placeholder
 from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodTemplate
+from adapter.pipeline.cluster.podgroups import ANNOTATIONS as GROUP_ANNOTATIONS
 from adapter.pipeline.cluster.podvalues import packed
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from adapter.pipeline.cluster.taints import Toleration
 from apiservice.wire import instant
 
-_ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/")
+_ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/", *GROUP_ANNOTATIONS)
 """Prefixes of the annotations that are kept."""
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9./-]{0,315}")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
