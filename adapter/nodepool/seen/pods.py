@@ -19,6 +19,7 @@ from adapter.nodepool.seen.meta import (
 from adapter.nodepool.seen.podspec import shape_of
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.placeholder import is_placeholder
+from adapter.pipeline.cluster.podgroups import grouping_within
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from adapter.pipeline.cluster.table import Table
 from adapter.pipeline.cluster.workload import Workload, workloads_of
@@ -52,6 +53,12 @@ class PodInfo(NamespacedObject):
     deletion_cost: str | None = None
     cost_writer: str = ""
     """Field manager of ``deletion_cost``, from managedFields."""
+    group: str = ""
+    """Number of its group, where a replica is a group of pods; empty otherwise."""
+    selected: bool = True
+    """Whether the selector of the scale matches it: of some groups, the leader only."""
+    topology: str = ""
+    """Key of the topology domain that its group has for itself; empty without one."""
     placeholder: bool = False
     """Whether it only holds room: nodepool's own, or another overprovisioner's."""
 
@@ -105,6 +112,8 @@ class PodInfoDecoder:
         cost = (meta.annotations or {}).get(DELETION_COST)
         labels = meta.labels or {}
         direct = Workload(resource_of(owner.api_version, owner.kind), owner.name) if owner else None
+        above = self._once(workloads_of(direct, labels))
+        grouping = grouping_within(above, labels)
         return PodInfo(
             namespace=self._once(meta.namespace),
             name=meta.name,
@@ -113,12 +122,15 @@ class PodInfoDecoder:
             phase=self._once(status.phase),
             ready="Ready" in rows and rows["Ready"].status == "True",
             deleting=meta.deletion_timestamp is not None,
-            workloads=self._once(workloads_of(direct, labels)),
+            workloads=above,
             shape=self._once(shape_of(spec, self._resources)),
             daemon=owner is not None and owner.kind == "DaemonSet",
             headroom=HEADROOM in labels and spec.get("priorityClassName") == self._class,
             placeholder=is_placeholder(labels, _images(spec), spec.get("priority")),
             created=meta.created,
+            group=self._once(labels.get(grouping.number, "")),
+            selected=grouping.reads(labels),
+            topology=(meta.annotations or {}).get(grouping.topology, ""),
             deletion_cost=cost,
             cost_writer="" if cost is None else _writer(meta.managed_fields or []),
         )

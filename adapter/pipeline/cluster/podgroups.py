@@ -16,7 +16,7 @@ template.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.pipeline.catalog.targetfit import Selects
@@ -39,6 +39,12 @@ class Grouping(NamedTuple):
     """Value of ``role`` at the leader; empty if the value names a pod template."""
     size: str = ""
     """Annotation of the pods with the number of pods of a group; empty without one."""
+    topology: str = ""
+    """Annotation of the pods with the key of the topology domain that a group has for itself."""
+
+    def reads(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the selector of the scale matches a pod."""
+        return self.selects is not Selects.LEADERS or labels.get(self.role) == self.leader
 
     def part(self, labels: Mapping[str, str]) -> str:
         """Return what a pod has in common with the pods of the same template."""
@@ -47,7 +53,12 @@ class Grouping(NamedTuple):
 
 
 _OF_LEADERS: Final = Grouping(
-    Selects.LEADERS, f"{_LWS}/group-index", f"{_LWS}/worker-index", "0", f"{_LWS}/size"
+    Selects.LEADERS,
+    f"{_LWS}/group-index",
+    f"{_LWS}/worker-index",
+    "0",
+    f"{_LWS}/size",
+    f"{_LWS}/exclusive-topology",
 )
 GROUPINGS: Final[Mapping[GroupResource, Grouping]] = {
     GroupResource("leaderworkersets", "leaderworkerset.x-k8s.io"): _OF_LEADERS,
@@ -95,6 +106,12 @@ def selects_of(kind: str, labels: Mapping[str, str] | None, size: int | None = N
         (labels or {}).get(role) == leader for role, leader in _LEADERS.items()
     )
     return Selects.ALL if single else _BY_PLURAL.get(plural(kind), _SINGLE).selects
+
+
+def grouping_within(above: Sequence[Workload], labels: Mapping[str, str]) -> Grouping:
+    """Return how the workloads of a pod group it; one pod a group if none of them does."""
+    groupings = (grouping_of(workload.resource) for workload in above)
+    return next((row for row in groupings if row.number and labels.get(row.number)), _SINGLE)
 
 
 def group_of(pod: Pod) -> ReplicaGroup | None:
