@@ -83,6 +83,7 @@ class DeletionCosts:
                 used.get(pod.node, 0) - (gpus(pod.shape) or 0),
                 pod.deletion_cost,
                 pod.cost_writer == MANAGER,
+                pod.unhealthy,
             )
             for pod in ready.values()
         ]

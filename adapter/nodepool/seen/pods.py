@@ -17,6 +17,7 @@ from adapter.nodepool.seen.meta import (
     resource_of,
 )
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.devicehealth import ContainerHealth, unhealthy
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.placeholder import is_placeholder
 from adapter.pipeline.cluster.podgroups import grouping_within
@@ -57,6 +58,8 @@ class PodInfo(NamespacedObject):
     """Number of its group, where a replica is a group of pods; empty otherwise."""
     selected: bool = True
     """Whether the selector of the scale matches it: of some groups, the leader only."""
+    unhealthy: bool = False
+    """Whether the kubelet reports one of its devices unhealthy."""
     topology: str = ""
     """Key of the topology domain that its group has for itself; empty without one."""
     placeholder: bool = False
@@ -75,8 +78,9 @@ class _PodMeta(ObjectMeta, rename="camel"):
     managed_fields: list[_Managed] | None = None
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, rename="camel"):
     phase: str = ""
+    container_statuses: list[ContainerHealth] | None = None
     conditions: list[ConditionRow] | None = None
 
 
@@ -130,6 +134,7 @@ class PodInfoDecoder:
             created=meta.created,
             group=self._once(labels.get(grouping.number, "")),
             selected=grouping.reads(labels),
+            unhealthy=bool(unhealthy(status.container_statuses or ())),
             topology=(meta.annotations or {}).get(grouping.topology, ""),
             deletion_cost=cost,
             cost_writer="" if cost is None else _writer(meta.managed_fields or []),

@@ -291,6 +291,12 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "Wait until it is Ready, or set values.include_unready.",
         _POD,
     ),
+    "device_unhealthy": AbsenceCause(
+        "The kubelet reports a device of the pod unhealthy, and values.include_unhealthy is off.",
+        "Delete the pod, so that it gets another device, and repair the node. After an XID error, "
+        "NVIDIA's device plugin keeps the device unhealthy until it is restarted.",
+        _POD,
+    ),
     "finished_pod": AbsenceCause("The pod has finished.", "Nothing to do."),
     "no_gpu_in_spec": AbsenceCause(
         "The spec of the pod requests no GPU resource that the adapter knows.",

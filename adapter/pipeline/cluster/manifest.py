@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from adapter.hpa.quantity import parse, to_milli
+from adapter.pipeline.cluster.devicehealth import ContainerHealth, unhealthy
 from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodestarts import StartNeeds
@@ -115,7 +116,7 @@ class _State(msgspec.Struct):
     waiting: _Waiting | None = None
 
 
-class _ContainerStatus(msgspec.Struct):
+class _ContainerStatus(ContainerHealth):
     state: _State | None = None
     restartCount: int = 0  # noqa: N815 - as the API spells it
 
@@ -125,6 +126,7 @@ class _Status(msgspec.Struct):
     podIP: str = ""  # noqa: N815 - as the API spells it
     conditions: list[_Condition] | None = None
     containerStatuses: list[_ContainerStatus] | None = None  # noqa: N815 - as the API spells it
+    initContainerStatuses: list[_ContainerStatus] | None = None  # noqa: N815 - the wire's name
 
 
 class PodManifest(msgspec.Struct):
@@ -188,6 +190,7 @@ class PodDecoder:
             gpu_groups=self._shared.once(groups(labels)),
             placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
+            unhealthy=self._shared.once(unhealthy(_statuses(status))),
             needs=self._shared.once(StartNeeds(tuple(_tolerations(spec)), cpu, size)),
         )
         born = instant.read(meta.creationTimestamp) or 0.0
@@ -254,6 +257,10 @@ class PodDecoder:
 def _tolerations(spec: _Spec) -> Iterable[Toleration]:
     for row in spec.tolerations or ():
         yield Toleration(row.key, row.operator, row.value, row.effect)
+
+
+def _statuses(status: _Status) -> list[_ContainerStatus]:
+    return [*(status.initContainerStatuses or ()), *(status.containerStatuses or ())]
 
 
 def _ready(status: _Status) -> tuple[_Condition | None, _Condition | None]:
