@@ -198,6 +198,16 @@ def _own(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool | None:
     return selector_is_own(metric.name, selector, target, _labels(facts, hpa))
 
 
+def needs_pods(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool:
+    """Return whether a metric has no value while the target has no pod."""
+    if metric.type == "Object":
+        return metric.described == (hpa.kind, hpa.target)
+    if metric.type != "External":
+        return True
+    # Without a selector, other pods of the namespace may have a value.
+    return bool(metric.selector) and _own(facts, hpa, metric) is True
+
+
 def _own_of_trigger(facts: Facts, scaled: SeenScaledObject, trigger: SeenTrigger) -> bool | None:
     if not trigger.metadata.get("podSelector"):
         return True

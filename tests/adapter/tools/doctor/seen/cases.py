@@ -50,6 +50,10 @@ AVG: Final = 'avg(DCGM_FI_DEV_GPU_UTIL{namespace="serving",pod=~"llm-.*"})'
 
 LWS: Final = "LeaderWorkerSet"
 GOOD: Final[dict[str, Seen]] = {
+    "at zero, the queue of a gateway": seen(
+        workload(),
+        hpa(external("gateway_requests_waiting", average("8"), app="gateway"), minReplicas=0),
+    ),
     "a LeaderWorkerSet, the mean of each group": seen(
         hpa(pods("gpu_utilization", average("70"), aggregate="mean"), kind=LWS)
     ),
@@ -298,6 +302,16 @@ BAD: Final[dict[str, Seen]] = {
     ),
     "a maximum that is the minimum": seen(
         workload(), hpa(UTIL, minReplicas=4, maxReplicas=4), found="GMA405"
+    ),
+    "at zero, an External metric of its own pods": seen(
+        workload(),
+        hpa(external("gpu_utilization", average("70"), app="llm"), minReplicas=0),
+        found="GMA408",
+    ),
+    "at zero, an Object metric of itself": seen(
+        workload(),
+        hpa(about("Deployment", "llm", "gpu_utilization", value("70")), minReplicas=0),
+        found="GMA408",
     ),
     "keda, never wakes": seen(
         workload(), scaled(trigger("gpu_utilization", "70"), minReplicaCount=0), found="GMA408"
