@@ -7,13 +7,23 @@ test creates pods and status as kubernetes-sigs/lws, Argo Rollouts and ai-dynamo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.e2e.apiservice import EXTERNAL, ensure_namespace, register_group, wait_available
-from tests.e2e.cluster import HPAS, PODS, Object, condition
+from tests.e2e import chart
+from tests.e2e.apiservice import (
+    EXTERNAL,
+    NAMESPACE,
+    SERVICE,
+    VIEW,
+    ensure_namespace,
+    register_group,
+    wait_available,
+)
+from tests.e2e.cluster import HPAS, PODS, Cluster, Object, RefusedError, condition
 from tests.e2e.process import wait_until
 from tests.e2e.stage import Stage
 
@@ -82,15 +92,32 @@ UNKNOWN: Final = Kind("ModelPolicy", "modelpolicies", "inference.example", "v1",
 KINDS: Final = (GROUPS, SCALER, ROLLOUT, CLIQUES, UNKNOWN)
 
 
+@pytest.fixture
+def groups(running_groups: Stage) -> Iterator[Stage]:
+    """The stage; what a test has created there is deleted, so that its GPUs are free."""
+    yield running_groups
+    admin = running_groups.admin
+    spaces = {each.namespace for each in running_groups.pods() if each.gpus}
+    for space in spaces:
+        for path in (HPAS.format(ns=space), f"/apis/apps/v1/namespaces/{space}/replicasets"):
+            for row in admin.get(path)["items"]:
+                admin.delete(f"{path}/{row['metadata']['name']}")
+        for row in admin.get(PODS.format(ns=space))["items"]:
+            with suppress(RefusedError):  # its owner is gone too
+                admin.delete(f"{PODS.format(ns=space)}/{row['metadata']['name']}")
+    wait_until(lambda: not any(each.gpus for each in running_groups.pods()), "every GPU is free")
+
+
 @pytest.fixture(scope="module")
-def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def running_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A stage with the kinds."""
     folder: Path = tmp_path_factory.mktemp("groups")
     with Stage(folder) as made:
         for kind in KINDS:
             made.admin.create(kind.definition())
-        register_group(made.admin, made.adapter.port, made.adapter.ca.read_bytes(), EXTERNAL)
-        wait_available(made.admin, EXTERNAL)
+        served = EXTERNAL + VIEW
+        register_group(made.admin, made.adapter.port, made.adapter.ca.read_bytes(), served)
+        wait_available(made.admin, served)
         for kind in KINDS:
             made.admin.wait(kind.path("default"), bool, f"{kind.kind} is served")
         yield made
@@ -325,3 +352,38 @@ def test_an_object_metric_of_what_is_scaled_decides(
     wait_replicas(groups, kind, space, 2, name)
     found = groups.admin.get(f"{HPAS.format(ns=space)}/llm")
     assert condition(found, "ScalingActive") == ("True", "ValidMetricFound")
+
+
+def test_a_device_that_the_kubelet_reports_unhealthy_is_shown_at_its_pod(groups: Stage) -> None:
+    space = "sick"
+    groups.load.pin(space, "inference", 80)
+    made = target(groups, UNKNOWN, space, 1, "app=inference")
+    pod(groups, made, "a", {"app": "inference"}, {})
+    wait_until(lambda: any(each.namespace == space for each in groups.pods()), "the pod runs")
+    devices = [{"resourceID": "GPU-7", "health": "Unhealthy"}]
+    held = {"name": "nvidia.com/gpu", "resources": devices}
+    row = {"name": "main", "image": "none", "imageID": "", "ready": True, "restartCount": 0}
+    path = f"{PODS.format(ns=space)}/a"
+    status = {"containerStatuses": [row | {"allocatedResourcesStatus": [held]}]}
+    groups.admin.patch(f"{path}/status", {"status": status})
+    view = f"/apis/view.gpu-metrics-adapter.io/v1alpha1/namespaces/{space}/gpupods/a"
+    kept = groups.admin.get(path)["status"]["containerStatuses"][0]
+    assert kept["allocatedResourcesStatus"] == [held], "the API server keeps it (KEP-4680)"
+    wait_until(
+        lambda: groups.admin.get(view).get("unhealthyDevices") == ["GPU-7 of nvidia.com/gpu"],
+        "the device is shown",
+    )
+
+
+def test_nodepool_may_read_every_scale_and_nothing_else_of_other_kinds(groups: Stage) -> None:
+    target(groups, ROLLOUT, "scales", 3, "app=inference")
+    values = {"nodepool": {"enabled": True}}
+    for row in chart.render(values, only=("nodepool/rbac",)):
+        groups.admin.create(row)
+    account = f"{SERVICE}-nodepool"
+    plane = groups.plane
+    user = Cluster(plane.url, str(plane.ca.cert), token=groups.admin.token(NAMESPACE, account))
+    scale = user.get(f"{ROLLOUT.path('scales')}/llm/scale")
+    assert (scale["spec"]["replicas"], scale["status"]["selector"]) == (3, "app=inference")
+    with pytest.raises(RefusedError, match="403"):
+        user.get(f"{ROLLOUT.path('scales')}/llm")
