@@ -101,7 +101,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         AMD_HEALTH,
         Unit.CODE,
         1.0,
-        mig=Mig.FIRST,
+        mig=Mig.INSTANCE,
         over_devices=Combine.MIN,
         over_pods=Combine.MIN,
         renamed=((f"amd_{AMD_HEALTH}", 1.0, Unit.CODE),),
