@@ -44,6 +44,8 @@ FACTS: Final[Mapping[str, str]] = {
     "why a ScaledObject has made no HPA": "keda/trouble.py",
     "why wanted pods do not exist or do not serve": "causes/target.py",
     "whether a target fits its metric, and which way a metric moves": "catalog/targetfit.py",
+    "kinds whose replica is a group of pods, and which an HPA reads": "cluster/podgroups.py",
+    "what an exporter's fields say about the health of a device": "catalog/health.py",
     "what manages an object, and where a change of it lasts": "cluster/managers.py",
     "whose turn it is where requests wait": "runtime/shares.py",
 }

@@ -54,6 +54,7 @@ def make_pod(
     deleting: bool = False,
     ready_since: float = 0.0,
     placeholder: bool = False,
+    unhealthy: tuple[str, ...] = (),
 ) -> Pod:
     """A running pod with one GPU, unless the arguments say otherwise."""
     fields = PodFields(
@@ -77,6 +78,7 @@ def make_pod(
         born=born,
         ready_since=ready_since,
         placeholder=placeholder,
+        unhealthy=unhealthy,
     )
     return Pod.of(fields)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapter.answers.api.groupvalues import INCOMPLETE
 from adapter.answers.api.provider import TOO_LARGE
 from adapter.pipeline.attribution import credibility, split, unnamed, values
 from adapter.pipeline.attribution.reading import Absence
@@ -83,6 +84,7 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
         *(credibility.WAITS, credibility.TOO_MANY, credibility.CLUSTERS, credibility.BOARD),
         *(split.NO_REQUEST, split.SHARE_UNKNOWN, split.NOT_EXACT, split.NO_WEIGHT),
         TOO_LARGE,
+        INCOMPLETE,
         *Mismatch,
         *Doubt,
         UNSUPPORTED,

@@ -13,8 +13,13 @@ from typing import Final, NamedTuple
 
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
+from adapter.pipeline.catalog.metric import Combine
+from adapter.pipeline.catalog.targetfit import AGGREGATE
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch
+from apiservice.errors import BadQuery
+from apiservice.labels.requirement import Requirement, conjunction, predicate
+from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import Steps, parts
 
 _NOT_AWAITED: Final = frozenset(
@@ -55,6 +60,29 @@ class Aggregate(StrEnum):
     def speaks(self, have: int, expected: int) -> bool:
         """Return whether readings of ``have`` pods may represent all ``expected`` pods."""
         return enough(have, expected, summed=self is Aggregate.SUM)
+
+
+def selector_of(requirements: Sequence[Requirement]) -> Selector:
+    """Return the selector of what meets all requirements."""
+    return Selector(tuple(requirements), conjunction([predicate(row) for row in requirements]))
+
+
+def split_aggregate(selector: Selector) -> tuple[Selector, Aggregate | None]:
+    """Split a selector into the rest and the form that its label ``aggregate`` asks for.
+
+    Raises:
+        BadQuery: ``aggregate`` has an invalid value, or occurs twice.
+    """
+    asked = [row for row in selector.requirements if row.key == AGGREGATE]
+    if not asked:
+        return selector, None
+    if len(asked) > 1:
+        raise BadQuery("labelSelector: aggregate is given more than once")
+    _, op, values = asked[0]
+    if op not in ("=", "==", "in") or len(values) != 1 or values[0] not in list(Aggregate):
+        raise BadQuery(f"labelSelector: aggregate must be one of {', '.join(Aggregate)}")
+    rest = [row for row in selector.requirements if row.key != AGGREGATE]
+    return selector_of(rest), Aggregate(values[0])
 
 
 class PodValue(NamedTuple):
@@ -110,3 +138,15 @@ def describe_missing(lacking: Sequence[PodValue], of: int) -> str:
     )
     more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
     return f"{len(lacking)} of {of} pods have no value: {named}{more}"
+
+
+def combine(how: Combine | Aggregate, readings: Sequence[Reading], *, partial: bool) -> Reading:
+    """Combine the readings of several pods, at least one, into one reading."""
+    return Reading(
+        value=how.of([reading.value for reading in readings]),
+        time=min(reading.time for reading in readings),
+        window=readings[0].window,
+        expires=min(reading.expires for reading in readings),
+        devices=tuple(device for reading in readings for device in reading.devices),
+        partial=partial or any(reading.partial for reading in readings),
+    )

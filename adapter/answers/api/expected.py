@@ -18,7 +18,7 @@ from adapter.pipeline.catalog.metric import Metric, Scope
 from adapter.pipeline.cluster.optin import opted_in
 from adapter.pipeline.cluster.placeholder import working
 from adapter.pipeline.cluster.pod import Pod, PodRef
-from adapter.pipeline.cluster.workload import workloads
+from adapter.pipeline.cluster.podgroups import family_of
 from apiservice.runtime.steps import Steps, parts
 
 _STEP: Final = 64
@@ -48,14 +48,14 @@ def expected_pods(pods: Sequence[Pod], metric: Metric, seen: ServedPods) -> Step
     for some in parts(pods, _STEP):
         serving = [pod for pod in some if seen.serves(pod.ref) or opted_in(pod)]
         known.update(pod.ref for pod in serving)
-        families.update(map(_family, serving))
+        families.update(map(family_of, serving))
         yield
     staying: list[Pod] = []
     for some in parts(pods, _STEP):
         staying += [
             pod
             for pod in some
-            if not pod.deleting and (pod.ref in known or _family(pod) in families)
+            if not pod.deleting and (pod.ref in known or family_of(pod) in families)
         ]
         yield
     return staying
@@ -72,13 +72,7 @@ def _holding(pods: Sequence[Pod], seen: ServedPods) -> Steps[Sequence[Pod]]:
             elif pod.may_hold_gpu:
                 unsure.append(pod)
                 if seen.holds(pod):
-                    families.add(_family(pod))
+                    families.add(family_of(pod))
         yield
-    holding += [pod for pod in unsure if _family(pod) in families]
+    holding += [pod for pod in unsure if family_of(pod) in families]
     return [pod for pod in holding if not pod.deleting]
-
-
-def _family(pod: Pod) -> object:
-    """Return the topmost workload that the pod is known to belong to, or else the pod itself."""
-    above = workloads(pod)
-    return (pod.ref.namespace, above[-1]) if above else pod.ref

@@ -17,7 +17,14 @@ from typing import NamedTuple
 
 import structlog
 
-from adapter.answers.api.aggregate import Aggregate, PodValue, describe_missing, missing
+from adapter.answers.api.aggregate import (
+    Aggregate,
+    PodValue,
+    describe_missing,
+    missing,
+    selector_of,
+    split_aggregate,
+)
 from adapter.answers.api.expected import expected_pods
 from adapter.answers.api.provider import STEP, Values
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -34,8 +41,8 @@ from adapter.pipeline.cluster.lookup import ObjectLookup, workload_kind
 from adapter.pipeline.cluster.placeholder import working
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.workload import workloads
-from apiservice.errors import BadQuery, MetricUnknown, Unavailable
-from apiservice.labels.requirement import Requirement, conjunction, predicate
+from apiservice.errors import MetricUnknown, Unavailable
+from apiservice.labels.requirement import Requirement
 from apiservice.labels.selector import Selector
 from apiservice.provider import Answer, ExternalQuery, ExternalValue
 from apiservice.runtime.steps import Steps, parts
@@ -166,31 +173,15 @@ def _wanted(selector: Selector) -> _Wanted:
     Raises:
         BadQuery: ``aggregate`` has an invalid value, or occurs twice.
     """
+    selector, aggregate = split_aggregate(selector)
     parts: dict[str, list[Requirement]] = {"labels": [], "places": [], "devices": []}
-    aggregates = []
     for requirement in selector.requirements:
-        if requirement.key == AGGREGATE:
-            aggregates.append(_aggregate(requirement))
-        elif requirement.key in DEVICE_LABELS:
+        if requirement.key in DEVICE_LABELS:
             parts["devices"].append(requirement)
         else:
             parts["places" if requirement.key in POD_LABELS else "labels"].append(requirement)
-    if len(aggregates) > 1:
-        raise BadQuery("labelSelector: aggregate is given more than once")
-    made = {name: _selector(requirements) for name, requirements in parts.items()}
-    aggregate = aggregates[0] if aggregates else None
+    made = {name: selector_of(requirements) for name, requirements in parts.items()}
     return _Wanted(made["labels"], made["places"], made["devices"], aggregate)
-
-
-def _aggregate(requirement: Requirement) -> Aggregate:
-    _, op, values = requirement
-    if op in ("=", "==", "in") and len(values) == 1 and values[0] in list(Aggregate):
-        return Aggregate(values[0])
-    raise BadQuery(f"labelSelector: aggregate must be one of {', '.join(Aggregate)}")
-
-
-def _selector(requirements: Sequence[Requirement]) -> Selector:
-    return Selector(tuple(requirements), conjunction([predicate(r) for r in requirements]))
 
 
 def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Steps[Sequence[Pod]]:

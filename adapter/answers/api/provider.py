@@ -6,8 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.answers.api.aggregate import PodValue, describe_missing, enough, missing
+from adapter.answers.api.aggregate import (
+    PodValue,
+    combine,
+    describe_missing,
+    enough,
+    missing,
+    split_aggregate,
+)
 from adapter.answers.api.expected import expected_pods
+from adapter.answers.api.groupvalues import GroupValues
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.reasons import explanation
 from adapter.pipeline.catalog.metric import Combine, Metric, Scope
@@ -118,9 +126,14 @@ class GpuMetricsProvider:
 
     def _pods(self, asked: _Asked) -> Steps[_Found]:
         found = _Found()
+        devices, how = split_aggregate(asked.query.metric_selector)
+        groups = None
+        if how is not None:
+            index = self._objects.pod_index
+            groups = GroupValues(index, asked.snapshot, asked.metric, devices, how, asked.now)
         for some in parts((yield from self._objects.pods(asked.query)), STEP):
             for pod in some:
-                reading = asked.about(pod)
+                reading = asked.about(pod) if groups is None else (yield from groups.of(pod))
                 if isinstance(reading, Reading):
                     self._serve(found, pod, asked.metric.name, reading)
                 else:
@@ -195,18 +208,6 @@ class GpuMetricsProvider:
         value = MetricValue(reference, metric, milli, int(reading.time), reading.window)
         reading.serve((thing, metric, value))
         into.add(value, reading.expires)
-
-
-def combine(how: Combine, readings: Sequence[Reading], *, partial: bool) -> Reading:
-    """Combine the readings of an object's pods, at least one, into one reading."""
-    return Reading(
-        value=how.of([reading.value for reading in readings]),
-        time=min(reading.time for reading in readings),
-        window=readings[0].window,
-        expires=min(reading.expires for reading in readings),
-        devices=tuple(device for reading in readings for device in reading.devices),
-        partial=partial or any(reading.partial for reading in readings),
-    )
 
 
 def _resources(metrics: Mapping[str, Metric], principal: Sequence[str]) -> Iterator[MetricResource]:

@@ -28,7 +28,6 @@ _XID: Final = (
     "see the Xid errors in the log of the device plugin and of the kernel; a restart of the plugin "
     "makes a device healthy again that recovered"
 )
-_UNHEALTHY: Final = "Unhealthy"
 
 
 def amount(amounts: Mapping[str, str | int], resource: str) -> int:
@@ -164,20 +163,14 @@ def _lack(node: SeenNode, resources: GpuResources) -> _Lack | None:
 def unhealthy(target: Target) -> Iterator[Cause]:
     """Yield the target's pods that hold a device that is reported unhealthy."""
     for pod in target.pods:
-        devices = {
-            f"{device.resource_id} of {row.name}"
-            for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
-            for row in status.allocated_resources_status
-            for device in row.resources
-            if device.health == _UNHEALTHY
-        }
+        devices = pod.pod.unhealthy
         if devices:
             node = pod.pod.node
             yield target.cause(
                 CauseCode.DEVICE_UNHEALTHY,
                 f"{target.some([pod])} holds {count(len(devices), 'device')} that "
                 f"{'is' if len(devices) == 1 else 'are'} reported unhealthy "
-                f"(allocatedResourcesStatus: {', '.join(sorted(devices)[:3])}) on node {node}",
+                f"(allocatedResourcesStatus: {', '.join(devices[:3])}) on node {node}",
                 "delete the pod, so that it gets another device, and see the Xid errors of the "
                 "node",
                 on(pod_key(pod), "delete"),

@@ -19,11 +19,13 @@ from adapter.pipeline.catalog.targetfit import (
     AskedTarget,
     Misfit,
     MisfitKind,
+    Selects,
     aggregate_of,
     form_of,
     misfits,
 )
 from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
+from adapter.pipeline.cluster.podgroups import selects_of
 from apiservice.labels.selector import Selector
 
 _OF_KEDA: Final = re.compile(r"s(\d+)-(.+)")
@@ -86,6 +88,7 @@ def flaws_of(
     triggers: Sequence[AskedTrigger] = (),
     *,
     on_mig: bool = False,
+    selects: Selects | None = None,
 ) -> list[Flaw]:
     """Return the flaws of an HPA's metrics, in the order of its spec.
 
@@ -95,11 +98,15 @@ def flaws_of(
         labels: of the scaled pods; None if they are not known.
         triggers: of the ScaledObject that owns the HPA, as far as it was read.
         on_mig: the scaled pods are known to hold MIG instances.
+        selects: the pods of a replica that the controller reads; None if ``labels`` show it, as
+            those that all pods of the workload have.
     """
     found: list[Flaw] = []
+    if selects is None:
+        selects = selects_of(hpa.kind, labels)
     for asked in _asked(hpa, metrics, triggers):
         at = asked.trigger.place if asked.trigger is not None else None
-        for misfit in _misfits(hpa, asked, labels, on_mig=on_mig):
+        for misfit in _misfits(hpa, asked, labels, selects, on_mig=on_mig):
             guess = f"; did you mean {misfit.number}?" if misfit.kind is MisfitKind.UNIT else ""
             found.append(Flaw(asked.place, f"{misfit.text}{guess}", misfit, at))
         if asked.trigger is None:
@@ -125,7 +132,12 @@ def _asked(
 
 
 def _misfits(
-    hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None, *, on_mig: bool
+    hpa: ShownHpa,
+    asked: _Asked,
+    labels: Mapping[str, str] | None,
+    selects: Selects,
+    *,
+    on_mig: bool,
 ) -> Iterator[Misfit]:
     _, shown, name, metric, trigger = asked
     aggregate = aggregate_of(shown.selector)
@@ -145,6 +157,9 @@ def _misfits(
         metric.high,
         _own(hpa, asked, labels),
         on_mig,
+        metric.scope,
+        selects,
+        bool(aggregate),
     )
     yield from misfits(target, averaged=shown.type == "Pods")
 
@@ -169,5 +184,5 @@ def _selector(asked: _Asked) -> Iterator[Flaw]:
     """Yield why the selector of the metric never selects a series."""
     selector = parsed(asked.shown.selector) if asked.shown.selector else None
     for requirement in selector.requirements if selector is not None else ():
-        if why := selector_fault(requirement, of_pods=asked.shown.type == "External"):
+        if why := selector_fault(requirement, asked.shown.type):
             yield Flaw(asked.place, f"the selector of {asked.name} selects nothing: {why}")

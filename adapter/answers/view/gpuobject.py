@@ -22,6 +22,7 @@ from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.sharing import Share
 from adapter.pipeline.attribution.values import NO_VALUE, NOT_EXPORTED
 from adapter.pipeline.catalog import amd, ascend, gaudi, intel, nvidia
+from adapter.pipeline.catalog.health import SIGNS
 from adapter.pipeline.catalog.labelvalue import label_value
 from adapter.pipeline.catalog.metric import Metric, Scope
 from adapter.pipeline.cluster.nodelabels import AMD, INTEL, NVIDIA, POOL_LABELS, NodeFacts
@@ -31,7 +32,6 @@ from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.wire import instant
 
 UTILIZATION: Final = "gpu_utilization"
-XID: Final = "DCGM_FI_DEV_XID_ERRORS"
 _ABOUT_PODS: Final = frozenset(
     (
         "gpu_count",
@@ -158,9 +158,21 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
         "pods": list(_pods(gpu, snapshot)),
         "values": values,
         "leftOut": left_out,
+        "unhealthy": "; ".join(_sick(gpu, snapshot, now)),
         "idleSince": instant.write(idle) if idle is not None else "",
     }
     return {key: value for key, value in found.items() if value}
+
+
+def _sick(gpu: Gpu, snapshot: Snapshot, now: float) -> Iterator[str]:
+    """Yield why the device is not healthy, by what its exporters report."""
+    for name, why in SIGNS.items():
+        metric = snapshot.catalog.metrics.get(name)
+        if metric is None:
+            continue
+        found = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
+        if isinstance(found, Reading) and (text := why(found.value)):
+            yield text
 
 
 def metrics(snapshot: Snapshot) -> Iterator[Metric]:
@@ -168,8 +180,9 @@ def metrics(snapshot: Snapshot) -> Iterator[Metric]:
     for metric in snapshot.catalog.neutral:
         if metric.scope is Scope.DEVICE and metric.name not in _ABOUT_PODS:
             yield metric
-    if XID in snapshot.catalog.metrics:
-        yield snapshot.catalog.metrics[XID]
+    for name in SIGNS:
+        if name in snapshot.catalog.metrics:
+            yield snapshot.catalog.metrics[name]
 
 
 def _values(gpu: Gpu, snapshot: Snapshot, now: float) -> tuple[list[Json], list[Json]]:
@@ -267,6 +280,10 @@ SCHEMA: Final = struct(
     leftOut=listed(
         "Metrics that the exporter reports and whose values are not trusted, and the reasons.",
         MISSING,
+    ),
+    unhealthy=text(
+        "Why the device is not healthy, by its exporter: an XID error that no application causes, "
+        "or gpu_health of AMD. Absent if nothing shows it."
     ),
     idleSince=IDLE,
 )

@@ -8,7 +8,7 @@ from typing import Final
 from adapter.answers.view import gpuobject
 from adapter.answers.view.devices import Devices, device_series, place_of
 from adapter.answers.view.fragments import Json
-from adapter.answers.view.gpuobject import UTILIZATION, XID, Gpu
+from adapter.answers.view.gpuobject import UTILIZATION, Gpu
 from adapter.answers.view.holders import holders
 from adapter.answers.view.idle import device_idle
 from adapter.answers.view.snapshots import CurrentValues, PerSnapshot, check
@@ -16,6 +16,7 @@ from adapter.answers.view.standings import NodeStandings
 from adapter.figures import age, memory, percent, plain
 from adapter.pipeline.attribution.reading import Reading
 from adapter.pipeline.attribution.sharing import NodeSharing
+from adapter.pipeline.catalog.health import XID
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.runtime.steps import Steps

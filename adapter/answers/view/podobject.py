@@ -55,6 +55,7 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
         "workload": workload(above) if (above := topmost(pod)) is not None else {},
         "requests": dict(pod.gpus),
         "resourceClaims": pod.claims,
+        "unhealthyDevices": list(pod.unhealthy),
         "measured": isinstance(main, Reading),
         "reason": why(main, asked.snapshot, pod) if isinstance(main, Absence) else {},
         "metrics": list(_metrics(found)),
@@ -140,6 +141,10 @@ SCHEMA: Final = struct(
     requests=mapping(
         "GPU resources that the pod requests, such as nvidia.com/gpu.",
         integer("Number of devices, or another amount of the resource."),
+    ),
+    unhealthyDevices=listed(
+        "Devices of the pod that the kubelet reports unhealthy.",
+        text("The device as its device plugin or DRA driver names it, and the resource."),
     ),
     resourceClaims=boolean("True if the pod has DRA resource claims, which may hold a GPU."),
     measured=boolean(

@@ -30,6 +30,9 @@ class ValueSettings(Section):
     utilization at idle power."""
     include_unready: bool = _DEFAULTS.unready
     """Also serve pods that are not Ready, such as a pod that is loading its model."""
+    include_unhealthy: bool = _DEFAULTS.unhealthy
+    """Also serve pods with a device that the kubelet reports unhealthy
+    (``allocatedResourcesStatus``). If not, a mean is that of the others, and a sum has no value."""
     ratio_scale: Annotated[RatioScale, ADVANCED] = _DEFAULTS.ratio_scale
     """Scale of ``DCGM_FI_DEV_*_UTIL_RATIO``: ``ratio`` is 0-1 (DCGM 4.7), ``percent`` is 0-100
     (DCGM 4.6). ``auto`` derives the scale from the numbers of each exporter."""

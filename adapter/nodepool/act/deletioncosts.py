@@ -55,6 +55,8 @@ class DeletionCosts:
                 used[pod.node] = used.get(pod.node, 0) + (gpus(pod.shape) or 0)
         nearing: dict[WorkloadRef, bool] = {}
         for target in targets:
+            if target.group:
+                continue  # a StatefulSet or a controller of its own removes groups by number
             was = self._near.get(target.workload, False)
             now_near = _near(target, values.get(target.workload, ()), was=was)
             nearing[target.workload] = now_near
@@ -81,6 +83,7 @@ class DeletionCosts:
                 used.get(pod.node, 0) - (gpus(pod.shape) or 0),
                 pod.deletion_cost,
                 pod.cost_writer == MANAGER,
+                pod.unhealthy,
             )
             for pod in ready.values()
         ]

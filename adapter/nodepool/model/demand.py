@@ -56,6 +56,8 @@ class Demand:
     coming: int = 0
     """Pods after the next sync of its HPA. New ones trigger the autoscaler themselves, so no
     headroom is ordered for them."""
+    unit: int = 1
+    """Pods of this shape in one replica: headroom is ordered for whole groups."""
     about: str = ""
     """A description for workloads without a telling name (queues of Jobs)."""
 

@@ -34,6 +34,8 @@ class PodLoad(NamedTuple):
     """Current value of the annotation; None without one."""
     ours: bool = False
     """Whether this controller wrote the annotation (``managedFields``)."""
+    unhealthy: bool = False
+    """Whether the kubelet reports one of its devices unhealthy."""
 
 
 class CostChange(NamedTuple):
@@ -70,7 +72,8 @@ def costs(pods: Sequence[PodLoad], *, near: bool) -> CostChange:
 
     The utilisation decides. Within a bucket, pods on nodes with the fewest other GPUs in use are
     deleted first, and among those the pods on multi-GPU nodes. A pod whose utilisation is unknown
-    gets the highest bucket, because a missing reading must not cause its deletion.
+    gets the highest bucket, because a missing reading must not cause its deletion. A pod with an
+    unhealthy device is deleted before all others.
     """
     foreign = tuple(sorted(pod.name for pod in pods if pod.cost is not None and not pod.ours))
     if foreign or not near:
@@ -88,6 +91,8 @@ def _cost(pod: PodLoad) -> int:
     """Return the nearest bucket, or the current one while the utilisation is close to it."""
     neighbours = min(_NEIGHBOUR * max(0, pod.others_gpus), BUCKET - _NEIGHBOUR)
     place = neighbours + (_SINGLE if pod.node_gpus <= 1 else 0)
+    if pod.unhealthy:
+        return place - BUCKET
     if pod.utilization is None:
         return BUSIEST + place
     percent = min(max(pod.utilization, 0.0), 100.0)

@@ -7,7 +7,8 @@ Objects that cannot be planned for are left out and counted by reason. A missing
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from adapter.hpa import Observation, Values
@@ -117,7 +118,9 @@ def observe(
     """
     pool_of = {node.name: node.pool(pool_labels) for node in cluster.nodes}
     demand = [
-        _scaled(target, values.get(target.workload), pool_of, known, now) for target in targets
+        row
+        for target in targets
+        for row in _scaled(target, values.get(target.workload), pool_of, known, now)
     ]
     left_out: Counter[str] = Counter()
     if jobs:
@@ -164,7 +167,8 @@ def _scaled(
     pool_of: Mapping[str, str],
     known: Ledger,
     now: float,
-) -> Demand:
+) -> Iterator[Demand]:
+    """Yield the demand of a workload, of one that groups pods for each shape of a group."""
     count, load, parked = None, None, False
     if values is not None:
         seen = Observation(
@@ -176,25 +180,62 @@ def _scaled(
         scaler = target.autoscaler
         want = wanted(target.readable, seen, scaler.status, from_zero=scaler.from_zero)
         count, load, parked = want
-    there = _there(target.pods, pool_of)
     spec = target.readable.spec
     pace = follow(known.paces.get(target.workload, NEW), target.replicas, count, now)
-    return Demand(
+    whole = Demand(
         workload=target.workload,
         shape=target.shape,
-        bound=there.bound,
-        pending=there.pending,
+        bound=0,
+        pending=0,
         wanted=count,
         load=load,
         tolerance=tolerances(spec).up,
         max_replicas=ceiling(spec, target.replicas),
-        history=known.histories.get(target.workload, EMPTY),
-        known_at=known.known_at.get(target.workload) if count is None else now,
-        pools=there.pools,
         floor=target.autoscaler.floor or 0,
         parked=parked,
         asked=target.replicas,
         coming=after_next_sync(spec, pace, target.replicas, count, now),
+    )
+    for place, (shape, number) in enumerate(target.group or ((target.shape, 1),)):
+        part = _times(whole, shape, number)
+        pods = target.pods
+        if target.group:
+            pods = tuple(pod for pod in pods if key(pod.shape) == key(shape))
+        if place:
+            # Each shape has a history of its own, in its pods.
+            name = f"{target.workload.name}/{key(shape)}"
+            part = replace(
+                part,
+                workload=target.workload._replace(name=name),
+                about=f"{whole.name} ({number} more pods of a group)",
+            )
+        there = _there(pods, pool_of)
+        yield replace(
+            part,
+            bound=there.bound,
+            pending=there.pending,
+            pools=there.pools,
+            history=known.histories.get(part.workload, EMPTY),
+            known_at=known.known_at.get(part.workload) if count is None else now,
+        )
+
+
+def _times(whole: Demand, shape: Shape, number: int) -> Demand:
+    """Return a demand in replicas as one in pods, ``number`` of a shape in each replica."""
+
+    def pods(replicas: int | None) -> int | None:
+        return None if replicas is None else replicas * number
+
+    return replace(
+        whole,
+        shape=shape,
+        wanted=pods(whole.wanted),
+        load=None if whole.load is None else whole.load * number,
+        max_replicas=pods(whole.max_replicas),
+        floor=whole.floor * number,
+        asked=whole.asked * number,
+        coming=whole.coming * number,
+        unit=number,
     )
 
 

@@ -168,7 +168,8 @@ def _growth(each: Demand, wanted: int, asked: ForecastRequest, now: float) -> _G
         pending=each.pending,
     )
     found = forecast(each.history, wanted, question, now)
-    most, reasons = max(found.pods, wanted), []
+    # A group of pods serves once all of them exist.
+    most, reasons = -(-max(found.pods, wanted) // each.unit) * each.unit, []
     kept = max(found.kept, most)
     if each.max_replicas is not None:
         kept = min(kept, each.max_replicas)

@@ -109,4 +109,5 @@ def requested(status: AutoscalerStatus) -> object:
 
 def sized(workload: ScalableWorkload) -> object:
     """Return how many pods a workload of GPU pods requests."""
-    return None if gpus(workload.shape) == 0 else workload.replicas
+    shape = workload.shape
+    return None if shape is None or gpus(shape) == 0 else workload.replicas

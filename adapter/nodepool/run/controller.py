@@ -44,6 +44,7 @@ from adapter.nodepool.run.state import ControllerState
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.metricvalues import MetricValues
+from adapter.nodepool.seen.scales import Scales
 from adapter.nodepool.seen.served import ServedApis, discover
 from adapter.nodepool.seen.targets import (
     PodsOf,
@@ -51,6 +52,7 @@ from adapter.nodepool.seen.targets import (
     ScaleTarget,
     ScaleTargets,
     by_workload,
+    others,
     targets,
 )
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
@@ -111,6 +113,7 @@ class NodepoolController:
         self._choice = MethodChoice(None, "discovery has not run yet")
         self.writer = Writer(call, may_write)
         self.values = MetricValues(call)
+        self._scales = Scales(call)
         self.lifelines = Lifelines(self.writer, settings.lifeline, settings.placeholder.image)
         self._probe = Probe(self.writer, settings, home.namespace)
         self._orders = Orders(self.writer, self.lifelines, home, settings)
@@ -204,6 +207,9 @@ class NodepoolController:
             self._choice = with_wait(method, cluster_autoscaler=self.cluster.autoscaler is not None)
             await self._store.read(now)
         pods_of = by_workload(self.cluster.pods)
+        if read is None:
+            of = others(self.cluster, pods_of, self._settings.namespaces)
+            self.cluster.scales.replace(await self._scales.read(of, _VALUES))
         found = targets(self.cluster, pods_of, self._settings.namespaces)
         if read is None:
             values = await self.values.read(found.targets, _VALUES)

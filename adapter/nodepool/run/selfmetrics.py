@@ -139,6 +139,7 @@ LEFT_OUT: Final = gauge(
     "reason",
     known=(
         *("target_unknown", "no_metric", "annotation", "second_hpa", "job_suspended"),
+        "exclusive_topology",
         "headroom_foreign",
     ),
 )

@@ -45,6 +45,8 @@ class HpaInfo(NamespacedObject):
     """Whether KEDA manages it. KEDA then scales the target from 0, not the HPA."""
     floor: int | None
     """Minimum headroom pods from the annotation; None without it."""
+    version: str = ""
+    """``apiVersion`` of the target, as the HPA names it."""
 
 
 class _ScaleTargetRef(msgspec.Struct, rename="camel"):
@@ -92,6 +94,7 @@ def decode(raw: msgspec.Raw | bytes) -> HpaInfo:
         status={key: status[key] for key in kept if key in status},
         from_zero="scaledobject.keda.sh/name" in (meta.get("labels") or {}),
         floor=floor,
+        version=target.api_version,
     )
 
 

@@ -26,6 +26,8 @@ class ClusterTables:
     deployments: WorkloadTable = field(default_factory=WorkloadTable)
     statefulsets: WorkloadTable = field(default_factory=WorkloadTable)
     replicasets: WorkloadTable = field(default_factory=WorkloadTable)
+    scales: WorkloadTable = field(default_factory=WorkloadTable)
+    """Other kinds, of which only the scale subresource is read, once in a full round."""
     jobs: JobInfoTable = field(default_factory=JobInfoTable)
     classes: PriorityClassTable = field(default_factory=PriorityClassTable)
     status: AutoscalerStatusTable = field(default_factory=AutoscalerStatusTable)

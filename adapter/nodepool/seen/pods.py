@@ -17,8 +17,10 @@ from adapter.nodepool.seen.meta import (
     resource_of,
 )
 from adapter.nodepool.seen.podspec import shape_of
+from adapter.pipeline.cluster.devicehealth import ContainerHealth, unhealthy
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.placeholder import is_placeholder
+from adapter.pipeline.cluster.podgroups import grouping_within
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from adapter.pipeline.cluster.table import Table
 from adapter.pipeline.cluster.workload import Workload, workloads_of
@@ -52,6 +54,14 @@ class PodInfo(NamespacedObject):
     deletion_cost: str | None = None
     cost_writer: str = ""
     """Field manager of ``deletion_cost``, from managedFields."""
+    group: str = ""
+    """Number of its group, where a replica is a group of pods; empty otherwise."""
+    selected: bool = True
+    """Whether the selector of the scale matches it: of some groups, the leader only."""
+    unhealthy: bool = False
+    """Whether the kubelet reports one of its devices unhealthy."""
+    topology: str = ""
+    """Key of the topology domain that its group has for itself; empty without one."""
     placeholder: bool = False
     """Whether it only holds room: nodepool's own, or another overprovisioner's."""
 
@@ -68,8 +78,9 @@ class _PodMeta(ObjectMeta, rename="camel"):
     managed_fields: list[_Managed] | None = None
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, rename="camel"):
     phase: str = ""
+    container_statuses: list[ContainerHealth] | None = None
     conditions: list[ConditionRow] | None = None
 
 
@@ -105,6 +116,8 @@ class PodInfoDecoder:
         cost = (meta.annotations or {}).get(DELETION_COST)
         labels = meta.labels or {}
         direct = Workload(resource_of(owner.api_version, owner.kind), owner.name) if owner else None
+        above = self._once(workloads_of(direct, labels))
+        grouping = grouping_within(above, labels)
         return PodInfo(
             namespace=self._once(meta.namespace),
             name=meta.name,
@@ -113,12 +126,16 @@ class PodInfoDecoder:
             phase=self._once(status.phase),
             ready="Ready" in rows and rows["Ready"].status == "True",
             deleting=meta.deletion_timestamp is not None,
-            workloads=self._once(workloads_of(direct, labels)),
+            workloads=above,
             shape=self._once(shape_of(spec, self._resources)),
             daemon=owner is not None and owner.kind == "DaemonSet",
             headroom=HEADROOM in labels and spec.get("priorityClassName") == self._class,
             placeholder=is_placeholder(labels, _images(spec), spec.get("priority")),
             created=meta.created,
+            group=self._once(labels.get(grouping.number, "")),
+            selected=grouping.reads(labels),
+            unhealthy=bool(unhealthy(status.container_statuses or ())),
+            topology=(meta.annotations or {}).get(grouping.topology, ""),
             deletion_cost=cost,
             cost_writer="" if cost is None else _writer(meta.managed_fields or []),
         )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from adapter.hpa import PodState, Values
 from adapter.nodepool.model.demand import WorkloadRef
-from adapter.nodepool.model.shape import Shape, gpus
+from adapter.nodepool.model.shape import Shape, gpus, key
 from adapter.nodepool.seen.autoscalers import HpaInfo, ReadableHpa
 from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
-from adapter.nodepool.seen.workloads import ScalableWorkload
+from adapter.nodepool.seen.workloads import ScalableWorkload, WorkloadTable
 from adapter.pipeline.cluster.workload import DEPLOYMENTS, REPLICASETS, Workload
 from apiservice.provider import GroupResource
 
@@ -32,10 +32,16 @@ class ScaleTarget:
     status_replicas: int
     selector: str
     pods: tuple[PodInfo, ...]
+    group: tuple[tuple[Shape, int], ...] = ()
+    """Shapes of the pods of one replica, with their number; empty if a replica is one pod."""
 
     def states(self) -> list[PodState]:
-        """Return the pods as the HPA controller sees them."""
-        return [PodState(pod.name, pod.phase, pod.ready, pod.deleting) for pod in self.pods]
+        """Return the pods as the HPA controller sees them: of some groups, the leaders only."""
+        return [
+            PodState(pod.name, pod.phase, pod.ready, pod.deleting)
+            for pod in self.pods
+            if pod.selected
+        ]
 
 
 class RoundValues(NamedTuple):
@@ -99,7 +105,8 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
         if shape is None:
             continue
         shape = with_claims(shape, scaler.namespace, cluster)
-        if gpus(shape) == 0:
+        group = _group(cluster, scaler.namespace, pods)
+        if gpus(shape) == 0 and not group:
             continue
         if scaled is None:
             # A Pods metric is requested with the selector of the workload.
@@ -107,6 +114,9 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
             continue
         if scaler.readable is None:
             left_out["no_metric"] += 1
+            continue
+        if any(pod.topology for pod in pods):
+            left_out["exclusive_topology"] += 1
             continue
         ref = WorkloadRef(scaler.namespace, scaler.kind, scaler.target.name)
         # If its annotation is not a number, plan without a floor.
@@ -123,6 +133,7 @@ def targets(cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = (
             status_replicas=scaled.status_replicas,
             selector=scaled.selector,
             pods=pods,
+            group=group,
         )
     return ScaleTargets(tuple(found.values()), +left_out)
 
@@ -149,14 +160,54 @@ def with_claims(shape: Shape, namespace: str, cluster: ClusterTables) -> Shape:
     return replace(shape, claim_devices=sum(known) if len(known) == len(sizes) else None)
 
 
-def _scaled(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
-    tables = {
+def others(
+    cluster: ClusterTables, pods_of: PodsOf, within: Collection[str] = ()
+) -> Iterator[HpaInfo]:
+    """Yield the HPAs with GPU pods whose targets are not watched: their scale has to be read."""
+    for scaler in cluster.autoscalers:
+        if within and scaler.namespace not in within:
+            continue
+        if scaler.target.resource in _tables(cluster) or scaler.readable is None:
+            continue
+        pods = pods_of(scaler.namespace, scaler.target)
+        if any(gpus(with_claims(pod.shape, pod.namespace, cluster)) != 0 for pod in pods):
+            yield scaler
+
+
+def _group(
+    cluster: ClusterTables, namespace: str, pods: Sequence[PodInfo]
+) -> tuple[tuple[Shape, int], ...]:
+    """Return the shapes of the pods of one replica that hold GPUs, with their number.
+
+    The largest group is taken: the others may lack pods, and a group has no more than its size.
+    """
+    groups: dict[str, Counter[Shape]] = {}
+    for pod in pods:
+        if pod.group and not pod.deleting:
+            shape = with_claims(pod.shape, namespace, cluster)
+            groups.setdefault(pod.group, Counter())[shape] += 1
+    if not groups:
+        return ()
+    largest = max(sorted(groups.items()), key=lambda row: row[1].total())[1]
+    return tuple(sorted(((s, n) for s, n in largest.items() if gpus(s) != 0), key=_first))
+
+
+def _first(row: tuple[Shape, int]) -> tuple[int, str]:
+    shape, number = row
+    return -number, key(shape)
+
+
+def _tables(cluster: ClusterTables) -> Mapping[GroupResource, WorkloadTable]:
+    return {
         DEPLOYMENTS: cluster.deployments,
         STATEFULSETS: cluster.statefulsets,
         REPLICASETS: cluster.replicasets,
     }
-    table = tables.get(scaler.target.resource)
-    return table.find((scaler.namespace, scaler.target)) if table is not None else None
+
+
+def _scaled(cluster: ClusterTables, scaler: HpaInfo) -> ScalableWorkload | None:
+    table = _tables(cluster).get(scaler.target.resource, cluster.scales)
+    return table.find((scaler.namespace, scaler.target))
 
 
 def _shape(
@@ -169,6 +220,6 @@ def _shape(
     living = [pod for pod in pods if not pod.deleting]
     if living:
         return max(living, key=lambda pod: (pod.created, pod.name)).shape
-    if scaled is None:
+    if scaled is None or scaled.shape is None:
         return None
     return with_priority(scaled.shape, scaled.priority_class, priorities(cluster))

@@ -35,7 +35,8 @@ class ScalableWorkload:
     status_replicas: int
     selector: str
     """Label selector of its pods, as text for a query."""
-    shape: Shape
+    shape: Shape | None
+    """Of its template; None if only its scale was read."""
     priority_class: str
     """PriorityClass of the pods; empty without one."""
 

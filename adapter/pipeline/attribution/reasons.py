@@ -273,6 +273,12 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The metric selector matches none of the pod's devices.",
         "Correct metric.selector of the HPA, or metricSelector of the trigger.",
     ),
+    "group_incomplete": AbsenceCause(
+        "The query asks for the value of the pod's group (`aggregate`), and a pod of the group has "
+        "no value or does not exist. A value without it would say that it is idle.",
+        "Find out why the pod that the message names has no value: `explain pod` says it.",
+        "kubectl -n {namespace} get gpupods",
+    ),
     "unknown_metric": AbsenceCause(
         "The metric does not exist; a change of the configuration removed it.",
         "Name a metric that the API lists, or add an entry of `metrics`.",
@@ -283,6 +289,12 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     "pod_not_ready": AbsenceCause(
         "The pod is not Ready, so it does not serve requests yet.",
         "Wait until it is Ready, or set values.include_unready.",
+        _POD,
+    ),
+    "device_unhealthy": AbsenceCause(
+        "The kubelet reports a device of the pod unhealthy, and values.include_unhealthy is off.",
+        "Delete the pod, so that it gets another device, and repair the node. After an XID error, "
+        "NVIDIA's device plugin keeps the device unhealthy until it is restarted.",
         _POD,
     ),
     "finished_pod": AbsenceCause("The pod has finished.", "Nothing to do."),

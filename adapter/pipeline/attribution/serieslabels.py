@@ -52,17 +52,19 @@ def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
         return None
 
 
-def selector_fault(requirement: Requirement, *, of_pods: bool) -> str:
+def selector_fault(requirement: Requirement, kind: str) -> str:
     """Return why a requirement never selects a series; empty if it may.
 
     Args:
         requirement: of the selector.
-        of_pods: the selector also selects pods, by their own labels and by :data:`POD_LABELS`, as
-            that of an external metric does; otherwise it selects devices only.
+        kind: type of the metric. The selector of an ``External`` metric also selects pods, by their
+            own labels and by :data:`POD_LABELS`; others select devices only. That of a ``Pods``
+            metric may ask for the value of each pod's group, with ``aggregate``.
     """
     key, op, values = requirement
-    if op not in ("=", "==", "in", "exists"):
+    if op not in ("=", "==", "in", "exists") or (key == AGGREGATE and kind == "Pods"):
         return ""
+    of_pods = kind == "External"
     if key not in (OWN_LABELS if of_pods else DEVICE_LABELS):
         return _no_such_key(key, of_pods=of_pods)
     known = _VALUES.get(key)

@@ -37,7 +37,7 @@ from adapter.pipeline.catalog.formulas import hides
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
 from adapter.pipeline.catalog.migprofile import normalized
 from adapter.pipeline.cluster.pod import Pod
-from adapter.pipeline.devices.assignment import mismatch, unfit
+from adapter.pipeline.devices.assignment import Mismatch, mismatch, unfit
 from adapter.pipeline.devices.crosschecks import doubt
 from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.series import UNSUPPORTED, DeviceSeries, Doubt
@@ -109,9 +109,10 @@ def pod_value(
             assigns the device to another pod.
         context: what is known about the pod's node.
     """
-    wrong = unfit(pod, unready=question.options.unready)
+    wrong = unfit(pod, question.options)
     if wrong is not None:
-        return Absence(wrong, f"pod is {pod.phase}")
+        sick = wrong is Mismatch.UNHEALTHY
+        return Absence(wrong, ", ".join(pod.unhealthy) if sick else f"pod is {pod.phase}")
     kept: list[DeviceSeries] = []
     left: list[Absence] = []
     server = question.metric.scope is Scope.SERVER

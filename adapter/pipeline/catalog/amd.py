@@ -20,6 +20,7 @@ from typing import Final
 
 from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction
 from adapter.pipeline.catalog.field import Field, Mig
+from adapter.pipeline.catalog.health import AMD_HEALTH
 from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.pipeline.catalog.units import MAX_CELSIUS, MAX_MIB, MAX_WATTS
 
@@ -96,6 +97,17 @@ FIELDS: Final[tuple[Field, ...]] = (
     _board(EDGE, Unit.CELSIUS, MAX_CELSIUS),
     _board(JUNCTION, Unit.CELSIUS, MAX_CELSIUS),
     _board(MEMORY_TEMPERATURE, Unit.CELSIUS, MAX_CELSIUS),
+    Field(
+        AMD_HEALTH,
+        Unit.CODE,
+        1.0,
+        mig=Mig.INSTANCE,
+        over_devices=Combine.MIN,
+        over_pods=Combine.MIN,
+        renamed=((f"amd_{AMD_HEALTH}", 1.0, Unit.CODE),),
+        divisible=False,
+        load=LoadDirection.STEADY,
+    ),
 )
 
 _ACTIVE: Final = 10.0

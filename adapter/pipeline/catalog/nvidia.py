@@ -11,6 +11,7 @@ from typing import Final
 
 from adapter.pipeline.catalog.contradictions import WORKING_WATTS, Contradiction, Whole
 from adapter.pipeline.catalog.field import Field, Mig
+from adapter.pipeline.catalog.health import XID
 from adapter.pipeline.catalog.metric import Combine, Kind, LoadDirection, Unit
 from adapter.pipeline.catalog.units import MAX_CELSIUS, MAX_MEGAHERTZ, MAX_MIB, MAX_WATTS, MIB
 
@@ -153,7 +154,7 @@ FIELDS: Final[tuple[Field, ...]] = (
     _board("DCGM_FI_DEV_SM_CLOCK", Unit.MEGAHERTZ, MAX_MEGAHERTZ, "", "dcgm_sm_clock"),
     _board("DCGM_FI_DEV_MEM_CLOCK", Unit.MEGAHERTZ, MAX_MEGAHERTZ, "", "dcgm_memory_clock"),
     Field(
-        "DCGM_FI_DEV_XID_ERRORS",
+        XID,
         Unit.CODE,
         100_000.0,
         mig=Mig.BOARD,

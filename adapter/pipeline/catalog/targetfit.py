@@ -11,16 +11,20 @@ How kube-controller-manager uses a number that describes several pods
 An HPA adds replicas while the value is above its target. So a value that falls under load, such
 as free memory, scales backwards. KEDA passes ``metricType`` on as the type
 (``pkg/scalers/scaler.go``).
+
+The controller knows pods by the selector of the scale subresource only. Where a replica is a group
+of pods, that selector matches too few of them, or more than there are replicas:
+:class:`Selects`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
-from adapter.pipeline.catalog.metric import Combine, LoadDirection, Unit
+from adapter.pipeline.catalog.metric import Combine, LoadDirection, Scope, Unit
 from adapter.pipeline.catalog.migfit import instead_on_mig
 
 VALUE: Final = "Value"
@@ -48,11 +52,27 @@ class MisfitKind(StrEnum):
     UNIT = "a number in another unit"
     RANGE = "a number that no value exceeds"
     MIG = "a metric that MIG instances do not have"
+    LEADERS = "a metric of the leaders of groups only"
+    MEMBERS = "a number of pods that is not the number of replicas"
 
     @property
     def runs_away(self) -> bool:
         """Whether the HPA goes to its maximum for no load: a higher maximum is never the fix."""
-        return self in (MisfitKind.SUM, MisfitKind.FALLS, MisfitKind.STEADY, MisfitKind.UNIT)
+        return self in (
+            MisfitKind.SUM,
+            MisfitKind.FALLS,
+            MisfitKind.STEADY,
+            MisfitKind.UNIT,
+            MisfitKind.MEMBERS,
+        )
+
+
+class Selects(Enum):
+    """The pods of a replica that the selector of its scale subresource matches."""
+
+    ALL = "its only pod"
+    LEADERS = "the leader of its group"
+    MEMBERS = "every pod of its group"
 
 
 class AskedTarget(NamedTuple):
@@ -73,6 +93,12 @@ class AskedTarget(NamedTuple):
     """Whether the value describes the pods that are scaled; None if it is not known."""
     on_mig: bool = False
     """The scaled pods are known to hold MIG instances."""
+    scope: Scope | None = None
+    """What a value describes; None if it is not known."""
+    selects: Selects = Selects.ALL
+    """Of the scaled kind."""
+    of_groups: bool = False
+    """The selector of a Pods metric asks for the value of each pod's group (``aggregate``)."""
 
 
 class Misfit(NamedTuple):
@@ -87,6 +113,10 @@ class Misfit(NamedTuple):
     """The number that was probably meant, as a quantity; empty if it is not known."""
     metric: str = ""
     """A metric that follows the load instead; empty if this one does."""
+    aggregate: str = ""
+    """What the selector of the metric should ask for with ``aggregate``; empty if nothing."""
+    words: str = ""
+    """What a person has to do, as an order; empty if one field has to be set."""
 
 
 def form_of(kind: str, over_pods: Combine, aggregate: str = "") -> str:
@@ -117,6 +147,13 @@ def aggregate_of(selector: Mapping[str, Any] | None) -> str:
     return ""
 
 
+def selector_with(selector: Mapping[str, Any] | None, aggregate: str) -> dict[str, Any]:
+    """Return a LabelSelector that also asks for a form."""
+    selector = dict(selector or {})
+    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), AGGREGATE: aggregate}
+    return selector
+
+
 def misfits(asked: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
     """Yield what does not fit, the most important first.
 
@@ -127,6 +164,8 @@ def misfits(asked: AskedTarget, *, averaged: bool = False) -> Iterator[Misfit]:
     if (wrong := _instances(asked) or _direction(asked)) is not None:
         yield wrong
         return
+    if (grouped := _group(asked, averaged=averaged)) is not None:
+        yield grouped
     if asked.number is None or asked.number <= 0:
         return  # the API server, or the scaler, refuses it
     form = None if averaged else _form(asked)
@@ -145,17 +184,45 @@ def _instances(asked: AskedTarget) -> Misfit | None:
     text = f"{asked.name} does not exist for MIG instances, which the pods hold: it has no value"
     if instead == _UTILIZATION:
         text += f"; {instead} has one, by DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-    return Misfit(MisfitKind.MIG, text, metric=instead or _UTILIZATION)
+    return _replaced(MisfitKind.MIG, text, instead or _UTILIZATION)
+
+
+def _replaced(kind: MisfitKind, text: str, metric: str) -> Misfit:
+    """Return what is wrong, with a metric that does not have it."""
+    words = f"scale on another metric, such as {metric}, with a target in its unit"
+    return Misfit(kind, text, metric=metric, words=words)
 
 
 def _direction(asked: AskedTarget) -> Misfit | None:
     if asked.load is LoadDirection.FALLS:
         text = f"{asked.name} falls as the load rises: the HPA adds replicas while there is no work"
-        return Misfit(MisfitKind.FALLS, text, metric=_INSTEAD[asked.load])
+        return _replaced(MisfitKind.FALLS, text, _INSTEAD[asked.load])
     if asked.load is LoadDirection.STEADY:
         text = f"{asked.name} does not follow the load, so replicas do not bring it to its target"
-        return Misfit(MisfitKind.STEADY, text, metric=_INSTEAD[asked.load])
+        return _replaced(MisfitKind.STEADY, text, _INSTEAD[asked.load])
     return None
+
+
+def _group(asked: AskedTarget, *, averaged: bool) -> Misfit | None:
+    """Return what is wrong for a replica that is a group of pods."""
+    if asked.selects is Selects.MEMBERS and (averaged or asked.type == VALUE):
+        return Misfit(
+            MisfitKind.MEMBERS,
+            "the selector of the scaled object matches every pod of a group, and the HPA "
+            f"multiplies their number by {asked.name} / target: it asks for too many groups",
+            words="scale on the sum of an External metric (workload=NAME) with type AverageValue, "
+            "and a target for one pod times the pods of a group "
+            "(docs/recipes/leaderworkerset.md)",
+        )
+    leaders = asked.selects is Selects.LEADERS and averaged and not asked.of_groups
+    if not leaders or asked.scope is not Scope.DEVICE:
+        return None
+    return Misfit(
+        MisfitKind.LEADERS,
+        f"{asked.name} is read of the leaders only, because the selector of the scaled object "
+        "matches no worker: the HPA scales in while the leaders are idle and the workers are busy",
+        aggregate=Combine.MEAN.value,
+    )
 
 
 def _form(asked: AskedTarget) -> Misfit | None:
@@ -187,8 +254,11 @@ def _word(form: str) -> str:
 
 def _of_a_pod(asked: AskedTarget) -> bool:
     """Return whether the number is one that the value of a pod, or a mean of them, can have."""
-    if asked.form != SUM or asked.own:
+    grouped = asked.selects is not Selects.ALL
+    if asked.form != SUM or (asked.own and not grouped):
         return True
+    if grouped:
+        return False  # the target is that of a group
     # Many pods of another workload may be behind each replica.
     high, number = asked.high, asked.number
     return asked.own is None and (

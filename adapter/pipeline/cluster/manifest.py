@@ -16,17 +16,19 @@ import msgspec
 
 from adapter.hpa.quantity import parse, to_milli
 from adapter.pipeline.cluster import keptbytes
+from adapter.pipeline.cluster.devicehealth import ContainerHealth, unhealthy
 from adapter.pipeline.cluster.gpugroups import groups
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodestarts import StartNeeds
 from adapter.pipeline.cluster.placeholder import is_placeholder
 from adapter.pipeline.cluster.pod import ContainerPort, Owner, Pod, PodTemplate
+from adapter.pipeline.cluster.podgroups import ANNOTATIONS as GROUP_ANNOTATIONS
 from adapter.pipeline.cluster.podvalues import packed
 from adapter.pipeline.cluster.sharedvalues import SharedValues
 from adapter.pipeline.cluster.taints import Toleration
 from apiservice.wire import instant
 
-_ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/")
+_ANNOTATIONS = ("prometheus.io/", "gpu-metrics-adapter.io/", *GROUP_ANNOTATIONS)
 """Prefixes of the annotations that are kept."""
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9./-]{0,315}")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
@@ -115,7 +117,7 @@ class _State(msgspec.Struct):
     waiting: _Waiting | None = None
 
 
-class _ContainerStatus(msgspec.Struct):
+class _ContainerStatus(ContainerHealth):
     state: _State | None = None
     restartCount: int = 0  # noqa: N815 - as the API spells it
 
@@ -126,6 +128,7 @@ class _Status(msgspec.Struct):
     podIP: str = ""  # noqa: N815 - as the API spells it
     conditions: list[_Condition] | None = None
     containerStatuses: list[_ContainerStatus] | None = None  # noqa: N815 - as the API spells it
+    initContainerStatuses: list[_ContainerStatus] | None = None  # noqa: N815 - the wire's name
 
 
 class PodManifest(msgspec.Struct):
@@ -190,6 +193,7 @@ class PodDecoder:
             gpu_groups=self._shared.once(groups(labels)),
             placeholder=is_placeholder(labels, (c.image for c in running), spec.priority),
             host_paths=any(volume.hostPath is not None for volume in spec.volumes or ()),
+            unhealthy=self._shared.once(unhealthy(_statuses(status))),
             needs=self._shared.once(StartNeeds(tuple(_tolerations(spec)), cpu, size)),
         )
         born = instant.read(meta.creationTimestamp) or 0.0
@@ -274,6 +278,10 @@ def _own_annotations(meta: MetaManifest) -> dict[str, str]:
 def _tolerations(spec: _Spec) -> Iterable[Toleration]:
     for row in spec.tolerations or ():
         yield Toleration(row.key, row.operator, row.value, row.effect)
+
+
+def _statuses(status: _Status) -> list[_ContainerStatus]:
+    return [*(status.initContainerStatuses or ()), *(status.containerStatuses or ())]
 
 
 def _ready(status: _Status) -> tuple[_Condition | None, _Condition | None]:

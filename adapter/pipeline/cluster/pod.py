@@ -86,6 +86,8 @@ class PodFields:
     gpu_groups: tuple[str, ...] = ()
     """See :mod:`adapter.pipeline.cluster.gpugroups`. A pod of a group either reserves a device for
     it, or has a fraction of that device and requests none."""
+    unhealthy: tuple[str, ...] = ()
+    """Ids of its devices that are not healthy (:mod:`adapter.pipeline.cluster.devicehealth`)."""
     needs: StartNeeds = NO_NEEDS
     """What it needs of a node besides its GPUs, and takes there."""
 
@@ -112,6 +114,7 @@ class PodTemplate(msgspec.Struct, frozen=True, gc=False):
     placeholder: bool
     extended: Mapping[str, int]
     gpu_groups: tuple[str, ...]
+    unhealthy: tuple[str, ...]
     needs: StartNeeds
 
 
@@ -148,6 +151,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     placeholder = cast("bool", _of_template("placeholder"))
     extended = cast("Mapping[str, int]", _of_template("extended"))
     gpu_groups = cast("tuple[str, ...]", _of_template("gpu_groups"))
+    unhealthy = cast("tuple[str, ...]", _of_template("unhealthy"))
     needs = cast("StartNeeds", _of_template("needs"))
 
     @classmethod

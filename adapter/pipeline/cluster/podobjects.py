@@ -224,16 +224,6 @@ class _State(_Packed, frozen=True):
     terminated: Ended | None = None
 
 
-class _DeviceHealth(_Packed, frozen=True):
-    resource_id: str = msgspec.field(default="", name="resourceID")
-    health: str = ""
-
-
-class _AllocatedResource(_Packed, frozen=True):
-    name: str = ""
-    resources: list[_DeviceHealth] = []
-
-
 class ContainerStatus(_Packed, frozen=True):
     """One of ``status.containerStatuses``."""
 
@@ -243,8 +233,6 @@ class ContainerStatus(_Packed, frozen=True):
     state: _State = _State()
     last_state: _State = _State()
     image: str = ""
-    allocated_resources_status: list[_AllocatedResource] = []
-    """Health of the devices (KEP-4680, gate ``ResourceHealthStatus``)."""
 
 
 class _PodStatus(_Packed, SeenConditions, frozen=True):

@@ -11,9 +11,13 @@ would need more rights and memory. Their names follow from the pod's:
 - Controllers of groups of pods label the pods with the objects above their controller:
   LeaderWorkerSet and DisaggregatedSet (kubernetes-sigs/lws, "Labels, Annotations and Environment
   Variables"), JobSet (kubernetes-sigs/jobset ``api/jobset/v1alpha2``), Grove's
-  PodCliqueScalingGroup (ai-dynamo/grove ``operator/api/common/labels.go``).
+  PodCliqueScalingGroup (ai-dynamo/grove ``operator/api/common/labels.go``). A
+  DisaggregatedSetRoleScaler scales a role, and has the name ``SET-ROLE``
+  (``api/disaggregatedset/v1/disaggregatedsetrolescaler_types.go``).
 
-What stands above that, such as the operator's object of a Deployment, is not known.
+What stands above that, such as the operator's object of a Deployment, is not known. KubeRay labels
+a RayCluster with its RayService, and not the pods (``ray-operator/controllers/ray/common/pod.go``).
+How these kinds group their pods is for :mod:`adapter.pipeline.cluster.podgroups` to say.
 
 Kinds become resources by the rule of English that controller-gen follows for custom resources
 (``gateways``, ``meshes``). The guess of apimachinery's ``meta.UnsafeGuessKindToResource`` would be
@@ -37,11 +41,17 @@ CRONJOBS = GroupResource("cronjobs", "batch")
 
 
 class Labelled(NamedTuple):
-    """A workload that a label of its pods names."""
+    """A workload that labels of its pods name."""
 
-    label: str
+    labels: tuple[str, ...]
+    """Their values, joined by hyphens, are its name."""
     api_version: str
     kind: str
+
+    def name(self, labels: Mapping[str, str]) -> str:
+        """Return the name that a pod's labels give it; empty if they do not."""
+        values = [labels.get(label, "") for label in self.labels]
+        return "-".join(values) if all(values) else ""
 
     @property
     def resource(self) -> GroupResource:
@@ -61,18 +71,22 @@ def plural(kind: str) -> str:
     return lower + "s"
 
 
+_DISAGGREGATED: Final = "disaggregatedset.x-k8s.io/name"
 _LABELLED: Final[Mapping[str, Sequence[Labelled]]] = {
     "StatefulSet": (
         Labelled(
-            "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
+            ("leaderworkerset.sigs.k8s.io/name",), "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"
         ),
         Labelled(
-            "disaggregatedset.x-k8s.io/name", "disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"
+            (_DISAGGREGATED, "disaggregatedset.x-k8s.io/role"),
+            "disaggregatedset.x-k8s.io/v1",
+            "DisaggregatedSetRoleScaler",
         ),
+        Labelled((_DISAGGREGATED,), "disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"),
     ),
-    "Job": (Labelled("jobset.sigs.k8s.io/jobset-name", "jobset.x-k8s.io/v1alpha2", "JobSet"),),
+    "Job": (Labelled(("jobset.sigs.k8s.io/jobset-name",), "jobset.x-k8s.io/v1alpha2", "JobSet"),),
     "PodClique": (
-        Labelled("grove.io/podcliquescalinggroup", "grove.io/v1alpha1", "PodCliqueScalingGroup"),
+        Labelled(("grove.io/podcliquescalinggroup",), "grove.io/v1alpha1", "PodCliqueScalingGroup"),
     ),
 }
 """Kind of a controller -> what labels of its pods name above it, from the lowest."""
@@ -111,9 +125,9 @@ def workloads_of(direct: Workload | None, labels: Mapping[str, str]) -> tuple[Wo
         return ()
     above = _above(labels, direct)
     named = (
-        Workload(row.resource, labels[row.label])
+        Workload(row.resource, name)
         for row in _RESOURCES.get(direct.resource.resource, ())
-        if labels.get(row.label)
+        if (name := row.name(labels))
     )
     return (direct, *((above,) if above else ()), *named)
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.devices.options import TelemetryOptions
 from adapter.pipeline.devices.serveraddress import NOWHERE, ServerAddress
 from adapter.pipeline.exposition.podlabels import NamedPod, workload
 from adapter.pipeline.exposition.podspellings import LabelWriter
@@ -28,6 +29,7 @@ class Mismatch(StrEnum):
     NO_GPU = "no_gpu_in_spec"
     NOT_RUNNING = "pod_not_running"
     NOT_READY = "pod_not_ready"
+    UNHEALTHY = "device_unhealthy"
 
 
 class Assignment(NamedTuple):
@@ -88,18 +90,16 @@ def mismatch(assigned: Assignment, pod: Pod | None, node: str | None) -> Mismatc
     return Mismatch.FINISHED if pod.finished else None
 
 
-def unfit(pod: Pod, *, unready: bool) -> Mismatch | None:
-    """Return why no value is served for a pod at present, regardless of its samples.
-
-    Args:
-        unready: also serve pods that are not Ready, for example while a model loads.
-    """
+def unfit(pod: Pod, options: TelemetryOptions) -> Mismatch | None:
+    """Return why no value is served for a pod at present, regardless of its samples."""
     if pod.finished:
         return Mismatch.FINISHED
     if pod.phase != "Running":
         return Mismatch.NOT_RUNNING
-    if not pod.ready and not unready:
+    if not pod.ready and not options.unready:
         return Mismatch.NOT_READY
+    if pod.unhealthy and not options.unhealthy:
+        return Mismatch.UNHEALTHY
     return None
 
 

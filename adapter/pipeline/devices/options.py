@@ -40,6 +40,8 @@ class TelemetryOptions:
     """Age limit of values. None means 2 x collect interval + scrape interval."""
     unready: bool = False
     """Also serve pods that are not Ready."""
+    unhealthy: bool = True
+    """Also serve pods with a device that the kubelet reports unhealthy."""
     ratio_scale: RatioScale = RatioScale.AUTO
     """What ``…_RATIO`` samples mean if the exporter's page does not show it."""
     at_least: float = 0.5

@@ -367,7 +367,7 @@ class Snapshot:
         if metric not in self._catalog.metrics:
             return Absence(UNKNOWN_METRIC)
         # A pod that does not run yet is not expected to have samples.
-        wrong = unfit(pod, unready=self._options.unready) or self._disowned().get(pod.ref)
+        wrong = unfit(pod, self._options) or self._disowned().get(pod.ref)
         return Absence(wrong or NOT_NAMED)
 
     def _unnamed(self, pod: Pod, metric: str, now: float) -> Absence:

@@ -221,6 +221,7 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
         age_limit=values.age_limit,
         cross_checks=values.cross_checks,
         unready=values.include_unready,
+        unhealthy=values.include_unhealthy,
         ratio_scale=values.ratio_scale,
         server_bytes=source.scrape.inference.sample_bytes,
         max_series=all_series,

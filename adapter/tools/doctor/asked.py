@@ -6,6 +6,7 @@ where a manifest states it, which pods it is about, and how the manifest is corr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -20,14 +21,19 @@ from adapter.pipeline.catalog.targetfit import (
     AskedTarget,
     Misfit,
     MisfitKind,
+    Selects,
     aggregate_of,
     form_of,
     misfits,
+    selector_with,
 )
 from adapter.pipeline.cluster import nodelabels
 from adapter.pipeline.cluster.fixes import Fix
 from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
+from adapter.pipeline.cluster.lookup import workload_kind
 from adapter.pipeline.cluster.objects import SeenNode
+from adapter.pipeline.cluster.podgroups import selects_of, stated_size
+from adapter.pipeline.cluster.workload import workloads
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
@@ -84,6 +90,9 @@ def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> Se
         known.high,
         _own(facts, hpa, metric),
         on_mig(facts, hpa),
+        known.scope,
+        _selects(facts, hpa),
+        bool(aggregate_of(metric.selector)),
     )
     goal = "its maximum" if hpa.high is None else f"maxReplicas {hpa.high}"
     return SeenTarget(
@@ -93,12 +102,16 @@ def _of_hpa(facts: Facts, hpa: Hpa, metric: HpaMetric, known: KnownMetric) -> Se
 
 def _hpa_fix(hpa: Hpa, metric: HpaMetric, found: Misfit) -> tuple[str, str | Fix]:
     at = f"{metric.at}.{metric.key}"
-    if found.metric:
-        words = f"scale on another metric, such as {found.metric}, with a target in its unit"
-        return words, "" if hpa.origin else edit_hpa(hpa.manifest, words)
+    value: Any
+    if found.aggregate:
+        value = selector_with(metric.selector, found.aggregate)
+        words = f"set {at}.metric.selector to {json.dumps(value)}"
+        return words, "" if hpa.origin else change_hpa(hpa.manifest, f"{at}.metric.selector", value)
+    if found.words:
+        return found.words, "" if hpa.origin else edit_hpa(hpa.manifest, found.words)
     if found.type:
         field = found.type[:1].lower() + found.type[1:]
-        value: Any = {"type": found.type, field: f"{metric.target:f}"}
+        value = {"type": found.type, field: f"{metric.target:f}"}
         words = f'set {at}.target to {{type: {found.type}, {field}: "{metric.target:f}"}}'
         words += _per_replica(found)
         at = f"{at}.target"
@@ -150,6 +163,7 @@ def _of_trigger(
     asked = AskedTarget(
         *(name, known.unit, known.load, form, trigger.metric_type, number, known.high, own),
         on_mig=on_mig(facts, scaled),
+        selects=_selects(facts, scaled),
     )
     return SeenTarget(
         scaled.subject,
@@ -164,9 +178,8 @@ def _trigger_fix(
     scaled: SeenScaledObject, trigger: SeenTrigger, key: str, found: Misfit
 ) -> tuple[str, str | Fix]:
     at = trigger.path
-    if found.metric:
-        words = f"scale on another metric, such as {found.metric}, with a target in its unit"
-        return words, scaled.edit
+    if found.words:
+        return found.words, scaled.edit
     if found.type:
         at = f"{at}.metricType"
         words = f"set {at} to {found.type}{_per_replica(found)}"
@@ -183,6 +196,16 @@ def _own(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool | None:
         return object_is_own(metric.name, metric.described, target)
     selector = parsed(metric.selector)
     return selector_is_own(metric.name, selector, target, _labels(facts, hpa))
+
+
+def needs_pods(facts: Facts, hpa: Hpa, metric: HpaMetric) -> bool:
+    """Return whether a metric has no value while the target has no pod."""
+    if metric.type == "Object":
+        return metric.described == (hpa.kind, hpa.target)
+    if metric.type != "External":
+        return True
+    # Without a selector, other pods of the namespace may have a value.
+    return bool(metric.selector) and _own(facts, hpa, metric) is True
 
 
 def _own_of_trigger(facts: Facts, scaled: SeenScaledObject, trigger: SeenTrigger) -> bool | None:
@@ -207,6 +230,25 @@ def on_mig(facts: Facts, scaler: Hpa | SeenScaledObject) -> bool:
     return bool(cut) and any(pod.pod.node in cut for pod in pods_of(facts, workload))
 
 
+def _selects(facts: Facts, scaler: Hpa | SeenScaledObject) -> Selects:
+    """Return which pods of a replica the HPA controller reads, by kind and size of its groups."""
+    if selects_of(scaler.kind, None) is Selects.ALL:
+        return Selects.ALL
+    of = (scaler.kind, scaler.namespace, scaler.target)
+    return selects_of(scaler.kind, None, facts.once(_sizes, facts.pods, facts.group_sizes).get(of))
+
+
+def _sizes(facts: Facts) -> Mapping[tuple[str, str, str], int]:
+    """Return kind, namespace and name of what scales groups -> the pods of each group."""
+    sizes = dict(facts.group_sizes.value or {}) if facts.group_sizes.known else {}
+    for seen in facts.pods.read() if facts.pods.known else ():
+        size = stated_size(seen.pod.annotations)
+        for above in workloads(seen.pod) if size is not None else ():
+            _, kind = workload_kind(above.resource, seen.pod)
+            sizes[kind, seen.pod.namespace, above.name] = size or 0
+    return sizes
+
+
 def _cut(node: SeenNode) -> bool:
     """Return whether each GPU of a node is cut: strategy ``single`` offers instances as GPUs."""
     return nodelabels.facts(node.metadata.labels).mig_strategy == "single"
@@ -225,8 +267,8 @@ class SeenSelector(NamedTuple):
     at: str
     """The path of the selector."""
     selector: Selector
-    of_pods: bool
-    """It selects pods too, as that of an external metric does."""
+    kind: str
+    """Type of the metric; ``Object`` for that of a trigger, which selects devices too."""
     command: str | Fix
     """Opens the manifest in an editor; empty for a file."""
 
@@ -240,8 +282,7 @@ def selectors(facts: Facts) -> Iterator[SeenSelector]:
             if selector is not None and metric.type in OURS and metric.name in names:
                 at = f"{metric.at}.{metric.key}.metric.selector"
                 edit = "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
-                external = metric.type == "External"
-                yield SeenSelector(hpa.subject, metric.name, at, selector, external, edit)
+                yield SeenSelector(hpa.subject, metric.name, at, selector, metric.type, edit)
     for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
         for trigger in scaled.ours:
             try:
@@ -250,4 +291,4 @@ def selectors(facts: Facts) -> Iterator[SeenSelector]:
                 continue  # GMA426
             at = f"{trigger.path}.metadata.metricSelector"
             name = trigger.metadata.get("metric", "")
-            yield SeenSelector(scaled.subject, name, at, selector, False, scaled.edit)
+            yield SeenSelector(scaled.subject, name, at, selector, "Object", scaled.edit)

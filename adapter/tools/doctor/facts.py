@@ -224,6 +224,8 @@ class Facts:
     leases: Fact[Sequence[Lease]] = _OFF
     pods: Fact[Sequence[SeenPod]] = _OFF
     workloads: Fact[Sequence[SeenWorkload]] = _OFF
+    group_sizes: Fact[Mapping[tuple[str, str, str], int]] = _OFF
+    """Kind, namespace and name of a workload -> pods of each replica, by manifests."""
     replicasets: Fact[Sequence[SeenWorkload]] = _OFF
     """Those that should have pods, or have some."""
     events: Fact[Sequence[SeenEvent]] = _OFF

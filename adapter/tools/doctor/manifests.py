@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from adapter.answers.keda.manifest import SeenScaledObject, read_scaledobject
+from adapter.pipeline.cluster.manifest import MetaManifest
 from adapter.pipeline.cluster.objects import (
     ConfigMap,
     ResourceQuota,
@@ -42,6 +43,7 @@ class Manifests:
     hpas: list[Hpa] = field(default_factory=list)
     scaledobjects: list[SeenScaledObject] = field(default_factory=list)
     workloads: list[SeenWorkload] = field(default_factory=list)
+    group_sizes: dict[tuple[str, str, str], int] = field(default_factory=dict)
     configmaps: list[ConfigMap] = field(default_factory=list)
     priorityclasses: list[SeenPriorityClass] = field(default_factory=list)
     volume_claims: list[SeenVolumeClaim] = field(default_factory=list)
@@ -59,6 +61,7 @@ class Manifests:
         facts.hpas = Fact(self.hpas)
         facts.scaledobjects = Fact(self.scaledobjects)
         facts.workloads = Fact(self.workloads)
+        facts.group_sizes = Fact(self.group_sizes)
         facts.volume_claims = Fact(self.volume_claims)
         for attribute, name in (("release", release.SERVE), ("nodepool", release.NODEPOOL)):
             setattr(facts, attribute, Fact(self._release(name)))
@@ -190,11 +193,32 @@ def _workload(found: Manifests, obj: dict[str, Any], file: str) -> None:
     found.workloads.append(read_workload(obj["kind"], obj, file))
 
 
+class _GroupTemplate(msgspec.Struct):
+    size: int = 1
+    """As the webhook of LeaderWorkerSet has it."""
+
+
+class _GroupSpec(msgspec.Struct, rename="camel"):
+    leader_worker_template: _GroupTemplate = msgspec.field(default_factory=_GroupTemplate)
+
+
+class _LeaderWorkerSet(msgspec.Struct):
+    metadata: MetaManifest
+    spec: _GroupSpec = msgspec.field(default_factory=_GroupSpec)
+
+
+def _leader_worker_set(found: Manifests, obj: dict[str, Any], file: str) -> None:
+    lws = msgspec.convert(obj, _LeaderWorkerSet)
+    key = ("LeaderWorkerSet", lws.metadata.namespace, lws.metadata.name)
+    found.group_sizes[key] = lws.spec.leader_worker_template.size
+
+
 _READERS: Final[dict[str, Callable[[Manifests, dict[str, Any], str], None]]] = {
     "HorizontalPodAutoscaler": _hpa,
     "ScaledObject": _scaledobject,
     "Deployment": _workload,
     "StatefulSet": _workload,
+    "LeaderWorkerSet": _leader_worker_set,
     "ConfigMap": lambda found, obj, _: found.configmaps.append(read(obj, ConfigMap)),
     "PriorityClass": lambda f, obj, _: f.priorityclasses.append(read(obj, SeenPriorityClass)),
     "PersistentVolumeClaim": lambda found, obj, _: found.volume_claims.append(

@@ -57,6 +57,7 @@ class GpuReport:
         sharing = gpu.get("sharing") or {}
         names = ("node", "index", "uuid", "board", "model", "vendor", "migProfile", "idleSince")
         found = [(name, str(gpu.get(name) or "")) for name in names]
+        found.append(("unhealthy", str(gpu.get("unhealthy") or "")))
         found.append(("sampleTime", str(gpu.get("sampleTime") or "")))
         found.append(("exporters", ", ".join(map(str, gpu.get("exporters") or ()))))
         found.append(("sharing", ", ".join(f"{key} {sharing[key]}" for key in sorted(sharing))))

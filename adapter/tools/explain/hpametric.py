@@ -20,6 +20,7 @@ from adapter.hpa import (
     Working,
 )
 from adapter.hpa.conditions import name_of
+from adapter.pipeline.catalog.targetfit import aggregate_of
 from adapter.tools.explain import words
 from adapter.tools.explain.hpafacts import HpaFacts, of_pods, pod_state
 from adapter.tools.explain.hpaparts import MetricLines, PodLine
@@ -28,6 +29,7 @@ from adapter.tools.explain.metricvalues import ReadValues
 _LISTED: Final = 10
 """Pods with a value that are listed; those without one always are, up to 50."""
 _PROBLEMS: Final = 50
+_GROUP: Final = "a pod of its group has no value, or does not exist: see kubectl get gpupods"
 
 
 def explain_metric(
@@ -152,7 +154,12 @@ def _pod(
     about = gpu if metric.kind is MetricKind.PODS else None
     how: tuple[str, ...] = ()
     node = gpu.node if gpu is not None else ""
-    if pod.name in values:
+    form = _group_form(metric)
+    if form:
+        # What is known of the pod's own devices does not explain the value of its group.
+        gpu = about = None
+        node, how = "", (f"the {form} over its group of pods",)
+    elif pod.name in values:
         if gpu is not None and (how := tuple(gpu.how(metric.name, facts.now))):
             node = ""  # the devices name it
         how = how or _sampled(found, pod.name, facts.now)
@@ -164,8 +171,13 @@ def _pod(
         how=how,
         # metrics.k8s.io has no part in the reasons of GPUs.
         why=about.why(metric.name) if about is not None and state == "missing" else None,
-        note=_note(metric, pod, state, facts),
+        note=_GROUP if form and state == "missing" else _note(metric, pod, state, facts),
     )
+
+
+def _group_form(metric: MetricSpec) -> str:
+    """Return how a Pods metric combines each pod's group; empty for the pod's own value."""
+    return aggregate_of(metric.selector) if metric.kind is MetricKind.PODS else ""
 
 
 def _sampled(found: ReadValues, name: str, now: float) -> tuple[str, ...]:

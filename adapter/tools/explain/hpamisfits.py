@@ -12,9 +12,10 @@ from adapter.answers.judgement.flaws import Flaw, flaws_of
 from adapter.figures import decimal
 from adapter.hpa import HpaSpec, MetricKind
 from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.targetfit import Misfit
+from adapter.pipeline.catalog.targetfit import Misfit, selector_with
 from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
 from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
+from adapter.pipeline.cluster.podgroups import selects_of, stated_size
 from adapter.tools.client.access import Json
 from adapter.tools.client.hpacommands import change_hpa, change_scaled_object
 from adapter.tools.explain import hpafixes
@@ -29,7 +30,13 @@ def flaws(facts: HpaFacts) -> Sequence[Flaw]:
     shown = reduce(msgspec.convert(facts.hpa, HpaManifest, strict=False))
     labels = next((pod["metadata"].get("labels") or {} for pod in facts.pods), None)
     on_mig = any(map(_holds_instances, facts.pods))
-    return flaws_of(shown, _CATALOG.metrics, labels, facts.triggers, on_mig=on_mig)
+    # The pods are those of the scale's selector: all of them may be leaders of groups.
+    group = selects_of(shown.kind, None, next(filter(None, map(_size, facts.pods)), None))
+    return flaws_of(shown, _CATALOG.metrics, labels, facts.triggers, on_mig=on_mig, selects=group)
+
+
+def _size(pod: Json) -> int | None:
+    return stated_size(pod["metadata"].get("annotations") or {})
 
 
 def _holds_instances(pod: Json) -> bool:
@@ -58,8 +65,12 @@ def _fix(facts: HpaFacts, spec: HpaSpec, flaw: Flaw) -> str:
     metric, misfit = spec.metrics[flaw.place], flaw.misfit
     if misfit is None:
         return f"correct {hpafixes.field(facts, metric, 'metric.selector')}"
-    if misfit.metric:
-        return f"scale on another metric, such as {misfit.metric}, with a target in its unit"
+    if misfit.aggregate and not facts.scaled_object:
+        at = hpafixes.field(facts, metric, "metric.selector")
+        shown = reduce(msgspec.convert(facts.hpa, HpaManifest, strict=False)).metrics[flaw.place]
+        return change_hpa(facts.hpa, at, selector_with(shown.selector, misfit.aggregate)).line
+    if misfit.words:
+        return misfit.words
     if facts.scaled_object:
         return _trigger_fix(facts, flaw, misfit)
     number = decimal(metric.target.milli / 1000, 3)

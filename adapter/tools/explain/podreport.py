@@ -142,6 +142,9 @@ def _devices(view: PodView, screen: Screen) -> list[str]:
             kept = [name for name in left.get("metrics") or () if name not in absent]
             about = f"without {', '.join(kept)}: "
             found += [f"  {line}" for line in _why(why_of(left), about, screen)] if kept else []
+    for device in view.body.get("unhealthyDevices") or ():
+        text = f"{screen.mark('bad')} the kubelet reports {device} unhealthy"
+        found += screen.wrap(text, "    ", "        ")
     return ["  devices:", *found] if found else []
 
 

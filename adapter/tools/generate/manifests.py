@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.catalog.serverkind import GATEWAY_WAITING
+from adapter.pipeline.catalog.targetfit import Selects
 from adapter.pipeline.cluster.optin import PREFIX
+from adapter.pipeline.cluster.podgroups import selects_of
 from adapter.tools.generate.presets import Preset, ScaledMetric
 
 ADDRESS: Final = "gpu-metrics-adapter.gpu-metrics.svc:6000"
@@ -21,7 +25,7 @@ API_VERSIONS: Final = {
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
 }
 """Kind of a workload with a scale subresource -> its usual API version."""
-_GROUPS: Final = "LeaderWorkerSet"
+_METRICS: Final = Catalog().metrics
 _HELD: Final = 600
 """Seconds that a replica is kept: several times the minutes that a new one needs."""
 _COOLDOWN: Final = 900
@@ -55,14 +59,14 @@ class Wanted:
     pods: str = ""
     address: str = ADDRESS
 
-    @property
-    def of_group(self) -> bool:
-        """A replica is a group of pods, and the metric of each of its pods counts.
+    def of_group(self, metric: ScaledMetric) -> bool:
+        """Return whether the metric of each pod of a group counts.
 
         The HPA controller selects only the leaders of a LeaderWorkerSet, and divides by the number
         of groups. The metrics of servers are right so, because a leader answers for its group.
         """
-        return self.kind == _GROUPS and self.preset.server is None
+        leaders = selects_of(self.kind, None) is Selects.LEADERS
+        return leaders and _METRICS[metric.name].scope is Scope.DEVICE
 
     @property
     def metrics(self) -> tuple[ScaledMetric, ...]:
@@ -93,7 +97,7 @@ def _hpa(wanted: Wanted) -> Iterator[str]:
     yield f"  maxReplicas: {wanted.high}   # the replicas that you can afford"
     yield "  metrics:             # the largest number of replicas that a metric asks for applies"
     for metric in wanted.metrics:
-        if wanted.of_group:
+        if wanted.of_group(metric):
             yield "  # the mean over the pods of all groups; a Pods metric is that of the leaders"
             own = f"apiVersion: {wanted.api_version}, kind: {wanted.kind}, name: {wanted.workload}"
             yield from _object(metric, own, f'{{type: Value, value: "{metric.target}"}}')
@@ -126,7 +130,8 @@ def _scaledobject(wanted: Wanted) -> Iterator[str]:
     if wanted.gateway:
         yield from _trigger("external-push", _GATEWAY, wanted.gateway, wanted.address)
     for metric in wanted.metrics:
-        yield from _trigger("external", metric, wanted.pods, wanted.address, mean=wanted.of_group)
+        mean = wanted.of_group(metric)
+        yield from _trigger("external", metric, wanted.pods, wanted.address, mean=mean)
     yield "  advanced:"
     yield "    horizontalPodAutoscalerConfig:"
     yield "      behavior:"

@@ -57,6 +57,36 @@ OWNED = {
         Above("grove.io/v1alpha1", "PodCliqueScalingGroup", "chat-0-decode"),
         "podcliquescalinggroups.grove.io",
     ),
+    "a fleet of clusters of Ray, by its operator": (
+        Owner("orchestration.aibrix.ai/v1alpha1", "RayClusterFleet", "fleet"),
+        {"ray.io/cluster": "fleet-5d9"},
+        Above("orchestration.aibrix.ai/v1alpha1", "RayClusterFleet", "fleet"),
+        "rayclusterfleets.orchestration.aibrix.ai",
+    ),
+    "a Deployment of KServe": (
+        Owner("apps/v1", "ReplicaSet", "llm-predictor-5d9"),
+        {"pod-template-hash": "5d9", "serving.kserve.io/inferenceservice": "llm"},
+        Above("apps/v1", "Deployment", "llm-predictor"),
+        "deployments.apps",
+    ),
+    "a StatefulSet of an operator": (
+        Owner("apps/v1", "StatefulSet", "llm"),
+        {"inference.example/model": "llm"},
+        Above("apps/v1", "StatefulSet", "llm"),
+        "statefulsets.apps",
+    ),
+    "an object that owns its pods": (
+        Owner("inference.example/v1", "ModelPolicy", "llm"),
+        {},
+        Above("inference.example/v1", "ModelPolicy", "llm"),
+        "modelpolicies.inference.example",
+    ),
+    "a CronJob": (
+        Owner("batch/v1", "Job", "batch-29123456"),
+        {},
+        Above("batch/v1", "CronJob", "batch"),
+        "cronjobs.batch",
+    ),
     "a cluster of Ray": (
         Owner("ray.io/v1", "RayCluster", "ray"),
         {"ray.io/cluster": "ray"},
@@ -101,6 +131,37 @@ def test_every_answer_knows_the_same_owner(
         world.external.values(ExternalQuery("ns", "gpu_utilization", where), NOW)
     ).items
     assert series.milli == 60_000
+
+
+ALSO = {
+    "the LeaderWorkerSet of a role": ("leaderworkersets.leaderworkerset.x-k8s.io", "chat-decode"),
+    "the scaler of a role": (
+        "disaggregatedsetrolescalers.disaggregatedset.x-k8s.io",
+        "chat-decode",
+    ),
+}
+
+
+@pytest.mark.parametrize(("resource", "name"), ALSO.values(), ids=ALSO)
+def test_what_scales_a_part_of_the_topmost_owner_has_values_too(resource: str, name: str) -> None:
+    """An HPA scales a role of a DisaggregatedSet by its DisaggregatedSetRoleScaler."""
+    _, labels, _, _ = OWNED["a role of a DisaggregatedSet"]
+    role = {"disaggregatedset.x-k8s.io/role": "decode"}
+    owner = Owner("apps/v1", "StatefulSet", "chat-decode-0")
+    pod = make_pod("a", namespace="ns", node="n1", owner=owner, labels={**labels, **role})
+    world = World(pod)
+    world.scrape(
+        'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",container="server",namespace="ns",pod="a"} 60\n',
+        NOW,
+        origin="http://n1:9400/metrics",
+        node="n1",
+    )
+    query = ObjectQuery(
+        GroupResource.parse(resource), "ns", name, "gpu_utilization", EVERYTHING, EVERYTHING
+    )
+    (item,) = at_once(world.custom.values(query, NOW)).items
+    assert item.milli == 60_000
+    assert topmost(pod) == OWNED["a role of a DisaggregatedSet"][2]
 
 
 def test_the_parts_of_a_group_are_one_object() -> None:

@@ -77,7 +77,7 @@ def pod(
     **meta: Any,
 ) -> PodInfo:
     kind, of = owner
-    version = {"ReplicaSet": "apps/v1", "DaemonSet": "apps/v1", "Job": "batch/v1"}[kind]
+    version = "batch/v1" if kind == "Job" else "apps/v1"
     conditions = [{"type": "Ready", "status": "True" if on else "False"}]
     return PodInfoDecoder("gpu-metrics-adapter-headroom").decode(
         raw(

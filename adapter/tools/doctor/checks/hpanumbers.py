@@ -138,6 +138,26 @@ def wrong_direction(facts: Facts) -> Iterator[Finding]:
         yield Finding(target.subject, misfit.text, *target.fix(misfit), severity)
 
 
+@check(
+    "GMA456",
+    CheckSection.HPAS,
+    "metrics of groups of pods cover each group",
+    effect=FindingEffect.FAULT,
+)
+def wrong_pods(facts: Facts) -> Iterator[Finding]:
+    """One replica of the target is a group of pods, and the HPA controller reads other pods than
+    the replicas. The selector of a LeaderWorkerSet or DisaggregatedSetRoleScaler matches the
+    leaders only, so a Pods metric of devices says nothing of the workers. The selector of a
+    PodCliqueScalingGroup matches every pod, and the controller takes each for a replica.
+
+    For leaders, ask for the value of the group with `aggregate: mean` in the metric's selector. For
+    a PodCliqueScalingGroup, scale on a sum with a target for a whole group:
+    `docs/recipes/leaderworkerset.md`.
+    """
+    for target, misfit in _found(facts, MisfitKind.LEADERS, MisfitKind.MEMBERS):
+        yield Finding(target.subject, misfit.text, *target.fix(misfit))
+
+
 @check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
 def at_maximum(facts: Facts) -> Iterator[Finding]:
     """The HPA wants more replicas than `maxReplicas`. HPAs whose target does not fit its metric

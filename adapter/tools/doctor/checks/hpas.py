@@ -13,7 +13,7 @@ from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.podobjects import SeenWorkload
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
-from adapter.tools.doctor.asked import OURS, targets
+from adapter.tools.doctor.asked import OURS, needs_pods, targets
 from adapter.tools.doctor.facts import Facts, Hpa, HpaMetric
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -117,8 +117,10 @@ def never_out(facts: Facts) -> Iterator[Finding]:
     effect=FindingEffect.FAULT,
 )
 def never_wakes(facts: Facts) -> Iterator[Finding]:
-    """`minReplicas` is 0 and every metric is of type Pods. At 0 replicas no metric has a value, so
-    the HPA never scales out again; the API server rejects such an HPA. A ScaledObject, whose
+    """`minReplicas` is 0 and every metric is about the workload's own pods: of type Pods, an Object
+    metric of the target, or an External metric that selects its pods. At 0 replicas no metric has a
+    value, so the HPA never scales out again. The API server rejects an HPA with nothing but Pods
+    metrics. A ScaledObject, whose
     `minReplicaCount` is 0 by default, never wakes if each trigger asks about the workload's own
     pods. An HPA does not wake a target that somebody else scaled to 0 (`ScalingDisabled`), such as
     Argo Rollouts, which empties the Deployment that a Rollout refers to, or the workload's owner.
@@ -129,12 +131,14 @@ def never_wakes(facts: Facts) -> Iterator[Finding]:
     """
     for hpa in facts.hpas.read():
         yield from _put_to_zero(facts, hpa)
-        types = {metric.type for metric in hpa.metrics}
-        if hpa.low == 0 and not types & {"Object", "External"} and not hpa.owner:
+        if hpa.low != 0 or hpa.owner:
+            continue
+        if all(needs_pods(facts, hpa, metric) for metric in hpa.metrics):
             yield Finding(
                 hpa.subject,
                 "minReplicas is 0, and without a pod none of its metrics has a value",
-                "set spec.minReplicas to 1, or add an Object or External metric",
+                "set spec.minReplicas to 1, or add a metric that sees work without a pod, such as "
+                "the queue of a gateway",
                 patch(hpa, "spec.minReplicas", 1),
                 effect=FindingEffect.CAUSE if hpa.current == 0 else None,
             )

@@ -147,10 +147,10 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
     """
     taken = _of_others(facts)
     for each in selectors(facts):
-        if each.of_pods and each.subject in taken:
+        if each.kind == "External" and each.subject in taken:
             continue
         for requirement in each.selector.requirements:
-            why = selector_fault(requirement, of_pods=each.of_pods)
+            why = selector_fault(requirement, each.kind)
             if why:
                 message = f"the selector of {each.metric} selects nothing: {why}"
                 yield Finding(each.subject, message, f"correct {each.at}", each.command)

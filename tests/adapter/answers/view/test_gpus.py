@@ -199,3 +199,22 @@ def test_nothing_is_answered_before_the_pods_are_known() -> None:
     world.index.synced = False
     with pytest.raises(Unavailable, match="have not been listed yet"):
         Viewer(world).gpus.listed()
+
+
+@pytest.mark.parametrize(
+    ("page", "why"),
+    [
+        (row("DCGM_FI_DEV_XID_ERRORS", 79), "XID error 79"),
+        (row("DCGM_FI_DEV_XID_ERRORS", 0), None),
+        # An error of the application, after which the device plugin still offers the device.
+        (row("DCGM_FI_DEV_XID_ERRORS", 31), None),
+        ('gpu_health{gpu_id="0",gpu_uuid="u-0",hostname="node-1"} 0\n', "gpu_health is 0"),
+        ('gpu_health{gpu_id="0",gpu_uuid="u-0",hostname="node-1"} 1\n', None),
+    ],
+)
+def test_a_device_that_its_exporter_reports_sick_says_why(page: str, why: str | None) -> None:
+    world = World(nodes={NODE: {}})
+    busy = row(UTIL, 5) if "DCGM" in page else page.replace("gpu_health", "gpu_gfx_activity")
+    world.scrape(page + busy, 100.0, node=NODE)
+    (found,) = Viewer(world).gpus.every(100.0)
+    assert found.get("unhealthy") == why

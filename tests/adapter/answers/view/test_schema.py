@@ -24,7 +24,9 @@ ADDED = {"metadata"}
 def _worlds() -> Iterator[tuple[World, float]]:
     for scene in SCENES.values():
         yield scene.build(), scene.now
-    claims = World(make_pod("dra-0", node="n1", gpus={}, claims=True, born=1.0))
+    claims = World(
+        make_pod("dra-0", node="n1", gpus={}, claims=True, born=1.0, unhealthy=("gpu-0 of claim",))
+    )
     claims.scrape(row("DCGM_FI_DEV_GPU_UTIL", 80, "dra-0"), 100.0, node="n1")
     yield claims, 100.0
     owner = Owner("batch/v1", "Job", "two")

@@ -108,6 +108,7 @@ loads = st.builds(
     st.integers(0, 15),
     st.none() | st.integers(0, 1095).map(str),
     st.just(True),
+    st.booleans(),
 )
 
 
@@ -120,7 +121,9 @@ def test_written_costs_are_not_written_again(pods: list[PodLoad], is_near: bool)
     after = [pod._replace(cost=written[pod.name]) for pod in pods]
     assert not costs(after, near=is_near).costs
     if is_near:
-        assert all(0 <= int(cost or -1) < 1100 for cost in written.values())
+        sick = {pod.name for pod in pods if pod.unhealthy}
+        for name, cost in written.items():
+            assert int(cost or 0) in (range(-100, 0) if name in sick else range(1100))
 
 
 @given(st.floats(0, 100), st.floats(0, 100))
@@ -131,3 +134,9 @@ def test_a_pod_with_clearly_lower_utilisation_never_has_a_higher_cost(
     change = costs([load(low, "low", node=8, others=7), load(high, "high", node=8)], near=True)
     if high - low > 10:
         assert (change.costs["low"] or 0) < (change.costs["high"] or 0)
+
+
+def test_a_pod_with_an_unhealthy_device_goes_before_an_idle_one() -> None:
+    pods = [PodLoad("idle", 0.0, 8, 0), PodLoad("sick", 100.0, 8, 7, unhealthy=True)]
+    found = costs(pods, near=True).costs
+    assert (found["sick"] or 0) < (found["idle"] or 0)

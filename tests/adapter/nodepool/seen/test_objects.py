@@ -135,6 +135,7 @@ def test_pods_of_one_workload_share_equal_objects() -> None:
 def test_a_deployment_has_replicas_selector_and_shape() -> None:
     found = deployment(3, priorityClassName="high")
     assert (found.replicas, found.selector, found.priority_class) == (3, "app=inference", "high")
+    assert found.shape is not None
     assert dict(found.shape.requests)[GPU] == 1000
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from adapter.answers.api.aggregate import Aggregate
 from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.metric import Combine, LoadDirection, Unit
+from adapter.pipeline.catalog.metric import Combine, LoadDirection, Scope, Unit
 from adapter.pipeline.catalog.targetfit import (
     AVERAGE,
     VALUE,
     AskedTarget,
     MisfitKind,
+    Selects,
     aggregate_of,
     form_of,
     misfits,
@@ -140,3 +141,21 @@ def test_a_sum_over_many_pods_of_others_may_be_above_the_maximum_of_one() -> Non
 )
 def test_the_aggregate_of_a_selector(selector: dict[str, object] | None, aggregate: str) -> None:
     assert aggregate_of(selector) == aggregate
+
+
+def test_a_replica_of_several_pods_is_judged_by_what_the_selector_matches() -> None:
+    of_device = asked("gpu_utilization", "mean", AVERAGE, "70")._replace(scope=Scope.DEVICE)
+    leaders = of_device._replace(selects=Selects.LEADERS)
+    (row,) = misfits(leaders, averaged=True)
+    assert (row.kind, row.aggregate, row.kind.runs_away) == (MisfitKind.LEADERS, "mean", False)
+    assert not list(misfits(leaders._replace(of_groups=True), averaged=True))
+    assert not list(misfits(leaders._replace(scope=Scope.SERVER), averaged=True))
+    members = of_device._replace(selects=Selects.MEMBERS, of_groups=True)
+    (row,) = misfits(members, averaged=True)
+    assert row.kind is MisfitKind.MEMBERS
+    assert row.kind.runs_away
+    total = asked("gpu_utilization", "sum", AVERAGE, "280")._replace(selects=Selects.MEMBERS)
+    assert not list(misfits(total))
+    assert [row.kind for row in misfits(total._replace(form="mean", type=VALUE))][:1] == [
+        MisfitKind.MEMBERS
+    ]

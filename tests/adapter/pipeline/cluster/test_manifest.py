@@ -236,3 +236,19 @@ def test_what_is_not_a_pod_is_rejected_with_the_field_named(
     with pytest.raises(msgspec.ValidationError) as caught:
         PodDecoder().decode(raw(manifest))
     assert path in str(caught.value)
+
+
+def test_devices_that_the_kubelet_reports_unhealthy_are_kept() -> None:
+    """As of KEP-4680: NVIDIA's plugin reports a device after an XID error of the hardware."""
+    rows = [
+        {"resourceID": "GPU-a", "health": "Healthy"},
+        {"resourceID": "GPU-b", "health": "Unhealthy"},
+        {"resourceID": "GPU-c", "health": "Unknown"},
+    ]
+    status = [
+        {"name": "c", "allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": rows}]}
+    ]
+    pod = FULL | {"status": {**FULL["status"], "containerStatuses": status}}
+    found = PodDecoder().decode(json.dumps(pod).encode())
+    assert found.unhealthy == ("GPU-b of nvidia.com/gpu",)
+    assert PodDecoder().decode(json.dumps(FULL).encode()).unhealthy == ()

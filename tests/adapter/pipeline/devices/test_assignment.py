@@ -6,6 +6,7 @@ import pytest
 
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch, assignment, mismatch, unfit
+from adapter.pipeline.devices.options import TelemetryOptions
 from tests.adapter.world import make_pod
 
 EXPORTER = {"pod": "dcgm-exporter-x", "namespace": "monitoring", "container": "exporter"}
@@ -124,4 +125,5 @@ def test_an_assignment_counts_only_for_a_pod_that_can_hold_the_device(
 def test_only_running_ready_pods_have_values(
     phase: str, *, ready: bool, unready: bool, reason: Mismatch | None
 ) -> None:
-    assert unfit(make_pod("p", phase=phase, ready=ready), unready=unready) is reason
+    options = TelemetryOptions(unready=unready)
+    assert unfit(make_pod("p", phase=phase, ready=ready), options) is reason

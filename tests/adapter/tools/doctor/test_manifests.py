@@ -171,3 +171,24 @@ def test_explain_and_list() -> None:
     code, output = doctor("--list")
     assert code == 0
     assert output.startswith("GMA001")
+
+
+GROUPS = """
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: llm, namespace: chat}
+spec: {replicas: 2, leaderWorkerTemplate: {size: %s, workerTemplate: {spec: {containers: []}}}}
+---
+"""
+
+
+@pytest.mark.parametrize(("size", "findings"), [(1, 0), (4, 1)])
+def test_a_group_of_one_pod_is_its_leader(tmp_path: Path, size: int, findings: int) -> None:
+    of_groups = GOOD.replace("apps/v1", "leaderworkerset.x-k8s.io/v1").replace(
+        "kind: Deployment", "kind: LeaderWorkerSet"
+    )
+    (tmp_path / "a.yaml").write_text(GROUPS % size + of_groups)
+    code, output = doctor("-f", tmp_path)
+    assert code == findings
+    fix = 'set spec.metrics[0].pods.metric.selector to {"matchLabels": {"aggregate": "mean"}}'
+    assert (fix in " ".join(output.split())) is bool(findings)

@@ -133,3 +133,48 @@ def test_hpas_of_one_target_by_two_versions_are_rivals(lab: tuple[ApiServer, Pat
         "scaleTargetRef": {"apiVersion": "apps/v1beta2", "kind": "Deployment", "name": "llm"}
     }
     assert "AmbiguousSelector" in explain(lab, world)
+
+
+OF_LWS = "leaderworkerset.sigs.k8s.io"
+LWS = "/apis/leaderworkerset.x-k8s.io"
+PLACE = f"{LWS}/v1/namespaces/{NS}/leaderworkersets/llm/scale"
+
+
+def of_groups(labels: dict[str, str] | None = None, size: str = "4") -> World:
+    """An HPA of a LeaderWorkerSet whose leaders are idle."""
+    metric = gpu_metric()
+    if labels:
+        metric["pods"]["metric"]["selector"] = {"matchLabels": labels}
+    world = World(replicas=2).hpa(metric).pod("llm-0", "3").pod("llm-1", "2")
+    for pod in world.pods:
+        pod["metadata"]["annotations"] = {f"{OF_LWS}/size": size}
+        pod["metadata"]["labels"] = {f"{OF_LWS}/name": "llm", f"{OF_LWS}/worker-index": "0"}
+    reference = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    world.hpas[0]["spec"]["scaleTargetRef"] = {**reference, "name": "llm"}
+    world.answer(LWS, {"versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}})
+    rows = [
+        {"name": "leaderworkersets", "kind": "LeaderWorkerSet"},
+        {"name": "leaderworkersets/scale", "kind": "Scale"},
+    ]
+    world.answer(f"{LWS}/v1", {"resources": rows})
+    selector = f"{OF_LWS}/name=llm,{OF_LWS}/worker-index=0"
+    scale = {"spec": {"replicas": 2}, "status": {"replicas": 2, "selector": selector}}
+    return world.answer(PLACE, scale)
+
+
+def test_a_metric_of_leaders_only_is_said_with_the_patch(lab: tuple[ApiServer, Path]) -> None:
+    output = " ".join(explain(lab, of_groups()).split())
+    assert "gpu_utilization is read of the leaders only" in output
+    where = '"path":"/spec/metrics/0/pods/metric/selector"'
+    assert f'{where},"value":{{"matchLabels":{{"aggregate":"mean"}}}}' in output
+
+
+def test_groups_of_one_pod_have_nothing_but_leaders(lab: tuple[ApiServer, Path]) -> None:
+    assert "leaders only" not in explain(lab, of_groups(size="1"))
+
+
+def test_the_value_of_a_group_is_called_so(lab: tuple[ApiServer, Path]) -> None:
+    output = " ".join(explain(lab, of_groups({"aggregate": "mean"})).split())
+    assert "leaders only" not in output
+    assert "the mean over its group of pods" in output
+    assert "selects nothing" not in output

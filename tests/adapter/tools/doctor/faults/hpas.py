@@ -251,6 +251,18 @@ def averagevalue_of_a_triggers_mean(facts: Facts) -> None:
     facts.scaledobjects = Fact([scaledobject(trigger(aggregate="mean"))])
 
 
+@fault("GMA456")
+def devices_of_leaders(facts: Facts) -> None:
+    of = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llm"}
+    facts.hpas = Fact([hpa(scaleTargetRef=of)])
+
+
+@fault("GMA456")
+def each_pod_a_replica(facts: Facts) -> None:
+    of = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueScalingGroup", "name": "llm"}
+    facts.hpas = Fact([hpa(scaleTargetRef=of)])
+
+
 @fault("GMA413")
 def free_memory(facts: Facts) -> None:
     facts.hpas = Fact([hpa(metric("DCGM_FI_DEV_FB_FREE", "2000"))])

@@ -4,8 +4,9 @@ The shapes, with other names and numbers, are those of kubernetes/examples (AI/v
 vllm-project/production-stack (tutorials 10 and 19), llm-d (workload-autoscaling), kserve (KEDA with
 LLM metrics), kaito-project/keda-kaito-scaler, NVIDIA (nim-deploy, "Horizontal Autoscaling of NVIDIA
 NIM", Triton on Kubernetes), SUSE Private AI (Object metric of a namespace), AWS data-on-eks,
-GoogleCloudPlatform/ai-on-gke, Alibaba Cloud ACK, TorchServe (pytorch/serve#3286), KEDA (#1940,
-#5781, #6141), grafana/tempo#7376, EclipseFdn/open-vsx#10893 and kubernetes#87797.
+GoogleCloudPlatform/ai-on-gke, kubernetes-sigs/lws (``config/samples/hpaexample.yaml``), Alibaba
+Cloud ACK, TorchServe (pytorch/serve#3286), KEDA (#1940, #5781, #6141), grafana/tempo#7376,
+EclipseFdn/open-vsx#10893 and kubernetes#87797.
 """
 
 from __future__ import annotations
@@ -47,7 +48,25 @@ UTIL: Final = pods("gpu_utilization", average("70"))
 WAITING: Final = "inference_requests_waiting"
 AVG: Final = 'avg(DCGM_FI_DEV_GPU_UTIL{namespace="serving",pod=~"llm-.*"})'
 
+LWS: Final = "LeaderWorkerSet"
 GOOD: Final[dict[str, Seen]] = {
+    "at zero, the queue of a gateway": seen(
+        workload(),
+        hpa(external("gateway_requests_waiting", average("8"), app="gateway"), minReplicas=0),
+    ),
+    "a LeaderWorkerSet, the mean of each group": seen(
+        hpa(pods("gpu_utilization", average("70"), aggregate="mean"), kind=LWS)
+    ),
+    "a LeaderWorkerSet, the queue of its leaders": seen(hpa(pods(WAITING, average("8")), kind=LWS)),
+    "a LeaderWorkerSet, the mean over all of its pods": seen(
+        hpa(about(LWS, "llm", "gpu_utilization", value("70")), kind=LWS)
+    ),
+    "a scaling group of Grove, the sum of its pods": seen(
+        hpa(
+            external("gpu_utilization", average("280"), workload="llm"),
+            kind="PodCliqueScalingGroup",
+        )
+    ),
     "pods metric, utilization": seen(workload(), hpa(UTIL)),
     "pods metric, the exporter's name": seen(hpa(pods("DCGM_FI_DEV_GPU_UTIL", average(80)))),
     "pods metric, lower case": seen(hpa(pods("dcgm_fi_dev_gpu_util", average("20")))),
@@ -216,6 +235,20 @@ BAD: Final[dict[str, Seen]] = {
         scaled(query("avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE)", "50", row={"metricType": "Value"})),
         found="GMA403",
     ),
+    "a LeaderWorkerSet, the devices of its leaders": seen(hpa(UTIL, kind=LWS), found="GMA456"),
+    "a role's scaler, the devices of its leaders": seen(
+        hpa(UTIL, kind="DisaggregatedSetRoleScaler"), found="GMA456"
+    ),
+    "a scaling group of Grove, each pod a replica": seen(
+        hpa(UTIL, kind="PodCliqueScalingGroup"), found="GMA456"
+    ),
+    "a scaling group of Grove, Value of a mean": seen(
+        hpa(
+            about("PodCliqueScalingGroup", "llm", "gpu_utilization", value("70")),
+            kind="PodCliqueScalingGroup",
+        ),
+        found="GMA456",
+    ),
     "external, Value of a sum": seen(
         workload(), hpa(external("gpu_utilization", value("70"), app="llm")), found="GMA412"
     ),
@@ -269,6 +302,16 @@ BAD: Final[dict[str, Seen]] = {
     ),
     "a maximum that is the minimum": seen(
         workload(), hpa(UTIL, minReplicas=4, maxReplicas=4), found="GMA405"
+    ),
+    "at zero, an External metric of its own pods": seen(
+        workload(),
+        hpa(external("gpu_utilization", average("70"), app="llm"), minReplicas=0),
+        found="GMA408",
+    ),
+    "at zero, an Object metric of itself": seen(
+        workload(),
+        hpa(about("Deployment", "llm", "gpu_utilization", value("70")), minReplicas=0),
+        found="GMA408",
     ),
     "keda, never wakes": seen(
         workload(), scaled(trigger("gpu_utilization", "70"), minReplicaCount=0), found="GMA408"

@@ -1,0 +1,115 @@
+"""The value of a group of pods, which each pod of the group has if a query asks for ``aggregate``.
+
+A Pods metric of an HPA on a LeaderWorkerSet is the mean over the leaders, because the selector of
+the scale subresource matches no worker. With ``selector: {matchLabels: {aggregate: mean}}`` the
+value of a leader is that of its whole group. The HPA asks for it, and no setting does: without the
+label, the value of a pod stays that of the pod for every other reader.
+
+A group has a value only if each of its pods that should have one has it, and if all of its pods
+exist: a part of the group would say that the rest is idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from adapter.answers.api.aggregate import Aggregate, PodValue, combine, describe_missing
+from adapter.answers.api.expected import expected_pods
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.attribution.values import NOT_SELECTED
+from adapter.pipeline.catalog.metric import Metric
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.cluster.podgroups import ReplicaGroup, group_of, stated_size
+from adapter.pipeline.store.snapshot import Snapshot
+from apiservice.labels.selector import Selector
+from apiservice.runtime.steps import Steps, parts
+
+INCOMPLETE: Final = "group_incomplete"
+_STEP: Final = 16
+"""Pods that one step processes."""
+
+
+class GroupValues:
+    """The values of groups, for one query.
+
+    Args:
+        index: the pods.
+        snapshot: their values.
+        metric: what is requested.
+        devices: selects devices of the pods.
+        how: combines the values of a group.
+        now: epoch seconds.
+    """
+
+    def __init__(
+        self,
+        index: PodIndex,
+        snapshot: Snapshot,
+        metric: Metric,
+        devices: Selector,
+        how: Aggregate,
+        now: float,
+    ) -> None:
+        self._index = index
+        self._snapshot = snapshot
+        self._metric = metric
+        self._devices = devices
+        self._how = how
+        self._now = now
+        self._members: dict[object, Mapping[ReplicaGroup | None, Sequence[Pod]]] = {}
+        """Namespace and workload -> its groups."""
+        self._values: dict[tuple[str, ReplicaGroup], Reading | Absence] = {}
+
+    def of(self, pod: Pod) -> Steps[Reading | Absence]:
+        """Return the value of a pod's group; that of the pod itself if it belongs to none."""
+        group = group_of(pod)
+        if group is None:
+            return self._own(pod)
+        key = (pod.namespace, group)
+        known = self._values.get(key)
+        if known is None:
+            pods = (yield from self._groups(*key)).get(group, ())
+            known = self._values[key] = yield from self._combined(pods)
+        return known
+
+    def _own(self, pod: Pod) -> Reading | Absence:
+        return self._snapshot.pod(pod, self._metric.name, self._devices, self._now)
+
+    def _groups(
+        self, namespace: str, group: ReplicaGroup
+    ) -> Steps[Mapping[ReplicaGroup | None, Sequence[Pod]]]:
+        known = self._members.get((namespace, group.workload))
+        if known is not None:
+            return known
+        groups: dict[ReplicaGroup | None, list[Pod]] = {}
+        pods = yield from self._index.owning(namespace, *group.workload)
+        for some in parts(pods, _STEP):
+            for pod in some:
+                if not pod.deleting:
+                    groups.setdefault(group_of(pod), []).append(pod)
+            yield
+        self._members[namespace, group.workload] = groups
+        return groups
+
+    def _combined(self, pods: Sequence[Pod]) -> Steps[Reading | Absence]:
+        size = max((stated_size(pod.annotations) or 0 for pod in pods), default=0)
+        if len(pods) < size:
+            return Absence(INCOMPLETE, f"{len(pods)} of {size} pods exist")
+        expected = yield from expected_pods(pods, self._metric, self._snapshot)
+        found: list[PodValue] = []
+        for some in parts(expected, _STEP):
+            found += [PodValue(pod, self._own(pod)) for pod in some]
+            yield
+        lacking = [
+            row
+            for row in found
+            if isinstance(row.value, Absence) and row.value.reason != NOT_SELECTED
+        ]
+        if lacking:
+            return Absence(INCOMPLETE, describe_missing(lacking, len(found)))
+        readings = [row.value for row in found if isinstance(row.value, Reading)]
+        if not readings:
+            return found[0].value if found else Absence(INCOMPLETE, "no pod of it has such a value")
+        return combine(self._how, readings, partial=False)
