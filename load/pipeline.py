@@ -101,20 +101,22 @@ class Fleet:
     def scrape(self, second: int, between: Callable[[], object] = nothing) -> Times:
         """Every exporter's page once, and ``between`` after each."""
         times = Times([], [], 0)
-        for node, page in self.pages.items():
-            text = page.render(second)
-            begin = time.thread_time()
-            read = parse(
-                text, time=float(second), memo=self._memos[node], wanted=self.catalog.series
-            )
-            middle = time.thread_time()
-            result = ScrapeResult(f"http://{node}:9400/metrics", node, read.samples, float(second))
-            self.store.ingest(result)
-            end = time.thread_time()
-            times.parse.append(middle - begin)
-            times.ingest.append(end - middle)
+        for node in self.pages:
+            parsing, ingesting, kept = self.take(node, second)
+            times.parse.append(parsing)
+            times.ingest.append(ingesting)
             between()
-        return times._replace(kept=len(read.samples))
+        return times._replace(kept=kept)
+
+    def take(self, node: str, second: int) -> tuple[float, float, int]:
+        """One exporter's page: CPU seconds of parsing and of the store, and its kept rows."""
+        text = self.pages[node].render(second)
+        begin = time.thread_time()
+        read = parse(text, time=float(second), memo=self._memos[node], wanted=self.catalog.series)
+        middle = time.thread_time()
+        result = ScrapeResult(f"http://{node}:9400/metrics", node, read.samples, float(second))
+        self.store.ingest(result)
+        return middle - begin, time.thread_time() - middle, len(read.samples)
 
     def read(self, second: int) -> list[float]:
         """CPU seconds of asking for every pod once, by node."""

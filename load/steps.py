@@ -182,12 +182,13 @@ def measure(gpu_pods: int, pods: int) -> Figures:
         fleet.scrape(now)
     collector = garbage.take_over()
     look = partial(watch.call, "garbage collector's look", collector.look)
-    services = range(gpu_pods // SERVICE_SIZE)
+    services, pages = range(gpu_pods // SERVICE_SIZE), itertools.cycle(fleet.pages)
     for kind in ("first request for a service", "cold request for 100 pods"):
         now += INTERVAL
         fleet.scrape(now, between=partial(_sometimes, itertools.count(), look))
         for service in services:
-            watch.run(kind, cluster.request(service, float(now)))
+            fleet.take(next(pages), now + 1)  # each request has a snapshot of its own
+            watch.run(kind, cluster.request(service, now + 1.0))
             if not service % 10:
                 look()
     _events(cluster, watch, pods, look)

@@ -139,8 +139,8 @@ def parsing(
         wanted: series names to keep. Others are skipped and not counted. None keeps all.
         limits: what the page may cost.
     """
+    repeats = memo is not None and limits.layouts and len(page) < limits.large
     memo = LabelMemo() if memo is None else memo
-    repeats = limits.layouts and len(page) < limits.large
     known = memo.layouts.read(page, time, limits.held) if repeats else None
     if known is not None:
         layout, same = known

@@ -10,6 +10,7 @@ import pytest
 from adapter.pipeline.exposition import pagelayout
 from adapter.pipeline.exposition.limits import EXPORTER, SERVER
 from adapter.pipeline.exposition.page import LabelMemo, Page, parse
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
 
 WANTED: Final = frozenset(("m", "w", "c"))
 SCRAPED: Final = 5.0
@@ -104,6 +105,20 @@ def test_a_layout_is_not_kept_for_server_pages() -> None:
         read = parse(b'm{a="1"} 5\n', time=1.0, memo=memo, limits=SERVER)
     assert memo.layouts.layout is None
     assert isinstance(read.samples, list)
+
+
+def test_a_first_page_has_a_layout_and_one_that_changes_each_time_has_none() -> None:
+    memo = LabelMemo()
+    assert isinstance(parse(b'm{a="1"} 5\n', time=1.0, memo=memo).samples, LayoutSamples)
+    by_layout = []
+    for label in (b"2", b"3", b"3"):
+        read = parse(b'm{a="%b"} 5\n' % label, time=1.0, memo=memo)
+        by_layout.append(isinstance(read.samples, LayoutSamples))
+    assert by_layout == [False, False, True]
+
+
+def test_a_page_that_is_parsed_once_has_no_layout() -> None:
+    assert isinstance(parse(b'm{a="1"} 5\n', time=1.0).samples, list)
 
 
 def test_a_layout_is_not_kept_for_large_pages() -> None:
