@@ -192,8 +192,9 @@ class GpuResources:
         if known is None:
             other = resource not in self._literal and known_other(resource)
             known = not other and self._matches(resource) is not None
-            if len(self._known) < _REMEMBERED:
-                self._known[resource] = known
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()  # otherwise made-up names of one tenant would stay for ever
+            self._known[resource] = known
         return known
 
     def is_device(self, resource: str) -> bool:
