@@ -76,7 +76,8 @@ def drawn(
 ) -> list[Request]:
     """Return an hour of random arrivals at this rate, with lengths of recorded requests."""
     draw = random.Random(seed)
-    requests, at = [], 0.0
+    requests: list[Request] = []
+    at = 0.0
     while True:
         at += draw.expovariate(most)
         if at >= HOUR:

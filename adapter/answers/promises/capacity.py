@@ -32,7 +32,7 @@ _TOP: Final = 64
 """Steps that are kept: up to a load of a million."""
 
 
-class Capacity(NamedTuple):
+class PodCapacity(NamedTuple):
     """What one pod can take, and how well it is known."""
 
     load: float
@@ -133,7 +133,7 @@ class LearnedCapacity:
             step.counted *= kept
             step.late = [late * kept for late in step.late]
 
-    def capacity(self) -> Capacity | None:
+    def capacity(self) -> PodCapacity | None:
         """Return the capacity; None without evidence, or if no load keeps the promise."""
         places = sorted(at for at, step in self._steps.items() if step.requests >= _STRONG)
         total = sum(self._steps[at].requests for at in places)
@@ -145,7 +145,7 @@ class LearnedCapacity:
         load = min(known, default=self._beyond(places) * top)
         if load < 1.0:
             return None
-        return Capacity(load, self._tokens_at(places, load), total, bool(known))
+        return PodCapacity(load, self._tokens_at(places, load), total, bool(known))
 
     def _crossing(self, places: Sequence[int], index: int) -> float | None:
         """Return the load at which the share of late requests passes the tolerance."""

@@ -34,7 +34,7 @@ class PromiseError(ValueError):
     """The promise cannot be meant; the text names its part and the fix."""
 
 
-class Bound(NamedTuple):
+class LatencyBound(NamedTuple):
     """One latency of a promise: so many of the requests are not slower than this."""
 
     key: str
@@ -54,7 +54,7 @@ class Bound(NamedTuple):
         return f"{self.key} {_duration(self.seconds)}"
 
 
-Promise = tuple[Bound, ...]
+Promise = tuple[LatencyBound, ...]
 """All bounds, in the order of their keys; at least one."""
 
 
@@ -69,7 +69,7 @@ def parse_promise(labels: Mapping[str, str]) -> Promise:
     return tuple(_bound(key, labels[key]) for key in sorted(labels))
 
 
-def _bound(key: str, value: str) -> Bound:
+def _bound(key: str, value: str) -> LatencyBound:
     name = _KEY.fullmatch(key)
     if name is None or name[1] not in LATENCIES or name[2] not in QUANTILES:
         known = f"{', '.join(LATENCIES)} with {', '.join(QUANTILES)}"
@@ -86,7 +86,7 @@ def _bound(key: str, value: str) -> Bound:
         raise PromiseError(
             f"promise {key}: {value!r} is longer than {_LONGEST:.0f}s: write {_EXAMPLE}"
         )
-    return Bound(key, LATENCIES[name[1]], int(name[2][1:]) / 100, seconds)
+    return LatencyBound(key, LATENCIES[name[1]], int(name[2][1:]) / 100, seconds)
 
 
 def check_server(promise: Promise, window: RequestWindow, server: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.answers.promises.capacity import Capacity, load_of
+from adapter.answers.promises.capacity import PodCapacity, load_of
 from adapter.answers.promises.promise import Promise
 from adapter.pipeline.catalog.increases import added
 from adapter.pipeline.catalog.requestwindow import RequestWindow
@@ -43,7 +43,7 @@ class Ratio(NamedTuple):
 
 
 def pod_ratio(
-    window: RequestWindow, capacity: Capacity | None, latency: float | None, growth: float
+    window: RequestWindow, capacity: PodCapacity | None, latency: float | None, growth: float
 ) -> Ratio | None:
     """Return a pod's value; None if the page shows no load.
 

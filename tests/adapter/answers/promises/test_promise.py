@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adapter.answers.promises.promise import Bound, PromiseError, check_server, parse_promise
+from adapter.answers.promises.promise import LatencyBound, PromiseError, check_server, parse_promise
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from tests.adapter.answers.promises.windows import window
 
@@ -14,14 +14,14 @@ from tests.adapter.answers.promises.windows import window
 @pytest.mark.parametrize(
     ("key", "value", "bound"),
     [
-        ("ttft_p90", "1s", Bound("ttft_p90", Latency.FIRST_TOKEN, 0.9, 1.0)),
-        ("ttft_p95", "0.5s", Bound("ttft_p95", Latency.FIRST_TOKEN, 0.95, 0.5)),
-        ("itl_p90", "50ms", Bound("itl_p90", Latency.OUTPUT_TOKEN, 0.9, 0.05)),
-        ("itl_p50", "7.5ms", Bound("itl_p50", Latency.OUTPUT_TOKEN, 0.5, 0.0075)),
-        ("e2e_p99", "20s", Bound("e2e_p99", Latency.REQUEST, 0.99, 20.0)),
+        ("ttft_p90", "1s", LatencyBound("ttft_p90", Latency.FIRST_TOKEN, 0.9, 1.0)),
+        ("ttft_p95", "0.5s", LatencyBound("ttft_p95", Latency.FIRST_TOKEN, 0.95, 0.5)),
+        ("itl_p90", "50ms", LatencyBound("itl_p90", Latency.OUTPUT_TOKEN, 0.9, 0.05)),
+        ("itl_p50", "7.5ms", LatencyBound("itl_p50", Latency.OUTPUT_TOKEN, 0.5, 0.0075)),
+        ("e2e_p99", "20s", LatencyBound("e2e_p99", Latency.REQUEST, 0.99, 20.0)),
     ],
 )
-def test_a_promise_is_read(key: str, value: str, bound: Bound) -> None:
+def test_a_promise_is_read(key: str, value: str, bound: LatencyBound) -> None:
     assert parse_promise({key: value}) == (bound,)
 
 

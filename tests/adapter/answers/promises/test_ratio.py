@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.answers.promises.capacity import Capacity
+from adapter.answers.promises.capacity import PodCapacity
 from adapter.answers.promises.promise import parse_promise
 from adapter.answers.promises.ratio import (
     FEW,
@@ -20,7 +20,7 @@ from adapter.pipeline.catalog.requestwindow import RequestWindow
 from tests.adapter.answers.promises.windows import window
 
 PROMISE = parse_promise({"ttft_p90": "1s"})
-KNOWN = Capacity(load=20.0, tokens=400.0, requests=1000.0, seen=True)
+KNOWN = PodCapacity(load=20.0, tokens=400.0, requests=1000.0, seen=True)
 
 
 def test_without_evidence_the_cautious_rule_decides_and_says_so() -> None:
