@@ -24,6 +24,7 @@ from load.nodepoolround import rounds
 from load.parsing import parsing
 from load.peer import peer
 from load.pipeline import pipeline
+from load.promises import promises
 from load.rules import rules
 from load.serving import serving
 from load.standin import standin
@@ -67,6 +68,9 @@ SCENARIOS: dict[str, Scenario] = {
     "freshness": Scenario("from a changed exporter page to a changed answer", freshness),
     "keda": Scenario("GetMetrics for 1, 100 and 1,500 ScaledObjects, and HTTP meanwhile", keda),
     "nodepool": Scenario("pending pods and GPU-hours on recorded load, simulated", nodepool),
+    "promises": Scenario(
+        "requests that miss a latency promise, and GPU-hours, simulated", promises, named_only=True
+    ),
     "forecast": Scenario("calibration of the forecast, its first hours, its inputs", forecast),
     "round": Scenario("CPU of a round of nodepool for 500 workloads", rounds),
     "lab": Scenario("headroom policies before Karpenter, 40 minutes", lab, named_only=True),

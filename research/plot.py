@@ -40,7 +40,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     figure.supxlabel("GPU-hours, percent of the reactive autoscaler's", fontsize=10)
     figure.supylabel("pending pod-seconds, percent of the reactive autoscaler's", fontsize=10)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _panel(panel: Axes, result: Result) -> None:
@@ -96,7 +96,7 @@ def draw_calibration(
     panel.set_ylabel("minutes in which the forecast held, %")
     panel.grid(alpha=0.25)
     figure.legend(loc="outside right upper", fontsize=7, frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_cold_start(cold: ColdStart, path: Path) -> None:
@@ -116,10 +116,11 @@ def draw_cold_start(cold: ColdStart, path: Path) -> None:
         panel.set_ylim(bottom=0, top=1.1 * panel.get_ylim()[1])
         panel.grid(alpha=0.25)
     panels[0].legend(fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as a small PNG."""
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=72)
     # A few dozen colours are all there are; as a palette the file is a third as large.

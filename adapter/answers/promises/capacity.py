@@ -1,0 +1,215 @@
+"""The load at which a workload just keeps its promise, learned from its own pods.
+
+Each pod's window is a pair: its load (requests that run or wait) and how many of its requests were
+slower than promised. The pairs are collected by load, in steps of a quarter. The share of late
+requests cannot fall as the load grows, so steps that say so are pooled (isotonic regression). The
+capacity is the load at which the share passes what the promise tolerates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from adapter.answers.promises.promise import Promise
+from adapter.pipeline.catalog.requestwindow import RequestWindow
+
+STEP: Final = 1.25
+"""Ratio of two neighbouring loads that are kept apart."""
+HALF_LIFE: Final = 7200.0
+"""Seconds in which what was learned loses half of its weight."""
+ENOUGH: Final = 100.0
+"""Requests without which there is no capacity."""
+BEYOND: Final = 1.25
+"""How far above the highest load with evidence a capacity may be."""
+RECENT: Final = 60.0
+"""Seconds over which the growth of a load is measured."""
+_STRONG: Final = 20.0
+"""Requests from which on a step of the load counts as seen."""
+_TOP: Final = 64
+"""Steps that are kept: up to a load of a million."""
+
+
+class PodCapacity(NamedTuple):
+    """What one pod can take, and how well it is known."""
+
+    load: float
+    """Requests that run or wait."""
+    tokens: float | None
+    """Tokens of answers per second at that load; None if the server does not count them."""
+    requests: float
+    """The evidence: requests behind it, those longer ago counting less."""
+    seen: bool
+    """Whether the promise was seen to break there. Otherwise it is an estimate above the highest
+    load that was seen, and at most :data:`BEYOND` times it."""
+
+
+@dataclass(slots=True)
+class _Step:
+    requests: float = 0.0
+    late: list[float] = field(default_factory=list)
+    tokens: float = 0.0
+    windows: float = 0.0
+    counted: float = 0.0
+    """Windows with a number of tokens."""
+
+
+@dataclass(slots=True)
+class _Pod:
+    loads: list[float]
+    until: float
+    """End of the last window that was learned."""
+    recent: list[tuple[float, float]]
+    """Times and loads of the last :data:`RECENT` seconds."""
+
+
+class LearnedCapacity:
+    """What is known of one workload on one type of GPU, for one promise."""
+
+    def __init__(self, promise: Promise) -> None:
+        self.promise = promise
+        self._steps: dict[int, _Step] = {}
+        self._pods: dict[str, _Pod] = {}
+        self._time = 0.0
+
+    def observe(self, pod: str, window: RequestWindow) -> None:
+        """Take a pod's newest window. Windows that overlap count once."""
+        load = load_of(window)
+        increases = [window.latencies.get(bound.latency) for bound in self.promise]
+        if load is None or any(each is None for each in increases):
+            return
+        start = max(each.start for each in increases if each is not None)
+        known = self._pods.setdefault(pod, _Pod([], start, []))
+        known.loads.append(load)
+        known.recent.append((window.time, load))
+        while known.recent[0][0] < window.time - RECENT:
+            del known.recent[0]
+        if start < known.until:
+            return
+        mean = sum(known.loads) / len(known.loads)
+        known.loads, known.until = [], window.time
+        self._learn(mean, window)
+
+    def growth(self, pod: str) -> float:
+        """Return by how many requests per second the load of a pod grows; 0 if nobody knows."""
+        known = self._pods.get(pod)
+        if known is None or len(known.recent) < 2:
+            return 0.0
+        (before, less), (now, more) = known.recent[0], known.recent[-1]
+        return (more - less) / (now - before)
+
+    def forget_pods(self, keep: frozenset[str]) -> None:
+        """Drop what is kept for pods that are gone; what they taught stays."""
+        self._pods = {pod: known for pod, known in self._pods.items() if pod in keep}
+
+    def _learn(self, load: float, window: RequestWindow) -> None:
+        if load <= 0:
+            return
+        self._fade(window.time)
+        place = min(_TOP, max(0, math.floor(math.log(max(1.0, load), STEP))))
+        step = self._steps.setdefault(place, _Step(late=[0.0] * len(self.promise)))
+        counts = []
+        for index, bound in enumerate(self.promise):
+            increase = window.latencies[bound.latency]
+            counts.append(increase.count)
+            step.late[index] += increase.over(bound.seconds) or 0.0
+        step.requests += min(counts)
+        step.windows += 1
+        if window.output_tokens is not None:
+            step.tokens += window.output_tokens
+            step.counted += 1
+
+    def _fade(self, now: float) -> None:
+        if now <= self._time:
+            return
+        kept = 0.5 ** ((now - self._time) / HALF_LIFE) if self._time else 1.0
+        self._time = now
+        for step in self._steps.values():
+            step.requests *= kept
+            step.windows *= kept
+            step.tokens *= kept
+            step.counted *= kept
+            step.late = [late * kept for late in step.late]
+
+    def capacity(self) -> PodCapacity | None:
+        """Return the capacity; None without evidence, or if no load keeps the promise."""
+        places = sorted(at for at, step in self._steps.items() if step.requests >= _STRONG)
+        total = sum(self._steps[at].requests for at in places)
+        if total < ENOUGH:
+            return None
+        crossings = [self._crossing(places, index) for index in range(len(self.promise))]
+        known = [each for each in crossings if each is not None]
+        top = middle(places[-1])
+        load = min(known, default=self._beyond(places) * top)
+        if load < 1.0:
+            return None
+        return PodCapacity(load, self._tokens_at(places, load), total, bool(known))
+
+    def _crossing(self, places: Sequence[int], index: int) -> float | None:
+        """Return the load at which the share of late requests passes the tolerance."""
+        steps = [self._steps[at] for at in places]
+        shares = pooled([(step.late[index], step.requests) for step in steps])
+        tolerance = self.promise[index].tolerance
+        for at, share in enumerate(shares):
+            if share <= tolerance:
+                continue
+            if at == 0:
+                # Only if the lowest load is that of one request can no load keep the promise.
+                return middle(places[0]) * tolerance / share
+            low, high = math.log(middle(places[at - 1])), math.log(middle(places[at]))
+            part = (tolerance - shares[at - 1]) / (share - shares[at - 1])
+            return math.exp(low + part * (high - low))
+        return None
+
+    def _beyond(self, places: Sequence[int]) -> float:
+        """Return how far above the highest load nobody has seen the promise break."""
+        room = BEYOND
+        for index, bound in enumerate(self.promise):
+            steps = [self._steps[at] for at in places]
+            share = pooled([(step.late[index], step.requests) for step in steps])[-1]
+            # Near the capacity, late requests multiply much faster than the load does.
+            room = min(room, (bound.tolerance / share) ** (1 / 3) if share else room)
+        return max(1.0, room)
+
+    def _tokens_at(self, places: Sequence[int], load: float) -> float | None:
+        """Return tokens per second at a load: between two steps the line between them."""
+        points = [
+            (middle(at), self._steps[at].tokens / self._steps[at].counted)
+            for at in places
+            if self._steps[at].counted
+        ]
+        if not points:
+            return None
+        below = [point for point in points if point[0] <= load]
+        above = [point for point in points if point[0] > load]
+        if not below:
+            return above[0][1] * load / above[0][0]
+        if not above:
+            # Beyond what was seen, a batch gains less and less.
+            return below[-1][1] * math.sqrt(load / below[-1][0])
+        (low, few), (high, many) = below[-1], above[0]
+        return few + max(0.0, many - few) * (load - low) / (high - low)
+
+
+def load_of(window: RequestWindow) -> float | None:
+    """Return requests that run or wait; None if the page shows neither."""
+    shown = [each for each in (window.running, window.waiting) if each is not None]
+    return sum(shown) if shown else None
+
+
+def middle(place: int) -> float:
+    """Return the load in the middle of a step."""
+    return math.pow(STEP, place + 0.5)
+
+
+def pooled(counts: Sequence[tuple[float, float]]) -> list[float]:
+    """Return shares that do not fall, from parts and wholes (pool adjacent violators)."""
+    blocks: list[list[float]] = []
+    for part, whole in counts:
+        blocks.append([part, whole, 1])
+        while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] > blocks[-1][0] * blocks[-2][1]:
+            last = blocks.pop()
+            blocks[-1] = [a + b for a, b in zip(blocks[-1], last, strict=True)]
+    return [part / whole for part, whole, count in blocks for _ in range(int(count))]

@@ -1,0 +1,111 @@
+"""A promise as a person writes it: ``ttft_p90: 1s``, ``itl_p90: 50ms``.
+
+The keys and values are labels, so that they fit the metric selector of an HPA, the metadata of a
+KEDA trigger and an annotation alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
+
+LATENCIES: Final[Mapping[str, Latency]] = MappingProxyType(
+    {
+        "ttft": Latency.FIRST_TOKEN,
+        "itl": Latency.OUTPUT_TOKEN,
+        "e2e": Latency.REQUEST,
+    }
+)
+"""The first part of a key -> what it promises."""
+QUANTILES: Final = ("p50", "p90", "p95", "p99")
+_KEY: Final = re.compile(r"([a-z0-9]+)_(p[0-9]+)")
+_VALUE: Final = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)(ms|s|)")
+_UNITS: Final = {"ms": 0.001, "s": 1.0}
+_LONGEST: Final = 3600.0
+"""Seconds; a longer promise is a typing error."""
+_EXAMPLE: Final = "such as ttft_p90: 1s or itl_p90: 50ms"
+
+
+class PromiseError(ValueError):
+    """The promise cannot be meant; the text names its part and the fix."""
+
+
+class LatencyBound(NamedTuple):
+    """One latency of a promise: so many of the requests are not slower than this."""
+
+    key: str
+    """As it was written: ``ttft_p90``."""
+    latency: Latency
+    share: float
+    """Of the requests, 0-1."""
+    seconds: float
+
+    @property
+    def tolerance(self) -> float:
+        """The share of requests that may be slower."""
+        return 1.0 - self.share
+
+    def __str__(self) -> str:
+        """Return it as people write it."""
+        return f"{self.key} {_duration(self.seconds)}"
+
+
+Promise = tuple[LatencyBound, ...]
+"""All bounds, in the order of their keys; at least one."""
+
+
+def parse_promise(labels: Mapping[str, str]) -> Promise:
+    """Return the promise that labels state.
+
+    Raises:
+        PromiseError: there is no bound, or one that cannot be meant.
+    """
+    if not labels:
+        raise PromiseError(f"inference_slo_ratio has no promise: add one, {_EXAMPLE}")
+    return tuple(_bound(key, labels[key]) for key in sorted(labels))
+
+
+def _bound(key: str, value: str) -> LatencyBound:
+    name = _KEY.fullmatch(key)
+    if name is None or name[1] not in LATENCIES or name[2] not in QUANTILES:
+        known = f"{', '.join(LATENCIES)} with {', '.join(QUANTILES)}"
+        raise PromiseError(f"promise {key!r} is not known: write one of {known}, {_EXAMPLE}")
+    amount = _VALUE.fullmatch(value.strip())
+    if amount is None:
+        raise PromiseError(f"promise {key}: {value!r} is not a duration: write {_EXAMPLE}")
+    if not amount[2]:
+        raise PromiseError(f"promise {key}: {value!r} has no unit: write {value}s or {value}ms")
+    seconds = float(amount[1]) * _UNITS[amount[2]]
+    if seconds <= 0:
+        raise PromiseError(f"promise {key}: {value!r} is not above 0: write {_EXAMPLE}")
+    if seconds > _LONGEST:
+        raise PromiseError(
+            f"promise {key}: {value!r} is longer than {_LONGEST:.0f}s: write {_EXAMPLE}"
+        )
+    return LatencyBound(key, LATENCIES[name[1]], int(name[2][1:]) / 100, seconds)
+
+
+def check_server(promise: Promise, window: RequestWindow, server: str) -> None:
+    """Check that a server's page shows what is promised.
+
+    Raises:
+        PromiseError: it has no such histogram, so that nobody could say whether the promise is
+            kept.
+    """
+    shown = {latency for latency, increase in window.latencies.items() if increase.bounds}
+    for bound in promise:
+        if bound.latency not in shown:
+            instead = [key for key, latency in LATENCIES.items() if latency in shown]
+            fix = f"promise {' or '.join(instead)}" if instead else "scale on its requests"
+            raise PromiseError(
+                f"promise {bound.key}: the page of {server} has no histogram of "
+                f"{bound.latency.value}: {fix} instead"
+            )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"

@@ -1,0 +1,129 @@
+"""The capacity that a workload's own windows teach."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.answers.promises.capacity import (
+    BEYOND,
+    ENOUGH,
+    HALF_LIFE,
+    STEP,
+    LearnedCapacity,
+    pooled,
+)
+from adapter.answers.promises.promise import parse_promise
+from tests.adapter.answers.promises.windows import window
+
+PROMISE = parse_promise({"ttft_p90": "1s"})
+
+
+def taught(
+    pairs: list[tuple[float, float]], times: int = 10, *, tokens: float | None = None
+) -> LearnedCapacity:
+    """Return what pairs of a load and the share of late requests teach, a minute each."""
+    learned = LearnedCapacity(PROMISE)
+    for turn in range(times):
+        for at, (load, share) in enumerate(pairs):
+            end = 60.0 * (1 + turn * len(pairs) + at)
+            own = None if tokens is None else tokens * load
+            learned.observe("a", window(end, load, 20 * (1 - share), 20 * share, tokens=own))
+    return learned
+
+
+def test_without_enough_requests_there_is_no_capacity() -> None:
+    learned = LearnedCapacity(PROMISE)
+    learned.observe("a", window(60, 8, ENOUGH - 1))
+    assert learned.capacity() is None
+    learned.observe("a", window(120, 8, 20))
+    assert learned.capacity() is not None
+
+
+def test_the_capacity_is_where_late_requests_pass_the_tolerance() -> None:
+    capacity = taught([(8, 0.0), (16, 0.0), (32, 0.5)]).capacity()
+    assert capacity is not None
+    assert capacity.seen
+    assert 16 / STEP < capacity.load < 32
+
+
+def test_a_promise_that_never_broke_says_little_beyond_the_highest_load() -> None:
+    capacity = taught([(8, 0.0), (16, 0.0)]).capacity()
+    assert capacity is not None
+    assert not capacity.seen
+    assert 16 / STEP < capacity.load <= 16 * STEP * BEYOND
+
+
+def test_near_the_tolerance_nothing_beyond_the_highest_load_is_assumed() -> None:
+    free, near = (taught([(8, 0.0), (16, share)]).capacity() for share in (0.0, 0.09))
+    assert free is not None
+    assert near is not None
+    assert near.load < free.load
+
+
+def test_late_requests_at_a_low_load_do_not_outweigh_many_kept_at_a_higher_one() -> None:
+    capacity = taught([(8, 0.12), (16, 0.0), (16.1, 0.0), (16.2, 0.0)]).capacity()
+    assert capacity is not None
+    assert capacity.load > 16 / STEP
+
+
+def test_a_promise_that_no_load_keeps_has_no_capacity() -> None:
+    assert taught([(1, 0.9), (2, 0.9)]).capacity() is None
+
+
+def test_windows_that_overlap_count_once() -> None:
+    learned = LearnedCapacity(PROMISE)
+    for end in (60, 75, 90, 105, 120):
+        learned.observe("a", window(end, 8, 60))
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert capacity.requests == pytest.approx(120, rel=0.01)
+
+
+def test_old_evidence_loses_half_of_its_weight_in_a_half_life() -> None:
+    learned = LearnedCapacity(PROMISE)
+    learned.observe("a", window(60, 8, 200))
+    learned.observe("b", window(60 + HALF_LIFE, 8, 100))
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert capacity.requests == pytest.approx(200, rel=0.01)
+
+
+def test_tokens_at_the_capacity_are_those_of_the_loads_beside_it() -> None:
+    capacity = taught([(8, 0.0), (16, 0.0), (32, 0.5)], tokens=10).capacity()
+    assert capacity is not None
+    assert capacity.tokens == pytest.approx(10 * capacity.load, rel=0.15)
+
+
+def test_a_server_that_counts_no_tokens_has_none_at_its_capacity() -> None:
+    capacity = taught([(8, 0.0), (32, 0.5)]).capacity()
+    assert capacity is not None
+    assert capacity.tokens is None
+
+
+def test_the_growth_of_a_load_is_that_of_the_last_minute() -> None:
+    learned = LearnedCapacity(PROMISE)
+    assert learned.growth("a") == 0
+    for end, load in ((60, 100), (75, 4), (135, 64)):
+        learned.observe("a", window(end, load))
+    assert learned.growth("a") == 1.0
+    learned.forget_pods(frozenset())
+    assert learned.growth("a") == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), st.floats(1, 1000)).map(
+            lambda pair: (pair[0] * pair[1], pair[1])
+        ),
+        min_size=1,
+    )
+)
+def test_pooled_shares_never_fall_and_keep_their_sum(counts: list[tuple[float, float]]) -> None:
+    shares = pooled(counts)
+    assert all(low <= high * (1 + 1e-9) + 1e-12 for low, high in pairwise(shares))
+    total = sum(share * whole for share, (_, whole) in zip(shares, counts, strict=True))
+    assert total == pytest.approx(sum(part for part, _ in counts), abs=1e-6)
