@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import structlog
 
-from adapter.answers.api.aggregate import Aggregate, PodValue, describe_missing, missing
+from adapter.answers.api.aggregate import Aggregate, PodValue, describe_missing, missing, pooled
 from adapter.answers.api.expected import expected_pods
 from adapter.answers.api.provider import STEP, Values
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -108,6 +108,8 @@ class GpuExternalMetrics:
                 if not pod.deleting
             ]
             yield
+        how = wanted.aggregate or Aggregate.SUM
+        found = list((yield from pooled(found, metric, how, snapshot.options)))
         expected = yield from expected_pods(pods, metric, snapshot)
         lacking = yield from missing(found, expected)
         readings = yield from self._readings(found, lacking, metric, wanted)

@@ -34,6 +34,7 @@ import re
 from typing import Final
 
 from adapter.pipeline.catalog.formulas import Scaled, Total, Unless
+from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import (
     CACHE,
     ON_RAY,
@@ -43,6 +44,7 @@ from adapter.pipeline.catalog.serverkind import (
     Scaling,
     ServerKind,
     cache,
+    latency,
     named,
     requests,
 )
@@ -57,6 +59,10 @@ _LMDEPLOY: Final = frozenset(("model_name", "engine"))
 _OMNI: Final = frozenset(("model_name",))
 _LLAMACPP: Final = frozenset(("model",))
 
+_E2E: Final = "vllm:e2e_request_latency_seconds"
+_TTFT: Final = "vllm:time_to_first_token_seconds"
+_ITL: Final = "vllm:inter_token_latency_seconds"
+_QUEUED: Final = "vllm:request_queue_time_seconds"
 VLLM_WAITING: Final = "vllm:num_requests_waiting"
 VLLM_RUNNING: Final = "vllm:num_requests_running"
 VLLM_CACHE: Final = "vllm:kv_cache_usage_perc"
@@ -150,8 +156,23 @@ ENGINES: Final[dict[str, ServerKind]] = {
                 for name in (VLLM_WAITING, VLLM_RUNNING)
             ),
             cache(VLLM_CACHE, VLLM_PARTS, _OLD_CACHE, _OLD_CACHE.removeprefix("vllm:")),
+            *(
+                latency(
+                    name, VLLM_PARTS, *others, *(n.removeprefix("vllm:") for n in (name, *others))
+                )
+                for name, *others in (
+                    (_TTFT,),
+                    (_ITL, "vllm:time_per_output_token_seconds"),
+                    (_E2E,),
+                    (_QUEUED,),
+                )
+            ),
         ),
         formulas={
+            Latency.FIRST_TOKEN: (Scaled(_TTFT),),
+            Latency.OUTPUT_TOKEN: (Scaled(_ITL),),
+            Latency.REQUEST: (Scaled(_E2E),),
+            Latency.QUEUE: (Scaled(_QUEUED),),
             WAITING: (Unless(Scaled(VLLM_WAITING), (_OMNI_WAITING,)),),
             RUNNING: (Unless(Scaled(VLLM_RUNNING), (_OMNI_RUNNING,)),),
             CACHE: (Scaled(VLLM_CACHE, 100.0),),

@@ -30,6 +30,7 @@ from adapter.pipeline.attribution.unnamed import (
 from adapter.pipeline.attribution.values import (
     NO_VALUE,
     NOT_EXPORTED,
+    READING_BEGINS,
     STALE,
     TOO_FEW,
     UNKNOWN_METRIC,
@@ -40,6 +41,7 @@ from adapter.pipeline.attribution.values import (
     pod_value,
 )
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.demand import Demand
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch, unfit
@@ -62,6 +64,7 @@ from adapter.pipeline.store.answercache import (
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
+_MAY_BE_UNREAD: Final = frozenset((NO_VALUE, NOT_EXPORTED))
 _UTILIZATION: Final = "gpu_utilization"
 _ON_PAGES: Final = "on_pages"
 """Key of an exporter's pods that only its page shows, among its cached answers."""
@@ -104,6 +107,7 @@ class Snapshot:
         contexts: NodeContexts,
         servers: Collection[PodRef] = (),
         pages: ReadPages = NO_PAGES,
+        demand: Demand | None = None,
         rejects: Mapping[Reject, RejectCount] | None = None,
     ) -> None:
         self.version = version
@@ -119,6 +123,7 @@ class Snapshot:
         self._servers = servers
         """Pods whose server page was seen earlier and is no longer in the store."""
         self._pages = pages
+        self._demand = demand or Demand(catalog)
         self._rejects = SampleRejects(catalog, rejects or {}, options.oldest)
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
@@ -135,12 +140,16 @@ class Snapshot:
         Args:
             keep: cache the answer. Otherwise a cached one is used, and none is added.
         """
+        if metric in self._catalog.on_demand:
+            self._demand.ask(metric, now)
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
             return self._partly_read(pod, metric, now) or value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
         value = replace(value, exporter=self._exporter_of(pod))
+        if value.reason in _MAY_BE_UNREAD and self._begins(metric, now):
+            return replace(value, reason=READING_BEGINS)
         if value.reason not in _EXPLAINED:
             return value
         asked = self._catalog.metrics[metric]
@@ -406,6 +415,11 @@ class Snapshot:
         """Return the pod of the exporter on the pod's node, if it is the only one."""
         origins = self._contexts.reporting(pod.node)
         return self._exporters[origins[0]].pod if len(origins) == 1 else None
+
+    def _begins(self, metric: str, now: float) -> bool:
+        """Return whether a metric is asked for so recently that two pages may not have it yet."""
+        since = self._demand.since(metric)
+        return since is not None and now - since < self._options.oldest
 
     def _disowned(self) -> Mapping[PodRef, Mismatch]:
         """Pods that only a scrape's target labels named for devices -> the mismatch."""

@@ -13,6 +13,7 @@ from adapter.config.settings.pageaccess import page_access
 from adapter.config.settings.scrape import StaticTarget
 from adapter.pipeline.attribution.policy import PolicyRule, SharingOptions
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.demand import Demand
 from adapter.pipeline.catalog.google import GROUP as CLOUD_MONITORING
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.lookup import ObjectLookup
@@ -111,8 +112,10 @@ async def cluster_loops(
     return loops
 
 
-def build_source(settings: Settings, catalog: Catalog, sink: Sink, objects: ObjectLookup) -> Source:
-    """Return the configured source, which delivers to the sink.
+def build_source(
+    settings: Settings, catalog: Catalog, sink: Sink, objects: ObjectLookup, demand: Demand
+) -> Source:
+    """Return the configured source, which delivers to the sink what is in demand.
 
     Raises:
         CredentialError: a file that it needs cannot be used.
@@ -129,7 +132,7 @@ def build_source(settings: Settings, catalog: Catalog, sink: Sink, objects: Obje
         return AzureLogsSource(azure_logs_options(settings), sink, objects.pod_index, tokens)
     options = scrape_options(settings)
     pods = objects.pod_index if options.rules or options.servers else None
-    return ScrapeSource(options, sink, pods, wanted=catalog.series)
+    return ScrapeSource(options, sink, pods, wanted=demand.series)
 
 
 def query_groups(
@@ -220,6 +223,7 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
         scrape_interval=scrape,
         age_limit=values.age_limit,
         cross_checks=values.cross_checks,
+        min_requests=values.min_requests,
         unready=values.include_unready,
         ratio_scale=values.ratio_scale,
         server_bytes=source.scrape.inference.sample_bytes,
