@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from adapter.pipeline.catalog import (
@@ -16,6 +15,7 @@ from adapter.pipeline.catalog import (
     intel,
     nvidia,
     serverkinds,
+    servermeasures,
     triton,
 )
 from adapter.pipeline.catalog.formulas import Percentage, Presence, Rest, Scaled, Total
@@ -28,23 +28,15 @@ from adapter.pipeline.catalog.metric import (
     Scope,
     Unit,
 )
-from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import (
     CACHE,
-    FINISHED,
     GATEWAY_RUNNING,
     GATEWAY_WAITING,
-    OUTPUT_TOKENS,
-    PROMPT_TOKENS,
     RUNNING,
     WAITING,
 )
 from adapter.pipeline.catalog.units import MIB
 from adapter.pipeline.catalog.vendors import FIELDS
-
-LATENCY_STATISTICS: Final = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "mean": None}
-LATENCY_WINDOW: Final = 60.0
-"""Seconds over which latencies and rates are measured."""
 
 _BUSY: Final[tuple[Formula, ...]] = (
     Scaled(hami.UTIL),
@@ -144,39 +136,6 @@ def _server(name: str, unit: Unit, how: Combine) -> Metric:
         divisible=False,
         load=LoadDirection.RISES,
         high=100.0 if unit is Unit.PERCENT else None,
-    )
-
-
-def _latencies(latency: Latency) -> Iterator[Metric]:
-    """Yield the metrics of a latency. Requests arrive in fits: over less time there are too few."""
-    for suffix, percentile in LATENCY_STATISTICS.items():
-        yield Metric(
-            f"{latency}_{suffix}",
-            Unit.SECONDS,
-            Kind.HISTOGRAM,
-            serverkinds.formulas(latency),
-            scope=Scope.SERVER,
-            divisible=False,
-            window=LATENCY_WINDOW,
-            percentile=percentile,
-            on_demand=True,
-            load=LoadDirection.RISES,
-        )
-
-
-def _per_second(name: str, unit: Unit) -> Metric:
-    return Metric(
-        name,
-        unit,
-        Kind.RATE,
-        serverkinds.formulas(name),
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        scope=Scope.SERVER,
-        divisible=False,
-        window=LATENCY_WINDOW,
-        on_demand=True,
-        load=LoadDirection.RISES,
     )
 
 
@@ -284,8 +243,5 @@ METRICS: Final[tuple[Metric, ...]] = (
     # Not the names of the servers: a sum over a namespace would count a request twice.
     _server(GATEWAY_WAITING, Unit.REQUESTS, Combine.SUM),
     _server(GATEWAY_RUNNING, Unit.REQUESTS, Combine.SUM),
-    *(metric for latency in Latency for metric in _latencies(latency)),
-    _per_second(OUTPUT_TOKENS, Unit.TOKENS_PER_SECOND),
-    _per_second(PROMPT_TOKENS, Unit.TOKENS_PER_SECOND),
-    _per_second(FINISHED, Unit.REQUESTS_PER_SECOND),
+    *servermeasures.metrics_of(serverkinds.measured()),
 )

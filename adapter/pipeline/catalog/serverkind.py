@@ -13,20 +13,15 @@ from enum import Enum
 from typing import Final
 
 from adapter.pipeline.catalog.field import Field
-from adapter.pipeline.catalog.metric import Combine, Formula, Kind, LoadDirection, Scope, Unit
+from adapter.pipeline.catalog.metric import Combine, Formula, LoadDirection, Scope, Unit
+from adapter.pipeline.catalog.servermeasures import Measure
 
 WAITING: Final = "inference_requests_waiting"
 RUNNING: Final = "inference_requests_running"
 CACHE: Final = "inference_kv_cache_utilization"
 GATEWAY_WAITING: Final = "inference_gateway_requests_waiting"
 GATEWAY_RUNNING: Final = "inference_gateway_requests_running"
-OUTPUT_TOKENS: Final = "inference_output_tokens_per_second"
-PROMPT_TOKENS: Final = "inference_prompt_tokens_per_second"
-FINISHED: Final = "inference_requests_per_second"
 MAX_REQUESTS: Final = 1e9
-MAX_COUNT: Final = 2.0**53
-"""The largest count that a number of a page expresses exactly."""
-
 ON_RAY: Final = ("ReplicaId", "WorkerId")
 """What Ray adds: replicas of one pod."""
 ONE_MODEL: Final = frozenset[str]()
@@ -54,6 +49,7 @@ class ServerKind:
         note: what a user must know or set before the page can be read; empty if nothing.
         fields: what is read of the page.
         formulas: name of a neutral metric -> ways to compute it from the fields.
+        measures: what it counts about its requests, which is read on demand.
         names: how names of series begin by which a page of the program is recognized.
         engines: kinds whose series the page consists of, if it has none of its own.
         scaling: what replicas follow; None for a gateway, which is not scaled so.
@@ -67,6 +63,7 @@ class ServerKind:
     note: str = ""
     fields: tuple[Field, ...] = ()
     formulas: Mapping[str, tuple[Formula, ...]] = field(default_factory=dict)
+    measures: tuple[Measure, ...] = ()
     names: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     scaling: Scaling | None = Scaling.BATCH
@@ -135,67 +132,6 @@ def cache(name: str, part_labels: frozenset[str], *spellings: str, series: str =
         part_labels=part_labels,
         load=LoadDirection.RISES,
     )
-
-
-def latency(name: str, part_labels: frozenset[str], *spellings: str, seconds: float = 1.0) -> Field:
-    """Return the field of a histogram of seconds, which is read on demand; see :func:`requests`.
-
-    Args:
-        seconds: the unit of ``name``, such as 0.001 for milliseconds.
-    """
-    return Field(
-        f"{name} histogram" if seconds != 1.0 else name,
-        Unit.SECONDS,
-        MAX_COUNT,
-        kind=Kind.HISTOGRAM,
-        renamed=(
-            *(((name, seconds, Unit.SECONDS),) if seconds != 1.0 else ()),
-            *((spelling, 1.0, Unit.SECONDS) for spelling in spellings),
-        ),
-        group="latencies",
-        scope=Scope.SERVER,
-        divisible=False,
-        on_demand=True,
-        part_labels=part_labels,
-        load=LoadDirection.RISES,
-    )
-
-
-def counter(
-    name: str,
-    unit: Unit,
-    part_labels: frozenset[str],
-    *spellings: str,
-    beside: tuple[str, ...] = (),
-) -> Field:
-    """Return the field of a counter, which is read on demand; see :func:`requests`.
-
-    Args:
-        beside: labels by which the counter is divided, such as the reason why a request ended.
-            Their counts are added up.
-    """
-    return Field(
-        name,
-        unit,
-        MAX_COUNT,
-        kind=Kind.RATE,
-        over_devices=Combine.SUM,
-        over_pods=Combine.SUM,
-        renamed=tuple((spelling, 1.0, unit) for spelling in spellings),
-        group="latencies",
-        scope=Scope.SERVER,
-        divisible=False,
-        on_demand=True,
-        parts=beside,
-        over_parts=Combine.SUM,
-        part_labels=part_labels,
-        load=LoadDirection.RISES,
-    )
-
-
-def tokens(name: str, part_labels: frozenset[str], *spellings: str) -> Field:
-    """Return the field of a counter of tokens; see :func:`counter`."""
-    return counter(name, Unit.TOKENS_PER_SECOND, part_labels, *spellings)
 
 
 def mark(series: str, part_labels: frozenset[str]) -> Field:

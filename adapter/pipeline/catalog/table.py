@@ -47,6 +47,12 @@ class Catalog:
             if not all(spelling.field.on_demand for spelling in found)
         )
         """Every series name that is read although nobody asks for it."""
+        self._histograms = {
+            series: spelling
+            for series, found in by_series.items()
+            for spelling in found
+            if spelling.role is Role.BUCKET
+        }
         self._buckets: WeakValueDictionary[tuple[str, float], Spelling] = WeakValueDictionary()
         """The buckets that some history has: a page may have any bounds."""
         self.suffixed: frozenset[str] = frozenset(
@@ -81,8 +87,8 @@ class Catalog:
             series: ``NAME_bucket``.
             bound: as on the page.
         """
-        every = self.spellings.get(series)
-        if every is None or every.role is not Role.BUCKET:
+        every = self._histograms.get(series)
+        if every is None:
             return None
         known = self._buckets.get((series, bound))
         if known is None:

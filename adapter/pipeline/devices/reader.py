@@ -200,6 +200,11 @@ class PageReader:
         self, name: str, labels: Mapping[str, str], value: float, time: float
     ) -> Iterator[Sample]:
         """Yield the sample once for each field that its labels select."""
+        bucket = bucket_of(name)
+        if bucket is not None:
+            name, labels = bucket[0], {**labels, "le": bucket[1]}
+            if name in self._catalog.spellings:  # a user's own row about the bucket
+                yield Sample(name, labels, value, time)
         for alias, spelling in self._catalog.label_variants.get(name, ()):
             if spelling.fits(labels):
                 yield Sample(alias, labels, value, time)
@@ -307,7 +312,9 @@ class PageReader:
     def _bucket(self, name: str) -> Spelling | None:
         """Return the spelling of a bucket whose name has its bound; None for other series."""
         bucket = bucket_of(name)
-        return None if bucket is None else self._catalog.bucket(*bucket)
+        if bucket is None or bucket[0] in self._catalog.label_variants:
+            return None
+        return self._catalog.bucket(bucket[0], float(bucket[1]))
 
     def _reject(
         self, builder: SeriesBuilder, spelling: Spelling, reason: str, value: float

@@ -3,8 +3,7 @@
 A page writes a histogram as one series ``NAME_bucket`` with a label ``le`` for each bound, and as
 ``NAME_sum`` and ``NAME_count``. As labels, the bounds would make a label set each, and those of
 10,000 servers would fill the memory that is meant for the labels of parts. So the parser takes
-``le`` out of the labels and writes it behind the name, as :func:`bucket_name` does. ``1`` and
-``1.0`` are one bound.
+``le`` out of the labels and writes it behind the name, as :func:`bucket_name` does.
 """
 
 from __future__ import annotations
@@ -34,16 +33,15 @@ def bucket_name(series: str, bound: str) -> str:
     Raises:
         ValueError: the bound is no number.
     """
-    number = float(bound) if len(bound) <= _LONGEST else float("nan")
-    if isnan(number):
+    if len(bound) > _LONGEST or isnan(float(bound)):
         raise ValueError(f"{bound[:_LONGEST]!r} is no bound of a bucket")
-    return f'{series}{{le="{number!r}"}}'
+    return f'{series}{{le="{bound}"}}'
 
 
-def bucket_of(name: str) -> tuple[str, float] | None:
-    """Return the series and the bound of a bucket's name; None for the name of other series."""
+def bucket_of(name: str) -> tuple[str, str] | None:
+    """Return the series of a bucket's name and its ``le``; None for the name of other series."""
     found = _NAME.fullmatch(name)
-    return None if found is None else (found[1], float(found[2]))
+    return None if found is None else (found[1], found[2])
 
 
 def may_be_bucket(series: str) -> bool:

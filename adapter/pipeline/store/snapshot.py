@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from adapter.pipeline.attribution.census import attributions
 from adapter.pipeline.attribution.holdings import Holding
+from adapter.pipeline.attribution.latencies import counted
 from adapter.pipeline.attribution.nodecontext import NodeContexts, Stamp
 from adapter.pipeline.attribution.reading import Absence, Attribution, Reading
 from adapter.pipeline.attribution.samplerejects import SampleRejects, rejected
@@ -42,7 +43,11 @@ from adapter.pipeline.attribution.values import (
 )
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.demand import Demand
+from adapter.pipeline.catalog.increases import Increase, added
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
+from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
+from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
+from adapter.pipeline.catalog.servermeasures import FINISHED, OUTPUT_TOKENS, PROMPT_TOKENS
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch, unfit
 from adapter.pipeline.devices.crosschecks import doubting
@@ -64,6 +69,8 @@ from adapter.pipeline.store.answercache import (
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
+_OF_WINDOW: Final = (OUTPUT_TOKENS, PROMPT_TOKENS, FINISHED, RUNNING, WAITING, CACHE)
+"""The numbers of a :class:`RequestWindow`, in their order there."""
 _MAY_BE_UNREAD: Final = frozenset((NO_VALUE, NOT_EXPORTED))
 _UTILIZATION: Final = "gpu_utilization"
 _ON_PAGES: Final = "on_pages"
@@ -216,6 +223,28 @@ class Snapshot:
         """Return a metric's value in one device series; None if it is too old or missing."""
         normalize = self._cluster.options.normalized
         return current(series, metric, self._options, now, normalize=normalize)
+
+    def requests(self, pod: Pod, now: float) -> RequestWindow | None:
+        """Return what a pod's server did in the last window; None if no page of it is current.
+
+        It is a question for each metric of the window, so that their series are read.
+        """
+        found = {name: self._plain(pod, name, now) for name in _OF_WINDOW}
+        latencies: dict[Latency, Increase] = {}
+        times = [value.time for value in found.values() if isinstance(value, Reading)]
+        for latency in Latency:
+            parts = counted(self._plain(pod, f"{latency}_mean", now))
+            whole = added(part.increase for part in parts if part.increase is not None)
+            if whole is not None and whole.end > now - self._options.oldest:
+                latencies[latency] = whole
+                times.append(whole.end)
+        if not times:
+            return None
+        numbers = [v.value if isinstance(v, Reading) else None for v in found.values()]
+        return RequestWindow(min(times), latencies, *numbers)
+
+    def _plain(self, pod: Pod, metric: str, now: float) -> Reading | Absence:
+        return self.pod(pod, metric, EVERYTHING, now)
 
     def naming(self, ref: PodRef) -> Sequence[DeviceSeries]:
         """Return the device series whose samples name a pod."""

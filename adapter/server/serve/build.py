@@ -125,7 +125,9 @@ def build_source(
     if settings.source.kind == "prometheus":
         asked = prometheus_options(settings)
         exact = settings.source.prometheus.exact
-        return PrometheusSource(asked, sink, query_groups(catalog, asked.query, exact=exact))
+        return PrometheusSource(
+            asked, sink, query_groups(catalog, asked.query, exact=exact), wanted=demand.series
+        )
     if settings.source.kind == "azure_logs":
         logs = settings.source.azure_logs
         tokens = azure_tokens(azure_identity(logs.identity), str(logs.endpoint))
