@@ -81,17 +81,39 @@ def _rows(samples: Columns, columns: Sequence[int]) -> list[_Row]:
 
 
 def _increase(rows: Sequence[_Row]) -> Increase:
-    """Return the increase over at least two pages. Other bounds are those of a new process."""
+    """Return the increase over at least two pages.
+
+    Between two pages with other bounds, it has those of both: a store leaves out empty buckets of a
+    native histogram. If one of these has fallen, the later page is that of a new process.
+    """
     parts: list[Increase] = []
     first = 0
     for at in range(1, len(rows) + 1):
         if at == len(rows) or rows[at][1] != rows[first][1]:
-            some = [(time, counts, total) for time, _, counts, total in rows[first:at]]
-            if first:  # the process began after the page before
-                some.insert(0, (rows[first - 1][0], (0.0,) * len(rows[first][1]), 0.0))
-            if len(some) > 1:
-                parts.append(between(some, rows[first][1][:-1]))
+            if at - first > 1:
+                parts.append(_same_bounds(rows[first:at]))
+            if at < len(rows):
+                parts.append(_across(rows[at - 1], rows[at]))
             first = at
     whole = added(parts)
     assert whole is not None  # noqa: S101 - two pages have a part between them
     return replace(whole, start=rows[0][0], end=rows[-1][0])
+
+
+def _same_bounds(rows: Sequence[_Row]) -> Increase:
+    return between([(time, hits, total) for time, _, hits, total in rows], rows[0][1][:-1])
+
+
+def _across(before: _Row, after: _Row) -> Increase:
+    """Return the increase between two pages with other bounds."""
+    old, new = (dict(zip(bounds, hits, strict=True)) for _, bounds, hits, _ in (before, after))
+    shared = tuple(bound for bound in after[1] if bound in old)
+    if any(new[bound] < old[bound] for bound in shared):
+        began = (before[0], after[1], (0.0,) * len(after[1]), 0.0)
+        return _same_bounds((began, after))
+    return _same_bounds(
+        [
+            (time, shared, tuple(counts[bound] for bound in shared), total)
+            for (time, _, _, total), counts in ((before, old), (after, new))
+        ]
+    )
