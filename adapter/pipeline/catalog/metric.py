@@ -30,6 +30,7 @@ class Unit(StrEnum):
     DEVICES = "devices"
     REQUESTS = "requests"
     SECONDS = "s"
+    MILLISECONDS = "ms"
     TOKENS_PER_SECOND = "tokens per second"
     REQUESTS_PER_SECOND = "requests per second"
     CODE = "code"
@@ -167,7 +168,7 @@ class Metric:
         window: seconds for a mean or rate; None means the window of ``values.window``.
         percentile: 0-100, over the window, instead of the mean.
         on_demand: its series are read only while somebody asks for it
-            (:mod:`adapter.pipeline.catalog.demand`).
+            (:mod:`adapter.pipeline.catalog.seriesdemand`).
         of_request: divide by the share of a device that the pod's spec requests. There is no
             value if the share is not known or the value is not the pod's own.
     """

@@ -30,6 +30,7 @@ _SUFFIXES: Final[Mapping[Unit, Mapping[str, float]]] = {
     Unit.MEGAHERTZ: {"MHz": 1.0, "hertz": 1e-6},
     Unit.REQUESTS: {},
     Unit.SECONDS: {},
+    Unit.MILLISECONDS: {},
     Unit.TOKENS_PER_SECOND: {},
     Unit.REQUESTS_PER_SECOND: {},
     Unit.NUMBER: {},

@@ -1,7 +1,7 @@
 """What servers count: latencies in histograms, tokens and requests in counters.
 
-They are read on demand (:mod:`adapter.pipeline.catalog.demand`): the histograms of a page have more
-series than all the rest that is read of it.
+They are read on demand (:mod:`adapter.pipeline.catalog.seriesdemand`): the histograms of a page
+have more series than all the rest that is read of it.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ def measures(
         unless: fields of another program that says the same better on its page.
         gateway: the program is a gateway.
     """
+    unit = Unit.MILLISECONDS if milliseconds else Unit.SECONDS
     latencies = {
         Latency.FIRST_TOKEN: first_token,
         Latency.OUTPUT_TOKEN: output_token,
@@ -101,7 +102,7 @@ def measures(
     }
     counters = {OUTPUT_TOKENS: output_tokens, PROMPT_TOKENS: prompt_tokens, FINISHED: requests}
     fields: list[tuple[str, Field]] = [
-        (metric, _latency(names, part_labels, 0.001 if milliseconds else 1.0, _GROUPS[metric]))
+        (metric, _latency(names, part_labels, unit, _GROUPS[metric]))
         for metric, names in latencies.items()
         if names
     ]
@@ -121,17 +122,15 @@ def measures(
 
 
 def _latency(
-    names: tuple[str, ...], part_labels: frozenset[str] | None, seconds: float, group: str
+    names: tuple[str, ...], part_labels: frozenset[str] | None, unit: Unit, group: str
 ) -> Field:
     first, *others = names
-    # A field's own name is in its unit.
-    renamed = others if seconds == 1.0 else names
     return Field(
-        first if seconds == 1.0 else f"{first} in seconds",
-        Unit.SECONDS,
+        first,
+        unit,
         _MAX,
         kind=Kind.HISTOGRAM,
-        renamed=tuple((name, seconds, Unit.SECONDS) for name in renamed),
+        renamed=tuple((name, 1.0, unit) for name in others),
         group=group,
         scope=Scope.SERVER,
         divisible=False,

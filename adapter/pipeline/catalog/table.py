@@ -155,9 +155,10 @@ def _spellings(field: Field) -> Iterable[Spelling]:
 def _of_histogram(field: Field) -> Iterator[Spelling]:
     """Yield the series of a classic histogram under each of its names.
 
-    The number of a bucket's series is a count: its factor converts the bound.
+    Its bounds and its sum are read in seconds. The number of a bucket is a count.
     """
-    for name, factor, _ in field.names:
+    factor = 0.001 if field.unit is Unit.MILLISECONDS else 1.0
+    for name, _, _ in field.names:
         for alias in aliases(name, field.scope):
             for role in Role:
                 into = 1.0 if role is Role.COUNT else factor

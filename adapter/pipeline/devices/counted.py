@@ -18,7 +18,7 @@ _Row = tuple[float, tuple[float, ...], tuple[float, ...], float | None]
 """Epoch seconds, bounds with infinity, cumulative counts, sum."""
 
 
-class Columns(Protocol):
+class SampleColumns(Protocol):
     """Samples in order of time."""
 
     layout: Layout
@@ -28,7 +28,7 @@ class Columns(Protocol):
         """Return a column's numbers from a row on, NaN for times without one."""
 
 
-def counted(samples: Columns, columns: Sequence[int], window: float) -> DeviceValue | None:
+def counted(samples: SampleColumns, columns: Sequence[int], window: float) -> DeviceValue | None:
     """Return the increase of a histogram; None with fewer than two pages.
 
     A page may write the histogram under several names: the one with the newest page counts.
@@ -62,7 +62,7 @@ def first_used(times: Sequence[float], since: float) -> int:
     return max(0, min(bisect_right(times, since), len(times) - 2))
 
 
-def _rows(samples: Columns, columns: Sequence[int]) -> list[_Row]:
+def _rows(samples: SampleColumns, columns: Sequence[int]) -> list[_Row]:
     """Return the pages that have the histogram, oldest first."""
     spelled = samples.layout.columns
     buckets = sorted(

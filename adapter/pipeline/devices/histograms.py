@@ -30,7 +30,7 @@ _STEP: Final = 128
 _Place = tuple[SeriesBuilder, str, float]
 
 
-class Reject(Protocol):
+class CountsRejects(Protocol):
     """Counts a reject, and notes that the builder's field has none."""
 
     def __call__(
@@ -49,7 +49,7 @@ class Histograms:
 
     __slots__ = ("_catalog", "_flawed", "_numbers", "_reject")
 
-    def __init__(self, catalog: Catalog, reject: Reject) -> None:
+    def __init__(self, catalog: Catalog, reject: CountsRejects) -> None:
         self._catalog = catalog
         self._reject = reject
         self._numbers: dict[_Place, dict[Spelling, float]] = {}

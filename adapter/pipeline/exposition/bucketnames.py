@@ -31,10 +31,10 @@ def bucket_name(series: str, bound: str) -> str:
         bound: the value of ``le``.
 
     Raises:
-        ValueError: the bound is no number.
+        ValueError: the bound is not a number.
     """
     if len(bound) > _LONGEST or isnan(float(bound)):
-        raise ValueError(f"{bound[:_LONGEST]!r} is no bound of a bucket")
+        raise ValueError(f"{bound[:_LONGEST]!r} is not a bound")
     return f'{series}{{le="{bound}"}}'
 
 

@@ -42,10 +42,10 @@ from adapter.pipeline.attribution.values import (
     pod_value,
 )
 from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.demand import Demand
 from adapter.pipeline.catalog.increases import Increase, added
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
+from adapter.pipeline.catalog.seriesdemand import SeriesDemand
 from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
 from adapter.pipeline.catalog.servermeasures import FINISHED, OUTPUT_TOKENS, PROMPT_TOKENS
 from adapter.pipeline.cluster.pod import Pod, PodRef
@@ -114,7 +114,7 @@ class Snapshot:
         contexts: NodeContexts,
         servers: Collection[PodRef] = (),
         pages: ReadPages = NO_PAGES,
-        demand: Demand | None = None,
+        demand: SeriesDemand | None = None,
         rejects: Mapping[Reject, RejectCount] | None = None,
     ) -> None:
         self.version = version
@@ -130,7 +130,7 @@ class Snapshot:
         self._servers = servers
         """Pods whose server page was seen earlier and is no longer in the store."""
         self._pages = pages
-        self._demand = demand or Demand(catalog)
+        self._demand = demand or SeriesDemand(catalog)
         self._rejects = SampleRejects(catalog, rejects or {}, options.oldest)
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""

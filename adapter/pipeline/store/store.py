@@ -25,7 +25,7 @@ from adapter.pipeline.attribution.policy import SharingOptions
 from adapter.pipeline.attribution.recognition import Recognition
 from adapter.pipeline.attribution.servers import Servers
 from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.demand import Demand
+from adapter.pipeline.catalog.seriesdemand import SeriesDemand
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.ingest import absorb
 from adapter.pipeline.devices.options import TelemetryOptions
@@ -86,7 +86,7 @@ class Store:
         self.rejects = Rejects()
         self.pages: ReadPages = NO_PAGES
         """The pages that the source reads; the source's owner sets it."""
-        self.demand = Demand(catalog)
+        self.demand = SeriesDemand(catalog)
         """Which series the source should read now."""
         self._catalog = catalog
         self._options = options

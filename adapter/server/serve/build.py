@@ -13,8 +13,8 @@ from adapter.config.settings.pageaccess import page_access
 from adapter.config.settings.scrape import StaticTarget
 from adapter.pipeline.attribution.policy import PolicyRule, SharingOptions
 from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.demand import Demand
 from adapter.pipeline.catalog.google import GROUP as CLOUD_MONITORING
+from adapter.pipeline.catalog.seriesdemand import SeriesDemand
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.manifest import PodDecoder
@@ -113,7 +113,7 @@ async def cluster_loops(
 
 
 def build_source(
-    settings: Settings, catalog: Catalog, sink: Sink, objects: ObjectLookup, demand: Demand
+    settings: Settings, catalog: Catalog, sink: Sink, objects: ObjectLookup, demand: SeriesDemand
 ) -> Source:
     """Return the configured source, which delivers to the sink what is in demand.
 

@@ -15,7 +15,7 @@ PATIENCE: Final = 900.0
 """Seconds: an HPA asks every 15, a dashboard every minute."""
 
 
-class Demand:
+class SeriesDemand:
     """What is asked for. Not thread-safe.
 
     Args:
