@@ -10,6 +10,8 @@ from adapter.pipeline.catalog import VENDORS, Catalog
 from adapter.pipeline.catalog.field import Mig
 from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
 from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
+from adapter.pipeline.catalog.seriesdemand import PATIENCE
+from adapter.pipeline.catalog.servermeasures import WINDOW
 from docs import zeros
 from docs.paragraphs import wrapped
 
@@ -71,7 +73,18 @@ def page() -> str:
             an endpoint picker ([gateways](inference.md#gateways-of-a-pool-of-servers)).
             """
         ),
-        *_metric_rows([m for m in named if m.scope is Scope.SERVER]),
+        *_metric_rows([m for m in named if m.scope is Scope.SERVER and not m.on_demand]),
+        "",
+        *wrapped(
+            f"""
+            The metrics below are read on demand: from the first question for one of them until
+            nobody has asked for it for {PATIENCE / 60:.0f} minutes. The first value follows with
+            the second page. They are taken over {WINDOW:.0f} s. A *histogram* value is a quantile
+            or the mean of what the servers' histograms counted in the window
+            ([latencies](inference.md#latencies-and-tokens)).
+            """
+        ),
+        *_metric_rows([m for m in named if m.on_demand]),
         "",
         "## Metrics that do not rise with the load",
         "",
@@ -192,7 +205,8 @@ def _vendor_rows(catalog: Catalog) -> Iterator[str]:
     for vendor, fields in VENDORS.items():
         yield f"### {vendor}"
         yield ""
-        yield from _metric_rows(catalog.metrics[f.name] for f in fields if not f.series)
+        own = [field.name for field in fields if field.name in catalog.metrics]
+        yield from _metric_rows(map(catalog.metrics.__getitem__, own))
         yield ""
 
 

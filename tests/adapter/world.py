@@ -144,7 +144,7 @@ class World:
         pod: tuple[str, str] | None = None,
         serves: bool = False,
     ) -> None:
-        read = parse(page.encode(), time=time, wanted=self.catalog.series)
+        read = parse(page.encode(), time=time, wanted=self.store.demand.series)
         self.store.ingest(
             ScrapeResult(
                 origin,

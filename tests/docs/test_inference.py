@@ -13,8 +13,15 @@ import yaml
 from adapter.config.settings.cluster import ClusterSettings
 from adapter.hpa import Observation, PodState, from_manifest
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import ServerKind
 from adapter.pipeline.catalog.serverkinds import KINDS
+from adapter.pipeline.catalog.servermeasures import (
+    FINISHED,
+    OUTPUT_TOKENS,
+    PROMPT_TOKENS,
+    of_gateway,
+)
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.manifest import PodDecoder, PodManifest
 from adapter.pipeline.cluster.optin import PREFIX
@@ -50,6 +57,13 @@ def is_read(kind: ServerKind, metric: str) -> bool:
     return metric in kind.formulas or any(is_read(KINDS[name], metric) for name in kind.engines)
 
 
+def is_counted(kind: ServerKind, metric: str) -> bool:
+    """The page of a server, or of the engine in it, has the histogram or counter."""
+    return any(measure.metric == metric for measure in kind.measures) or any(
+        is_counted(KINDS[name], metric) for name in kind.engines
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.title)
 def test_the_tables_say_what_is_read_of_each_server_its_port_and_what_it_needs(
     kind: ServerKind,
@@ -64,6 +78,25 @@ def test_the_tables_say_what_is_read_of_each_server_its_port_and_what_it_needs(
         return
     start, end = row(kind.title).rstrip("| "), row("", *last).replace("|  |", "| |")[2:]
     assert [line for line in shown.splitlines() if line.startswith(start) and line.endswith(end)]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.title)
+def test_the_table_of_latencies_says_what_each_server_counts(kind: ServerKind) -> None:
+    if kind.title == "vLLM-Omni":
+        return  # its stages give no latency, as the page says
+    start = "| " + kind.title[0].upper() + kind.title[1:] + " | "
+    if not kind.title.startswith(("a ", "an ", "the ")):
+        start = f"| {kind.title} | "
+    section = PAGE.partition("## Latencies and tokens")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith(start)]
+    if kind.title == "Triton with TensorRT-LLM":
+        assert lines == []
+        return
+    (line,) = lines
+    cells = line.removeprefix(start).strip("| ").split(" | ")
+    names = [*Latency, OUTPUT_TOKENS, PROMPT_TOKENS, FINISHED]
+    wanted = [of_gateway(name) if kind.gateway else name for name in names]
+    assert [cell != DASH for cell in cells] == [is_counted(kind, name) for name in wanted]
 
 
 def test_the_charts_network_policy_lets_the_adapter_reach_the_pages() -> None:

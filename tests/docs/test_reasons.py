@@ -11,7 +11,7 @@ import pytest
 
 from adapter.answers.api.groupvalues import INCOMPLETE
 from adapter.answers.api.provider import TOO_LARGE
-from adapter.pipeline.attribution import credibility, split, unnamed, values
+from adapter.pipeline.attribution import credibility, latencies, split, unnamed, values
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import (
     REASONS,
@@ -78,11 +78,14 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
             values.NOT_EXPORTED,
             values.NOT_SHOWN,
             values.STALE,
+            values.READING_BEGINS,
             values.CONFLICT,
         ),
         *(values.TOO_FEW, values.NOT_SELECTED, values.PREDECESSOR, values.UNPLACED),
         *(credibility.WAITS, credibility.TOO_MANY, credibility.CLUSTERS, credibility.BOARD),
         *(split.NO_REQUEST, split.SHARE_UNKNOWN, split.NOT_EXACT, split.NO_WEIGHT),
+        *(latencies.NO_REQUESTS, latencies.TOO_FEW_REQUESTS),
+        *(latencies.NO_BUCKETS, latencies.NO_SUM),
         TOO_LARGE,
         INCOMPLETE,
         *Mismatch,

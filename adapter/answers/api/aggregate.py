@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.attribution.latencies import counted, latency
+from adapter.pipeline.attribution.reading import Absence, DeviceReading, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
-from adapter.pipeline.catalog.metric import Combine
+from adapter.pipeline.catalog.increases import Increase, added
+from adapter.pipeline.catalog.metric import Combine, Kind, Metric
 from adapter.pipeline.catalog.targetfit import AGGREGATE
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch
+from adapter.pipeline.devices.options import TelemetryOptions
 from apiservice.errors import BadQuery
 from apiservice.labels.requirement import Requirement, conjunction, predicate
 from apiservice.labels.selector import Selector
@@ -90,6 +93,36 @@ class PodValue(NamedTuple):
 
     pod: Pod
     value: Reading | Absence
+
+
+def pooled(
+    found: Sequence[PodValue], metric: Metric, how: Aggregate, options: TelemetryOptions
+) -> Steps[Sequence[PodValue]]:
+    """Return the pods with what an aggregate of their values is made of.
+
+    Latencies do not add up, and their mean is that of no request. So a sum or mean of latencies
+    takes for each pod the latency of the requests of all pods, which also counts pods that have too
+    few requests for one of their own. Other aggregates leave such pods out, if others have one.
+    """
+    if metric.kind is not Kind.HISTOGRAM:
+        return found
+    read = [item for item in found if counted(item.value)]
+    if how not in (Aggregate.SUM, Aggregate.MEAN):
+        own = [item for item in found if isinstance(item.value, Reading) or item not in read]
+        return own if any(isinstance(item.value, Reading) for item in own) else found
+    whole: Increase | None = None
+    devices: list[DeviceReading] = []
+    for some in parts(read, _STEP):
+        theirs = [part for item in some for part in counted(item.value)]
+        devices += theirs
+        increases = [part.increase for part in theirs if part.increase is not None]
+        whole = added([whole, *increases] if whole else increases)
+        yield
+    if whole is None:
+        return found
+    together = latency(metric, whole, devices, options)
+    refs = {item.pod.ref for item in read}
+    return [PodValue(pod, together if pod.ref in refs else value) for pod, value in found]
 
 
 def missing(found: Sequence[PodValue], expected: Sequence[Pod]) -> Steps[list[PodValue]]:

@@ -22,6 +22,7 @@ from adapter.answers.api.aggregate import (
     PodValue,
     describe_missing,
     missing,
+    pooled,
     selector_of,
     split_aggregate,
 )
@@ -115,6 +116,8 @@ class GpuExternalMetrics:
                 if not pod.deleting
             ]
             yield
+        how = wanted.aggregate or Aggregate.SUM
+        found = list((yield from pooled(found, metric, how, snapshot.options)))
         expected = yield from expected_pods(pods, metric, snapshot)
         lacking = yield from missing(found, expected)
         readings = yield from self._readings(found, lacking, metric, wanted)

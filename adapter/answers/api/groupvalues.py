@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapter.answers.api.aggregate import Aggregate, PodValue, combine, describe_missing
+from adapter.answers.api.aggregate import Aggregate, PodValue, combine, describe_missing, pooled
 from adapter.answers.api.expected import expected_pods
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
@@ -102,6 +102,8 @@ class GroupValues:
         for some in parts(expected, _STEP):
             found += [PodValue(pod, self._own(pod)) for pod in some]
             yield
+        options = self._snapshot.options
+        found = list((yield from pooled(found, self._metric, self._how, options)))
         lacking = [
             row
             for row in found

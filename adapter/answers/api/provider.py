@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from adapter.answers.api.aggregate import (
+    Aggregate,
     PodValue,
     combine,
     describe_missing,
     enough,
     missing,
+    pooled,
     split_aggregate,
 )
 from adapter.answers.api.expected import expected_pods
@@ -36,6 +38,8 @@ from apiservice.wire.quantity import to_milli
 
 STEP: Final = 16
 """Pods that one step processes: 0.1 ms each if the answer is not cached."""
+_HOW: Final = Aggregate.MEAN
+"""How the latencies of an object's pods are combined."""
 TOO_LARGE: Final = "too_large"
 """The API's quantity cannot express the value. It would invalidate the whole list."""
 
@@ -175,6 +179,7 @@ class GpuMetricsProvider:
             for some in parts(expected, STEP):
                 found += [PodValue(pod, asked.about(pod)) for pod in some]
                 yield
+            found = list((yield from pooled(found, metric, _HOW, asked.snapshot.options)))
             self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
             yield
             readings = [value for _, value in found if isinstance(value, Reading)]

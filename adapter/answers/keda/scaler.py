@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.answers.api.aggregate import PodValue, describe_missing
+from adapter.answers.api.aggregate import PodValue, describe_missing, pooled
 from adapter.answers.keda.demand import Standing, demand, number
 from adapter.answers.keda.errors import BadTrigger, NoReadings
 from adapter.answers.keda.scaledobjects import ScaledObjects
@@ -17,11 +17,12 @@ from adapter.answers.keda.triggerpods import TriggerPods
 from adapter.answers.keda.triggers import AnswerVersion, Entry, TriggerAnswer, Triggers
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED, UNREAD
-from adapter.pipeline.catalog.metric import Scope
+from adapter.pipeline.catalog.metric import Kind, Scope
 from adapter.pipeline.catalog.names import Names
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.assignment import Mismatch
+from adapter.pipeline.devices.options import TelemetryOptions
 from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import Steps
 
@@ -63,6 +64,10 @@ class Survey(NamedTuple):
 
 class PodAnswers(Protocol):
     """Values at one point in time."""
+
+    @property
+    def options(self) -> TelemetryOptions:
+        """How values are computed."""
 
     def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """Return a metric's value for a pod over the selected devices, or why there is none."""
@@ -173,6 +178,7 @@ class Scaler:
         ask, of_servers = snapshot.pod, metric.scope is Scope.SERVER
         values: list[float] = []
         others: list[PodValue] = []
+        found: list[PodValue] = []
         foreign, until = 0, float("inf")
         for at, pod in enumerate(pods, 1):
             if at % _STEP == 0:
@@ -182,7 +188,13 @@ class Scaler:
             if not of_servers and not pod.may_hold_gpu:
                 foreign += 1
                 continue
-            value = ask(pod, metric.name, trigger.devices, now)
+            found.append(PodValue(pod, ask(pod, metric.name, trigger.devices, now)))
+        if metric.kind is Kind.HISTOGRAM:
+            options = snapshot.options
+            found = list((yield from pooled(found, metric, trigger.aggregate, options)))
+        for at, (pod, value) in enumerate(found, 1):
+            if at % _STEP == 0:
+                yield
             if isinstance(value, Reading):
                 values.append(value.value)
                 until = min(until, value.expires)

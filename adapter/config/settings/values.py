@@ -25,6 +25,8 @@ class ValueSettings(Section):
     age_limit: Interval | None = _DEFAULTS.age_limit
     """Seconds after which a value is left out. If not set, twice ``collect_interval`` plus the
     scrape interval."""
+    min_requests: Annotated[int, Field(ge=1, le=1_000_000)] = _DEFAULTS.min_requests
+    """Requests without which a latency has no value: of a few, a quantile is made up."""
     cross_checks: Annotated[bool, ADVANCED] = _DEFAULTS.cross_checks
     """Leave out values that other fields or exporters contradict: zeros on a busy device, and high
     utilization at idle power."""

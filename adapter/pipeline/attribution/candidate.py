@@ -124,6 +124,7 @@ class Candidate(NamedTuple):
             policy=self.context.policy.value if self.shared else "",
             evidence=share.evidence.value if share else "",
             sharers=len(share.pods) if share else 1,
+            increase=measured.increase,
         )
 
     def _how(self, metric: Metric) -> Attribution:

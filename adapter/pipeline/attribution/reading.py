@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from adapter.pipeline.catalog.increases import Increase
 from adapter.pipeline.cluster.pod import PodRef
 
 
@@ -40,6 +41,8 @@ class DeviceReading(NamedTuple):
     """The evidence that the device is shared; empty if it is not."""
     sharers: int = 1
     """Running pods known to share the device, including this one."""
+    increase: Increase | None = None
+    """What a histogram of the server counted, for a latency."""
 
 
 @dataclass(slots=True)
@@ -59,6 +62,8 @@ class Reading:
     """Some devices had no valid value; at least half had one."""
     left_out: tuple[Absence, ...] = ()
     """The devices without a part in the value."""
+    note: str = ""
+    """How precise a latency is."""
     served: Any = field(default=None, init=False, repr=False, compare=False)
     """Cache of the API object made from the reading, after the object that it describes."""
 
@@ -79,3 +84,8 @@ class Absence:
     """The devices without a part in the value, if there are any."""
     exporter: PodRef | None = None
     """The exporter's own pod, if the reason is about an exporter and its pod is known."""
+    counted: tuple[DeviceReading, ...] = ()
+    """The servers that were read, if they have too few requests for a latency: with those of other
+    pods they may be enough."""
+    expires: float = float("inf")
+    """Epoch seconds at which ``counted`` reaches the age limit."""

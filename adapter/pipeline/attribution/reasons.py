@@ -258,6 +258,28 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "model's configuration, from release 24.11 on. Otherwise, scale on gpu_utilization "
         "(docs/inference.md).",
     ),
+    "reading_begins": AbsenceCause(
+        "Nobody asked for the metric before, so the adapter reads its series from now on.",
+        "Wait for the second page: an increase needs two.",
+    ),
+    "no_requests": AbsenceCause(
+        "The server had no request in the window, so there is no latency.",
+        "Nothing to do. Beside the latency, give the HPA a metric that exists without requests, "
+        "such as inference_requests_running.",
+    ),
+    "too_few_requests": AbsenceCause(
+        "The server had fewer requests in the window than a latency needs.",
+        "Ask for the latency of all pods with an Object or External metric, or lower "
+        "values.min_requests.",
+    ),
+    "no_common_buckets": AbsenceCause(
+        "The histograms have no bound that all servers have, so no quantile is known.",
+        "Give the servers the same buckets, or scale on the mean.",
+    ),
+    "no_sum_of_latencies": AbsenceCause(
+        "A server's page has no usable sum of its latencies, so no mean is known.",
+        "Scale on a quantile.",
+    ),
     "stale": AbsenceCause(
         "The newest value is older than the age limit.",
         "Check the exporter. Set values.collect_interval to the exporter's real interval.",

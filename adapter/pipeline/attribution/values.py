@@ -19,9 +19,10 @@ from adapter.pipeline.attribution.credibility import (
     several_clusters,
     unbelieved,
 )
+from adapter.pipeline.attribution.latencies import latency
 from adapter.pipeline.attribution.ownpages import of_own_pages
 from adapter.pipeline.attribution.policy import SharingPolicy
-from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.attribution.reading import Absence, DeviceReading, Reading
 from adapter.pipeline.attribution.rejectedparts import Unused, withhold
 from adapter.pipeline.attribution.sharing import Share, asks_shared
 from adapter.pipeline.attribution.split import (
@@ -34,6 +35,7 @@ from adapter.pipeline.attribution.split import (
 )
 from adapter.pipeline.attribution.unnamed import NO_EXPORTER, NOT_NAMED, UNNAMED
 from adapter.pipeline.catalog.formulas import hides
+from adapter.pipeline.catalog.increases import added
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
 from adapter.pipeline.catalog.migprofile import normalized
 from adapter.pipeline.cluster.pod import Pod
@@ -46,6 +48,7 @@ from apiservice.labels.selector import Selector
 UNKNOWN_METRIC: Final = "unknown_metric"
 NO_VALUE: Final = "no_value"
 NOT_EXPORTED: Final = "metric_not_exported"
+READING_BEGINS: Final = "reading_begins"
 NOT_SHOWN: Final = "queue_not_shown"
 STALE: Final = "stale"
 CONFLICT: Final = "conflict"
@@ -54,7 +57,7 @@ NOT_SELECTED: Final = "not_selected"
 PREDECESSOR: Final = "predecessors_sample"
 UNPLACED: Final = "shared_device_unknown"
 
-UNREAD: Final = UNNAMED | {NO_VALUE, NOT_EXPORTED}
+UNREAD: Final = UNNAMED | {NO_VALUE, NOT_EXPORTED, READING_BEGINS}
 """Reasons that a pod which has just started has until the first page with its samples."""
 
 _NEARNESS: Final[Mapping[str, int]] = {
@@ -243,13 +246,28 @@ def _combined(
     expected = max(requested if everything else 0, len(devices))
     if not parts:
         return _absence(left, unread)
+    return _reading(parts, expected, metric, options, tuple(left))
+
+
+def _reading(
+    parts: tuple[DeviceReading, ...],
+    expected: int,
+    metric: Metric,
+    options: TelemetryOptions,
+    left: tuple[Absence, ...],
+) -> Reading | Absence:
+    """Return the value of at least one device, of those that should have one."""
     value = metric.over_devices.of([part.value for part in parts])
     # A device without a reading may be the one that works, and a 0 scales the workload in.
     needed = expected if value == 0 else options.at_least * expected
     if len(parts) < needed:
         detail = f"{len(parts)} of {expected} devices have a valid reading"
         detail += ", and a 0 needs all" if value == 0 else ""
-        return Absence(TOO_FEW, detail, left_out=tuple(left))
+        return Absence(TOO_FEW, detail, left_out=left)
+    whole = added(part.increase for part in parts if part.increase is not None)
+    if whole is not None:
+        partial = len(parts) < expected
+        return latency(metric, whole, parts, options, left, partial=partial)
     oldest = min([part.time for part in parts])
     return Reading(
         value=value,
@@ -258,7 +276,7 @@ def _combined(
         expires=oldest + options.oldest,
         devices=parts,
         partial=len(parts) < expected,
-        left_out=tuple(left),
+        left_out=left,
     )
 
 

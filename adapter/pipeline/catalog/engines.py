@@ -46,6 +46,7 @@ from adapter.pipeline.catalog.serverkind import (
     named,
     requests,
 )
+from adapter.pipeline.catalog.servermeasures import measures
 
 VLLM_PARTS: Final = frozenset(("engine", "model_name", *ON_RAY))
 SGLANG_PARTS: Final = frozenset(("model_name", "engine_type", "dp_rank", *ON_RAY))
@@ -90,6 +91,11 @@ def _metrics_on(option: str) -> str:
     return f"needs `{option}`"
 
 
+def _both(*names: str) -> tuple[str, ...]:
+    """Return vLLM's names, and the same as NIM 1 writes them."""
+    return (*(f"vllm:{name}" for name in names), *names)
+
+
 ENGINES: Final[dict[str, ServerKind]] = {
     "dynamo": ServerKind(
         "a worker of NVIDIA Dynamo",
@@ -121,6 +127,17 @@ ENGINES: Final[dict[str, ServerKind]] = {
             RUNNING: (Scaled(TENSORRT_RUNNING),),
             CACHE: (Scaled(TENSORRT_CACHE, 100.0),),
         },
+        measures=measures(
+            _TENSORRT_LLM,
+            first_token=("trtllm_time_to_first_token_seconds",),
+            output_token=("trtllm_time_per_output_token_seconds",),
+            request=("trtllm_e2e_request_latency_seconds",),
+            queue=("trtllm_request_queue_time_seconds",),
+            output_tokens=("trtllm_generation_tokens_total",),
+            prompt_tokens=("trtllm_prompt_tokens_total",),
+            requests=("trtllm_request_success_total",),
+            beside=("finished_reason",),
+        ),
         names=("trtllm_",),
     ),
     "vllm-omni": ServerKind(
@@ -156,6 +173,18 @@ ENGINES: Final[dict[str, ServerKind]] = {
             RUNNING: (Unless(Scaled(VLLM_RUNNING), (_OMNI_RUNNING,)),),
             CACHE: (Scaled(VLLM_CACHE, 100.0),),
         },
+        measures=measures(
+            VLLM_PARTS,
+            first_token=_both("time_to_first_token_seconds"),
+            output_token=_both("inter_token_latency_seconds", "time_per_output_token_seconds"),
+            request=_both("e2e_request_latency_seconds"),
+            queue=_both("request_queue_time_seconds"),
+            output_tokens=_both("generation_tokens_total"),
+            prompt_tokens=_both("prompt_tokens_total"),
+            requests=_both("request_success_total"),
+            beside=("finished_reason",),
+            unless=(_OMNI_WAITING,),
+        ),
         names=("vllm:", "vllm_", "ray_vllm"),
     ),
     "sglang": ServerKind(
@@ -175,6 +204,16 @@ ENGINES: Final[dict[str, ServerKind]] = {
             RUNNING: (Scaled(SGLANG_RUNNING),),
             CACHE: (Scaled(SGLANG_CACHE, 100.0),),
         },
+        measures=measures(
+            SGLANG_PARTS,
+            first_token=("sglang:time_to_first_token_seconds",),
+            output_token=("sglang:inter_token_latency_seconds",),
+            request=("sglang:e2e_request_latency_seconds",),
+            queue=("sglang:queue_time_seconds",),
+            output_tokens=("sglang:generation_tokens_total",),
+            prompt_tokens=("sglang:prompt_tokens_total",),
+            requests=("sglang:num_requests_total",),
+        ),
         names=("sglang:", "sglang_", "ray_sglang"),
     ),
     "tgi": ServerKind(
@@ -183,6 +222,15 @@ ENGINES: Final[dict[str, ServerKind]] = {
         80,
         fields=(requests(TGI_WAITING, ONE_MODEL), requests(TGI_RUNNING, ONE_MODEL)),
         formulas={WAITING: (Scaled(TGI_WAITING),), RUNNING: (Scaled(TGI_RUNNING),)},
+        measures=measures(
+            ONE_MODEL,
+            output_token=("tgi_request_mean_time_per_token_duration",),
+            request=("tgi_request_duration",),
+            queue=("tgi_request_queue_duration",),
+            output_tokens=("tgi_request_generated_tokens_sum",),
+            prompt_tokens=("tgi_request_input_length_sum",),
+            requests=("tgi_request_success",),
+        ),
         names=("tgi_",),
     ),
     "tei": ServerKind(
@@ -191,6 +239,9 @@ ENGINES: Final[dict[str, ServerKind]] = {
         80,
         fields=(requests(TEI_WAITING, ONE_MODEL),),
         formulas={WAITING: (Scaled(TEI_WAITING),)},
+        measures=measures(
+            ONE_MODEL, request=("te_request_duration",), queue=("te_request_queue_duration",)
+        ),
         names=("te_",),
         scaling=Scaling.DEVICE,
     ),
@@ -210,6 +261,11 @@ ENGINES: Final[dict[str, ServerKind]] = {
             RUNNING: (Scaled(LLAMACPP_RUNNING),),
             CACHE: (Scaled(LLAMACPP_CACHE, 100.0),),
         },
+        measures=measures(
+            _LLAMACPP,
+            output_tokens=("llamacpp:tokens_predicted_total",),
+            prompt_tokens=("llamacpp:prompt_tokens_total",),
+        ),
         names=("llamacpp",),
         scaling=Scaling.SLOTS,
     ),
@@ -228,6 +284,17 @@ ENGINES: Final[dict[str, ServerKind]] = {
             RUNNING: (Scaled("lmdeploy:num_requests_running"),),
             CACHE: (Scaled("lmdeploy:gpu_cache_usage_perc", 100.0),),
         },
+        measures=measures(
+            _LMDEPLOY,
+            first_token=("lmdeploy:time_to_first_token_seconds",),
+            output_token=("lmdeploy:time_per_output_token_seconds",),
+            request=("lmdeploy:e2e_request_latency_seconds",),
+            queue=("lmdeploy:request_queue_time_seconds",),
+            output_tokens=("lmdeploy:generation_tokens_total",),
+            prompt_tokens=("lmdeploy:prompt_tokens_total",),
+            requests=("lmdeploy:request_success_total",),
+            beside=("finished_reason",),
+        ),
         names=("lmdeploy:", "lmdeploy_"),
     ),
     "fastdeploy": ServerKind(
@@ -245,6 +312,16 @@ ENGINES: Final[dict[str, ServerKind]] = {
             RUNNING: (Scaled("fastdeploy:num_requests_running"),),
             CACHE: (Scaled("fastdeploy:gpu_cache_usage_perc", 100.0),),
         },
+        measures=measures(
+            ONE_MODEL,
+            first_token=("fastdeploy:time_to_first_token_seconds",),
+            output_token=("fastdeploy:time_per_output_token_seconds",),
+            request=("fastdeploy:e2e_request_latency_seconds",),
+            queue=("fastdeploy:request_queue_time_seconds",),
+            output_tokens=("fastdeploy:generation_tokens_total",),
+            prompt_tokens=("fastdeploy:prompt_tokens_total",),
+            requests=("fastdeploy:request_success_total",),
+        ),
         names=("fastdeploy:", "fastdeploy_"),
     ),
     "lightllm": ServerKind(
@@ -259,6 +336,16 @@ ENGINES: Final[dict[str, ServerKind]] = {
             WAITING: (Scaled("lightllm_queue_size"),),
             RUNNING: (Scaled("lightllm_batch_current_size"),),
         },
+        measures=measures(
+            ONE_MODEL,
+            first_token=("lightllm_request_first_token_duration",),
+            output_token=("lightllm_request_mean_time_per_token_duration",),
+            request=("lightllm_request_duration",),
+            queue=("lightllm_request_queue_duration_bucket",),
+            output_tokens=("lightllm_request_generated_tokens_sum",),
+            prompt_tokens=("lightllm_request_input_length_sum",),
+            requests=("lightllm_request_success",),
+        ),
         names=("lightllm_",),
     ),
     "max": ServerKind(
@@ -275,6 +362,21 @@ ENGINES: Final[dict[str, ServerKind]] = {
             WAITING: (Total((_MAX_QUEUED,), (_MAX_AWAITING,)),),
             RUNNING: (Scaled(_MAX_RUNNING),),
         },
+        measures=(
+            *measures(
+                ONE_MODEL,
+                first_token=("maxserve_time_to_first_token_milliseconds",),
+                request=("maxserve_request_time_milliseconds",),
+                milliseconds=True,
+            ),
+            *measures(
+                ONE_MODEL,
+                output_tokens=("maxserve_num_output_tokens_total",),
+                prompt_tokens=("maxserve_num_input_tokens_total",),
+                requests=("maxserve_request_count_total",),
+                beside=("code", "path"),
+            ),
+        ),
         names=("maxserve_",),
     ),
 }

@@ -24,17 +24,34 @@ class Mig(StrEnum):
     """Absent, 0 or garbage. The value is not used."""
 
 
+class Role(StrEnum):
+    """What a series of a classic histogram is."""
+
+    BUCKET = "_bucket"
+    SUM = "_sum"
+    COUNT = "_count"
+
+
 class Spelling:
-    """One name of a field on exporters' pages. Spellings are compared by identity."""
+    """One name of a field on exporters' pages. Spellings are compared by identity.
+
+    Args:
+        role: of a histogram's series; its name without the role is ``family``.
+        bound: a bucket's upper bound, in the unit of the field.
+    """
 
     __slots__ = (
+        "__weakref__",
+        "bound",
         "factor",
+        "family",
         "field",
         "high",
         "low",
         "name",
         "numbers",
         "on_mig",
+        "role",
         "salt",
         "series",
         "server",
@@ -43,9 +60,20 @@ class Spelling:
         "traps",
     )
 
-    def __init__(self, series: str, factor: float, field: Field, *, suffixed: bool = False) -> None:
+    def __init__(
+        self,
+        series: str,
+        factor: float,
+        field: Field,
+        *,
+        suffixed: bool = False,
+        role: Role | None = None,
+        bound: float | None = None,
+    ) -> None:
         self.series = series
         """Name of the series on a page."""
+        self.role, self.bound = role, bound
+        self.family = series.partition("{")[0].removesuffix(role) if role else series
         self.name = series + field.condition
         """``series`` with the labels that a sample must have, for messages."""
         self.factor = factor
@@ -57,6 +85,8 @@ class Spelling:
         self.server = field.scope is Scope.SERVER
         """The samples describe the process that serves the page."""
         self.salt = 0 if not self.server else 1 if field.part_labels is not None else 2
+        if field.kind is Kind.HISTOGRAM:
+            self.salt = 3
         """Differs between fields that read the labels of a sample in different ways."""
         self.on_mig = field.mig is not Mig.INVALID
         """Samples about MIG instances, or other partitions of a device, are usable."""
@@ -64,7 +94,7 @@ class Spelling:
         """The attributes that every sample of the series needs."""
         self.traps = field.traps and factor == 100.0
         """DCGM 4.6 uses for the integer percent the name that 4.7 uses for the ratio."""
-        self.special = self.traps or bool(field.parts)
+        self.special = self.traps or bool(field.parts) or role is not None
         """The value of the device follows from the whole page, not from one sample."""
         self.suffixed = suffixed
         """The name ends with a unit that an OpenTelemetry collector or receiver has appended."""
@@ -112,6 +142,8 @@ class Field:
         seen: the samples are from an inference server's page and describe the GPUs that the
             server sees. They name no pod. They are assigned to the pod that serves the page, if
             no exporter describes its devices.
+        on_demand: its series are read only while somebody asks for a metric that needs them. It has
+            no API metric of its own.
     """
 
     name: str
@@ -136,6 +168,7 @@ class Field:
     part_labels: frozenset[str] | None = None
     positive: bool = False
     seen: bool = False
+    on_demand: bool = False
     load: LoadDirection = LoadDirection.UNKNOWN
 
     @property

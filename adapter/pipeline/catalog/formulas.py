@@ -95,7 +95,7 @@ class Total:
                 return None
             found.append(part)
         found += [part for field in self.optional if (part := device.value_of(field, what))]
-        values, times, series, fields = zip(*found, strict=True)
+        values, times, series, fields, _ = zip(*found, strict=True)
         return DeviceValue(
             sum(values) * self.factor, min(times), "+".join(series), "+".join(fields)
         )
@@ -268,5 +268,5 @@ class Presence:
 
 def _times(measured: DeviceValue, factor: float) -> DeviceValue:
     """Return a value times a factor; ``_replace`` takes three times as long."""
-    value, time, series, field = measured
-    return DeviceValue(value * factor, time, series, field)
+    value, time, series, field, increase = measured
+    return DeviceValue(value * factor, time, series, field, increase)

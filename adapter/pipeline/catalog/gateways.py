@@ -26,6 +26,7 @@ from adapter.pipeline.catalog.serverkind import (
     MAX_REQUESTS,
     ServerKind,
 )
+from adapter.pipeline.catalog.servermeasures import measures
 
 _MAX_SATURATION: Final = 1e6
 """1 is the set point. The picker does not limit the value."""
@@ -86,6 +87,12 @@ def _of_pool(name: str, unit: Unit, high: float, old: str = "") -> Field:
     )
 
 
+def _epp(name: str, old: str = "") -> tuple[str, ...]:
+    """Return the names of a picker's series, and that of the Gateway API inference extension."""
+    older = (f"inference_objective_{old}",) if old else ()
+    return (f"llm_d_epp_{name}", f"llm_d_router_epp_{name}", *older)
+
+
 _PICKER: Final = (
     _requests(
         QUEUE,
@@ -125,6 +132,20 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
             GATEWAY_WAITING: (Counting(QUEUE, SATURATION),),
             GATEWAY_RUNNING: (Scaled(RUNNING), Scaled(OLD_RUNNING, unless=RUNNING)),
         },
+        measures=measures(
+            None,
+            first_token=_epp("request_ttft_seconds", "request_ttft_seconds"),
+            output_token=_epp("request_streaming_itl_seconds"),
+            request=_epp("request_duration_seconds", "request_duration_seconds"),
+            queue=(
+                *_epp("flow_control_request_queue_duration_seconds"),
+                "inference_extension_flow_control_request_queue_duration_seconds",
+            ),
+            output_tokens=_epp("request_output_tokens_sum", "output_tokens_sum"),
+            prompt_tokens=_epp("request_input_tokens_sum", "input_tokens_sum"),
+            requests=_epp("request_total", "request_total"),
+            gateway=True,
+        ),
         names=("llm_d_", "inference_extension_", "inference_objective_", "inference_pool_"),
         scaling=None,
     ),
@@ -141,6 +162,16 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
             GATEWAY_WAITING: (Scaled(ROUTER_PENDING), Scaled(FRONTEND_QUEUED)),
             GATEWAY_RUNNING: (Scaled(FRONTEND_ACTIVE),),
         },
+        measures=measures(
+            None,
+            first_token=("dynamo_frontend_time_to_first_token_seconds",),
+            output_token=("dynamo_frontend_inter_token_latency_seconds",),
+            request=("dynamo_frontend_request_duration_seconds",),
+            output_tokens=("dynamo_frontend_output_tokens_total",),
+            prompt_tokens=("dynamo_frontend_input_sequence_tokens_sum",),
+            requests=("dynamo_frontend_requests_total",),
+            gateway=True,
+        ),
         names=("dynamo_frontend_",),
         scaling=None,
     ),
@@ -153,6 +184,9 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
             _requests(_SERVE_QUEUED, ("deployment", "application", "handle", "actor_id", "route")),
         ),
         formulas={GATEWAY_WAITING: (Scaled(_SERVE_QUEUED),)},
+        measures=measures(
+            None, request=("ray_serve_http_request_latency_ms",), milliseconds=True, gateway=True
+        ),
         names=("ray_serve_",),
         engines=("vllm", "sglang"),
         scaling=None,

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from adapter.pipeline.catalog.increases import Increase
+
 
 class Unit(StrEnum):
     """The unit in which a value is served."""
@@ -27,6 +29,10 @@ class Unit(StrEnum):
     MEGAHERTZ = "MHz"
     DEVICES = "devices"
     REQUESTS = "requests"
+    SECONDS = "s"
+    MILLISECONDS = "ms"
+    TOKENS_PER_SECOND = "tokens per second"
+    REQUESTS_PER_SECOND = "requests per second"
     CODE = "code"
     NUMBER = "number"
     """A user's own metric without a unit."""
@@ -52,6 +58,8 @@ class Kind(StrEnum):
     """The newest value."""
     RATE = "rate"
     """A counter's increase per second over the window. A counter that falls has restarted."""
+    HISTOGRAM = "histogram"
+    """A statistic of what a histogram counted over the window."""
 
 
 class Statistic(NamedTuple):
@@ -61,7 +69,7 @@ class Statistic(NamedTuple):
     window: float | None = None
     """Seconds; None means the window of ``values.window``."""
     percentile: float | None = None
-    """0-100, instead of the mean; needs :attr:`Kind.MEAN`."""
+    """0-100, instead of the mean; needs :attr:`Kind.MEAN` or :attr:`Kind.HISTOGRAM`."""
 
 
 LAST: Final = Statistic(Kind.LAST)
@@ -110,6 +118,8 @@ class DeviceValue(NamedTuple):
     """The exporter's name of the series."""
     field: str
     """The field's name; several are joined by ``+``."""
+    increase: Increase | None = None
+    """What a histogram counted over the window; then ``value`` is its count."""
 
 
 class DeviceData(Protocol):
@@ -157,6 +167,8 @@ class Metric:
         divisible: see :class:`adapter.pipeline.catalog.field.Field`.
         window: seconds for a mean or rate; None means the window of ``values.window``.
         percentile: 0-100, over the window, instead of the mean.
+        on_demand: its series are read only while somebody asks for it
+            (:mod:`adapter.pipeline.catalog.seriesdemand`).
         of_request: divide by the share of a device that the pod's spec requests. There is no
             value if the share is not known or the value is not the pod's own.
     """
@@ -176,6 +188,7 @@ class Metric:
     of_request: bool = False
     load: LoadDirection = LoadDirection.UNKNOWN
     high: float | None = None
+    on_demand: bool = False
     statistic: Statistic = field(init=False, repr=False, compare=False)
     """Which statistic of a field's samples the formulas read."""
     of_device: Metric = field(init=False, repr=False, compare=False)

@@ -15,6 +15,7 @@ from adapter.pipeline.catalog import (
     intel,
     nvidia,
     serverkinds,
+    servermeasures,
     triton,
 )
 from adapter.pipeline.catalog.formulas import Percentage, Presence, Rest, Scaled, Total
@@ -242,4 +243,5 @@ METRICS: Final[tuple[Metric, ...]] = (
     # Not the names of the servers: a sum over a namespace would count a request twice.
     _server(GATEWAY_WAITING, Unit.REQUESTS, Combine.SUM),
     _server(GATEWAY_RUNNING, Unit.REQUESTS, Combine.SUM),
+    *servermeasures.metrics_of(serverkinds.measured()),
 )

@@ -14,6 +14,7 @@ from typing import Final
 
 from adapter.pipeline.catalog.field import Field
 from adapter.pipeline.catalog.metric import Combine, Formula, LoadDirection, Scope, Unit
+from adapter.pipeline.catalog.servermeasures import Measure
 
 WAITING: Final = "inference_requests_waiting"
 RUNNING: Final = "inference_requests_running"
@@ -21,7 +22,6 @@ CACHE: Final = "inference_kv_cache_utilization"
 GATEWAY_WAITING: Final = "inference_gateway_requests_waiting"
 GATEWAY_RUNNING: Final = "inference_gateway_requests_running"
 MAX_REQUESTS: Final = 1e9
-
 ON_RAY: Final = ("ReplicaId", "WorkerId")
 """What Ray adds: replicas of one pod."""
 ONE_MODEL: Final = frozenset[str]()
@@ -49,6 +49,7 @@ class ServerKind:
         note: what a user must know or set before the page can be read; empty if nothing.
         fields: what is read of the page.
         formulas: name of a neutral metric -> ways to compute it from the fields.
+        measures: what it counts about its requests, which is read on demand.
         names: how names of series begin by which a page of the program is recognized.
         engines: kinds whose series the page consists of, if it has none of its own.
         scaling: what replicas follow; None for a gateway, which is not scaled so.
@@ -62,6 +63,7 @@ class ServerKind:
     note: str = ""
     fields: tuple[Field, ...] = ()
     formulas: Mapping[str, tuple[Formula, ...]] = field(default_factory=dict)
+    measures: tuple[Measure, ...] = ()
     names: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     scaling: Scaling | None = Scaling.BATCH

@@ -35,12 +35,23 @@ OTHERS: Final = {
 
 def fields(kinds: Iterable[ServerKind]) -> tuple[Field, ...]:
     """Return what is read of the pages of some kinds."""
-    return tuple(field for kind in kinds for field in kind.fields)
+    every = tuple(kinds)
+    measured = (measure.field for kind in every for measure in kind.measures)
+    return (*(field for kind in every for field in kind.fields), *measured)
 
 
 def formulas(metric: str) -> tuple[Formula, ...]:
     """Return the ways to compute a neutral metric of servers, in the order in which they apply."""
     return tuple(formula for kind in _READ for formula in kind.formulas.get(metric, ()))
+
+
+def measured() -> dict[str, tuple[Formula, ...]]:
+    """Return what kinds count about their requests: metric -> ways to compute it."""
+    found: dict[str, tuple[Formula, ...]] = {}
+    for kind in _READ:
+        for metric, _, formula in kind.measures:
+            found[metric] = (*found.get(metric, ()), formula)
+    return found
 
 
 SERVER_FIELDS: Final = fields((*ENGINES.values(), *TRITON.values()))

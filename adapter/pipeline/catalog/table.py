@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from weakref import WeakValueDictionary
 
-from adapter.pipeline.catalog.field import Field, Mig, Spelling
+from adapter.pipeline.catalog.field import Field, Mig, Role, Spelling
 from adapter.pipeline.catalog.formulas import Rated, Scaled, Unless
 from adapter.pipeline.catalog.layout import Layout
 from adapter.pipeline.catalog.metric import Kind, Metric, Unit
@@ -40,8 +41,20 @@ class Catalog:
             if series not in self.label_variants
         } | dict(variant for variants in self.label_variants.values() for variant in variants)
         """Series name on a page, or an internal name of ``label_variants`` -> spelling."""
-        self.series: frozenset[str] = frozenset(by_series)
-        """Every series name that is read."""
+        self.series: frozenset[str] = frozenset(
+            series
+            for series, found in by_series.items()
+            if not all(spelling.field.on_demand for spelling in found)
+        )
+        """Every series name that is read although nobody asks for it."""
+        self._histograms = {
+            series: spelling
+            for series, found in by_series.items()
+            for spelling in found
+            if spelling.role is Role.BUCKET
+        }
+        self._buckets: WeakValueDictionary[tuple[str, float], Spelling] = WeakValueDictionary()
+        """The buckets that some history has: a page may have any bounds."""
         self.suffixed: frozenset[str] = frozenset(
             series for series, found in by_series.items() if all(s.suffixed for s in found)
         )
@@ -56,6 +69,8 @@ class Catalog:
 
         0 if only a rate uses the field: it needs one sample from before the window.
         """
+        self.on_demand: Mapping[str, frozenset[str]] = _on_demand(self.metrics.values(), by_series)
+        """Metric that is read on demand -> the series names that it needs."""
         self._longest = lru_cache(_MAX_SPANS)(self._longest_window)
         self._fields, self._metrics = tuple(fields), tuple(metrics)
 
@@ -64,6 +79,23 @@ class Catalog:
         if not fields and not metrics:
             return self
         return Catalog((*self._fields, *fields), (*self._metrics, *metrics))
+
+    def bucket(self, series: str, bound: float) -> Spelling | None:
+        """Return the spelling of a histogram's bucket; None if the series is not that of buckets.
+
+        Args:
+            series: ``NAME_bucket``.
+            bound: as on the page.
+        """
+        every = self._histograms.get(series)
+        if every is None:
+            return None
+        known = self._buckets.get((series, bound))
+        if known is None:
+            name, into = f'{series}{{le="{bound:g}"}}', every.factor
+            known = Spelling(name, 1.0, every.field, role=Role.BUCKET, bound=bound * into)
+            self._buckets[series, bound] = known
+        return known
 
     def span(self, columns: Layout, window: float, oldest: float) -> float:
         """Return the seconds of samples that a device with these columns must keep.
@@ -98,6 +130,9 @@ class Catalog:
 
 def _spellings(field: Field) -> Iterable[Spelling]:
     """Yield every name of a field's series, on a page or in a store, once."""
+    if field.kind is Kind.HISTOGRAM:
+        yield from _of_histogram(field)
+        return
     if field.series:
         for name in aliases(field.series, field.scope):
             yield Spelling(name, 1.0, field)
@@ -117,9 +152,22 @@ def _spellings(field: Field) -> Iterable[Spelling]:
         yield Spelling(name, suffixed[name], field, suffixed=True)
 
 
+def _of_histogram(field: Field) -> Iterator[Spelling]:
+    """Yield the series of a classic histogram under each of its names.
+
+    Its bounds and its sum are read in seconds. The number of a bucket is a count.
+    """
+    factor = 0.001 if field.unit is Unit.MILLISECONDS else 1.0
+    for name, _, _ in field.names:
+        for alias in aliases(name, field.scope):
+            for role in Role:
+                into = 1.0 if role is Role.COUNT else factor
+                yield Spelling(alias + role, into, field, role=role)
+
+
 def _verbatim(field: Field) -> Iterable[Metric]:
     """Yield a metric per name and alias: some HPAs on GKE fail with upper case."""
-    if field.series:
+    if field.series or field.on_demand:
         return
     whole_only = False if field.mig is Mig.INVALID else None
     for name, factor, unit in field.names:
@@ -146,12 +194,32 @@ def _groups(by_series: Mapping[str, Sequence[Spelling]]) -> dict[str, tuple[str,
     return {group: tuple(names) for group, names in groups.items()}
 
 
+def _on_demand(
+    metrics: Iterable[Metric], by_series: Mapping[str, Sequence[Spelling]]
+) -> dict[str, frozenset[str]]:
+    of_field: dict[str, set[str]] = {}
+    for series, spellings in by_series.items():
+        for spelling in spellings:
+            if spelling.field.on_demand:
+                of_field.setdefault(spelling.field.name, set()).add(series)
+    return {
+        metric.name: frozenset(
+            series
+            for formula in metric.formulas
+            for field in formula.fields
+            for series in of_field.get(field, ())
+        )
+        for metric in metrics
+        if metric.on_demand
+    }
+
+
 def _windows(metrics: Iterable[Metric]) -> dict[str, float]:
     windows: dict[str, float] = {}
     for metric in metrics:
         for formula in metric.formulas:
             read = formula.formula if isinstance(formula, Unless) else formula
-            rated = metric.kind is Kind.RATE or isinstance(read, Rated)
+            rated = metric.kind in (Kind.RATE, Kind.HISTOGRAM) or isinstance(read, Rated)
             for field in formula.fields if rated or metric.window else ():
                 windows[field] = max(windows.get(field, 0.0), metric.window or 0.0)
     return windows

@@ -36,6 +36,7 @@ from adapter.pipeline.catalog.serverkind import (
     named,
     requests,
 )
+from adapter.pipeline.catalog.servermeasures import measures
 from adapter.pipeline.catalog.units import MAX_BYTES
 
 PARTS: Final = frozenset(("model", "version", "gpu_uuid"))
@@ -107,6 +108,12 @@ _QUEUE: Final = ServerKind(
             Unless(Rated(QUEUED, 1e-6, unless=PENDING), (*_OWN, *_BLIND)),
         ),
     },
+    measures=(
+        *measures(
+            PARTS, first_token=("nv_inference_first_response_histogram_ms",), milliseconds=True
+        ),
+        *measures(PARTS, requests=("nv_inference_request_success",)),
+    ),
     names=("nv_inference_",),
     scaling=Scaling.DEVICE,
 )

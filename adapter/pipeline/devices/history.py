@@ -20,6 +20,7 @@ from typing import Final
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.catalog.metric import DeviceValue, Kind
+from adapter.pipeline.devices.counted import counted, first_used
 from adapter.pipeline.devices.options import MAX_SAMPLES
 from adapter.pipeline.devices.rows import NumberRows
 
@@ -76,6 +77,8 @@ class History:
         columns = self.layout.of_field.get(field)
         if columns is None:
             return None
+        if kind is Kind.HISTOGRAM:
+            return counted(self, columns, window)
         if len(columns) == 1:
             return self._column(columns[0], kind, window, share)
         best: DeviceValue | None = None
@@ -224,8 +227,7 @@ def rate(samples: Samples, since: float) -> float | None:
     Args:
         since: epoch seconds at which the window begins.
     """
-    first = next((i for i, (time, _) in enumerate(samples) if time > since), len(samples))
-    used = samples[max(0, min(first, len(samples) - 2)) :]
+    used = samples[first_used([time for time, _ in samples], since) :]
     if len(used) < 2:
         return None
     increase, before = 0.0, used[0][1]

@@ -54,6 +54,8 @@ class TelemetryOptions:
     max_series: int = NODE_SERIES
     """Devices of one exporter, each counted once per container. More are left out."""
 
+    min_requests: int = 10
+    """Requests that a latency needs in its window. From fewer, a quantile is made up."""
     cross_checks: bool = True
     """Leave out values that a device's other fields contradict."""
 

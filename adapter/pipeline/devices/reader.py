@@ -10,6 +10,7 @@ from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.assignment import Mismatch
 from adapter.pipeline.devices.builder import SeriesBuilder, folded
+from adapter.pipeline.devices.histograms import Histograms
 from adapter.pipeline.devices.identity import NO_DEVICE, identify
 from adapter.pipeline.devices.location import KnownCluster
 from adapter.pipeline.devices.options import MAX_SAMPLES, PAGE_TIMES, TelemetryOptions
@@ -28,6 +29,7 @@ from adapter.pipeline.devices.validity import (
     percent_of,
     scale_shown,
 )
+from adapter.pipeline.exposition.bucketnames import bucket_of
 from adapter.pipeline.exposition.line import BAD_VALUE, LONG_LABEL, MANY_LABELS
 from adapter.pipeline.exposition.podlabels import possible_pods
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult
@@ -72,6 +74,7 @@ class PageReader:
         self._builders: dict[int, SeriesBuilder | None] = {}
         self._ratios: list[tuple[SeriesBuilder, Spelling, float, float]] = []
         self._parts = Parts()
+        self._histograms = Histograms(catalog, self._reject)
         self._forked: list[Sample] = []
         """Samples to read again under each field that their labels select."""
         self.by_key: dict[SeriesKey, SeriesBuilder] = {}
@@ -101,6 +104,7 @@ class PageReader:
         self._note_unread()
         yield from self._settle_ratios()
         yield from self._parts.settle()
+        yield from self._histograms.settle()
         yield from self._report()
         if len(self.by_key) > DEVICES:
             yield
@@ -143,7 +147,7 @@ class PageReader:
         low, high, factor = 0.0, 0.0, 1.0
         for name, labels, value, time in samples:
             if name is not last:  # the samples of one series are adjacent
-                last, spelling = name, spellings.get(name)
+                last, spelling = name, spellings.get(name) or self._bucket(name)
                 salt, low, high, factor = _NOTHING if spelling is None else spelling.numbers
             if spelling is None:
                 self._forked += self._label_variants(name, labels, value, time)
@@ -196,6 +200,11 @@ class PageReader:
         self, name: str, labels: Mapping[str, str], value: float, time: float
     ) -> Iterator[Sample]:
         """Yield the sample once for each field that its labels select."""
+        bucket = bucket_of(name)
+        if bucket is not None:
+            name, labels = bucket[0], {**labels, "le": bucket[1]}
+            if name in self._catalog.spellings:  # a user's own row about the bucket
+                yield Sample(name, labels, value, time)
         for alias, spelling in self._catalog.label_variants.get(name, ()):
             if spelling.fits(labels):
                 yield Sample(alias, labels, value, time)
@@ -211,6 +220,9 @@ class PageReader:
         """Keep a sample whose meaning depends on the rest of the page."""
         if spelling.traps:
             self._ratios.append((builder, spelling, value, time))
+            return
+        if spelling.role is not None:
+            self._histograms.add(builder, spelling, labels, value, time)
             return
         wrong = complaint(value, spelling.low, spelling.high)
         if wrong is not None:
@@ -297,8 +309,15 @@ class PageReader:
         self._rejects.count(STALE)
         return time
 
+    def _bucket(self, name: str) -> Spelling | None:
+        """Return the spelling of a bucket whose name has its bound; None for other series."""
+        bucket = bucket_of(name)
+        if bucket is None or bucket[0] in self._catalog.label_variants:
+            return None
+        return self._catalog.bucket(bucket[0], float(bucket[1]))
+
     def _reject(
-        self, builder: SeriesBuilder, spelling: Spelling, reason: Invalid, value: float
+        self, builder: SeriesBuilder, spelling: Spelling, reason: str, value: float
     ) -> None:
         at = builder.identity.device
         builder.rejected.add(spelling.field.name)

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from adapter.pipeline.exposition.bucketnames import BOUND, bucket_name, may_be_bucket
 from adapter.pipeline.exposition.cutlabels import CutLabels, label_count
 from adapter.pipeline.exposition.limits import (
     EXPORTER,
@@ -249,6 +250,9 @@ class _Reader:
         if self._wanted is not None and name not in self._wanted:
             name = ""
         behind_value = len(written.split(None, 1)) > 1  # the brace is that of an exemplar
+        if name and self._wanted is not None and may_be_bucket(name) and not behind_value:
+            self._bucket(name, line, len(written) + 1)
+            return ""
         if len(written) < len(line) and not behind_value:
             if len(self._names) < _MAX_NAMES and len(written) <= _MAX_SERIES_NAME:
                 self._names[written] = name
@@ -256,6 +260,27 @@ class _Reader:
         if name:
             self._slow(line)
         return ""
+
+    def _bucket(self, name: str, line: bytes, start: int) -> None:
+        """Read a bucket of a histogram; the slow parser leaves the bound among the labels."""
+        text, _, tail = line[start:].rpartition(b"} ")
+        bound = BOUND.search(text)
+        try:
+            if bound is None or b"_" in tail:
+                raise ValueError
+            value, name = float(tail), bucket_name(name, bound[1].decode())
+        except ValueError:
+            self._slow(line)
+            return
+        # The comma before the bound, or that behind a first bound, goes with it.
+        rest = text[: bound.start()] + text[bound.end() + (bound.start() == 0) :]
+        labels = self.sets.get(rest)
+        if labels is None:
+            labels = self._new(rest, tail)
+        if labels is None:
+            self._slow(line)
+        else:
+            self.samples.append(Sample(name, labels, value, self._time))
 
     def _new(self, text: bytes, tail: bytes) -> Mapping[str, str] | None:
         """Return the labels of a text that is new on this page, or None for the slow parser.

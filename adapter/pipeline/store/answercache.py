@@ -47,9 +47,8 @@ class CachedAnswer(NamedTuple):
 def cached_answer(
     value: Reading | Absence, pod: Pod | None, now: float, stamp: Stamp | None
 ) -> CachedAnswer:
-    """Return an answer that holds from now until its reading expires."""
-    until = value.expires if isinstance(value, Reading) else float("inf")
-    return CachedAnswer(value, pod, now, until, stamp)
+    """Return an answer that holds from now until it expires."""
+    return CachedAnswer(value, pod, now, value.expires, stamp)
 
 
 def cacheable(selector: Selector) -> bool:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from adapter.pipeline.attribution.census import attributions
 from adapter.pipeline.attribution.holdings import Holding
+from adapter.pipeline.attribution.latencies import counted
 from adapter.pipeline.attribution.nodecontext import NodeContexts, Stamp
 from adapter.pipeline.attribution.reading import Absence, Attribution, Reading
 from adapter.pipeline.attribution.samplerejects import SampleRejects, rejected
@@ -30,6 +31,7 @@ from adapter.pipeline.attribution.unnamed import (
 from adapter.pipeline.attribution.values import (
     NO_VALUE,
     NOT_EXPORTED,
+    READING_BEGINS,
     STALE,
     TOO_FEW,
     UNKNOWN_METRIC,
@@ -40,7 +42,12 @@ from adapter.pipeline.attribution.values import (
     pod_value,
 )
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.increases import Increase, added
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
+from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
+from adapter.pipeline.catalog.seriesdemand import SeriesDemand
+from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
+from adapter.pipeline.catalog.servermeasures import FINISHED, OUTPUT_TOKENS, PROMPT_TOKENS
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch, unfit
 from adapter.pipeline.devices.crosschecks import doubting
@@ -62,6 +69,9 @@ from adapter.pipeline.store.answercache import (
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
+_OF_WINDOW: Final = (OUTPUT_TOKENS, PROMPT_TOKENS, FINISHED, RUNNING, WAITING, CACHE)
+"""The numbers of a :class:`RequestWindow`, in their order there."""
+_MAY_BE_UNREAD: Final = frozenset((NO_VALUE, NOT_EXPORTED))
 _UTILIZATION: Final = "gpu_utilization"
 _ON_PAGES: Final = "on_pages"
 """Key of an exporter's pods that only its page shows, among its cached answers."""
@@ -104,6 +114,7 @@ class Snapshot:
         contexts: NodeContexts,
         servers: Collection[PodRef] = (),
         pages: ReadPages = NO_PAGES,
+        demand: SeriesDemand | None = None,
         rejects: Mapping[Reject, RejectCount] | None = None,
     ) -> None:
         self.version = version
@@ -119,6 +130,7 @@ class Snapshot:
         self._servers = servers
         """Pods whose server page was seen earlier and is no longer in the store."""
         self._pages = pages
+        self._demand = demand or SeriesDemand(catalog)
         self._rejects = SampleRejects(catalog, rejects or {}, options.oldest)
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
@@ -135,12 +147,16 @@ class Snapshot:
         Args:
             keep: cache the answer. Otherwise a cached one is used, and none is added.
         """
+        if metric in self._catalog.on_demand:
+            self._demand.ask(metric, now)
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
             return self._partly_read(pod, metric, now) or value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
         value = replace(value, exporter=self._exporter_of(pod))
+        if value.reason in _MAY_BE_UNREAD and self._begins(metric, now):
+            return replace(value, reason=READING_BEGINS)
         if value.reason not in _EXPLAINED:
             return value
         asked = self._catalog.metrics[metric]
@@ -207,6 +223,28 @@ class Snapshot:
         """Return a metric's value in one device series; None if it is too old or missing."""
         normalize = self._cluster.options.normalized
         return current(series, metric, self._options, now, normalize=normalize)
+
+    def requests(self, pod: Pod, now: float) -> RequestWindow | None:
+        """Return what a pod's server did in the last window; None if no page of it is current.
+
+        It is a question for each metric of the window, so that their series are read.
+        """
+        found = {name: self._plain(pod, name, now) for name in _OF_WINDOW}
+        latencies: dict[Latency, Increase] = {}
+        times = [value.time for value in found.values() if isinstance(value, Reading)]
+        for latency in Latency:
+            parts = counted(self._plain(pod, f"{latency}_mean", now))
+            whole = added(part.increase for part in parts if part.increase is not None)
+            if whole is not None and whole.end > now - self._options.oldest:
+                latencies[latency] = whole
+                times.append(whole.end)
+        if not times:
+            return None
+        numbers = [v.value if isinstance(v, Reading) else None for v in found.values()]
+        return RequestWindow(min(times), latencies, *numbers)
+
+    def _plain(self, pod: Pod, metric: str, now: float) -> Reading | Absence:
+        return self.pod(pod, metric, EVERYTHING, now)
 
     def naming(self, ref: PodRef) -> Sequence[DeviceSeries]:
         """Return the device series whose samples name a pod."""
@@ -406,6 +444,11 @@ class Snapshot:
         """Return the pod of the exporter on the pod's node, if it is the only one."""
         origins = self._contexts.reporting(pod.node)
         return self._exporters[origins[0]].pod if len(origins) == 1 else None
+
+    def _begins(self, metric: str, now: float) -> bool:
+        """Return whether a metric is asked for so recently that two pages may not have it yet."""
+        since = self._demand.since(metric)
+        return since is not None and now - since < self._options.oldest
 
     def _disowned(self) -> Mapping[PodRef, Mismatch]:
         """Pods that only a scrape's target labels named for devices -> the mismatch."""

@@ -25,6 +25,7 @@ from adapter.pipeline.attribution.policy import SharingOptions
 from adapter.pipeline.attribution.recognition import Recognition
 from adapter.pipeline.attribution.servers import Servers
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.seriesdemand import SeriesDemand
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.ingest import absorb
 from adapter.pipeline.devices.options import TelemetryOptions
@@ -85,6 +86,8 @@ class Store:
         self.rejects = Rejects()
         self.pages: ReadPages = NO_PAGES
         """The pages that the source reads; the source's owner sets it."""
+        self.demand = SeriesDemand(catalog)
+        """Which series the source should read now."""
         self._catalog = catalog
         self._options = options
         self._pods = pods
@@ -144,6 +147,7 @@ class Store:
                 self._objections.note(after, read.objections)
             self._replace_pages(result)
         self._evict(result.received)
+        self.demand.forget(result.received)
         self._changed()
 
     def _read(self, before: ExporterState | None, result: ScrapeResult) -> Steps[_Read]:
@@ -221,6 +225,7 @@ class Store:
                 contested=contested,
                 servers=self._servers,
                 pages=self.pages,
+                demand=self.demand,
                 rejects=self.rejects.recent,
                 contexts=NodeContexts(self._cluster, exporters, on_node, self._recognition.view()),
             )

@@ -14,6 +14,7 @@ from adapter.config.settings.scrape import StaticTarget
 from adapter.pipeline.attribution.policy import PolicyRule, SharingOptions
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.google import GROUP as CLOUD_MONITORING
+from adapter.pipeline.catalog.seriesdemand import SeriesDemand
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.manifest import PodDecoder
@@ -111,8 +112,10 @@ async def cluster_loops(
     return loops
 
 
-def build_source(settings: Settings, catalog: Catalog, sink: Sink, objects: ObjectLookup) -> Source:
-    """Return the configured source, which delivers to the sink.
+def build_source(
+    settings: Settings, catalog: Catalog, sink: Sink, objects: ObjectLookup, demand: SeriesDemand
+) -> Source:
+    """Return the configured source, which delivers to the sink what is in demand.
 
     Raises:
         CredentialError: a file that it needs cannot be used.
@@ -122,14 +125,16 @@ def build_source(settings: Settings, catalog: Catalog, sink: Sink, objects: Obje
     if settings.source.kind == "prometheus":
         asked = prometheus_options(settings)
         exact = settings.source.prometheus.exact
-        return PrometheusSource(asked, sink, query_groups(catalog, asked.query, exact=exact))
+        return PrometheusSource(
+            asked, sink, query_groups(catalog, asked.query, exact=exact), wanted=demand.series
+        )
     if settings.source.kind == "azure_logs":
         logs = settings.source.azure_logs
         tokens = azure_tokens(azure_identity(logs.identity), str(logs.endpoint))
         return AzureLogsSource(azure_logs_options(settings), sink, objects.pod_index, tokens)
     options = scrape_options(settings)
     pods = objects.pod_index if options.rules or options.servers else None
-    return ScrapeSource(options, sink, pods, wanted=catalog.series)
+    return ScrapeSource(options, sink, pods, wanted=demand.series)
 
 
 def query_groups(
@@ -220,6 +225,7 @@ def telemetry_options(settings: Settings) -> TelemetryOptions:
         scrape_interval=scrape,
         age_limit=values.age_limit,
         cross_checks=values.cross_checks,
+        min_requests=values.min_requests,
         unready=values.include_unready,
         unhealthy=values.include_unhealthy,
         ratio_scale=values.ratio_scale,

@@ -79,7 +79,9 @@ def _known(row: MetricSettings, catalog: Catalog) -> Spelling | None:
     """Return the catalogue's spelling of the entry's series, or None."""
     if row.series is None or row.labels or row.series in catalog.label_variants:
         return None
-    return catalog.spellings.get(row.series)
+    known = catalog.spellings.get(row.series)
+    # What is read on demand is read for the row as the row says.
+    return None if known is None or known.field.on_demand else known
 
 
 def _field(row: MetricSettings, catalog: Catalog) -> Field:

@@ -148,7 +148,7 @@ class PipelineSwitcher:
         store = Store(catalog, telemetry_options(settings), pods, nodes, sharing_options(settings))
         sink = self._recorder.recording(store) if self._recorder else store
         try:
-            source = build_source(settings, catalog, sink, self._objects)
+            source = build_source(settings, catalog, sink, self._objects, store.demand)
         except CredentialError as error:
             raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
         store.pages = source if isinstance(source, ScrapeSource) else STORED_PAGES

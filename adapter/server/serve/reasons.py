@@ -9,7 +9,7 @@ from typing import Final
 
 from adapter.pipeline.attribution import values
 from adapter.pipeline.attribution.reasons import REASONS
-from adapter.pipeline.devices import accounting, identity, reader, tenantlabels
+from adapter.pipeline.devices import accounting, histograms, identity, reader, tenantlabels
 from adapter.pipeline.devices.assignment import Mismatch
 from adapter.pipeline.devices.series import Doubt
 from adapter.pipeline.devices.validity import Invalid
@@ -55,6 +55,10 @@ REJECTS: Final = tuple(
             reader.DUPLICATE,
             reader.TOO_MANY,
             reader.TOO_MANY_TIMES,
+            histograms.FALLING,
+            histograms.NO_LAST,
+            histograms.NO_BOUND,
+            histograms.TOO_MANY,
             reader.INVALID_ON_MIG,
             accounting.BLIND,
             values.CONFLICT,

@@ -20,11 +20,11 @@ from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
 from adapter.pipeline.sources.prometheus.reader import decode
 from adapter.server.serve.build import sharing_options, telemetry_options
 from tests.adapter.pages.scene import Line, Scene
-from tests.adapter.world import OWN_PAGES, World, make_pod, own_page
+from tests.adapter.world import CATALOG, OWN_PAGES, World, make_pod, own_page
 
 BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 ABOUT = ("shape", "says", "kind", "name", "like")
-WORLD = ("read", "now", "nodes", "pods", "sharing", "settings")
+WORLD = ("read", "ask", "now", "nodes", "pods", "sharing", "settings")
 KEYS = frozenset((*ABOUT, *WORLD, "expect", "rejects"))
 READS = ("page", "answer", "logs")
 """What an entry of ``read`` may name: a page, or the answer of a Prometheus or of Log Analytics."""
@@ -101,6 +101,8 @@ def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
         options=telemetry_options(settings),
         sharing=sharing_options(settings),
     )
+    for metric in CATALOG.on_demand if document.get("ask") else ():
+        world.store.demand.ask(metric, TIME)
     for read, file in zip(document["read"], files, strict=True):
         time = float(read.get("time", TIME))
         if "answer" in read:

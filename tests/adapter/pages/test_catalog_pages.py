@@ -11,6 +11,7 @@ import pytest
 
 from adapter.pipeline.catalog.field import Field
 from adapter.pipeline.catalog.serverkinds import KINDS
+from adapter.pipeline.catalog.table import _spellings
 from adapter.pipeline.catalog.vendors import VENDORS
 from tests.adapter.pages.scene import Scene, listed
 from tests.adapter.pages.tables import own_scenes
@@ -41,6 +42,9 @@ def _has_a_page(field: Field) -> bool:
     """
     if field.name in CATALOG.metrics:
         return field.name in VALUES
+    if field.on_demand:
+        every = [spelling.series for spelling in _spellings(field)]
+        return any(line.startswith((f"{name}{{", f"{name} ")) for line in SAMPLES for name in every)
     labels = [f'{label}="{value}"' for label, value in field.where if value]
     return any(
         line.startswith(f"{field.series}{{") and all(label in line for label in labels)

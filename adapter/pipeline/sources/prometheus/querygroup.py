@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 
 _SELECTOR = re.compile(
     r"""([A-Za-z_:][\w:]*)?\s*(\{("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|[^{}"'])*\})?\s*(\[\w+\])?"""
@@ -20,6 +21,13 @@ class QueryGroup:
     """Series names. A ``query`` setting that drops the name must be about the only one here."""
     query: str | None = None
     """PromQL that replaces the selector made from ``series``."""
+
+    def narrowed(self, wanted: Container[str]) -> QueryGroup:
+        """Return the group with those of its series that are wanted; a user's query stays."""
+        if self.query is not None:
+            return self
+        kept = tuple(name for name in self.series if name in wanted)
+        return self if len(kept) == len(self.series) else replace(self, series=kept)
 
     @property
     def combines(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -43,6 +43,9 @@ class PrometheusSource:
     ``groups`` is group name -> series names that are queried together. If the settings have a query
     for a group of another name, it is sent too, and its answer must name the series.
 
+    Args:
+        wanted: the series that are queried now; it may change. None queries all.
+
     Raises:
         CredentialError: at construction, if a TLS file cannot be used.
     """
@@ -53,9 +56,11 @@ class PrometheusSource:
         sink: Sink,
         groups: Mapping[str, Sequence[str]],
         *,
+        wanted: Container[str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._options = options
+        self._wanted = wanted
         self._sink = sink
         self._clock = clock
         self._api = QueryApi(options, clock)
@@ -67,14 +72,14 @@ class PrometheusSource:
         self._empty = False
         self._looked = 0.0
         """When the answers of the last round were processed."""
-        self.groups = [
-            GroupState(group, group.promql(options.lookback, options.matchers))
-            for group in (
-                QueryGroup(name, tuple(groups.get(name, ())), options.query.get(name))
-                for name in dict.fromkeys((*groups, *options.query))
-            )
+        self._every = [
+            QueryGroup(name, tuple(groups.get(name, ())), options.query.get(name))
+            for name in dict.fromkeys((*groups, *options.query))
         ]
-        """The state of every group."""
+        self._states: dict[str, GroupState] = {}
+        self.groups: list[GroupState] = []
+        """The state of every group that is queried now."""
+        self._choose()
         self.failures: Counter[str] = Counter()
         """Failed queries by reason, including retried ones."""
         self.warnings = 0
@@ -117,6 +122,7 @@ class PrometheusSource:
     async def _round(self) -> None:
         # Groups that fail go last, and those queried longest ago go first, so that a query that
         # hangs does not use up the time of the others in every round.
+        self._choose()
         order = sorted(self.groups, key=lambda state: (state.failures > 0, state.queries))
         answers = await asyncio.gather(*(self._ask(state) for state in order))
         self._memo.turn()
@@ -134,6 +140,20 @@ class PrometheusSource:
             state.last = answer
             await self._turns.run(answer.accept())
         await self._deliver([state.last for state in self.groups if state.last is not None])
+
+    def _choose(self) -> None:
+        """Choose the groups with a wanted series, and write their queries."""
+        self.groups = []
+        for whole in self._every:
+            group = whole if self._wanted is None else whole.narrowed(self._wanted)
+            if group.query is None and not group.series:
+                self._states.pop(whole.name, None)
+                continue
+            state = self._states.get(whole.name)
+            if state is None or state.group.series != group.series:
+                query = group.promql(self._options.lookback, self._options.matchers)
+                state = self._states[whole.name] = GroupState(group, query)
+            self.groups.append(state)
 
     def _log_empty(self) -> None:
         """Log an answer without series. GPU nodes may be scaled to zero, so this is not a

@@ -15,6 +15,7 @@ from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.nodes import Nodes
 from adapter.pipeline.cluster.pod import Owner, Pod
 from adapter.pipeline.cluster.services import Services
+from adapter.pipeline.devices.options import TelemetryOptions
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import at_once
@@ -91,6 +92,10 @@ class Cluster:
     @property
     def snapshot(self) -> Cluster:
         return self
+
+    @property
+    def options(self) -> TelemetryOptions:
+        return TelemetryOptions()
 
     @property
     def version(self) -> int:

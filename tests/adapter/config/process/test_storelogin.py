@@ -175,7 +175,7 @@ def test_the_age_limit_of_log_analytics_covers_its_ingestion_delay() -> None:
 def test_the_kind_selects_the_source(text: str, kind: type) -> None:
     made = settings(text)
     world = World(options=telemetry_options(made))
-    source = build_source(made, CATALOG, world.store, world.objects)
+    source = build_source(made, CATALOG, world.store, world.objects, world.store.demand)
     assert type(source) is kind
     if isinstance(source, PrometheusSource):
         asked = {name for state in source.groups for name in state.group.series}

@@ -58,6 +58,19 @@ NEUTRAL = [
     ("inference_requests_waiting", Unit.REQUESTS, Combine.SUM, Kind.LAST),
     ("inference_requests_running", Unit.REQUESTS, Combine.SUM, Kind.LAST),
     ("inference_kv_cache_utilization", Unit.PERCENT, Combine.MEAN, Kind.LAST),
+    *(
+        (f"{prefix}_{latency}_seconds_{statistic}", Unit.SECONDS, Combine.MEAN, Kind.HISTOGRAM)
+        for prefix in ("inference", "inference_gateway")
+        for latency in ("time_to_first_token", "time_per_output_token", "request", "queue")
+        for statistic in ("p50", "p90", "p95", "p99", "mean")
+    ),
+    *(
+        (f"{prefix}_{what}_tokens_per_second", Unit.TOKENS_PER_SECOND, Combine.SUM, Kind.RATE)
+        for prefix in ("inference", "inference_gateway")
+        for what in ("output", "prompt")
+    ),
+    ("inference_requests_per_second", Unit.REQUESTS_PER_SECOND, Combine.SUM, Kind.RATE),
+    ("inference_gateway_requests_per_second", Unit.REQUESTS_PER_SECOND, Combine.SUM, Kind.RATE),
     ("inference_gateway_requests_waiting", Unit.REQUESTS, Combine.SUM, Kind.LAST),
     ("inference_gateway_requests_running", Unit.REQUESTS, Combine.SUM, Kind.LAST),
 ]
@@ -83,7 +96,8 @@ def test_no_other_neutral_names_are_served() -> None:
 
 def test_every_series_belongs_to_one_query_group() -> None:
     grouped = [name for names in CATALOG.groups.values() for name in names]
-    assert sorted(grouped) == sorted(CATALOG.series)
+    on_demand = frozenset().union(*CATALOG.on_demand.values())
+    assert sorted(grouped) == sorted(CATALOG.series | on_demand)
 
 
 def test_prometheus_looks_the_names_of_a_group_up_in_its_index() -> None:

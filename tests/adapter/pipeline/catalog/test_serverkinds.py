@@ -81,6 +81,11 @@ def test_a_kind_has_everything_that_follows_from_its_declaration(name: str) -> N
     assert read <= set(catalog.fields)
     for metric, formulas in kind.formulas.items():
         assert set(formulas) <= set(catalog.metrics[metric].formulas)
+    for measure in kind.measures:
+        assert catalog.fields[measure.field.name] is measure.field
+        named = [metric for metric in catalog.on_demand if metric.startswith(measure.metric)]
+        assert named, measure.metric
+        assert all(measure.formula in catalog.metrics[metric].formulas for metric in named)
     assert (name in PRESETS) is not kind.gateway
 
 
@@ -142,7 +147,8 @@ def test_a_colon_may_be_an_underscore(series: str) -> None:
 def test_every_name_with_a_colon_has_its_other_spellings() -> None:
     catalog = Catalog()
     names = {name for field in SERVER_FIELDS for name, _, _ in field.names if ":" in name}
-    assert {name.replace(":", "_") for name in names} <= catalog.series
+    spelt = {spelling.family for spelling in catalog.spellings.values()}
+    assert {name.replace(":", "_") for name in names} <= spelt
 
 
 def test_a_user_may_give_a_metric_the_name_that_a_tool_gives_a_series() -> None:
