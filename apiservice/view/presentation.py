@@ -135,12 +135,12 @@ def _partial(form: Form) -> Json:
 def _columns(view: ServedResource, *, numbers: bool) -> list[Json]:
     columns = view.resource.columns
     texts = [_column(*column[:3], wide=column.wide) for column in columns]
-    more = [number for column in columns for number in column.numbers] if numbers else []
-    return [
-        _NAME,
-        *texts,
-        *(_column(number.name, number.description, "number", wide=True) for number in more),
+    more = [
+        _column(name, column.description, "number", wide=True)
+        for column in columns
+        for name in (column.numbers if numbers else ())
     ]
+    return [_NAME, *texts, *more]
 
 
 def _column(name: str, description: str, kind: str, *, wide: bool) -> Json:

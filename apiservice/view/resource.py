@@ -20,14 +20,6 @@ RawCell = Cell | tuple[float | None, ...]
 """A cell of a provider; a tuple has the numbers of a column with several."""
 
 
-class NumberColumn(NamedTuple):
-    """A number that the text of a column is written from; sent on request only."""
-
-    name: str
-    """With its unit: ``Mem-Bytes``."""
-    description: str
-
-
 class Column(NamedTuple):
     """A column of a resource's table, as ``meta.k8s.io/v1`` TableColumnDefinition."""
 
@@ -37,8 +29,9 @@ class Column(NamedTuple):
     type: Literal["string", "integer", "number", "boolean", "date"] = "string"
     wide: bool = False
     """Shown with ``-o wide`` only (priority 1)."""
-    numbers: tuple[NumberColumn, ...] = ()
-    """What the text is written from: the provider returns these numbers, and no text."""
+    numbers: tuple[str, ...] = ()
+    """Names, with units (``Mem-Bytes``), of what the text is written from: the provider returns
+    these numbers, and no text. They are sent on request only."""
     write: Callable[..., str] | None = None
     """Writes the text; takes one argument for each of the numbers. None without numbers."""
 

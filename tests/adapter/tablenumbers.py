@@ -42,7 +42,7 @@ def total(text: str) -> float | None:
 
 def number_names(resource: ViewResource) -> list[str]:
     """The number columns of a resource, in the order of a table."""
-    return [number.name for column in resource.columns for number in column.numbers]
+    return [number for column in resource.columns for number in column.numbers]
 
 
 def number_cells(resource: ViewResource, texts: Mapping[str, Any]) -> list[float | None]:
@@ -50,7 +50,7 @@ def number_cells(resource: ViewResource, texts: Mapping[str, Any]) -> list[float
     found: list[float | None] = []
     for column in resource.columns:
         text = texts.get(column.name)
-        found += [None if text is None else _OF[number.name](text) for number in column.numbers]
+        found += [None if text is None else _OF[number](text) for number in column.numbers]
     return found
 
 

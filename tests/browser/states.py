@@ -28,7 +28,7 @@ POD_COLUMNS: Final = (
 )
 WORKLOAD_COLUMNS: Final = (
     *("namespace", "name", "pods", "measured", "util", "max", "hpa", "target", "wants", "idle"),
-    *("utilNumber", "measuredNumber", "wantsNumber"),
+    *("utilNumber", "maxNumber", "measuredNumber", "wantsNumber"),
 )
 H100: Final = "NVIDIA H100 80GB HBM3"
 A100: Final = "NVIDIA A100-SXM4-80GB"
@@ -131,11 +131,11 @@ def demo(now: float = START) -> State:
     state["workloads"] = _table(
         WORKLOAD_COLUMNS,
         [
-            ("batch", "deployment.render", "4", "3", "90%", "100%", "render", "gpu_utilization 90/60", "6", None, 90, 3, 6),
-            ("chat", "deployment.embed", "2", "2", "41%", "41%", "embed", "inference_requests_waiting 14/8", "3", None, 41, 2, 3),
-            ("chat", "deployment.llm", "5", "3", "85%", "92%", "llm", "gpu_utilization 85/70", "5", None, 85, 3, 5),
-            ("lab", "statefulset.notebook", "2", "2", "0%", "0%", "notebook", None, None, "4h", 0, 2, None),
-            ("train", "job.job", "2", "2", "58%", "61%", "job", "gpu_utilization 58/60", "2", None, 58, 2, 2),
+            ("batch", "deployment.render", "4", "3", "90%", "100%", "render", "gpu_utilization 90/60", "6", None, 90, 100, 3, 6),
+            ("chat", "deployment.embed", "2", "2", "41%", "41%", "embed", "inference_requests_waiting 14/8", "3", None, 41, 41.4, 2, 3),
+            ("chat", "deployment.llm", "5", "3", "85%", "92%", "llm", "gpu_utilization 85/70", "5", None, 85, 92, 3, 5),
+            ("lab", "statefulset.notebook", "2", "2", "0%", "0%", "notebook", None, None, "4h", 0, 0, 2, None),
+            ("train", "job.job", "2", "2", "58%", "61%", "job", "gpu_utilization 58/60", "2", None, 58, 61, 2, 2),
         ],
     )  # fmt: skip
     return state

@@ -155,10 +155,10 @@ def test_pods_without_a_value_name_the_reason_and_all_pods_are_one_click_away(
     assert page.js("location.hash") == "#/?pods=all"
     page.find("#pods-tools button[data-value=workloads]").click()
     page.wait("document.querySelector('#pods-body table').ariaLabel === 'Workloads'")
-    assert [row[0].split("\n")[0] for row in page.rows("pods")][:2] == [
-        "deployment.render",
-        "deployment.embed",
-    ]
+    assert [(row[0].split("\n")[0], row[1]) for row in page.rows("pods")][:2] == [
+        ("deployment.render", "90%\nmax 100%"),
+        ("deployment.embed", "41%"),
+    ], "the highest value is shown where it is a point or more above the mean"
 
 
 def test_idle_gpus_have_their_owner_their_time_and_their_price(serve: Opener) -> None:

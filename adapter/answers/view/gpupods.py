@@ -21,7 +21,7 @@ from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, parts
-from apiservice.view.resource import Cell, Column, Key, NumberColumn, RawCell, ViewResource
+from apiservice.view.resource import Cell, Column, Key, RawCell, ViewResource
 
 _STEP: Final = 256
 """Pods that one step of a list looks at."""
@@ -45,43 +45,35 @@ GPUPODS: Final = ViewResource(
         Column(
             "Util",
             "Utilization of the pod's GPUs: gpu_utilization, in percent.",
-            numbers=(NumberColumn("Util-Percent", "Utilization of the pod's GPUs."),),
+            numbers=("Util-Percent",),
             write=percent,
         ),
         Column(
             "Mem",
             "Memory that is used on the pod's GPUs: gpu_memory_used_bytes.",
-            numbers=(NumberColumn("Mem-Bytes", "Memory that is used on the pod's GPUs."),),
+            numbers=("Mem-Bytes",),
             write=memory,
         ),
         Column(
             "Waiting",
             "Requests that wait in the inference server.",
-            numbers=(NumberColumn("Waiting-Requests", "Requests that wait."),),
+            numbers=("Waiting-Requests",),
             write=plain,
         ),
         Column(
             "Running",
             "Requests that the inference server works on.",
-            numbers=(NumberColumn("Running-Requests", "Requests that the server works on."),),
+            numbers=("Running-Requests",),
             write=plain,
         ),
         Column(
             "Devices",
             "Devices with a value, and how many the pod requests if it is more.",
-            numbers=(
-                NumberColumn("Devices-Measured", "Devices with a value."),
-                NumberColumn("Devices-Requested", "Devices that the pod requests."),
-            ),
+            numbers=("Devices-Measured", "Devices-Requested"),
             write=_devices,
         ),
         Column("How", "How the value follows from the devices': exact, copied, split or derived."),
-        Column(
-            "Age",
-            "Time since the value was measured.",
-            numbers=(NumberColumn("Age-Seconds", "Time since the value was measured."),),
-            write=age,
-        ),
+        Column("Age", "Time since the value was measured.", numbers=("Age-Seconds",), write=age),
         Column("Why-Not", "Code of the reason why the pod has no value."),
         Column("Node", "Node of the pod.", wide=True),
         Column("Device-IDs", "Devices of the value.", wide=True),
@@ -90,7 +82,7 @@ GPUPODS: Final = ViewResource(
             "Window",
             "Window of the value's mean.",
             wide=True,
-            numbers=(NumberColumn("Window-Seconds", "Window of the value's mean."),),
+            numbers=("Window-Seconds",),
             write=_window,
         ),
     ),

@@ -20,7 +20,7 @@ from adapter.pipeline.catalog.health import XID
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.runtime.steps import Steps
-from apiservice.view.resource import Cell, Column, Key, NumberColumn, RawCell, ViewResource
+from apiservice.view.resource import Cell, Column, Key, RawCell, ViewResource
 
 _USED: Final = "gpu_memory_used_bytes"
 _TOTAL: Final = "gpu_memory_total_bytes"
@@ -49,53 +49,45 @@ GPUS: Final = ViewResource(
         Column(
             "Util",
             "Utilization of the device: gpu_utilization, in percent.",
-            numbers=(NumberColumn("Util-Percent", "Utilization of the device."),),
+            numbers=("Util-Percent",),
             write=percent,
         ),
         Column(
             "Mem",
             "Used and total memory of the device.",
-            numbers=(
-                NumberColumn("Mem-Bytes", "Used memory of the device."),
-                NumberColumn("Mem-Total-Bytes", "Total memory of the device."),
-            ),
+            numbers=("Mem-Bytes", "Mem-Total-Bytes"),
             write=memory,
         ),
         Column("Pods", "Pods that have the device now."),
         Column("Sharing", "How several pods have the GPU: time-slicing, mps, or a MIG profile."),
-        Column(
-            "Age",
-            "Time since the newest sample.",
-            numbers=(NumberColumn("Age-Seconds", "Time since the newest sample."),),
-            write=age,
-        ),
+        Column("Age", "Time since the newest sample.", numbers=("Age-Seconds",), write=age),
         Column("UUID", "Identity of the device.", wide=True),
         Column(
             "Power",
             "Power of the GPU, in watts.",
             wide=True,
-            numbers=(NumberColumn("Power-Watts", "Power of the GPU."),),
+            numbers=("Power-Watts",),
             write=_watts,
         ),
         Column(
             "Temp",
             "Temperature of the GPU, in degrees Celsius.",
             wide=True,
-            numbers=(NumberColumn("Temp-Celsius", "Temperature of the GPU."),),
+            numbers=("Temp-Celsius",),
             write=_degrees,
         ),
         Column(
             "XID",
             "Code of the last XID error; 0 for none.",
             wide=True,
-            numbers=(NumberColumn("XID-Code", "Code of the last XID error."),),
+            numbers=("XID-Code",),
             write=plain,
         ),
         Column(
             "Idle-Since",
             "Time for which the device has been idle.",
             wide=True,
-            numbers=(NumberColumn("Idle-Seconds", "Time for which the device has been idle."),),
+            numbers=("Idle-Seconds",),
             write=age,
         ),
         Column("Exporter", "Page of the exporter that reports the device.", wide=True),

@@ -17,7 +17,7 @@ from adapter.figures import age, percent
 from adapter.pipeline.cluster.hpas import Hpas, ScalingHpas, ShownHpa
 from adapter.pipeline.cluster.index import PodIndex
 from apiservice.runtime.steps import Steps, at_once, parts
-from apiservice.view.resource import Column, Key, NumberColumn, RawCell, ViewResource
+from apiservice.view.resource import Column, Key, RawCell, ViewResource
 
 _STEP: Final = 256
 """Names that one step of a list processes."""
@@ -38,28 +38,20 @@ GPUWORKLOADS: Final = ViewResource(
         Column(
             "Util",
             "Mean utilization of the pods: gpu_utilization, in percent.",
-            numbers=(NumberColumn("Util-Percent", "Mean utilization of the pods."),),
+            numbers=("Util-Percent",),
             write=percent,
         ),
-        Column(
-            "Max",
-            "Highest utilization of a pod.",
-            numbers=(NumberColumn("Max-Percent", "Highest utilization of a pod."),),
-            write=percent,
-        ),
+        Column("Max", "Highest utilization of a pod.", numbers=("Max-Percent",), write=percent),
         Column("HPA", "HorizontalPodAutoscaler that scales the workload."),
         Column("Target", "A metric of the HPA, with its value and target in the HPA's status."),
         Column(
-            "Wants",
-            "Replicas that the HPA last wanted.",
-            numbers=(NumberColumn("Wants-Replicas", "Replicas that the HPA last wanted."),),
-            write=str,
+            "Wants", "Replicas that the HPA last wanted.", numbers=("Wants-Replicas",), write=str
         ),
         Column("State", "State of the HPA, such as healthy, overloaded or stuck."),
         Column(
             "Idle",
             "Time for which all of the pods have been idle.",
-            numbers=(NumberColumn("Idle-Seconds", "Time for which all pods have been idle."),),
+            numbers=("Idle-Seconds",),
             write=age,
         ),
         Column("GPUs", "Devices with a value.", "integer", wide=True),

@@ -126,20 +126,17 @@ class Api:
                 return
             query["continue"] = token or ""
 
-    async def table(
-        self, path: str, *, labels: str = "", fields: str = "", numbers: bool = False
-    ) -> ObjectTable:
+    async def table(self, path: str, *, labels: str = "", numbers: bool = False) -> ObjectTable:
         """Return a collection as the table that kubectl prints, with all wide columns.
 
         Args:
             labels: a label selector.
-            fields: a field selector.
             numbers: of the view API: with a column of each number that a text is written from. A
                 server of an older release ignores it.
         """
         rows: list[TableRow] = []
         pages = Pages()
-        query = {**_query(labels, fields), "includeObject": "Metadata"}
+        query = {**_query(labels), "includeObject": "Metadata"}
         if numbers:
             query["numbers"] = "true"
         while True:
@@ -244,7 +241,7 @@ class Api:
         return ClientError(describe_failure(self._client, wrong))
 
 
-def _query(labels: str, fields: str) -> dict[str, str]:
+def _query(labels: str, fields: str = "") -> dict[str, str]:
     """Return the query of a list's first page."""
     query = {"limit": str(_PAGE)}
     if labels:

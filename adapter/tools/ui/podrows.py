@@ -33,6 +33,7 @@ _WORKLOADS: Final = {
 }
 _WORKLOAD_NUMBERS: Final = {
     "utilNumber": "Util-Percent",
+    "maxNumber": "Max-Percent",
     "measuredNumber": "Measured",
     "wantsNumber": "Wants-Replicas",
 }

@@ -58,22 +58,28 @@ export function workloadTable() {
   return new SortedTable({
     label: "Workloads",
     class: "folds.pair",
-    key: (one) => `${one.namespace}/${one.name}`,
+    key: (workload) => `${workload.namespace}/${workload.name}`,
     columns: [
-      { key: "name", label: "Workload", class: "col-name", value: (one) => `${one.namespace}/${one.name}`, cell: (one) => two(workloadName(one), h("bdi", {}, one.namespace)) },
-      { key: "util", label: "Utilization", class: "num col-util", down: true, value: (one) => one.utilNumber, cell: (one) => (one.util ? two(one.util, one.max && one.max !== one.util ? `max ${one.max}` : null) : missing("no pod has a value")) },
-      { key: "measured", label: "Measured", class: "num col-mem", value: (one) => one.measuredNumber, cell: (one) => (one.pods ? `${one.measured ?? NONE} of ${one.pods}` : null) },
-      { key: "hpa", label: "HPA", class: "drop", value: (one) => one.hpa, cell: (one) => (one.hpa ? two(h("bdi", {}, one.hpa), one.target) : missing("no HPA")) },
-      { key: "wants", label: "Wants", class: "num drop col-util", value: (one) => one.wantsNumber, cell: (one) => one.wants },
-      { key: "idle", label: "Idle", class: "num drop wide", cell: (one) => one.idle },
+      { key: "name", label: "Workload", class: "col-name", value: (workload) => `${workload.namespace}/${workload.name}`, cell: (workload) => two(workloadName(workload), h("bdi", {}, workload.namespace)) },
+      { key: "util", label: "Utilization", class: "num col-util", down: true, value: (workload) => workload.utilNumber, cell: utilCell },
+      { key: "measured", label: "Measured", class: "num col-mem", value: (workload) => workload.measuredNumber, cell: (workload) => (workload.pods ? `${workload.measured ?? NONE} of ${workload.pods}` : null) },
+      { key: "hpa", label: "HPA", class: "drop", value: (workload) => workload.hpa, cell: (workload) => (workload.hpa ? two(h("bdi", {}, workload.hpa), workload.target) : missing("no HPA")) },
+      { key: "wants", label: "Wants", class: "num drop col-util", value: (workload) => workload.wantsNumber, cell: (workload) => workload.wants },
+      { key: "idle", label: "Idle", class: "num drop wide", cell: (workload) => workload.idle },
     ],
   });
 }
 
-function workloadName(one) {
-  const name = h("bdi", {}, one.name);
-  if (!one.hpa) return h("b", { title: one.name }, name);
-  return h("a", { href: link({ kind: "hpa", namespace: one.namespace, name: one.hpa }), title: one.name }, name);
+/** The mean of the pods, and their highest value where it is a point or more above the mean. */
+function utilCell(workload) {
+  if (!workload.util) return missing("no pod has a value");
+  return two(workload.util, workload.maxNumber - workload.utilNumber >= 1 ? `max ${workload.max}` : null);
+}
+
+function workloadName(workload) {
+  const name = h("bdi", {}, workload.name);
+  if (!workload.hpa) return h("b", { title: workload.name }, name);
+  return h("a", { href: link({ kind: "hpa", namespace: workload.namespace, name: workload.hpa }), title: workload.name }, name);
 }
 
 /** "exporter_names_no_pod" as words. @param {string} reason */
@@ -82,7 +88,7 @@ export const words = (reason) => reason.replaceAll("_", " ");
 /** Pods without a value, by reason, the most frequent first. @param {any[]} pods @returns {[string, number][]} */
 export function reasons(pods) {
   /** @type {Map<string, number>} */
-  const found = new Map();
-  for (const pod of pods) if (pod.whyNot) found.set(pod.whyNot, (found.get(pod.whyNot) ?? 0) + 1);
-  return [...found].sort((one, other) => other[1] - one[1]);
+  const counts = new Map();
+  for (const pod of pods) if (pod.whyNot) counts.set(pod.whyNot, (counts.get(pod.whyNot) ?? 0) + 1);
+  return [...counts].sort((left, right) => right[1] - left[1]);
 }

@@ -38,7 +38,7 @@ def check_law(resource: ViewResource, page: TablePage) -> int:
         for column in resource.columns:
             if column.write is None:
                 continue
-            numbers = [cells[number.name] for number in column.numbers]
+            numbers = [cells[number] for number in column.numbers]
             if cells[column.name] is None:
                 assert set(numbers) == {None}
             else:

@@ -130,6 +130,10 @@ CASES = {
     "no GPU_UTIL: the engine stands in, unless it is stuck": Case(
         {ENGINE: 0.0, POWER: 600.0}, idle_peers(67, 70, 74), {"gpu_utilization": STUCK}
     ),
+    "no GPU_UTIL: an engine that moves is believed beside one that is stuck": Case(
+        {ENGINE: 0.3, SM: 0.0, POWER: 600.0}, idle_peers(67, 70, 74),
+        {"gpu_utilization": 30.0, ENGINE: 0.3, "gpu_sm_activity": STUCK},
+    ),
     "a context alone triples no power": Case(
         {ENGINE: 0.0, POWER: 120.0}, idle_peers(67, 70, 74), {"gpu_utilization": 0.0}
     ),

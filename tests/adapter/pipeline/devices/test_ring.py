@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.pipeline.cluster.pod import PodRef
+from adapter.pipeline.devices.options import MAX_SAMPLES
+from adapter.pipeline.devices.rows import NumberRows
 from adapter.pipeline.devices.state import Contents
 from adapter.pipeline.exposition.page import LabelMemo, parse
 from adapter.pipeline.exposition.pagelayout import LayoutSamples
@@ -269,3 +272,13 @@ def test_a_device_series_is_made_when_it_is_read() -> None:
     assert state.devices["GPU-0"] == (series,)
     assert "GPU-9" not in state.devices
     assert len(state.all_series) == 4
+
+
+@pytest.mark.parametrize("rows", [MAX_SAMPLES, MAX_SAMPLES + 1, MAX_SAMPLES + 5])
+def test_a_ring_keeps_the_newest_rows_up_to_its_bound(rows: int) -> None:
+    ring = NumberRows(array("d"), array("d"), 2)
+    for time in range(rows):
+        ring = ring.with_row(time, (time, -time), window=2.0 * rows)
+    kept = range(rows - MAX_SAMPLES, rows)
+    assert list(ring.times) == list(kept)
+    assert list(ring.column(1)) == [-time for time in kept]

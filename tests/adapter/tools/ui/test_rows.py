@@ -14,6 +14,7 @@ from adapter.answers.judgement.states import LEVELS, ORDER
 from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
+from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.client.errors import ClientError
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.gpuclasses import GpuClass
@@ -25,9 +26,9 @@ from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.idlelist import MOST_PODS, candidates
 from adapter.tools.ui.model import Model, PageFacts
 from adapter.tools.ui.panels import NODES, PanelState, failed, readers
-from adapter.tools.ui.podrows import pods
+from adapter.tools.ui.podrows import pods, workloads
 from tests.adapter.tools.overview.hpas import state_of
-from tests.adapter.tools.ui.cluster import POOL, gpu, hpa, node, pod, stuck, table_of
+from tests.adapter.tools.ui.cluster import POOL, gpu, hpa, node, pod, stuck, table_of, workload
 
 NOW = 1_000_000.0
 STATIC = Path(__file__).parents[4] / "adapter" / "tools" / "ui" / "static"
@@ -118,6 +119,13 @@ def test_pods_have_the_pool_and_model_of_their_device() -> None:
         ("p1", "H100 80GB HBM3"),
         ("p1", None),
     ]
+
+
+def test_workloads_have_numbers_beside_the_texts_of_their_utilization() -> None:
+    part = workloads(table_of(GPUWORKLOADS, [workload("llm", Util="54%", Max="92%")]))
+    (row,) = (dict(zip(part["columns"], cells, strict=True)) for cells in part["rows"])
+    assert (row["util"], row["max"]) == ("54%", "92%")
+    assert (row["utilNumber"], row["maxNumber"]) == (54.0, 92.0)
 
 
 def test_only_held_devices_that_are_idle_for_ten_minutes_cost() -> None:

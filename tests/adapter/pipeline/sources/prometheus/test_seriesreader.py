@@ -66,14 +66,14 @@ async def test_a_range_is_asked_as_the_api_says(web: Web, reader: Make) -> None:
     }
 
 
-async def test_an_instant_query_may_have_a_time_and_a_get(web: Web, reader: Make) -> None:
+async def test_an_instant_query_may_be_a_get(web: Web, reader: Make) -> None:
     web.replies[QUERY] = answer(answered({"metric": {}, "value": [60, "3"]}, kind="vector"))
-    found = await reader(method="GET").instant('sum(up{a="b c"})', 60.25)
+    found = await reader(method="GET").instant('sum(up{a="b c"})')
     assert list(found.series[0].points) == [(60, 3)]
     line = web.requests[0].line
     assert line.startswith("GET ")
     asked = parse_qs(line.split(" ")[1].partition("?")[2])
-    assert (asked["query"], asked["time"]) == (['sum(up{a="b c"})'], ["60.250"])
+    assert asked["query"] == ['sum(up{a="b c"})']
 
 
 async def test_every_query_has_the_login_and_the_headers(
