@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog.metric import Metric, Scope
+from adapter.pipeline.catalog.servermeasures import GATEWAY
 from adapter.pipeline.cluster.optin import opted_in
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.series import DeviceSeries
@@ -21,7 +22,6 @@ RUNNING: Final = "inference_requests_running"
 CACHE: Final = "inference_kv_cache_utilization"
 GATEWAY_WAITING: Final = "inference_gateway_requests_waiting"
 GATEWAY_RUNNING: Final = "inference_gateway_requests_running"
-_GATEWAYS: Final = frozenset((GATEWAY_WAITING, GATEWAY_RUNNING))
 
 
 class AskedPod(NamedTuple):
@@ -80,7 +80,7 @@ class AskedPod(NamedTuple):
             return self.holds_gpu
         if not self.serves and not self.snapshot.reads_server(self.pod) and not opted_in(self.pod):
             return False
-        return metric.name not in _GATEWAYS or self._exports(metric)
+        return not metric.name.startswith(GATEWAY) or self._exports(metric)
 
     def _exports(self, metric: Metric) -> bool:
         """Return whether the pod's own page has what the metric is computed from."""

@@ -53,12 +53,16 @@ class Measure(NamedTuple):
     formula: Formula
 
 
+GATEWAY: Final = "inference_gateway_"
+"""How the names of metrics of gateways begin."""
+
+
 def of_gateway(metric: str) -> str:
     """Return the name that a metric of servers has for gateways.
 
     The names differ, so that a sum or a quantile over a namespace counts no request twice.
     """
-    return metric.replace("inference_", "inference_gateway_", 1)
+    return metric.replace("inference_", GATEWAY, 1)
 
 
 def measures(

@@ -12,7 +12,7 @@ from adapter.tools.doctor.runner import run
 from tests.adapter.tools.doctor.clean import apiservice, clean, external, hpa, metric, workload
 from tests.adapter.tools.doctor.faults.hpas import let_rules_serve, refused
 
-NAME = "requests_per_second"
+NAME = "orders_in_flight"
 VALUE = {
     "type": "Pods",
     "pods": {"metric": {"name": NAME}, "current": {"averageValue": "3"}},
@@ -22,7 +22,7 @@ NO_VALUE = {
     "type": "ScalingActive",
     "status": "False",
     "reason": "FailedGetPodsMetric",
-    "message": "unable to get metric requests_per_second: no metrics returned",
+    "message": "unable to get metric orders_in_flight: no metrics returned",
 }
 
 
@@ -59,7 +59,7 @@ def test_a_metric_that_the_api_does_not_have_is_one_finding(row: dict[str, Any])
     facts.apiservices = Fact([*facts.apiservices.read(), external_api])
     (finding,) = found(facts, "GMA401")
     assert finding.message == (
-        "asks for 'requests_per_second', which no metrics API serves; docs/metrics.md lists the "
+        "asks for 'orders_in_flight', which no metrics API serves; docs/metrics.md lists the "
         "metrics"
     )
     assert finding.fix.endswith("or let a rule or another server serve it (docs/rules.md)")
