@@ -21,7 +21,8 @@ RUNNING: Final = "inference_requests_running"
 CACHE: Final = "inference_kv_cache_utilization"
 GATEWAY_WAITING: Final = "inference_gateway_requests_waiting"
 GATEWAY_RUNNING: Final = "inference_gateway_requests_running"
-_GATEWAYS: Final = frozenset((GATEWAY_WAITING, GATEWAY_RUNNING))
+_GATEWAYS: Final = "inference_gateway_"
+"""How the names of gateways' metrics begin."""
 
 
 class AskedPod(NamedTuple):
@@ -78,9 +79,11 @@ class AskedPod(NamedTuple):
         """
         if metric.scope is not Scope.SERVER:
             return self.holds_gpu
+        if metric.on_demand and not self.snapshot.asked(metric.name):
+            return False  # a look at a pod does not start the reading of histograms
         if not self.serves and not self.snapshot.reads_server(self.pod) and not opted_in(self.pod):
             return False
-        return metric.name not in _GATEWAYS or self._exports(metric)
+        return not metric.name.startswith(_GATEWAYS) or self._exports(metric)
 
     def _exports(self, metric: Metric) -> bool:
         """Return whether the pod's own page has what the metric is computed from."""
