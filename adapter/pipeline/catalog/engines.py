@@ -180,7 +180,8 @@ ENGINES: Final[dict[str, ServerKind]] = {
             request=_both("e2e_request_latency_seconds"),
             queue=_both("request_queue_time_seconds"),
             output_tokens=_both("generation_tokens_total"),
-            prompt_tokens=_both("prompt_tokens_total"),
+            # Triton's marks read prompt_tokens_total at rest; this one counts when a request ends.
+            prompt_tokens=_both("request_prompt_tokens_sum"),
             requests=_both("request_success_total"),
             beside=("finished_reason",),
             unless=(_OMNI_WAITING,),

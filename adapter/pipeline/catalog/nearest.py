@@ -14,6 +14,8 @@ _NEUTRAL: Final = frozenset(metric.name for metric in _CATALOG.neutral)
 _PRINCIPAL: Final = frozenset(_CATALOG.principal)
 _CUTOFF: Final = 0.7
 """The least likeness. Below it, doctor would take metrics of other programs for ours."""
+_CUTOFF_OF_BEGIN: Final = 0.6
+"""The least likeness of the first words: ``http_requests_per_second`` counts other requests."""
 _SHORTEST: Final = 6
 """Characters of a name that counts as the beginning of another one: ``gpu_util``."""
 
@@ -42,9 +44,14 @@ def nearest_metric(name: str, served: Iterable[str]) -> str:
         return min(longer, key=len)
     for some in (own, [each for each in names if each in _PRINCIPAL]):
         folded = {_folded(each): each for each in some}
-        if close := nearest(wanted, folded, 1, cutoff=_CUTOFF):
-            return folded[close[0]]
+        for close in nearest(wanted, folded, 1, cutoff=_CUTOFF):
+            if nearest(_begin(wanted), [_begin(close)], 1, cutoff=_CUTOFF_OF_BEGIN):
+                return folded[close]
     return ""
+
+
+def _begin(name: str) -> str:
+    return name.partition("_")[0]
 
 
 def _folded(name: str) -> str:

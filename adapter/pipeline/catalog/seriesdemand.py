@@ -48,6 +48,8 @@ class SeriesDemand:
 
     def forget(self, now: float) -> None:
         """Read no longer what nobody has asked for; the clock may have been set back."""
+        if not self._asked:
+            return
         silent = [name for name, at in self._asked.items() if abs(now - at) > PATIENCE]
         for name in silent:
             del self._asked[name], self._since[name]

@@ -74,7 +74,7 @@ class PageReader:
         self._builders: dict[int, SeriesBuilder | None] = {}
         self._ratios: list[tuple[SeriesBuilder, Spelling, float, float]] = []
         self._parts = Parts()
-        self._histograms = Histograms(catalog, self._reject)
+        self._histograms: Histograms | None = None
         self._forked: list[Sample] = []
         """Samples to read again under each field that their labels select."""
         self.by_key: dict[SeriesKey, SeriesBuilder] = {}
@@ -104,7 +104,8 @@ class PageReader:
         self._note_unread()
         yield from self._settle_ratios()
         yield from self._parts.settle()
-        yield from self._histograms.settle()
+        if self._histograms is not None:
+            yield from self._histograms.settle()
         yield from self._report()
         if len(self.by_key) > DEVICES:
             yield
@@ -222,6 +223,8 @@ class PageReader:
             self._ratios.append((builder, spelling, value, time))
             return
         if spelling.role is not None:
+            if self._histograms is None:
+                self._histograms = Histograms(self._catalog, self._reject)
             self._histograms.add(builder, spelling, labels, value, time)
             return
         wrong = complaint(value, spelling.low, spelling.high)

@@ -258,6 +258,10 @@ class Snapshot:
         """Return the living pods that samples named for a device, now or earlier."""
         return self._contexts.held(device)
 
+    def asked(self, metric: str) -> bool:
+        """Return whether somebody asks for a metric that is read on demand."""
+        return self._demand.since(metric) is not None
+
     def serves(self, ref: PodRef) -> bool:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
         return ref in self._servers or any(map(_SERVES, self.naming(ref)))

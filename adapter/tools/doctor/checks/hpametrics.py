@@ -22,9 +22,6 @@ from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, che
 from adapter.tools.doctor.scaled import pods_of, workload_of
 
 _LIKE_OURS: Final = re.compile(r"gpu|dcgm|vllm|triton|tgi_|sglang|inference|nv_", re.IGNORECASE)
-_ALIKE: Final = 4
-"""Characters with which a misspelled name begins as the right one does. Without them,
-``http_requests_per_second`` would be a misspelled ``inference_requests_per_second``."""
 _UNKNOWN: Final = "could not find the metric"
 """What a metrics API answers for a metric that it does not have (``k8s.io/metrics`` and
 ``custom-metrics-apiserver/pkg/provider/errors.go``), as the HPA controller repeats it."""
@@ -70,12 +67,11 @@ def _unserved(
     for metric in hpa.metrics:
         if metric.type not in OURS or metric.name in names or _has_value(hpa, metric):
             continue
-        near = nearest_metric(metric.name, names)
-        misspelt = near[:_ALIKE].lower() == metric.name[:_ALIKE].lower() != ""
-        if hpa.subject in silent and not misspelt:
+        near = bool(nearest_metric(metric.name, names))
+        if hpa.subject in silent and not near:
             continue
         refused = _refused(hpa, metric) and _concerns(facts, hpa)
-        alike = misspelt or bool(_LIKE_OURS.search(metric.name))
+        alike = near or bool(_LIKE_OURS.search(metric.name))
         if metric.type == "External":
             if not hpa.owner and (refused or (alike and any(_failures(hpa)))):
                 yield metric

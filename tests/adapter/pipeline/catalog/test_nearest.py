@@ -31,7 +31,7 @@ SERVED = tuple(Catalog().metrics)
         ("gpu_util", "gpu_utilization"),
         ("gpu_mem_used_bytes", "gpu_memory_used_bytes"),
         ("dcgm_fi_dev_gpu_utl", "DCGM_FI_DEV_GPU_UTIL"),
-        ("http_requests_per_second", "inference_requests_per_second"),
+        ("http_requests_per_second", ""),
         ("queue", ""),
         ("", ""),
         ("g" * 10_000, ""),
