@@ -20,7 +20,8 @@ from adapter.pipeline.cluster.gpuresources import GPU_RESOURCES, GpuResources, w
 from adapter.pipeline.cluster.manifest import PodDecoder
 from adapter.pipeline.cluster.nodes import decode as node_of_serve
 from adapter.pipeline.cluster.objects import SeenNode, read
-from adapter.pipeline.cluster.podobjects import counted, read_pod, read_workload
+from adapter.pipeline.cluster.podobjects import counted, read_pod
+from adapter.pipeline.cluster.workloadobjects import read_workload
 from adapter.tools.client.errors import VIEW
 from adapter.tools.doctor.checks.nodepool import _gpus
 from adapter.tools.ui.clusterevents import entry_of

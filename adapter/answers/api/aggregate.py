@@ -108,7 +108,7 @@ def pooled(
         return found
     read = [item for item in found if counted(item.value)]
     if how not in (Aggregate.SUM, Aggregate.MEAN):
-        own = [item for item in found if isinstance(item.value, Reading) or item not in read]
+        own = [item for item in found if isinstance(item.value, Reading) or not counted(item.value)]
         return own if any(isinstance(item.value, Reading) for item in own) else found
     whole: Increase | None = None
     devices: list[DeviceReading] = []

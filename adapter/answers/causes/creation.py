@@ -25,7 +25,7 @@ from adapter.figures import count
 from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
 from adapter.pipeline.cluster.objects import SeenCondition
-from adapter.pipeline.cluster.podobjects import SeenWorkload
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 
 _WINDOW: Final = 1200.0
 """Seconds for which an event without a condition counts: the controllers try again after at most

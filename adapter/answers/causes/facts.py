@@ -19,9 +19,10 @@ from adapter.pipeline.cluster.objects import (
     SeenNode,
     SeenNodeClaim,
 )
-from adapter.pipeline.cluster.podobjects import SeenCronJob, SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.podselection import PodSelection
 from adapter.pipeline.cluster.workload import workloads
+from adapter.pipeline.cluster.workloadobjects import SeenCronJob, SeenWorkload
 from apiservice.labels.selector import Selector
 from apiservice.wire import instant
 

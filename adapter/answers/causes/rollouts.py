@@ -19,7 +19,8 @@ from adapter.answers.causes.facts import pod_key
 from adapter.answers.causes.target import Target, short
 from adapter.figures import count
 from adapter.pipeline.cluster.fixes import lasting
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 
 _STUCK: Final = 120.0
 """Seconds after which a rollout whose new pod has no node waits for itself."""

@@ -20,11 +20,12 @@ from adapter.answers.causes.facts import ClusterFacts, KubeKey, ScalerFacts
 from adapter.answers.causes.target import Target
 from adapter.figures import age, count
 from adapter.pipeline.cluster.fixes import lasting
-from adapter.pipeline.cluster.podobjects import SeenPod, SpecWriter
+from adapter.pipeline.cluster.podobjects import SeenPod
+from adapter.pipeline.cluster.workloadobjects import SpecWriter
 from apiservice.labels.selector import Selector
 
 _HPA_MANAGER: Final = "kube-controller-manager"
-_SIZE: Final = re.compile(r"New size: (\d+);")
+_SIZE: Final = re.compile(r"New size: (\d{1,9});")
 _ARGO: Final = (
     "remove spec.replicas from the manifest in git, or add /spec/replicas to ignoreDifferences of "
     "the Application, with RespectIgnoreDifferences=true"

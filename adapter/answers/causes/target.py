@@ -12,7 +12,8 @@ from adapter.figures import count
 from adapter.pipeline.cluster.changes import ChangedObject, ObjectChange
 from adapter.pipeline.cluster.fixes import lasting
 from adapter.pipeline.cluster.managers import Manager
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from apiservice.labels.selector import Selector
 
 _LONGEST: Final = 300

@@ -7,6 +7,7 @@ has replicas and selector, and no pod template: the shape is that of the pods.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote
@@ -24,7 +25,7 @@ log = structlog.get_logger(__name__)
 _AT_ONCE: Final = 8
 """Concurrent requests."""
 _MOST: Final = 500
-"""Scales that a round reads."""
+"""Scales that a round reads, of the namespaces in turn: no namespace takes the reads of others."""
 
 
 class _Spec(msgspec.Struct):
@@ -55,10 +56,12 @@ class Scales:
 
         A target without a selector is left out too: the HPA controller does not scale it.
         """
-        of = list(of)[:_MOST]
-        keys = {(hpa.namespace, hpa.target) for hpa in of}
-        self._said = {key: why for key, why in self._said.items() if key in keys}
-        tasks = [asyncio.create_task(self._one(each)) for each in of]
+        asked = {(hpa.namespace, hpa.target): hpa for hpa in of}
+        turns = _in_turn(asked.values())
+        if len(turns) > _MOST:
+            log.warning("not every scale is read", scales=len(turns), read=_MOST)
+        self._said = {key: why for key, why in self._said.items() if key in asked}
+        tasks = [asyncio.create_task(self._one(each)) for each in turns[:_MOST]]
         if not tasks:
             return []
         try:
@@ -99,3 +102,13 @@ class Scales:
         if self._said.get(key) != why:
             log.warning("an HPA's target gets no headroom", hpa=f"{key[0]}/{hpa.name}", reason=why)
         self._said[key] = why
+
+
+def _in_turn(of: Iterable[HpaInfo]) -> list[HpaInfo]:
+    """Return HPAs so that the first of each namespace come before the second of any."""
+    places: Counter[str] = Counter()
+    ranked = []
+    for hpa in of:
+        ranked.append((places[hpa.namespace], hpa))
+        places[hpa.namespace] += 1
+    return [hpa for _, hpa in sorted(ranked, key=lambda row: row[0])]

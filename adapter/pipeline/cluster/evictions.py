@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from adapter.pipeline.cluster.objects import KubeObject, Meta
-from adapter.pipeline.cluster.podobjects import DO_NOT_DISRUPT, LabelSelector
+from adapter.pipeline.cluster.podobjects import DO_NOT_DISRUPT
+from adapter.pipeline.cluster.workloadobjects import LabelSelector
 from apiservice.labels.manifest import selector_text
 from apiservice.labels.selector import Selector, parse
 

@@ -1,6 +1,7 @@
 """The fields of Kubernetes objects that the tools read. Other fields are not kept.
 
-Pods, and workloads with a pod template, are in :mod:`adapter.pipeline.cluster.podobjects`.
+Pods are in :mod:`adapter.pipeline.cluster.podobjects`, and workloads with a pod template in
+:mod:`adapter.pipeline.cluster.workloadobjects`.
 """
 
 from __future__ import annotations

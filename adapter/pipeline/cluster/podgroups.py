@@ -16,6 +16,7 @@ template.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -75,6 +76,8 @@ GROUPINGS: Final[Mapping[GroupResource, Grouping]] = {
 }
 ANNOTATIONS: Final = tuple(row.size for row in GROUPINGS.values() if row.size)
 """Annotations of pods that this module reads."""
+_SIZE: Final = re.compile(r"[0-9]{1,9}")
+"""The form of a size: an int32. Python reads no number of more than 4,300 digits."""
 _SINGLE: Final = Grouping()
 _BY_PLURAL: Final = {resource.resource: row for resource, row in GROUPINGS.items()}
 _LEADERS: Final = {row.role: row.leader for row in GROUPINGS.values() if row.number and row.leader}
@@ -127,7 +130,7 @@ def stated_size(annotations: Mapping[str, str]) -> int | None:
     """Return the number of pods of a group that the annotations of its pods state; None without
     one."""
     texts = (annotations.get(key, "") for key in ANNOTATIONS)
-    return next((int(text) for text in texts if text.isascii() and text.isdigit()), None)
+    return next((int(text) for text in texts if _SIZE.fullmatch(text)), None)
 
 
 def family_of(pod: Pod) -> object:

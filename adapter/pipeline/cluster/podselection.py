@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from apiservice.labels.manifest import selector_text
 from apiservice.labels.selector import Selector, parse
 

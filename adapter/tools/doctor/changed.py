@@ -8,7 +8,8 @@ from typing import Any
 from adapter.pipeline.cluster.changes import ChangedObject, set_values
 from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.managers import Manager, Way
-from adapter.pipeline.cluster.podobjects import Container, SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import Container, SeenPod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor.facts import Fact, Facts
 from adapter.tools.doctor.release import Release
 

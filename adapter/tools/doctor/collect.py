@@ -34,7 +34,8 @@ from adapter.pipeline.cluster.objects import (
     decode,
     read,
 )
-from adapter.pipeline.cluster.podobjects import SeenWorkload, counted, decode_pod, decode_workload
+from adapter.pipeline.cluster.podobjects import counted, decode_pod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload, decode_workload
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.doctor import release, rights, rulesfile, scrapes

@@ -27,7 +27,8 @@ from adapter.pipeline.cluster.objects import (
     SeenPriorityClass,
     SeenVolumeClaim,
 )
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor.claims import SeenClaim
 from adapter.tools.doctor.daemonsets import SeenDaemonSet
 from adapter.tools.doctor.page import ExporterPage

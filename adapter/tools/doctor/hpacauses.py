@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from adapter.answers.causes import Cause, CauseCode, ClusterFacts, KubeKey, causes_of, scaler_of
 from adapter.pipeline.cluster.gpuresources import GpuResources
-from adapter.pipeline.cluster.podobjects import SeenWorkload
 from adapter.pipeline.cluster.podselection import selector_of
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Fact, Facts, Hpa
 from adapter.tools.doctor.scaled import target_of

@@ -20,7 +20,7 @@ from adapter.pipeline.cluster.objects import (
     SeenVolumeClaim,
     read,
 )
-from adapter.pipeline.cluster.podobjects import SeenWorkload, read_workload
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload, read_workload
 from adapter.tools.client.errors import ClientError
 from adapter.tools.doctor import release, rulesfile
 from adapter.tools.doctor.facts import Fact, Facts, Hpa, UnreadError

@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.objects import ApiService
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.podselection import PodSelection
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.client.errors import VIEW_GROUP
 from apiservice.runtime.yamltext import YamlError, document
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapter.answers.keda.manifest import SeenScaledObject
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload
+from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.pipeline.cluster.podselection import PodSelection
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor.facts import Facts, Hpa
 
 

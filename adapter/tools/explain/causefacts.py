@@ -36,16 +36,14 @@ from adapter.pipeline.cluster.objects import (
     decode,
     read,
 )
-from adapter.pipeline.cluster.podobjects import (
+from adapter.pipeline.cluster.podobjects import SeenPod, decode_pod, read_pod
+from adapter.pipeline.cluster.workload import plural
+from adapter.pipeline.cluster.workloadobjects import (
     SeenCronJob,
-    SeenPod,
     SeenWorkload,
-    decode_pod,
     decode_workload,
-    read_pod,
     read_workload,
 )
-from adapter.pipeline.cluster.workload import plural
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
 from adapter.tools.explain.factreader import FactReader

@@ -81,7 +81,7 @@ def _unserved(
 
 def _without_api(facts: Facts) -> Collection[str]:
     """Return the HPAs whose metrics API has no server, or another one: that is their cause, and
-    nobody can say which metrics it would have. None if it is not known."""
+    nobody can say which metrics it would have. Empty if it is not known."""
     if not (facts.workloads.known and facts.pods.known and facts.apiservices.known):
         return ()
     codes = (CauseCode.METRICS_API_MISSING, CauseCode.METRICS_API_DOWN, CauseCode.METRICS_API_TAKEN)

@@ -10,7 +10,7 @@ from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
 from adapter.pipeline.cluster.changes import ChangedObject, scale
 from adapter.pipeline.cluster.fixes import Fix, lasting
-from adapter.pipeline.cluster.podobjects import SeenWorkload
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import OURS, needs_pods, targets

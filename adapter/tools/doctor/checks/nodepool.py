@@ -11,7 +11,7 @@ from adapter.hpa import quantity
 from adapter.pipeline.cluster.changes import edit
 from adapter.pipeline.cluster.fixes import lasting
 from adapter.pipeline.cluster.gpuresources import GpuResources
-from adapter.pipeline.cluster.podobjects import SeenWorkload
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor.changed import own
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.model import (

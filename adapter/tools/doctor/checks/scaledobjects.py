@@ -15,7 +15,7 @@ from adapter.figures import listed
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.catalog.promqltext import words
 from adapter.pipeline.cluster.objects import SeenEvent
-from adapter.pipeline.cluster.podobjects import SeenWorkload
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Facts
 from adapter.tools.doctor.hpacauses import asks_gpu

@@ -10,7 +10,8 @@ from adapter.pipeline.catalog.serverkind import ServerKind
 from adapter.pipeline.catalog.serverkinds import kind_of_image
 from adapter.pipeline.cluster.changes import edit
 from adapter.pipeline.cluster.fixes import lasting
-from adapter.pipeline.cluster.podobjects import Container, SeenWorkload
+from adapter.pipeline.cluster.podobjects import Container
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload
 from adapter.tools.doctor.asked import targets
 from adapter.tools.doctor.changed import own
 from adapter.tools.doctor.facts import Facts, Hpa

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from adapter.answers.causes import CauseCode
 from adapter.pipeline.cluster.objects import read
-from adapter.pipeline.cluster.podobjects import SeenCronJob
+from adapter.pipeline.cluster.workloadobjects import SeenCronJob
 from tests.adapter.answers.causes.scene import GPU, NS, Json, Scene, ago, owned
 
 FULL: Final = f"0/1 nodes are available: 1 Insufficient {GPU}. no new claims to deallocate, preempt"

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from adapter.answers.causes import Cause, ClusterFacts, KubeKey, causes_of, scaler_of
 from adapter.pipeline.cluster.objects import ApiService, ResourceSlice, SeenEvent, SeenNode, read
-from adapter.pipeline.cluster.podobjects import read_pod, read_workload
+from adapter.pipeline.cluster.podobjects import read_pod
+from adapter.pipeline.cluster.workloadobjects import read_workload
 from apiservice.labels.selector import parse
 
 Json = dict[str, Any]

@@ -19,6 +19,7 @@ from adapter.nodepool.seen.cluster import ClusterTables
 from adapter.nodepool.seen.pods import PodInfo
 from adapter.nodepool.seen.scales import Scales
 from adapter.nodepool.seen.targets import by_workload, others, targets
+from adapter.pipeline.cluster.podgroups import stated_size
 from tests.adapter.nodepool.fakeapi import FakeApi
 from tests.adapter.nodepool.manifests import GPU, SPEC, T0, cluster, hpa, node, pod
 
@@ -165,3 +166,29 @@ def test_a_group_with_a_domain_of_its_own_is_left_out_with_a_reason() -> None:
     pods = [member(0, worker, "n1", annotations=note) for worker in range(4)]
     seen = read(api, world(*pods))
     assert targets(seen, by_workload(seen.pods)).left_out == {"exclusive_topology": 1}
+
+
+def test_the_scales_of_one_namespace_do_not_take_the_reads_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before, the first HPAs were read, of whomever; and each HPA of one target asked again."""
+    monkeypatch.setattr("adapter.nodepool.seen.scales._MOST", 4)
+    api = FakeApi()
+    rows = [
+        hpa(target={**ROLLOUT, "name": f"r{number}"}, name=str(number), namespace="many")
+        for number in range(9)
+    ]
+    rows += [hpa(target=ROLLOUT, name=str(number), namespace="few") for number in range(5)]
+    with structlog.testing.capture_logs() as logs:
+        assert asyncio.run(Scales(api).read(rows, 5.0)) == []
+    places = [path.split("/namespaces/")[1].partition("/")[0] for path in api.asked]
+    assert (places.count("few"), places.count("many")) == (1, 3)
+    (row,) = [row for row in logs if row["event"] == "not every scale is read"]
+    assert (row["scales"], row["read"]) == (10, 4)
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000, "-4", "4.0", "\u0664", ""])
+def test_a_size_that_is_none_is_not_known(text: str) -> None:
+    """Python raises an error for a number of 5,000 digits, in the round of everybody."""
+    assert stated_size({f"{LWS}/size": text}) is None
+    assert stated_size({f"{LWS}/size": "4"}) == 4

@@ -25,16 +25,11 @@ from msgspec.inspect import (
     type_info,
 )
 
-from adapter.pipeline.cluster import objects, podobjects
+from adapter.pipeline.cluster import objects, podobjects, workloadobjects
 from adapter.pipeline.cluster.manifest import PodManifest
 from adapter.pipeline.cluster.objects import KubeObject, decode, read
-from adapter.pipeline.cluster.podobjects import (
-    SeenWorkload,
-    decode_pod,
-    decode_workload,
-    read_pod,
-    read_workload,
-)
+from adapter.pipeline.cluster.podobjects import decode_pod, read_pod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload, decode_workload, read_workload
 
 WORDS = st.sampled_from(
     ("", "a", "1", "1.5", "true", "null", "Always", "2026-11-27T01:00:00Z", "é")
@@ -97,7 +92,7 @@ def same(content: Any, short: Callable[[bytes], object], full: Callable[[Any], o
 
 KINDS = [
     kind
-    for module in (objects, podobjects)
+    for module in (objects, podobjects, workloadobjects)
     for _, kind in inspect.getmembers(module, inspect.isclass)
     if issubclass(kind, KubeObject)
     and kind.__module__ == module.__name__

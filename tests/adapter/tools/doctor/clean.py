@@ -13,7 +13,8 @@ from cryptography.x509.oid import NameOID
 
 from adapter.answers.keda.manifest import SeenScaledObject, read_scaledobject
 from adapter.pipeline.cluster.objects import ApiService, Lease, SeenNode, SeenPriorityClass, read
-from adapter.pipeline.cluster.podobjects import SeenPod, SeenWorkload, read_pod, read_workload
+from adapter.pipeline.cluster.podobjects import SeenPod, read_pod
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload, read_workload
 from adapter.tools.doctor.facts import (
     Clocks,
     Fact,

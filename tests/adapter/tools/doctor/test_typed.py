@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapter.pipeline.cluster import objects, podobjects
+from adapter.pipeline.cluster import objects, podobjects, workloadobjects
 from adapter.tools.doctor import collect
 from tests.adapter.clientapi import ApiServer
 from tests.adapter.everytool import busy_cluster
@@ -39,7 +39,7 @@ def test_both_ways_give_the_same_findings(
         short = look(kubeconfig)
         monkeypatch.setattr(collect, "decode", _of_json(objects.read))
         monkeypatch.setattr(collect, "decode_pod", _of_json(podobjects.read_pod))
-        monkeypatch.setattr(collect, "decode_workload", _of_json(podobjects.read_workload))
+        monkeypatch.setattr(collect, "decode_workload", _of_json(workloadobjects.read_workload))
         full = look(kubeconfig)
     assert any(row.get("findings") for row in short["checks"])
     assert _lasting(short) == _lasting(full)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from adapter.answers.causes import CauseCode
-from adapter.pipeline.cluster.podobjects import SeenWorkload, read_workload
+from adapter.pipeline.cluster.workloadobjects import SeenWorkload, read_workload
 from adapter.tools.doctor.facts import Fact, Facts
 from adapter.tools.doctor.scalers import read_hpa
 from tests.adapter.answers.causes.scene import NS, Scene

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.config.process.config import settings_of
 from adapter.pipeline.cluster.objects import SeenVolumeClaim, read
-from adapter.pipeline.cluster.podobjects import SpecWriter
+from adapter.pipeline.cluster.workloadobjects import SpecWriter
 from adapter.tools.doctor.facts import Fact, Facts, Hpa
 from adapter.tools.doctor.page import ExporterPage
 from tests.adapter.tools.doctor.clean import (
