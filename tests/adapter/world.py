@@ -144,7 +144,7 @@ class World:
         pod: tuple[str, str] | None = None,
         serves: bool = False,
     ) -> None:
-        read = parse(page.encode(), time=time, wanted=self.store.demand.series)
+        read = parse(page.encode(), time=time, wanted=self.store.demand.of(pod[0] if pod else ""))
         self.store.ingest(
             ScrapeResult(
                 origin,

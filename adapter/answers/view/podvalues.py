@@ -78,7 +78,7 @@ class AskedPod(NamedTuple):
         """
         if metric.scope is not Scope.SERVER:
             return self.holds_gpu
-        if metric.on_demand and not self.snapshot.asked(metric.name):
+        if metric.on_demand and not self.snapshot.asked(metric.name, self.pod.namespace):
             return False  # a look at a pod does not start the reading of histograms
         if not self.serves and not self.snapshot.reads_server(self.pod) and not opted_in(self.pod):
             return False

@@ -148,14 +148,14 @@ class Snapshot:
             keep: cache the answer. Otherwise a cached one is used, and none is added.
         """
         if metric in self._catalog.on_demand:
-            self._demand.ask(metric, now)
+            self._demand.ask(metric, pod.namespace, now)
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
             return self._partly_read(pod, metric, now) or value
         if value.reason == NOT_NAMED and not value.left_out:
             return self._unnamed(pod, metric, now)
         value = replace(value, exporter=self._exporter_of(pod))
-        if value.reason in _MAY_BE_UNREAD and self._begins(metric, now):
+        if value.reason in _MAY_BE_UNREAD and self._begins(metric, pod.namespace, now):
             return replace(value, reason=READING_BEGINS)
         if value.reason not in _EXPLAINED:
             return value
@@ -258,9 +258,9 @@ class Snapshot:
         """Return the living pods that samples named for a device, now or earlier."""
         return self._contexts.held(device)
 
-    def asked(self, metric: str) -> bool:
-        """Return whether somebody asks for a metric that is read on demand."""
-        return self._demand.since(metric) is not None
+    def asked(self, metric: str, namespace: str) -> bool:
+        """Return whether somebody asks for a metric of a namespace that is read on demand."""
+        return self._demand.since(metric, namespace) is not None
 
     def serves(self, ref: PodRef) -> bool:
         """Return whether a server page of the pod has been seen in the pod's lifetime."""
@@ -449,9 +449,9 @@ class Snapshot:
         origins = self._contexts.reporting(pod.node)
         return self._exporters[origins[0]].pod if len(origins) == 1 else None
 
-    def _begins(self, metric: str, now: float) -> bool:
+    def _begins(self, metric: str, namespace: str, now: float) -> bool:
         """Return whether a metric is asked for so recently that two pages may not have it yet."""
-        since = self._demand.since(metric)
+        since = self._demand.since(metric, namespace)
         return since is not None and now - since < self._options.oldest
 
     def _disowned(self) -> Mapping[PodRef, Mismatch]:

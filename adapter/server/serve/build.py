@@ -134,7 +134,7 @@ def build_source(
         return AzureLogsSource(azure_logs_options(settings), sink, objects.pod_index, tokens)
     options = scrape_options(settings)
     pods = objects.pod_index if options.rules or options.servers else None
-    return ScrapeSource(options, sink, pods, wanted=demand.series)
+    return ScrapeSource(options, sink, pods, wanted=demand.of)
 
 
 def query_groups(

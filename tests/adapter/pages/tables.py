@@ -102,7 +102,8 @@ def _build(document: Mapping[str, Any], files: tuple[str, ...]) -> World:
         sharing=sharing_options(settings),
     )
     for metric in CATALOG.on_demand if document.get("ask") else ():
-        world.store.demand.ask(metric, TIME)
+        for namespace in {pod.namespace for pod in pods}:
+            world.store.demand.ask(metric, namespace, TIME)
     for read, file in zip(document["read"], files, strict=True):
         time = float(read.get("time", TIME))
         if "answer" in read:

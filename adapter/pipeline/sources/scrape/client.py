@@ -71,15 +71,19 @@ class _Ask:
     """What one page may cost.
 
     Args:
+        namespace: of the pod whose page it is.
         limit: bytes that are kept.
         most: bytes that are read.
         lines: lines that are kept.
         take: accounts for bytes that are kept.
     """
 
-    __slots__ = ("_left", "limit", "lines", "most", "take")
+    __slots__ = ("_left", "limit", "lines", "most", "namespace", "take")
 
-    def __init__(self, limit: int, most: int, lines: int, take: Take | None) -> None:
+    def __init__(
+        self, namespace: str, limit: int, most: int, lines: int, take: Take | None
+    ) -> None:
+        self.namespace = namespace
         self.limit = self._left = limit
         self.most = most
         self.lines = lines
@@ -146,7 +150,8 @@ class PageClient:
         if not self._connected:
             raise RuntimeError("not connected: fetch within connected()")
         address = _address(target.url)
-        ask = _Ask(limit, self._large.most(limit) if target.serves else limit, lines, take)
+        most = self._large.most(limit) if target.serves else limit
+        ask = _Ask(target.namespace, limit, most, lines, take)
         sent = "" if target.serves else self._keys.authorization(target.access)
         kept = self._kept.pop(target.url, None)
         if kept is not None:
@@ -228,7 +233,7 @@ class PageClient:
         if ask.most == ask.limit:
             return await decoded(connection.body(), encoding, ask.limit, length, ask.take)
         parts = decoded_parts(connection.body(), encoding, ask.most, length, ask.take_kept)
-        return await self._large.read(parts, ask.limit, ask.lines)
+        return await self._large.read(parts, ask.limit, ask.lines, ask.namespace)
 
     async def _connect(self, target: ScrapeTarget, address: _Address) -> PageConnection:
         context = self._keys.context(target.access) if address.tls else None

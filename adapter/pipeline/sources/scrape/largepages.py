@@ -7,7 +7,7 @@ all of them together get a fixed share of the time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Callable, Container
 from time import perf_counter
 from typing import Final
 
@@ -26,14 +26,19 @@ SHARE: Final = 0.2
 """Share of the time in which lines of all such pages are dropped."""
 
 
+WantedSeries = Callable[[str], Container[str]]
+"""Namespace of a pod -> the series that are read of its page; empty for an exporter of a node."""
+
+
 class LargePages:
     """Reads pages part by part.
 
     Args:
-        wanted: the series that are read; None reads no page beyond the limit of one page.
+        wanted: the series that are read of a namespace; None reads no page beyond the limit of one
+            page.
     """
 
-    def __init__(self, wanted: Container[str] | None = None) -> None:
+    def __init__(self, wanted: WantedSeries | None = None) -> None:
         self._wanted = wanted
         self._turn = asyncio.Lock()
 
@@ -45,7 +50,9 @@ class LargePages:
         """
         return limit if self._wanted is None else max(limit, MOST_BYTES)
 
-    async def read(self, parts: AsyncIterator[bytes], limit: int, lines: int) -> bytes:
+    async def read(
+        self, parts: AsyncIterator[bytes], limit: int, lines: int, namespace: str
+    ) -> bytes:
         """Return a page, or of one with more bytes or lines than these the wanted lines.
 
         Raises:
@@ -60,7 +67,7 @@ class LargePages:
             written += part.count(b"\n")
             read.append(part)
             if sieve is None and self._wanted is not None and (size > limit or written > lines):
-                sieve = LineSieve(self._wanted, MOST_LINES)
+                sieve = LineSieve(self._wanted(namespace), MOST_LINES)
             while sieve is not None and read:
                 await self._drop(sieve, read.pop(0), limit)
         return b"".join(read) if sieve is None else sieve.page()

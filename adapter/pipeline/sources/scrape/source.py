@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from adapter.pipeline.sources.errors import SourceError, describe
 from adapter.pipeline.sources.scrape.client import PageClient
 from adapter.pipeline.sources.scrape.contest import ExporterContest
 from adapter.pipeline.sources.scrape.discovery import ScrapeTargets
-from adapter.pipeline.sources.scrape.largepages import LargePages
+from adapter.pipeline.sources.scrape.largepages import LargePages, WantedSeries
 from adapter.pipeline.sources.scrape.options import ScrapeOptions
 from adapter.pipeline.sources.scrape.pageaccess import PageAccess, PageKeys
 from adapter.pipeline.sources.scrape.refusal import REFUSED
@@ -68,7 +68,7 @@ class ScrapeSource:
         sink: Sink,
         pods: PodIndex | None = None,
         *,
-        wanted: Container[str] | None = None,
+        wanted: WantedSeries | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._options = options
@@ -326,13 +326,12 @@ class ScrapeSource:
         self, body: bytes, started: float, memo: LabelMemo, state: TargetState, room: ScrapeLimits
     ) -> Steps[Page]:
         namespace, limits = state.target.namespace, room.limits
+        wanted = None if self._wanted is None else self._wanted(namespace)
         reserved = room.labels.reserve(namespace, state.held)
         if reserved != limits.held:
             limits = replace(limits, held=reserved)
         try:
-            page = yield from parsing(
-                body, time=started, memo=memo, wanted=self._wanted, limits=limits
-            )
+            page = yield from parsing(body, time=started, memo=memo, wanted=wanted, limits=limits)
             state.held = state.held if page.abandoned else page.held
         finally:
             room.labels.release(namespace, reserved, state.held)

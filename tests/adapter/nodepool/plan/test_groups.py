@@ -171,7 +171,7 @@ def test_a_group_with_a_domain_of_its_own_is_left_out_with_a_reason() -> None:
 def test_the_scales_of_one_namespace_do_not_take_the_reads_of_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before, the first HPAs were read, of whomever; and each HPA of one target asked again."""
+    """Before, the first HPAs of the cluster were read, and each HPA of one target asked again."""
     monkeypatch.setattr("adapter.nodepool.seen.scales._MOST", 4)
     api = FakeApi()
     rows = [

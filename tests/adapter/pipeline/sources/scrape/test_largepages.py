@@ -34,7 +34,7 @@ def ranks(others: int) -> bytes:
 
 def source(web: Web, sink: Recorder, options: ScrapeOptions = OPTIONS) -> ScrapeSource:
     target = ScrapeTarget(web.url(), pod=PodRef("ml", "llm"), serves=True)
-    return ScrapeSource(replace(options, targets=(target,)), sink, wanted=CATALOG.series)
+    return ScrapeSource(replace(options, targets=(target,)), sink, wanted=lambda _: CATALOG.series)
 
 
 async def failed(made: ScrapeSource) -> TargetState:
@@ -107,7 +107,7 @@ async def test_dropping_lines_takes_a_share_of_the_time(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(largepages, "perf_counter", clock)
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    assert await largepages.LargePages({"y"}).read(parts(), 1000, 1000) == b""
+    assert await largepages.LargePages(lambda _: {"y"}).read(parts(), 1000, 1000, "ml") == b""
     assert paused / (paused + now) == pytest.approx(1 - largepages.SHARE, abs=0.1)
 
 
@@ -123,5 +123,5 @@ async def test_the_reason_of_an_exporters_page_names_its_own_setting(
 ) -> None:
     web.replies["/metrics"] = answer(b"x 1\n" * 1000)
     options = replace(OPTIONS, targets=(ScrapeTarget(web.url()),), max_bytes=1024)
-    state = await failed(ScrapeSource(options, sink, wanted=CATALOG.series))
+    state = await failed(ScrapeSource(options, sink, wanted=lambda _: CATALOG.series))
     assert state.last_error == "the answer is above 1024 bytes; raise source.scrape.max_bytes"

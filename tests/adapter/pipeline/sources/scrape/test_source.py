@@ -93,7 +93,9 @@ async def test_a_page_that_calls_itself_html_is_read_if_it_parses(web: Web, sink
 async def test_unknown_series_are_left_out(web: Web, sink: Recorder) -> None:
     web.replies["/metrics"] = answer(b'go_goroutines{a="b"} 7\n' + PAGE)
     made = ScrapeSource(
-        replace(OPTIONS, targets=(ScrapeTarget(web.url()),)), sink, wanted={"DCGM_FI_DEV_GPU_UTIL"}
+        replace(OPTIONS, targets=(ScrapeTarget(web.url()),)),
+        sink,
+        wanted=lambda _: {"DCGM_FI_DEV_GPU_UTIL"},
     )
     async with running(made.run):
         await sink.until(lambda: len(sink.results) > 0)
@@ -471,7 +473,9 @@ async def test_a_page_that_is_not_read_is_known_to_answer(
     web.replies["/metrics"] = answer(page)
     llm = PodRef("ml", "llm")
     target = ScrapeTarget(web.url("/metrics"), pod=llm, serves=True)
-    made = ScrapeSource(replace(OPTIONS, targets=(target,)), sink, wanted=frozenset({"known"}))
+    made = ScrapeSource(
+        replace(OPTIONS, targets=(target,)), sink, wanted=lambda _: frozenset({"known"})
+    )
     async with running(made.run):
         await settled(lambda: made.settled)
         (server,) = made.of_pod(llm)
