@@ -350,8 +350,14 @@ def test_an_object_metric_of_what_is_scaled_decides(
         pod(groups, of, "a", own, {})
     hpa(groups, kind, space, object_metric(kind, "40", name), name)
     wait_replicas(groups, kind, space, 2, name)
-    found = groups.admin.get(f"{HPAS.format(ns=space)}/llm")
-    assert condition(found, "ScalingActive") == ("True", "ValidMetricFound")
+    # The controller writes the size first, and then what it read.
+    wait_until(
+        lambda: (
+            condition(groups.admin.get(f"{HPAS.format(ns=space)}/llm"), "ScalingActive")
+            == ("True", "ValidMetricFound")
+        ),
+        "the HPA says that it has the metric",
+    )
 
 
 def test_a_device_that_the_kubelet_reports_unhealthy_is_shown_at_its_pod(groups: Stage) -> None:
