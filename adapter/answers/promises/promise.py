@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
+from adapter.pipeline.catalog.requestwindow import Latency
+from apiservice.errors import BadQuery
 
 LATENCIES: Final[Mapping[str, Latency]] = MappingProxyType(
     {
@@ -30,7 +31,7 @@ _LONGEST: Final = 3600.0
 _EXAMPLE: Final = "such as ttft_p90: 1s or itl_p90: 50ms"
 
 
-class PromiseError(ValueError):
+class PromiseError(BadQuery):
     """The promise cannot be meant; the text names its part and the fix."""
 
 
@@ -69,6 +70,11 @@ def parse_promise(labels: Mapping[str, str]) -> Promise:
     return tuple(_bound(key, labels[key]) for key in sorted(labels))
 
 
+def is_bound(key: str) -> bool:
+    """Return whether a label is meant as a part of a promise, right or wrong."""
+    return _KEY.fullmatch(key) is not None or key in LATENCIES
+
+
 def _bound(key: str, value: str) -> LatencyBound:
     name = _KEY.fullmatch(key)
     if name is None or name[1] not in LATENCIES or name[2] not in QUANTILES:
@@ -87,24 +93,6 @@ def _bound(key: str, value: str) -> LatencyBound:
             f"promise {key}: {value!r} is longer than {_LONGEST:.0f}s: write {_EXAMPLE}"
         )
     return LatencyBound(key, LATENCIES[name[1]], int(name[2][1:]) / 100, seconds)
-
-
-def check_server(promise: Promise, window: RequestWindow, server: str) -> None:
-    """Check that a server's page shows what is promised.
-
-    Raises:
-        PromiseError: it has no such histogram, so that nobody could say whether the promise is
-            kept.
-    """
-    shown = {latency for latency, increase in window.latencies.items() if increase.bounds}
-    for bound in promise:
-        if bound.latency not in shown:
-            instead = [key for key, latency in LATENCIES.items() if latency in shown]
-            fix = f"promise {' or '.join(instead)}" if instead else "scale on its requests"
-            raise PromiseError(
-                f"promise {bound.key}: the page of {server} has no histogram of "
-                f"{bound.latency.value}: {fix} instead"
-            )
 
 
 def _duration(seconds: float) -> str:

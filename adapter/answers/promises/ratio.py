@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.answers.promises.capacity import PodCapacity, load_of
+from adapter.answers.promises.capacity import ENOUGH, PodCapacity, load_of
 from adapter.answers.promises.promise import Promise
 from adapter.pipeline.catalog.increases import added
 from adapter.pipeline.catalog.requestwindow import RequestWindow
@@ -89,3 +89,39 @@ def latency_ratio(promise: Promise, windows: list[RequestWindow]) -> float | Non
         if quantile is not None:
             worst = max(worst or 0.0, min(WORST_LATENCY, quantile.value / bound.seconds))
     return worst
+
+
+def describe_ratio(
+    ratio: Ratio,
+    window: RequestWindow,
+    capacity: PodCapacity | None,
+    promise: Promise,
+    evidence: float,
+    latency: float | None,
+) -> str:
+    """Return in words what decided a value.
+
+    Args:
+        evidence: requests behind what is known.
+        latency: what :func:`latency_ratio` says of the workload.
+    """
+    kept = " and ".join(map(str, promise))
+    load = load_of(window) or 0.0
+    if capacity is not None:
+        known = "seen to break" if capacity.seen else "not seen to break up to there"
+        text = (
+            f"load {load:.3g} of capacity {capacity.load:.3g} at {kept}, {known} "
+            f"({capacity.requests:.0f} requests)"
+        )
+    elif evidence >= ENOUGH:
+        text = f"no load that was seen keeps {kept} ({evidence:.0f} requests)"
+    else:
+        text = f"the capacity at {kept} is not known yet ({evidence:.0f} requests)"
+    if ratio.basis is Basis.CAUTIOUS:
+        text += (
+            f"; cautious rule: {window.running or 0:g} running of {CAUTIOUS_RUNNING:g}, "
+            f"{window.waiting or 0:g} waiting of {CAUTIOUS_WAITING:g}"
+        )
+    if latency is not None:
+        text += f"; measured latency {latency:.2g} of the promise"
+    return f"{text}; decided by {ratio.basis.value}"

@@ -76,6 +76,8 @@ class AskedPod(NamedTuple):
 
         A server whose page was never read has no value of its server, and the reason says why.
         """
+        if metric.promised:
+            return False  # a value needs a promise, which only a query states
         if metric.scope is not Scope.SERVER:
             return self.holds_gpu
         if metric.on_demand and not self.snapshot.asked(metric.name, self.pod.namespace):

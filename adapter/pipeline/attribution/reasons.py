@@ -280,6 +280,18 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "A server's page has no usable sum of its latencies, so no mean is known.",
         "Scale on a quantile.",
     ),
+    "promise_learning": AbsenceCause(
+        "The adapter does not know yet which load of this workload keeps the promise, and the "
+        "measured latency does not break it.",
+        "Wait: it takes 100 requests, and three minutes at most after the first question or a "
+        "restart of the adapter. Until then the HPA keeps its size. Then a cautious rule decides.",
+    ),
+    "promise_not_measured": AbsenceCause(
+        "The page of the server does not show what the promise is about.",
+        "Promise a latency that docs/inference.md lists for this server: ttft (time to first "
+        "token), itl (time between tokens) or e2e (the whole request). Otherwise, scale on "
+        "inference_requests_running and inference_requests_waiting.",
+    ),
     "stale": AbsenceCause(
         "The newest value is older than the age limit.",
         "Check the exporter. Set values.collect_interval to the exporter's real interval.",

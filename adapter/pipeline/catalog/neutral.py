@@ -87,6 +87,10 @@ _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
 """(Used, total), each in bytes."""
 
 
+SLO_RATIO: Final = "inference_slo_ratio"
+"""How near a pod is to the load at which its latency promise breaks: 1 there."""
+
+
 def _mean(
     name: str,
     *formulas: Formula,
@@ -244,4 +248,15 @@ METRICS: Final[tuple[Metric, ...]] = (
     _server(GATEWAY_WAITING, Unit.REQUESTS, Combine.SUM),
     _server(GATEWAY_RUNNING, Unit.REQUESTS, Combine.SUM),
     *servermeasures.metrics_of(serverkinds.measured()),
+    Metric(
+        SLO_RATIO,
+        Unit.RATIO,
+        Kind.MEAN,
+        (),
+        scope=Scope.SERVER,
+        divisible=False,
+        window=servermeasures.WINDOW,
+        load=LoadDirection.RISES,
+        promised=True,
+    ),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.answers.api.external import GpuExternalMetrics
 from adapter.answers.api.provider import GpuMetricsProvider
+from adapter.answers.promises.ratios import PromisedRatios
 from adapter.answers.rules.beside import CustomBeside, ExternalBeside
 from adapter.answers.rules.service import RuleService
 from adapter.answers.view.devices import Devices
@@ -21,6 +22,7 @@ from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
 from adapter.server.serve.build import Loop
 from adapter.server.serve.pipeline import PipelineSwitcher
+from adapter.server.serve.promisememory import PromiseMemory, promise_memory
 from adapter.server.serve.rules import build_rules
 from apiservice.documents.health import Check
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
@@ -65,11 +67,18 @@ class Providers(NamedTuple):
     """None if external metrics are off."""
     rules: RuleService | None
     """None without a rules file."""
+    ratios: PromisedRatios
+    """What all APIs of the process learn together."""
+    memory: PromiseMemory | None
+    """Keeps it over restarts; None if that is off."""
 
     @property
-    def loops(self) -> Sequence[Loop]:
-        """What keeps the providers current."""
-        return () if self.rules is None else (self.rules.run,)
+    def loops(self) -> Iterator[tuple[str, Loop]]:
+        """What keeps the providers current, by the name of the task."""
+        if self.rules is not None:
+            yield "rules", self.rules.run
+        if self.memory is not None:
+            yield "promise-memory", self.memory.run
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -82,18 +91,22 @@ class Providers(NamedTuple):
 
 
 def build_providers(
-    settings: Settings, pipelines: PipelineSwitcher, objects: ObjectLookup, client: Any
+    settings: Settings,
+    pipelines: PipelineSwitcher,
+    objects: ObjectLookup,
+    client: Any,
 ) -> Providers:
     """Return the providers.
 
     Raises:
         ConfigError: the rules file cannot be used at all, or a credential cannot be used.
     """
-    gpu = GpuMetricsProvider(pipelines, pipelines, objects)
+    ratios = PromisedRatios(objects.pod_index)
+    gpu = GpuMetricsProvider(pipelines, pipelines, objects, ratios)
     custom: CustomMetricsProvider = gpu
     external: ExternalMetricsProvider | None = None
     if settings.external.enabled:
-        external = GpuExternalMetrics(pipelines, pipelines, objects, gpu.absent)
+        external = GpuExternalMetrics(pipelines, pipelines, objects, gpu.absent, ratios)
     rules = build_rules(settings, objects, client)
     if rules is not None:
         prefer = settings.rules.prefer == "rules"
@@ -104,4 +117,5 @@ def build_providers(
             both = ExternalBeside(external, rules.external, prefer_rules=prefer)
             rules.shared["external"] = lambda: both.both
             external = both
-    return Providers(gpu, custom, external, rules)
+    memory = promise_memory(settings.promises, client, ratios)
+    return Providers(gpu, custom, external, rules, ratios, memory)
