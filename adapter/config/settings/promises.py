@@ -24,5 +24,5 @@ class PromisesSettings(Section):
 
     configmap: Annotated[str, AfterValidator(_configmap), ADVANCED] = ""
     """``NAMESPACE/NAME`` of a ConfigMap that keeps over a restart which load keeps a promise, and
-    shares it between replicas. It must exist. If the key is empty, a restart begins to learn anew.
+    shares it between replicas. It must exist. If the key is empty, a restart forgets it.
     The chart sets this key, creates the ConfigMap and grants the right to read and update it."""

@@ -274,7 +274,7 @@ def test_a_wrong_promise_is_refused_with_the_fix_everywhere(selector: str, error
             )
 
 
-def test_a_misspelt_promise_of_an_external_metric_is_no_label_of_pods() -> None:
+def test_a_misspelt_promise_of_an_external_metric_is_not_a_label_of_pods() -> None:
     servers = Servers("a")
     query = ExternalQuery("ml", SLO_RATIO, parse("app=llm,tttf_p90=1s"))
     with pytest.raises(BadQuery, match="promise 'tttf_p90' is not known"):
@@ -326,7 +326,7 @@ def test_a_pod_that_is_not_ready_is_left_out_of_what_is_learned() -> None:
     assert reason(servers.why("cold")) == "pod_not_ready"
 
 
-def test_an_old_page_is_no_value() -> None:
+def test_an_old_page_gives_no_value() -> None:
     servers = learned("a")
     assert servers.ratios()
     servers.now += 600
