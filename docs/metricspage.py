@@ -10,7 +10,7 @@ from adapter.pipeline.catalog import VENDORS, Catalog
 from adapter.pipeline.catalog.field import Mig
 from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
 from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
-from adapter.pipeline.catalog.neutral import SLO_RATIO
+from adapter.pipeline.catalog.promise import SLO_RATIO
 from adapter.pipeline.catalog.seriesdemand import PATIENCE
 from adapter.pipeline.catalog.servermeasures import WINDOW
 from docs import zeros

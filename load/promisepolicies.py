@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from adapter.answers.promises.promise import parse_promise
 from adapter.answers.promises.ratio import latency_ratio
 from adapter.answers.promises.workload import PromisedWorkload
 from adapter.hpa import Missing, Values
+from adapter.pipeline.catalog.promise import parse_promise
 from load.promiseplays import PROMISE, seconds_of
 from load.promisepool import MOST, TICK, Play, PodView, Policy
 

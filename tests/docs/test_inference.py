@@ -13,6 +13,7 @@ import yaml
 from adapter.config.settings.cluster import ClusterSettings
 from adapter.hpa import Observation, PodState, from_manifest
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.promise import SLO_RATIO, parse_promise
 from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import ServerKind
 from adapter.pipeline.catalog.serverkinds import KINDS
@@ -125,11 +126,19 @@ def test_every_annotation_named_is_one() -> None:
 
 
 def test_hpas_and_triggers_ask_for_what_there_is() -> None:
-    (hpa,) = manifests("HorizontalPodAutoscaler")
-    asked = [metric["pods"]["metric"]["name"] for metric in hpa["spec"]["metrics"]]
+    hpas = manifests("HorizontalPodAutoscaler")
+    metrics = [metric["pods"]["metric"] for hpa in hpas for metric in hpa["spec"]["metrics"]]
+    asked = [metric["name"] for metric in metrics]
     (scaled,) = manifests("ScaledObject")
     asked += [trigger["metadata"]["metric"] for trigger in scaled["spec"]["triggers"]]
     assert set(asked) - {"gateway_backlog"} <= set(Catalog().metrics)
+
+
+def test_the_promise_of_the_page_is_one() -> None:
+    (hpa,) = [hpa for hpa in manifests("HorizontalPodAutoscaler") if SLO_RATIO in str(hpa)]
+    (metric,) = hpa["spec"]["metrics"]
+    promise = parse_promise(metric["pods"]["metric"]["selector"]["matchLabels"])
+    assert list(map(str, promise)) == ["itl_p90 50ms", "ttft_p90 1s"]
 
 
 def test_the_queue_alone_would_scale_in_what_the_load_needs() -> None:

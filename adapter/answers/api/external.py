@@ -28,13 +28,12 @@ from adapter.answers.api.aggregate import (
 )
 from adapter.answers.api.expected import expected_pods
 from adapter.answers.api.provider import STEP, Values
-from adapter.answers.promises.promise import is_bound
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.serieslabels import (
-    DEVICE_LABELS,
     OWN_LABELS,
     POD_LABELS,
+    selects_value,
 )
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.catalog.names import Names
@@ -187,8 +186,7 @@ def _wanted(selector: Selector, metric: Metric) -> _Wanted:
     selector, aggregate = split_aggregate(selector)
     parts: dict[str, list[Requirement]] = {"labels": [], "places": [], "devices": []}
     for requirement in selector.requirements:
-        of_value = is_bound if metric.promised else DEVICE_LABELS.__contains__
-        if of_value(requirement.key):
+        if selects_value(requirement.key, metric.name):
             parts["devices"].append(requirement)
         else:
             parts["places" if requirement.key in POD_LABELS else "labels"].append(requirement)

@@ -14,11 +14,9 @@ from typing import Final, NamedTuple
 
 from adapter.answers.api.aggregate import Aggregate
 from adapter.answers.keda.errors import BadTrigger
-from adapter.answers.promises.promise import PromiseError
-from adapter.answers.promises.ratios import promise_in
 from adapter.hpa import quantity
 from adapter.pipeline.catalog.nearest import nearest_metric
-from adapter.pipeline.catalog.neutral import SLO_RATIO
+from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError, promise_in
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
 from apiservice.runtime.nearest import nearest
 
@@ -105,7 +103,7 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
     )
     if trigger.metric == SLO_RATIO:
         try:
-            promise_in(trigger.devices)
+            promise_in(trigger.devices.requirements)
         except PromiseError as error:
             raise BadTrigger(f"metricSelector: {error}") from None
     return trigger

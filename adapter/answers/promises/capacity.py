@@ -13,7 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from adapter.answers.promises.promise import Promise
+from adapter.pipeline.catalog.promise import Promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 
 STEP: Final = 1.25

@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from adapter.answers.promises.capacity import HALF_LIFE, TOP, StepCounts
-from adapter.answers.promises.promise import Promise, PromiseError, parse_promise
+from adapter.pipeline.catalog.promise import Promise, PromiseError, parse_promise
 from adapter.pipeline.cluster.workload import Workload
 from apiservice.provider import GroupResource
 from apiservice.runtime.jsontext import UNREADABLE

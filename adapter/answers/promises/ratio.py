@@ -6,15 +6,13 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from adapter.answers.promises.capacity import ENOUGH, PodCapacity, load_of
-from adapter.answers.promises.promise import Promise
 from adapter.pipeline.catalog.increases import added
+from adapter.pipeline.catalog.promise import MOST, Promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 
 CAUTIOUS_RUNNING: Final = 24.0
 CAUTIOUS_WAITING: Final = 4.0
 """The targets of the recipe for servers whose capacity is not known (docs/inference.md)."""
-MOST: Final = 4.0
-"""No value is higher, however long the queue."""
 DRAIN: Final = 300.0
 """Seconds in which a queue above the capacity is to be worked off."""
 WORST_LATENCY: Final = 1.5

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 
 from adapter.answers.promises.capacity import PodCapacity, load_of
 from adapter.answers.promises.memory import Lessons, Topic, better_of
-from adapter.answers.promises.promise import Promise, PromiseError, parse_promise
 from adapter.answers.promises.ratio import Basis, Ratio, describe_ratio
 from adapter.answers.promises.workload import PromisedWorkload
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import READING_BEGINS
 from adapter.pipeline.catalog.metric import Metric
+from adapter.pipeline.catalog.promise import Promise, promise_in
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 from adapter.pipeline.catalog.serverkind import RUNNING
 from adapter.pipeline.catalog.servermeasures import WINDOW
@@ -100,7 +100,7 @@ class PromisedRatios:
         metric, selector, snapshot, now = question
         if not metric.promised:
             return lambda pod: snapshot.pod(pod, metric.name, selector, now)
-        promise = promise_in(selector)
+        promise = promise_in(selector.requirements)
         values: dict[PodRef, Reading | Absence] = {}
         named = {(pod.namespace, _workload(pod)): None for pod in pods}
         for namespace, workload in named:
@@ -225,22 +225,6 @@ class PromisedRatios:
         self._asked[namespace].popitem(last=False)
         if not self._asked[namespace]:
             del self._asked[namespace]
-
-
-def promise_in(selector: Selector) -> Promise:
-    """Return the promise that a metric selector states.
-
-    Raises:
-        PromiseError: it states none, or one that cannot be meant.
-    """
-    labels: dict[str, str] = {}
-    for key, op, values in selector.requirements:
-        if op not in ("=", "==", "in") or len(values) != 1:
-            raise PromiseError(f"promise {key}: write one value with =, such as ttft_p90=1s")
-        if key in labels:
-            raise PromiseError(f"promise {key} is given more than once")
-        labels[key] = values[0]
-    return parse_promise(labels)
 
 
 def _workload(pod: Pod) -> Workload:

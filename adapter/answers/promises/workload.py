@@ -7,8 +7,8 @@ from typing import Final
 
 from adapter.answers.promises.capacity import LearnedCapacity, PodCapacity
 from adapter.answers.promises.memory import Lesson
-from adapter.answers.promises.promise import Promise
 from adapter.answers.promises.ratio import Ratio, latency_ratio, pod_ratio
+from adapter.pipeline.catalog.promise import Promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 
 _GPUS: Final = 16

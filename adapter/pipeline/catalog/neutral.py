@@ -28,6 +28,7 @@ from adapter.pipeline.catalog.metric import (
     Scope,
     Unit,
 )
+from adapter.pipeline.catalog.promise import MOST, SLO_RATIO
 from adapter.pipeline.catalog.serverkind import (
     CACHE,
     GATEWAY_RUNNING,
@@ -85,10 +86,6 @@ _MEMORY: Final[tuple[tuple[Formula, Formula], ...]] = (
     (_TRITON_USED, Scaled(triton.TOTAL)),
 )
 """(Used, total), each in bytes."""
-
-
-SLO_RATIO: Final = "inference_slo_ratio"
-"""How near a pod is to the load at which its latency promise breaks: 1 there."""
 
 
 def _mean(
@@ -257,6 +254,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         divisible=False,
         window=servermeasures.WINDOW,
         load=LoadDirection.RISES,
+        high=MOST,
         promised=True,
     ),
 )

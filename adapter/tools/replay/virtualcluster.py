@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from adapter.answers.promises.promise import PromiseError
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.config.settings import Settings
 from adapter.pipeline.attribution.reading import Reading
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.promise import PromiseError
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodes import Nodes

@@ -8,7 +8,12 @@ from typing import Final
 
 from adapter.answers.causes import CauseCode
 from adapter.answers.keda.manifest import SeenScaledObject
-from adapter.pipeline.attribution.serieslabels import OWN_LABELS, parsed, selector_fault
+from adapter.pipeline.attribution.serieslabels import (
+    OWN_LABELS,
+    parsed,
+    selector_faults,
+    selects_value,
+)
 from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.cluster.changes import edit as change_object
 from adapter.pipeline.cluster.fixes import lasting
@@ -80,7 +85,13 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
             continue
         selector = parsed(metric.selector)
         wanted = (
-            [row for row in selector.requirements if row.key not in OWN_LABELS] if selector else []
+            [
+                row
+                for row in selector.requirements
+                if row.key not in OWN_LABELS and not selects_value(row.key, metric.name)
+            ]
+            if selector
+            else []
         )
         here = [each.pod for each in selection(facts).within(hpa.namespace)]
         if wanted and not any(_has(pod, wanted) for pod in here):
@@ -143,17 +154,16 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
 
     Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
     and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
-    `mig_profile`, `model`, `sharing`.
+    `mig_profile`, `model`, `sharing`. That of `inference_slo_ratio` states a latency promise
+    (docs/inference.md#promise-a-latency).
     """
     taken = _of_others(facts)
     for each in selectors(facts):
         if each.kind == "External" and each.subject in taken:
             continue
-        for requirement in each.selector.requirements:
-            why = selector_fault(requirement, each.kind)
-            if why:
-                message = f"the selector of {each.metric} selects nothing: {why}"
-                yield Finding(each.subject, message, f"correct {each.at}", each.command)
+        for why in selector_faults(each.selector, each.metric, each.kind):
+            message = f"the selector of {each.metric} {why}"
+            yield Finding(each.subject, message, f"correct {each.at}", each.command)
 
 
 @check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")

@@ -18,7 +18,7 @@ from adapter.answers.promises.memory import (
     dump_lessons,
     load_lessons,
 )
-from adapter.answers.promises.promise import parse_promise
+from adapter.pipeline.catalog.promise import parse_promise
 from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
 from tests.adapter.answers.promises.windows import window
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.answers.promises.capacity import PodCapacity
-from adapter.answers.promises.promise import parse_promise
 from adapter.answers.promises.ratio import (
     FEW,
     MOST,
@@ -16,6 +15,7 @@ from adapter.answers.promises.ratio import (
     latency_ratio,
     pod_ratio,
 )
+from adapter.pipeline.catalog.promise import parse_promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 from tests.adapter.answers.promises.windows import window
 

@@ -12,7 +12,6 @@ from adapter.answers.api.provider import GpuMetricsProvider
 from adapter.answers.keda.errors import BadTrigger
 from adapter.answers.keda.trigger import compile_trigger
 from adapter.answers.promises.capacity import ENOUGH
-from adapter.answers.promises.promise import PromiseError
 from adapter.answers.promises.ratios import (
     _OF_ALL,
     _OF_NAMESPACE,
@@ -21,7 +20,7 @@ from adapter.answers.promises.ratios import (
     PromisedRatios,
 )
 from adapter.pipeline.attribution.reading import Absence, Reading
-from adapter.pipeline.catalog.neutral import SLO_RATIO
+from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError
 from adapter.pipeline.cluster.pod import Owner
 from apiservice.errors import BadQuery, MetricNotFound, Unavailable
 from apiservice.labels.selector import parse

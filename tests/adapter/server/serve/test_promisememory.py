@@ -9,10 +9,9 @@ from structlog.testing import capture_logs
 
 from adapter.answers.promises.capacity import StepCounts
 from adapter.answers.promises.memory import Lesson, Topic, dump_lessons, load_lessons
-from adapter.answers.promises.promise import parse_promise
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.config.settings.promises import PromisesSettings
-from adapter.pipeline.catalog.neutral import SLO_RATIO
+from adapter.pipeline.catalog.promise import SLO_RATIO, parse_promise
 from adapter.pipeline.cluster.lookup import PODS
 from adapter.pipeline.cluster.workload import Workload
 from adapter.server.serve.promisememory import KEY, PromiseMemory, promise_memory

@@ -284,6 +284,16 @@ def label_of_the_exporter(facts: Facts) -> None:
 
 
 @fault("GMA414")
+def no_promise(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("inference_slo_ratio", "500m"))])
+
+
+@fault("GMA414")
+def promise_of_an_external_metric_without_a_unit(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("inference_slo_ratio", app="llm", ttft_p90="1"))])
+
+
+@fault("GMA414")
 def value_that_no_label_has(facts: Facts) -> None:
     facts.hpas = Fact([hpa(external("gpu_utilization", app="llm", sharing="mig"))])
 

@@ -294,6 +294,20 @@ BAD: Final[dict[str, Seen]] = {
     "a value that a label never has": seen(
         hpa(pods("gpu_utilization", average("70"), sharing="mps")), found="GMA414"
     ),
+    "a promise that cannot be meant": seen(
+        hpa(pods("inference_slo_ratio", average("500m"), ttft_p90="soon")), found="GMA414"
+    ),
+    "a promise of a quantile that nobody has": seen(
+        hpa(pods("inference_slo_ratio", average("500m"), ttft_p42="1s")), found="GMA414"
+    ),
+    "a promise": seen(workload(), hpa(pods("inference_slo_ratio", average("500m"), ttft_p90="1s"))),
+    "a promise of an external metric": seen(
+        workload(),
+        hpa(external("inference_slo_ratio", average("500m"), app="llm", itl_p90="50ms")),
+    ),
+    "a ratio in percent": seen(
+        hpa(pods("inference_slo_ratio", average("70"), ttft_p90="1s")), found="GMA403"
+    ),
     "a misspelt metric": seen(hpa(pods("gpu_utilisation", average("70"))), found="GMA401"),
     "gke, managed Prometheus": seen(
         workload(),

@@ -7,13 +7,19 @@ KEDA trigger and an annotation alike.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from adapter.pipeline.catalog.requestwindow import Latency
 from apiservice.errors import BadQuery
+from apiservice.labels.requirement import Requirement
 
+SLO_RATIO: Final = "inference_slo_ratio"
+"""How near a pod is to the load at which its latency promise breaks: 1 there. The only metric whose
+selector states a promise."""
+MOST: Final = 4.0
+"""No value of it is higher, however long the queue."""
 LATENCIES: Final[Mapping[str, Latency]] = MappingProxyType(
     {
         "ttft": Latency.FIRST_TOKEN,
@@ -68,6 +74,22 @@ def parse_promise(labels: Mapping[str, str]) -> Promise:
     if not labels:
         raise PromiseError(f"inference_slo_ratio has no promise: add one, {_EXAMPLE}")
     return tuple(_bound(key, labels[key]) for key in sorted(labels))
+
+
+def promise_in(requirements: Iterable[Requirement]) -> Promise:
+    """Return the promise that the requirements of a metric selector state.
+
+    Raises:
+        PromiseError: it states none, or one that cannot be meant.
+    """
+    labels: dict[str, str] = {}
+    for key, op, values in requirements:
+        if op not in ("=", "==", "in") or len(values) != 1:
+            raise PromiseError(f"promise {key}: write one value with =, such as ttft_p90=1s")
+        if key in labels:
+            raise PromiseError(f"promise {key} is given more than once")
+        labels[key] = values[0]
+    return parse_promise(labels)
 
 
 def is_bound(key: str) -> bool:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adapter.answers.promises.promise import LatencyBound, PromiseError, parse_promise
+from adapter.pipeline.catalog.promise import LatencyBound, PromiseError, parse_promise
 from adapter.pipeline.catalog.requestwindow import Latency
 
 
