@@ -73,7 +73,7 @@ class PromisedWorkload:
         return {gpu: Lesson(*learned.steps()) for gpu, learned in self._learned.items()}
 
     def recall(self, gpu: str, lesson: Lesson, now: float) -> None:
-        """Take what another process knows of a type of GPU, if that is more."""
+        """Take what another process knows about a type of GPU, if that is more."""
         learned = self._of(gpu)
         if lesson.evidence(now) > Lesson(*learned.steps()).evidence(now):
             learned.recall(lesson.steps, lesson.time)

@@ -230,7 +230,7 @@ class Snapshot:
         It is a question for each metric of the window, so that their series are read.
 
         Args:
-            latencies: those that the window shall have.
+            latencies: those that the window should have.
         """
         found = {name: self._plain(pod, name, now) for name in _OF_WINDOW}
         increases: dict[Latency, Increase] = {}
