@@ -273,8 +273,9 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "values.min_requests.",
     ),
     "no_common_buckets": AbsenceCause(
-        "The histograms have no bound that all servers have, so no quantile is known.",
-        "Give the servers the same buckets, or scale on the mean.",
+        "The histograms have no bound that all servers have, so no quantile is known. Text has "
+        "no native buckets.",
+        "Give the servers the same classic buckets, or scale on the mean.",
     ),
     "no_sum_of_latencies": AbsenceCause(
         "A server's page has no usable sum of its latencies, so no mean is known.",
