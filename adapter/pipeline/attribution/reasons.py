@@ -264,8 +264,8 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     ),
     "no_requests": AbsenceCause(
         "The server had no request in the window, so there is no latency.",
-        "Nothing to do. Beside the latency, give the HPA a metric that exists without requests, "
-        "such as inference_requests_running.",
+        "Nothing to do: an HPA keeps its replicas meanwhile, or scales out by another metric, such "
+        "as inference_requests_running.",
     ),
     "too_few_requests": AbsenceCause(
         "The server had fewer requests in the window than a latency needs.",

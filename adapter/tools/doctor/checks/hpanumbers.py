@@ -173,11 +173,12 @@ def wrong_pods(facts: Facts) -> Iterator[Finding]:
 )
 def only_latencies(facts: Facts) -> Iterator[Finding]:
     """All metrics of the HPA or ScaledObject are latencies. Without requests there is no latency,
-    so the HPA keeps its replicas and never scales in. Under load, a latency stays flat until the
-    servers are full, and then rises far above its target at once.
+    so the HPA keeps its replicas. Under load, a latency stays flat until the servers are full, and
+    then rises far above its target at once.
 
     Add a metric that follows the load and exists without requests, such as
-    `inference_requests_running`. The HPA takes the largest number of replicas of all metrics.
+    `inference_requests_running`: the HPA scales out by it. While one metric has no value, no HPA
+    scales in. If it should without requests, scale on the running requests alone.
     """
     some = False
     for hpa in facts.hpas.read():
@@ -205,7 +206,7 @@ def _latencies(names: Sequence[str]) -> bool:
 def _alone(names: Sequence[str]) -> str:
     return (
         f"reads {', '.join(names)} and nothing else: without requests there is no value, so it "
-        "never scales in"
+        "keeps its replicas"
     )
 
 
