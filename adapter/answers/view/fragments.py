@@ -85,6 +85,8 @@ def measured(metric: Metric, reading: Reading) -> Json:
     found["series"] = sorted({part.formula for part in reading.devices})
     if reading.partial:
         found["partial"] = True
+    if reading.note:
+        found["precision"] = reading.note
     return found
 
 
@@ -93,6 +95,10 @@ SERIES: Final = listed(
     text("Name of a series on the exporter's page."),
 )
 PARTIAL: Final = boolean("True if some of the devices have no valid value. At least half have one.")
+PRECISION: Final = text(
+    "Of a latency: the bounds of the histogram's bucket between which the value lies, or the last "
+    "bound that it exceeds, and how many requests or tokens were counted in which time."
+)
 VALUE: Final = {
     "metric": METRIC,
     "value": QUANTITY,

@@ -13,7 +13,7 @@ from adapter.answers.view.owner import scaled
 from adapter.answers.view.pernamespace import PerNamespace
 from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.answers.view.snapshots import CurrentValues, check
-from adapter.figures import age, memory, percent, plain
+from adapter.figures import age, memory, number, percent, plain
 from adapter.pipeline.attribution.credibility import asked as requested_devices
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.cluster.hpas import Hpas
@@ -29,6 +29,10 @@ _STEP: Final = 256
 
 def _devices(found: int, requested: int) -> str:
     return f"{found}/{requested}" if requested > found else str(found)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{number(seconds)}s"
 
 
 def _window(seconds: float) -> str:
@@ -84,6 +88,13 @@ GPUPODS: Final = ViewResource(
             wide=True,
             numbers=("Window-Seconds",),
             write=_window,
+        ),
+        Column(
+            "First-Token",
+            "Time to the first token, p90 of the last minute; read while somebody asks for it.",
+            wide=True,
+            numbers=("First-Token-Seconds",),
+            write=_seconds,
         ),
     ),
     schema=podobject.SCHEMA,
@@ -153,6 +164,7 @@ class GpuPods:
             asked.waiting if serves else None,
             asked.running if serves else None,
             *_about(busy, asked, now),
+            asked.first_token if serves else None,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -194,7 +206,7 @@ def is_shown(pod: Pod, *, on_page: bool) -> bool:
 
 
 def _about(busy: Reading | Absence | None, asked: AskedPod, now: float) -> tuple[RawCell, ...]:
-    """Return the cells from Devices on."""
+    """Return the cells from Devices to Window."""
     pod, main = asked.pod, principal(asked) if busy is None else busy
     if isinstance(main, Absence):
         return None, None, None, str(main.reason), pod.node or None, None, None, None

@@ -9,6 +9,7 @@ from adapter.answers.view.devices import Devices
 from adapter.answers.view.fragments import (
     ABSENT,
     IDLE,
+    PRECISION,
     VALUE,
     WHOLE_REASON,
     Json,
@@ -41,7 +42,9 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
         hpas: those that scale a workload of the pod.
     """
     pod = asked.pod
-    found: list[MetricResult] = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
+    found: list[MetricResult] = [
+        (metric, asked.reading(metric.name, ask=False)) for metric in asked.metrics()
+    ]
     found += _asked_for(asked, found, hpas)
     main = principal(asked)
     of_devices = [each for each in found if each[0].scope is Scope.DEVICE]
@@ -151,7 +154,10 @@ SCHEMA: Final = struct(
         "Whether gpu_utilization has a value or, for a server without a GPU, a metric of it."
     ),
     reason=struct("Why the pod is not measured.", **WHOLE_REASON),
-    metrics=listed("Every metric that has a value.", struct("A metric of the pod.", **VALUE)),
+    metrics=listed(
+        "Every metric that has a value.",
+        struct("A metric of the pod.", **VALUE, precision=PRECISION),
+    ),
     absent=listed("Every other metric that applies to the pod, by reason.", ABSENT),
     devices=DEVICES,
     server=SERVER,

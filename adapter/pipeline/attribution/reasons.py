@@ -264,8 +264,8 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     ),
     "no_requests": AbsenceCause(
         "The server had no request in the window, so there is no latency.",
-        "Nothing to do. Beside the latency, give the HPA a metric that exists without requests, "
-        "such as inference_requests_running.",
+        "Nothing to do: an HPA keeps its replicas meanwhile, or scales out by another metric, such "
+        "as inference_requests_running.",
     ),
     "too_few_requests": AbsenceCause(
         "The server had fewer requests in the window than a latency needs.",
@@ -273,8 +273,9 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "values.min_requests.",
     ),
     "no_common_buckets": AbsenceCause(
-        "The histograms have no bound that all servers have, so no quantile is known.",
-        "Give the servers the same buckets, or scale on the mean.",
+        "The histograms have no bound that all servers have, so no quantile is known. Text has "
+        "no native buckets.",
+        "Give the servers the same classic buckets, or scale on the mean.",
     ),
     "no_sum_of_latencies": AbsenceCause(
         "A server's page has no usable sum of its latencies, so no mean is known.",

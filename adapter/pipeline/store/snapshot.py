@@ -140,14 +140,22 @@ class Snapshot:
         self._none_of: Mapping[PodRef, Mismatch] | None = None
 
     def pod(
-        self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool = True
+        self,
+        pod: Pod,
+        metric: str,
+        selector: Selector,
+        now: float,
+        *,
+        keep: bool = True,
+        ask: bool = True,
     ) -> Reading | Absence:
         """Return a metric's value for a pod, or an absence; both with the devices left out.
 
         Args:
             keep: cache the answer. Otherwise a cached one is used, and none is added.
+            ask: the question starts the reading of series that are read on demand, or keeps it up.
         """
-        if metric in self._catalog.on_demand:
+        if ask and metric in self._catalog.on_demand:
             self._demand.ask(metric, pod.namespace, now)
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):

@@ -121,7 +121,9 @@ class PodView:
         at = instant.read(value.get("time"))
         parts.append("of unknown age" if value and at is None else "")
         parts.append("" if at is None else f"{age(now - at)} old")
-        if value.get("windowSeconds"):
+        if value.get("precision"):
+            parts.append(one_line(value["precision"], _LONGEST))
+        elif value.get("windowSeconds"):
             parts.append(f"mean of {value['windowSeconds']} s")
         if value.get("partial"):
             parts.append("partial")

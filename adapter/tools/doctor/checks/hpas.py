@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any, Final
 
 from adapter.answers.causes.scaling import other_writer
 from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
+from adapter.pipeline.catalog.serverkind import RUNNING
 from adapter.pipeline.cluster.changes import ChangedObject, scale
 from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
@@ -24,6 +26,15 @@ from adapter.tools.doctor.model import (
     check,
 )
 from adapter.tools.doctor.scaled import workload_of
+
+REQUESTS_ROW: Final[dict[str, Any]] = {
+    "type": "Pods",
+    "pods": {
+        "metric": {"name": RUNNING},
+        "target": {"type": "AverageValue", "averageValue": "16"},
+    },
+}
+"""The metric of an HPA that follows the load of a server."""
 
 
 def metrics(facts: Facts) -> Iterator[tuple[Hpa, HpaMetric]]:

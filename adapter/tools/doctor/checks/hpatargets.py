@@ -22,7 +22,7 @@ from adapter.tools.client.hpacommands import one_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import selectors
 from adapter.tools.doctor.changed import workload
-from adapter.tools.doctor.checks.hpas import asks_ours, edit, metrics, patch
+from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, edit, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.hpacauses import asks_gpu, of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
@@ -326,16 +326,9 @@ def saturated(facts: Facts) -> Iterator[Finding]:
             continue
         keys = [each.key for each in pods_of(facts, target)]
         if any(key in pages and pages[key].fields & _QUEUES for key in keys):
-            row = {
-                "type": "Pods",
-                "pods": {
-                    "metric": {"name": "inference_requests_running"},
-                    "target": {"type": "AverageValue", "averageValue": "16"},
-                },
-            }
             yield Finding(
                 hpa.subject,
                 f"scales at {metric.target} % utilization, and its pods report their queue",
                 "add the metric inference_requests_running or inference_requests_waiting",
-                patch(hpa, f"spec.metrics.{len(hpa.metrics)}", row),
+                patch(hpa, f"spec.metrics.{len(hpa.metrics)}", REQUESTS_ROW),
             )

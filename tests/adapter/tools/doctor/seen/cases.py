@@ -235,6 +235,12 @@ BAD: Final[dict[str, Seen]] = {
         scaled(query("avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE)", "50", row={"metricType": "Value"})),
         found="GMA403",
     ),
+    "a latency and nothing else": seen(
+        hpa(pods("inference_time_to_first_token_seconds_p90", average("500m"))), found="GMA457"
+    ),
+    "keda, a latency and nothing else": seen(
+        scaled(trigger("inference_request_seconds_p95", "20")), found="GMA457"
+    ),
     "a LeaderWorkerSet, the devices of its leaders": seen(hpa(UTIL, kind=LWS), found="GMA456"),
     "a role's scaler, the devices of its leaders": seen(
         hpa(UTIL, kind="DisaggregatedSetRoleScaler"), found="GMA456"
