@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from adapter.answers.promises.capacity import ENOUGH, PodCapacity, load_of
 from adapter.pipeline.catalog.increases import added
-from adapter.pipeline.catalog.promise import MOST, Promise
+from adapter.pipeline.catalog.promise import MOST, Promise, describe_promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 
 CAUTIOUS_RUNNING: Final = 24.0
@@ -103,7 +103,7 @@ def describe_ratio(
         evidence: requests behind what is known.
         latency: what :func:`latency_ratio` says of the workload.
     """
-    kept = " and ".join(map(str, promise))
+    kept = describe_promise(promise)
     load = load_of(window) or 0.0
     if capacity is not None:
         known = "seen to break" if capacity.seen else "not seen to break up to there"

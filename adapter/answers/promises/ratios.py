@@ -9,7 +9,7 @@ is being broken: another rule than before a restart would scale a workload that 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -37,6 +37,8 @@ LEARNING: Final = "promise_learning"
 NOT_MEASURED: Final = "promise_not_measured"
 PATIENCE: Final = 180.0
 """Seconds after the first question in which there is no value without a capacity."""
+_REASON: Final = 15.0
+"""Seconds for which the reasons hold while no pod has a value."""
 _STEP: Final = 4
 """Pods whose windows one step reads."""
 _OF_NAMESPACE: Final = 32
@@ -107,6 +109,16 @@ class PromisedRatios:
             values |= yield from self._of(namespace, workload, promise, snapshot, now)
         return lambda pod: values.get(pod.ref) or snapshot.pod(pod, RUNNING, EVERYTHING, now)
 
+    def stated(self, pod: Pod, now: float) -> Iterator[tuple[Promise, Reading | Absence]]:
+        """Yield the promises that queries about a pod stated lately, with its last value for each.
+
+        A look at a pod is no question: it teaches nothing, and keeps nothing from being forgotten.
+        """
+        workload = _workload(pod)
+        for (about, promise), asked in self._asked.get(pod.namespace, {}).items():
+            if about == workload and now < asked.until and pod.ref in asked.values:
+                yield promise, asked.values[pod.ref]
+
     @property
     def size(self) -> int:
         """How many promises of workloads somebody has asked for."""
@@ -165,7 +177,9 @@ class PromisedRatios:
                 asked, ratio, capacity, windows[name], gpus[name], oldest, now
             )
         asked.values, asked.version = values, snapshot.version
-        asked.until = min((window.time + oldest for window in windows.values()), default=now)
+        asked.until = min(
+            (window.time + oldest for window in windows.values()), default=now + _REASON
+        )
         return values
 
     def _value(

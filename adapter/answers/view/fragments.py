@@ -97,7 +97,8 @@ SERIES: Final = listed(
 PARTIAL: Final = boolean("True if some of the devices have no valid value. At least half have one.")
 PRECISION: Final = text(
     "Of a latency: the bounds of the histogram's bucket between which the value lies, or the last "
-    "bound that it exceeds, and how many requests or tokens were counted in which time."
+    "bound that it exceeds, and how many requests or tokens were counted in which time. Of "
+    "inference_slo_ratio: load, capacity, evidence, and what decided the value."
 )
 VALUE: Final = {
     "metric": METRIC,

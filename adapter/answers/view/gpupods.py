@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from adapter.answers.promises.ratios import PromisedRatios
 from adapter.answers.view import podobject
 from adapter.answers.view.devices import Devices
 from adapter.answers.view.fragments import Json
@@ -111,13 +112,22 @@ class GpuPods:
         pods: the known pods.
         devices: the names of the devices.
         hpas: the known HPAs.
+        ratios: the promises that queries state.
     """
 
-    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices, hpas: Hpas) -> None:
+    def __init__(
+        self,
+        values: CurrentValues,
+        pods: PodIndex,
+        devices: Devices,
+        hpas: Hpas,
+        ratios: PromisedRatios | None = None,
+    ) -> None:
         self._values = values
         self._pods = pods
         self._devices = devices
         self._hpas = hpas
+        self._ratios = ratios or PromisedRatios(pods)
         self._keys = PerNamespace(pods, self._listed)
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
@@ -173,7 +183,8 @@ class GpuPods:
         if pod is None:
             return None
         hpas = self._hpas.of(key.namespace, scaled(pod))
-        return podobject.made(self._asked(pod, now), self._devices, hpas)
+        promised = tuple(self._ratios.stated(pod, now))
+        return podobject.made(self._asked(pod, now), self._devices, hpas, promised)
 
     def _listed(self, namespace: str, on_pages: frozenset[PodRef]) -> Steps[Sequence[Key]]:
         found: list[Key] = []

@@ -65,6 +65,11 @@ Promise = tuple[LatencyBound, ...]
 """All bounds, in the order of their keys; at least one."""
 
 
+def describe_promise(promise: Promise) -> str:
+    """Return a promise as people write it: ``itl_p90 50ms and ttft_p90 1s``."""
+    return " and ".join(map(str, promise))
+
+
 def parse_promise(labels: Mapping[str, str]) -> Promise:
     """Return the promise that labels state.
 

@@ -32,14 +32,18 @@ VERSION: Final = "v1alpha1"
 
 
 def view_groups(
-    values: CurrentValues, objects: ObjectLookup, rules: RuleService | None
+    values: CurrentValues, objects: ObjectLookup, providers: Providers
 ) -> Sequence[ViewGroup]:
     """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
-    groups = (view_group(values, objects), None if rules is None else rules.resource_group)
+    rules = providers.rules
+    shown = view_group(values, objects, providers.ratios)
+    groups = (shown, None if rules is None else rules.resource_group)
     return [group for group in groups if group is not None]
 
 
-def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None:
+def view_group(
+    values: CurrentValues, objects: ObjectLookup, ratios: PromisedRatios | None = None
+) -> ViewGroup | None:
     """Return the resources of the view API; None if it is off, so that HPAs are not read."""
     if objects.hpas is None:
         return None
@@ -51,7 +55,7 @@ def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None
         (
             ServedResource(GPUS, Gpus(values, pods, devices, standings)),
             ServedResource(GPUNODES, GpuNodes(values, pods, devices, standings)),
-            ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
+            ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas, ratios)),
             ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
         ),
     )

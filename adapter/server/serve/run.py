@@ -114,7 +114,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             health=health,
             registry=registry,
             release=__version__,
-            views=view_groups(pipelines, objects, providers.rules),
+            views=view_groups(pipelines, objects, providers),
             delegation=delegation,
         )
         server = Server(

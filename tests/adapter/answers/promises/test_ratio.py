@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from adapter.answers.promises.capacity import PodCapacity
 from adapter.answers.promises.ratio import (
     FEW,
-    MOST,
     WORST_LATENCY,
     Basis,
     latency_ratio,
     pod_ratio,
 )
-from adapter.pipeline.catalog.promise import parse_promise
+from adapter.pipeline.catalog.promise import MOST, parse_promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 from tests.adapter.answers.promises.windows import window
 

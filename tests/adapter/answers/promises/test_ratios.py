@@ -26,6 +26,7 @@ from apiservice.errors import BadQuery, MetricNotFound, Unavailable
 from apiservice.labels.selector import parse
 from apiservice.provider import ExternalQuery, GroupResource, ObjectQuery
 from apiservice.runtime.steps import at_once
+from tests.adapter.answers.view.viewer import Viewer, reasons
 from tests.adapter.world import CATALOG, World, make_pod
 
 START = 1_700_000_000.0
@@ -370,3 +371,23 @@ def test_what_is_remembered_of_all_namespaces_is_bounded() -> None:
 
 def test_the_evidence_that_is_needed_is_that_of_the_law() -> None:
     assert ENOUGH == 100
+
+
+def test_the_view_shows_the_value_of_each_promise_with_what_decided_it() -> None:
+    servers = learned("a")
+    servers.ratios("itl_p90=50ms")
+    body = Viewer(servers).pods.get("a", servers.now)
+    rows = [row for row in body["metrics"] if row["metric"] == SLO_RATIO]
+    assert [row["promise"] for row in rows] == ["ttft_p90 1s"]
+    assert rows[0]["precision"].startswith("load 8 of capacity ")
+    assert reasons(body)[SLO_RATIO] == "reading_begins"
+
+
+def test_a_look_at_a_pod_teaches_nothing_and_an_old_answer_is_not_shown() -> None:
+    servers = learned("a")
+    ratios, pod = servers.custom._ratios, servers.index.get("ml", "a")
+    assert pod is not None
+    assert len(list(ratios.stated(pod, servers.now))) == 1
+    assert list(ratios.stated(pod, servers.now + 600)) == []
+    assert ratios.size == 1
+    assert list(ratios.stated(make_pod("other"), servers.now)) == []

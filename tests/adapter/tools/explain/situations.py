@@ -214,6 +214,24 @@ def latencies() -> World:
     return world.pod("llm-x2k", metric=TTFT, why=TOO_FEW)
 
 
+def promised() -> World:
+    """Servers on a promise, of which each has two values: an older HPA had another promise."""
+    metric = gpu_metric("500m", "inference_slo_ratio")
+    metric["pods"]["metric"]["selector"] = {"matchLabels": {"ttft_p90": "1s"}}
+    world = World(2).hpa(metric)
+    for name, value, load in (("llm-7f9", "0.62", 15), ("llm-b", "0.58", 14)):
+        world.pod(name, value, metric="inference_slo_ratio")
+        rows = world.gpupods[-1]["metrics"]
+        precision = (
+            f"load {load} of capacity 24.2 at ttft_p90 1s, seen to break (1240 requests); measured "
+            "latency 0.7 of the promise; decided by load"
+        )
+        rows[0].update(unit="ratio", windowSeconds=60, precision=precision, promise="ttft_p90 1s")
+        other = rows[0] | {"value": "100m", "precision": "of itl", "promise": "itl_p90 50ms"}
+        rows.insert(0, other)
+    return world
+
+
 def _recovered() -> World:
     """A controller that was denied before it became well, and has failed since another way."""
     long = "unable to get metric gpu_utilization: pods is forbidden: User cannot get resource " * 3
@@ -282,6 +300,7 @@ SITUATIONS: Final[dict[str, Situation]] = {
         three(("10", "12", "9")).hpa(gpu_metric(), conditions=STABILIZED)
     ),
     "a-latency": Situation(latencies(), 1),
+    "a-promise": Situation(promised()),
     "a-pod-without-a-value": Situation(_missing(), 1),
     "at-the-maximum": Situation(three(("99", "99", "98")).hpa(gpu_metric(), high=3), 1),
     "cpu-of-a-container-that-no-pod-has": Situation(_other_container(), 1),
