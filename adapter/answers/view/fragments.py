@@ -82,7 +82,8 @@ def measured(metric: Metric, reading: Reading) -> Json:
     found["time"] = instant.write(reading.time)
     if reading.window is not None:
         found["windowSeconds"] = reading.window
-    found["series"] = sorted({part.formula for part in reading.devices})
+    if reading.devices:
+        found["series"] = sorted({part.formula for part in reading.devices})
     if reading.partial:
         found["partial"] = True
     if reading.note:
