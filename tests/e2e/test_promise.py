@@ -141,7 +141,7 @@ async def test_what_was_learned_is_kept_in_the_charts_configmap_with_the_charts_
             )
             at_once(ratios.about(list(world.index.each()), asked))
             topic = Topic("ml", Workload(PODS, "a"), parse_promise(PROMISE), "")
-            counts = StepCounts(100.0 * (number + 1), [0.0], 0.0, 1.0, 0.0)
+            counts = StepCounts(100.0 * (number + 1), [0.0], [0.0])
             ratios.recall({topic: Lesson(time.time(), {9: counts})}, time.time())
         for memory in (*memories, memories[0]):
             await memory.round()
