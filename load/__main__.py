@@ -18,6 +18,7 @@ from load.churn import churn, soak
 from load.fanout import fanout
 from load.freshness import freshness
 from load.keda import keda
+from load.latencies import latencies
 from load.nodepool import nodepool
 from load.nodepoollab import lab
 from load.nodepoolround import rounds
@@ -57,6 +58,7 @@ SCENARIOS: dict[str, Scenario] = {
         "parse an exporter's page, compared with prometheus_client's parser", parsing
     ),
     "pipeline": Scenario("from an exporter's page to every pod's value, by stage", pipeline),
+    "latencies": Scenario("servers' pages at rest, and while latencies are asked for", latencies),
     "serving": Scenario("GET pods/* for 100 pods over TLS on one core", serving),
     "churn": Scenario("memory over 20 minutes of new pods, devices, users", churn, named_only=True),
     "soak": Scenario("memory over two hours of change in 1,000 nodes", soak, named_only=True),

@@ -36,7 +36,7 @@ from adapter.pipeline.attribution.split import (
 from adapter.pipeline.attribution.unnamed import NO_EXPORTER, NOT_NAMED, UNNAMED
 from adapter.pipeline.catalog.formulas import hides
 from adapter.pipeline.catalog.increases import added
-from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
+from adapter.pipeline.catalog.metric import DeviceValue, Kind, Metric, Scope
 from adapter.pipeline.catalog.migprofile import normalized
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.assignment import Mismatch, mismatch, unfit
@@ -264,7 +264,8 @@ def _reading(
         detail = f"{len(parts)} of {expected} devices have a valid reading"
         detail += ", and a 0 needs all" if value == 0 else ""
         return Absence(TOO_FEW, detail, left_out=left)
-    whole = added(part.increase for part in parts if part.increase is not None)
+    counted = metric.kind is Kind.HISTOGRAM
+    whole = added(part.increase for part in parts if part.increase is not None) if counted else None
     if whole is not None:
         partial = len(parts) < expected
         return latency(metric, whole, parts, options, left, partial=partial)
