@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from typing import Any
 
@@ -114,6 +114,12 @@ class Server:
     def strangers(self) -> int:
         """Open connections that are not a front proxy's."""
         return self._slots.strangers
+
+    def proxies(self) -> Iterator[Peer]:
+        """Yield the front proxies that are connected now, once for each connection."""
+        for connection in tuple(self._state.connections):
+            if connection.proxy:  # type: ignore[union-attr]  # our class
+                yield connection.peer  # type: ignore[union-attr]  # our class
 
     @property
     def requests(self) -> int:
