@@ -30,8 +30,10 @@ from tests.e2e.truth import Truth
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SPACE, NODE = "expiry", "node-a"
-SHORT = 45.0
+CONFIG = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+SHORT = 60.0
 """Seconds that a certificate is valid here."""
+TRUSTED = "request-header settings read"
 ALL = {"serving", "front-proxy", "front-proxy-ca"}
 HONEST = ("Unauthorized", "certificate has expired", "unable to handle the request", "EOF")
 """What a client of the API server may be told after the end of a certificate."""
@@ -73,6 +75,12 @@ class Certificates:
         bundle = self._plane.front_proxy.cert
         bundle.write_bytes(self._front.pem + bundle.read_bytes())
 
+    def only(self) -> None:
+        """Trust the newest CA alone: the API server itself only adds to its ConfigMap."""
+        self._plane.front_proxy.cert.write_bytes(self._front.pem)
+        data = {"requestheader-client-ca-file": self._front.pem.decode()}
+        self._plane.admin.patch(CONFIG, {"data": data})
+
     def serve(self, life: float) -> None:
         """Replace the adapter's certificate."""
         _replace(self.serving_ca.issue("next", server=True, dns=DNS, life=life), self.serving)
@@ -105,8 +113,12 @@ class Observed:
 
     def said(self, event: str) -> set[str]:
         """The certificates of which the log says this."""
+        return {row["certificate"] for row in self.lines(event)}
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """The lines of the log about an event."""
         rows = (json.loads(line) for line in self._log.read_text().splitlines())
-        return {row["certificate"] for row in rows if row.get("event") == event}
+        return [row for row in rows if row.get("event") == event]
 
 
 @pytest.fixture
@@ -176,19 +188,27 @@ def test_certificates_that_end_within_a_minute(
 
 def _renewed_in_time(seen: Observed, certificates: Certificates, traffic: Traffic) -> None:
     """Each is replaced once before its end, the CA too; nothing fails, also past those ends."""
-    certificates.authority(life=1.5 * SHORT)
-    wait_until(lambda: 0 < seen.left()["front-proxy-ca"] < 2 * SHORT, "the new CA is read")
+    trusted = len(seen.lines(TRUSTED))
+    certificates.authority(life=SHORT + 10)
+    wait_until(lambda: len(seen.lines(TRUSTED)) > trusted, "the new CA is trusted")
     certificates.serve(SHORT)
     certificates.present(SHORT)
     wait_until(lambda: seen.left()["front-proxy"] < SHORT, "the API server shows the new one")
+
+    def alone() -> bool:
+        certificates.only()
+        return seen.left()["front-proxy-ca"] < 2 * SHORT
+
+    wait_until(alone, "the first CA is trusted no more", every=1.0)
     traffic.wait_more()
     wait_until(lambda: seen.said("certificate expires soon") >= ALL, "the log warns of each")
 
-    last = time.monotonic() + max(seen.left().values())
+    last = time.monotonic() + max(seen.left()[name] for name in ALL)
     certificates.authority(life=86400)
-    wait_until(lambda: seen.left()["front-proxy-ca"] > 2 * SHORT, "the next CA is read")
-    certificates.serve(life=2 * SHORT)
-    certificates.present(life=2 * SHORT)
+    wait_until(lambda: seen.left()["front-proxy-ca"] > 2 * SHORT, "the next CA is trusted")
+    life = last - time.monotonic() + 15
+    certificates.serve(life)
+    certificates.present(life)
     wait_until(
         lambda: time.monotonic() > last + 2 and min(seen.left().values()) > 0,
         "only the next ones are in use, and all of before have ended",

@@ -92,5 +92,5 @@ def certificate_lifetimes(security: Security, server: Server, keda: _Dated | Non
 
 def _of_proxies(server: Server) -> Iterator[Validity]:
     """Yield the dates of what the connected front proxies showed."""
-    for leaf in {peer.chain[0] for peer in server.proxies()}:
+    for leaf in {peer.chain[0] for peer in server.proxies}:
         yield validity_of(x509.load_der_x509_certificate(leaf))
