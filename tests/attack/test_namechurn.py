@@ -82,7 +82,7 @@ SERVED: Final = {
 CUSTOM: Final = "/apis/custom.metrics.k8s.io/v1beta2"
 EXTERNAL: Final = "/apis/external.metrics.k8s.io/v1beta1"
 VIEW: Final = "/apis/view.gpu-metrics-adapter.io/v1alpha1"
-RULES: Final = {
+RULES: Final[dict[str, list[dict[str, Any]]]] = {
     "rules": [
         {
             "seriesQuery": '{__name__=~"^of_rules.*"}',
@@ -205,12 +205,12 @@ class Whole:
         store.forget(self.origin)
         self.origin = f"http://exporter-{serials.start}-{len(serials)}"
         store.ingest(ScrapeResult(self.origin, "n0", read.samples, now, read.rejects))
-        for rule, prefix in (("rules", "of_rules"), ("externalRules", "outside")):
+        for rules, prefix in (("rules", "of_rules"), ("externalRules", "outside")):
             series = [
                 {"__name__": f"{prefix}_{n}", f"label_{n}": "x", "namespace": "n", "pod": "p"}
                 for n in serials
             ]
-            self.engine.series[RULES[rule][0]["seriesQuery"]] = series
+            self.engine.series[str(RULES[rules][0]["seriesQuery"])] = series
         self.engine.answer = lambda _: (
             200,
             vector(

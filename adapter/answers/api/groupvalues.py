@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapter.answers.api.aggregate import Aggregate, PodValue, combine, describe_missing, pooled
+from adapter.answers.api.aggregate import Aggregate, combine, describe_missing, pooled, read_pods
 from adapter.answers.api.expected import expected_pods
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
@@ -98,10 +98,7 @@ class GroupValues:
         if len(pods) < size:
             return Absence(INCOMPLETE, f"{len(pods)} of {size} pods exist")
         expected = yield from expected_pods(pods, self._metric, self._snapshot)
-        found: list[PodValue] = []
-        for some in parts(expected, _STEP):
-            found += [PodValue(pod, self._own(pod)) for pod in some]
-            yield
+        found = yield from read_pods(expected, self._metric, self._own)
         options = self._snapshot.options
         found = list((yield from pooled(found, self._metric, self._how, options)))
         lacking = [
