@@ -20,7 +20,7 @@ WaitingSteps: TypeAlias = Generator[Awaitable[None] | None, None, T]
 :func:`paced` runs it."""
 
 
-class Pace:
+class StepBudget:
     """Tells a loop when its step has done enough.
 
     Args:

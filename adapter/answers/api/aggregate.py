@@ -23,7 +23,7 @@ from adapter.pipeline.devices.options import TelemetryOptions
 from apiservice.errors import BadQuery
 from apiservice.labels.requirement import Requirement, conjunction, predicate
 from apiservice.labels.selector import Selector
-from apiservice.runtime.steps import Pace, Steps, parts
+from apiservice.runtime.steps import StepBudget, Steps, parts
 
 _NOT_AWAITED: Final = frozenset(
     {Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY, NOT_SELECTED}
@@ -97,13 +97,13 @@ class PodValue(NamedTuple):
     value: Reading | Absence
 
 
-def reading_pace(metric: Metric, most: int = READ_STEP) -> Pace:
+def reading_pace(metric: Metric, most: int = READ_STEP) -> StepBudget:
     """Return after how much reading a step ends, counted by ``extent``.
 
     A pod may have hundreds of servers, and a latency reads each of their buckets, also where it
     finds too few pages for a value: then a step is one pod.
     """
-    return Pace(1 if metric.kind is Kind.HISTOGRAM else most)
+    return StepBudget(1 if metric.kind is Kind.HISTOGRAM else most)
 
 
 def read_pods(
@@ -136,7 +136,7 @@ def pooled(
         own = [item for item in found if isinstance(item.value, Reading) or not counted(item.value)]
         return own if any(isinstance(item.value, Reading) for item in own) else found
     whole: Increase | None = None
-    pace = Pace(_STEP)
+    pace = StepBudget(_STEP)
     devices: list[DeviceReading] = []
     for item in read:
         for some in parts(counted(item.value), _STEP):
