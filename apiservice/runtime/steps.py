@@ -20,29 +20,6 @@ WaitingSteps: TypeAlias = Generator[Awaitable[None] | None, None, T]
 :func:`paced` runs it."""
 
 
-class StepBudget:
-    """Tells a loop when its step has done enough.
-
-    Args:
-        most: how much work is enough, in the loop's own unit. Count what the work grows with: one
-            item of a list may be a thousand times as much as another.
-    """
-
-    __slots__ = ("_done", "_most")
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._done = 0
-
-    def due(self, work: int) -> bool:
-        """Count work that was done; return whether the step ends now."""
-        self._done += work
-        if self._done < self._most:
-            return False
-        self._done = 0
-        return True
-
-
 class Unfinished(Exception):  # noqa: N818 - no error
     """The work needs more slices than its limit."""
 

@@ -97,7 +97,7 @@ class PodValue(NamedTuple):
     value: Reading | Absence
 
 
-def reading_pace(metric: Metric, most: int = READ_STEP) -> StepBudget:
+def reading_step(metric: Metric, most: int = READ_STEP) -> StepBudget:
     """Return after how much reading a step ends, counted by ``extent``.
 
     A pod may have hundreds of servers, and a latency reads each of their buckets, also where it
@@ -111,11 +111,11 @@ def read_pods(
 ) -> Steps[list[PodValue]]:
     """Return pods with their values of a metric."""
     found: list[PodValue] = []
-    pace = reading_pace(metric)
+    step = reading_step(metric)
     for pod in pods:
         value = ask(pod)
         found.append(PodValue(pod, value))
-        if pace.due(value.extent):
+        if step.spent(value.extent):
             yield
     return found
 
@@ -136,14 +136,14 @@ def pooled(
         own = [item for item in found if isinstance(item.value, Reading) or not counted(item.value)]
         return own if any(isinstance(item.value, Reading) for item in own) else found
     whole: Increase | None = None
-    pace = StepBudget(_STEP)
+    step = StepBudget(_STEP)
     devices: list[DeviceReading] = []
     for item in read:
         for some in parts(counted(item.value), _STEP):
             devices += some
             increases = [part.increase for part in some if part.increase is not None]
             whole = added([whole, *increases] if whole else increases)
-            if pace.due(len(some)):
+            if step.spent(len(some)):
                 yield
     if whole is None:
         return found

@@ -14,7 +14,7 @@ from adapter.answers.api.aggregate import (
     missing,
     pooled,
     read_pods,
-    reading_pace,
+    reading_step,
     split_aggregate,
 )
 from adapter.answers.api.expected import expected_pods
@@ -134,7 +134,7 @@ class GpuMetricsProvider:
         if how is not None:
             index = self._objects.pod_index
             groups = GroupValues(index, asked.snapshot, asked.metric, devices, how, asked.now)
-        pace = reading_pace(asked.metric)
+        step = reading_step(asked.metric)
         for pod in (yield from self._objects.pods(asked.query)):
             reading = asked.about(pod) if groups is None else (yield from groups.of(pod))
             if isinstance(reading, Reading):
@@ -142,7 +142,7 @@ class GpuMetricsProvider:
             else:
                 self.absent[reading.reason] += 1
                 found.why = "" if asked.query.name is None else self._why(reading, pod)
-            if pace.due(reading.extent):
+            if step.spent(reading.extent):
                 yield
         return found
 

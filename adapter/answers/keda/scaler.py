@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.answers.api.aggregate import PodValue, describe_missing, pooled, reading_pace
+from adapter.answers.api.aggregate import PodValue, describe_missing, pooled, reading_step
 from adapter.answers.keda.demand import Standing, demand, number
 from adapter.answers.keda.errors import BadTrigger, NoReadings
 from adapter.answers.keda.scaledobjects import ScaledObjects
@@ -180,7 +180,7 @@ class Scaler:
         others: list[PodValue] = []
         found: list[PodValue] = []
         foreign, until = 0, float("inf")
-        pace = reading_pace(metric, _STEP)
+        step = reading_step(metric, _STEP)
         for pod in pods:
             work = 1
             if not (pod.finished or pod.deleting):
@@ -189,7 +189,7 @@ class Scaler:
                     work = found[-1].value.extent
                 else:
                     foreign += 1
-            if pace.due(work):
+            if step.spent(work):
                 yield
         if metric.kind is Kind.HISTOGRAM:
             options = snapshot.options
