@@ -75,13 +75,16 @@ class LearnedCapacity:
         self._time = 0.0
 
     def observe(self, pod: str, window: RequestWindow) -> None:
-        """Take a pod's newest window. Windows that overlap count once."""
+        """Take a pod's newest window. One that is not newer than the last counts for nothing, and
+        windows that overlap count once."""
         load = load_of(window)
         increases = [window.latencies.get(bound.latency) for bound in self.promise]
         if load is None or any(each is None for each in increases):
             return
         start = max(each.start for each in increases if each is not None)
         known = self._pods.setdefault(pod, _Pod([], start, []))
+        if known.recent and window.time <= known.recent[-1][0]:
+            return
         known.loads.append(load)
         known.recent.append((window.time, load))
         while known.recent[0][0] < window.time - RECENT:
@@ -108,7 +111,7 @@ class LearnedCapacity:
         if load <= 0:
             return
         self._fade(window.time)
-        place = min(_TOP, max(0, math.floor(math.log(max(1.0, load), STEP))))
+        place = math.floor(math.log(min(max(1.0, load), middle(_TOP)), STEP))
         step = self._steps.setdefault(place, _Step(late=[0.0] * len(self.promise)))
         counts = []
         for index, bound in enumerate(self.promise):

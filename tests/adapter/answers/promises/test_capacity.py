@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -127,3 +128,23 @@ def test_pooled_shares_never_fall_and_keep_their_sum(counts: list[tuple[float, f
     assert all(low <= high * (1 + 1e-9) + 1e-12 for low, high in pairwise(shares))
     total = sum(share * whole for share, (_, whole) in zip(shares, counts, strict=True))
     assert total == pytest.approx(sum(part for part, _ in counts), abs=1e-6)
+
+
+def test_a_window_that_is_not_newer_teaches_nothing() -> None:
+    """A server whose page has the same time again and again divided by zero."""
+    learned = LearnedCapacity(PROMISE)
+    for end, load in ((60, 8), (60, 800), (60, 8), (30, 8)):
+        learned.observe("a", window(end, load, 200))
+    assert learned.growth("a") == 0
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert capacity.load < 80
+
+
+@pytest.mark.parametrize("load", [1e308, 1.7e308])
+def test_no_load_of_a_page_is_too_high(load: float) -> None:
+    learned = LearnedCapacity(PROMISE)
+    learned.observe("a", replace(window(60, load, 200), waiting=load))
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert capacity.load < 1e8

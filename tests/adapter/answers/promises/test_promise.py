@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapter.answers.promises.promise import LatencyBound, PromiseError, check_server, parse_promise
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from tests.adapter.answers.promises.windows import window
+from tests.examples import bounded
+
+KEYS = st.from_regex(r"(ttft|itl|e2e)_p(50|90|95|99|[0-9]{1,5000})", fullmatch=True)
+AMOUNTS = st.from_regex(r"-?[0-9]{1,5000}(\.[0-9]{1,5000})?(ms|s|)", fullmatch=True)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +72,15 @@ def test_a_server_without_any_histogram_is_refused() -> None:
 
 def test_a_server_that_shows_what_is_promised_passes() -> None:
     check_server(parse_promise({"ttft_p90": "1s"}), window(60, 1), "vLLM")
+
+
+@given(st.dictionaries(st.text(), st.text()) | st.dictionaries(KEYS, AMOUNTS))
+@bounded(200)
+def test_whatever_a_tenant_writes_is_a_promise_or_a_short_error(labels: dict[str, str]) -> None:
+    try:
+        promise = parse_promise(labels)
+    except PromiseError as error:
+        assert len(str(error)) < 1_000  # noqa: PT017 - either is right
+    else:
+        assert len(promise) == len(labels)
+        assert all(0 < bound.seconds <= 3600 for bound in promise)
