@@ -138,7 +138,7 @@ async def many_buckets() -> AsyncIterator[bytes]:
 
 
 async def hostile_bounds() -> AsyncIterator[bytes]:
-    """Bounds that are no durations, and more than any server has."""
+    """Bounds that are not durations, and more than any server has."""
     name = b"vllm:time_to_first_token_seconds_bucket"
     odd = (b"-Inf", b"NaN", b"-1", b"1e308", b"1e400", b"", b"0x10", b"9" * 5000, b"\xd9\xa1")
     rows = (name + b'{engine="%d",le="%b"} 7\n' % row for row in enumerate(odd))

@@ -36,7 +36,7 @@ SHORT = 60.0
 TRUSTED = "request-header settings read"
 ALL = {"serving", "front-proxy", "front-proxy-ca"}
 HONEST = ("Unauthorized", "certificate has expired", "unable to handle the request", "EOF")
-"""What a client of the API server may be told after the end of a certificate."""
+"""What a client of the API server may get after the end of a certificate."""
 
 
 class Kubectl:

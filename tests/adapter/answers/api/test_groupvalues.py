@@ -172,6 +172,6 @@ def test_a_size_that_a_tenant_states_affects_its_own_group_alone(size: str) -> N
     ["aggregate in (mean,max)", "aggregate!=mean", "!aggregate", "aggregate", "aggregate=MEAN",
      "aggregate=", "aggregate notin (mean)", "aggregate=mean,aggregate=max"],
 )  # fmt: skip
-def test_another_form_of_aggregate_is_refused_whatever_pods_there_are(how: str) -> None:
+def test_another_form_of_aggregate_is_refused_regardless_of_the_pods(how: str) -> None:
     with pytest.raises(BadQuery):
         ask(world({}, *GROUPS), how)

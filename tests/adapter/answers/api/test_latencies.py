@@ -104,7 +104,7 @@ def test_a_page_with_a_flaw_gives_no_latency_and_the_rest_of_it_stays() -> None:
 
 
 @pytest.mark.parametrize("bound", ["-Inf", "-1", "-1e-9", "1e308", "NaN", "", "0x10", "9" * 5000])
-def test_a_bound_that_is_no_duration_costs_the_histogram_and_nothing_else(bound: str) -> None:
+def test_a_bound_that_is_not_a_duration_costs_the_histogram_and_nothing_else(bound: str) -> None:
     world = Servers("a", "b")
     labels = f'engine="0",le="{bound}",model_name="opal-7b"'
     name = f"vllm:time_to_first_token_seconds_bucket{{{labels}}}"

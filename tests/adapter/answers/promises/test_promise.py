@@ -76,7 +76,7 @@ def test_a_server_that_shows_what_is_promised_passes() -> None:
 
 @given(st.dictionaries(st.text(), st.text()) | st.dictionaries(KEYS, AMOUNTS))
 @bounded(200)
-def test_whatever_a_tenant_writes_is_a_promise_or_a_short_error(labels: dict[str, str]) -> None:
+def test_any_text_of_a_tenant_is_a_promise_or_a_short_error(labels: dict[str, str]) -> None:
     try:
         promise = parse_promise(labels)
     except PromiseError as error:

@@ -43,7 +43,7 @@ def test_each_certificate_is_logged_with_a_tenth_of_its_life_left_and_at_its_end
     assert {line["then"] for line in lines} == {AFTERWARDS["serving"]}
 
 
-def test_of_several_the_first_to_end_counts_and_none_is_no_number() -> None:
+def test_of_several_the_first_to_end_counts_and_none_has_a_number() -> None:
     lifetimes = Lifetimes(
         {"front-proxy": lambda: [Validity(0, 9), Validity(5, 7)], "keda": lambda: ()}
     )
@@ -89,7 +89,7 @@ async def test_a_client_whose_certificate_has_expired_is_counted_with_the_reason
 
 
 def test_an_expired_certificate_makes_the_process_unready_with_the_date(tmp_path: Path) -> None:
-    """A pair that nobody replaces is no problem of its files."""
+    """A pair that nobody replaces is not a problem of its files."""
     security, _ = secured(tmp_path)
     (check,) = security.checks
     assert check.probe() is None
