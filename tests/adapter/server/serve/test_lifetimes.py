@@ -60,7 +60,9 @@ async def test_the_api_servers_own_certificate_is_seen_on_its_connections(
     async with serving(whoami(security.trust), listening, proven=proven) as server:
         lifetimes = certificate_lifetimes(security, server, None)
         assert set(lifetimes.soonest()) == {"serving", "front-proxy-ca"}
-        older = client_context(ca, PROXY_CA.issue("front-proxy-client", ends=60), tmp_path / "old")
+        older = client_context(
+            ca, PROXY_CA.issue("front-proxy-client", ends=HOUR / 2), tmp_path / "old"
+        )
         async with (
             connected(server, older) as idle,
             connected(server, shown) as wire,
