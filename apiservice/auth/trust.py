@@ -21,6 +21,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from apiservice.runtime.validity import longest
+
 _MAX_PRESENTED = 8
 """Certificates that a client may present; real chains have at most three."""
 
@@ -63,6 +65,8 @@ class ClientTrust:
             raise TrustError(f"not a PEM bundle of certificates: {error}") from error
         self.pem = b"".join(root.public_bytes(serialization.Encoding.PEM) for root in roots)
         """The certificates that were parsed, and nothing else from the input."""
+        self.validity = longest(roots)
+        """The dates of the CA that ends last."""
 
     def verify(self, chain: Sequence[bytes], now: float) -> Verified:
         """Verify a chain of DER certificates, the leaf first, at ``now`` (epoch seconds).

@@ -112,7 +112,7 @@ class Acceptor:
         connection.setblocking(False)
         address = peer_address(name)
         if self._context is None or self.handshakes.admitted(address):
-            shake = self._loop.create_task(self._shake(connection))
+            shake = self._loop.create_task(self._shake(connection, address))
             shake.add_done_callback(lambda done: _hang_up(done, connection))
             self.handshakes.begin(address, shake)
         else:
@@ -133,7 +133,7 @@ class Acceptor:
             self.handshakes.drop_oldest()
         return False
 
-    async def _shake(self, connection: socket.socket) -> None:
+    async def _shake(self, connection: socket.socket, address: str) -> None:
         tls: dict[str, Any] = {}
         try:
             if self._context is not None:
@@ -149,8 +149,11 @@ class Acceptor:
                     "ssl_shutdown_timeout": _GOODBYE,
                 }
             await self._loop.connect_accepted_socket(self._make, connection, **tls)
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as error:
             self._stats.failed += 1
+            if isinstance(error, ssl.SSLCertVerificationError):
+                reason = error.verify_message
+                self._stats.refuse("client-certificate", address, reason=reason)
 
     async def _its_turn(self, connection: socket.socket, until: float) -> None:
         """Wait for the client's first bytes, and for a turn.

@@ -95,8 +95,8 @@ class ServingStats:
     _said: dict[str, tuple[float, int]] = field(default_factory=dict, repr=False)
     """Limit -> when it was last logged, and how many it had refused until then."""
 
-    def refuse(self, limit: str, address: str) -> None:
-        """Count a connection that a limit refused or ended, and log it once a minute."""
+    def refuse(self, limit: str, address: str, **facts: str) -> None:
+        """Count a connection that a limit refused or ended; log it once a minute, with facts."""
         self.refused[limit] += 1
         total, now = self.refused[limit], time.monotonic()
         at, before = self._said.get(limit, (-inf, 0))
@@ -108,4 +108,5 @@ class ServingStats:
                 limit=limit,
                 count=total - before,
                 last_address=address,
+                **facts,
             )

@@ -9,6 +9,7 @@ first costs a dictionary lookup.
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,8 @@ class Peer:
 
     chain: tuple[bytes, ...]
     """DER, the leaf first, as the client sent it."""
+    since: float = field(default_factory=time.monotonic)
+    """When its handshake ended, by the monotonic clock."""
     memo: Any = field(default=None, repr=False)
     """The authenticator's verdict for this connection."""
 

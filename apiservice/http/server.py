@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from email.utils import formatdate
 from typing import Any
 
@@ -114,6 +114,21 @@ class Server:
     def strangers(self) -> int:
         """Open connections that are not a front proxy's."""
         return self._slots.strangers
+
+    @property
+    def proxies(self) -> Collection[Peer]:
+        """The front proxies that are connected now: of each address the newest.
+
+        An API server that got another certificate keeps its idle connections, and opens others.
+        """
+        newest: dict[str, Peer] = {}
+        for connection in tuple(self._state.connections):
+            if connection.proxy:  # type: ignore[union-attr]  # our class
+                peer: Peer = connection.peer  # type: ignore[union-attr]  # our class
+                known = newest.setdefault(connection.address, peer)  # type: ignore[union-attr]  # our class
+                if peer.since > known.since:
+                    newest[connection.address] = peer  # type: ignore[union-attr]  # our class
+        return newest.values()
 
     @property
     def requests(self) -> int:

@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from apiservice.runtime.validity import Validity, validity_of
 from apiservice.wire import instant
 
 PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -47,10 +48,7 @@ class ServingCertificate:
 
     names: frozenset[str]
     """DNS names and addresses of the subject alternative name."""
-    not_before: float
-    """Epoch seconds."""
-    not_after: float
-    """Epoch seconds."""
+    validity: Validity
 
     def covers(self, names: Sequence[str]) -> bool:
         """Return whether the certificate contains every one of these names."""
@@ -58,7 +56,7 @@ class ServingCertificate:
 
     def aged(self, now: float) -> bool:
         """Return whether less than a third of the certificate's life is left."""
-        return self.not_after - now < (self.not_after - self.not_before) / 3
+        return self.validity.left(now) < 1 / 3
 
 
 def read_pair(files: CertificateFiles, now: float) -> ServingCertificate:
@@ -86,19 +84,16 @@ def judge_pair(
             f"{certificate_name} and {key_name} do not belong together: give the key that "
             f"the certificate was issued for, and the server's certificate first in its file"
         )
-    dates = dates_of(leaf)
+    dates = validity_of(leaf)
     if (outside := outside_of(dates, now)) is not None:
         hint = ", or remove it to have another made where it is self-signed"
-        raise CertificatePairError(f"{certificate_name} {outside}{hint if now >= dates[1] else ''}")
-    return ServingCertificate(names, *dates)
+        raise CertificatePairError(
+            f"{certificate_name} {outside}{hint if now >= dates.ends else ''}"
+        )
+    return ServingCertificate(names, dates)
 
 
-def dates_of(leaf: x509.Certificate) -> tuple[float, float]:
-    """Return from when until when a certificate is valid, in epoch seconds."""
-    return leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
-
-
-def outside_of(dates: tuple[float, float], now: float) -> str | None:
+def outside_of(dates: Validity, now: float) -> str | None:
     """Return why a certificate with these dates is not valid now, with the fix; None if it is."""
     starts, ends = dates
     if now >= ends:

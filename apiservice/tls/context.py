@@ -90,11 +90,11 @@ class ServingTLS:
 
     def _load(self, now: float) -> None:
         seen = self._stamp()  # before reading: a change while reading is noticed at the next check
-        expires = read_pair(self.files, now).not_after
+        validity = read_pair(self.files, now).validity
         self._current = self._build()
         self._served = seen
-        self.expires = expires
-        """Epoch seconds at which the served certificate expires."""
+        self.validity = validity
+        """The dates of the served certificate."""
 
     def _stamp(self) -> Stamp:
         return stamp((self.files.certificate, self.files.key))

@@ -122,6 +122,30 @@ async def times_beside_pods() -> AsyncIterator[bytes]:
     yield _answer(b"".join((*whole, *(line % (pod % (n, n), now - 1) for n in range(1000)))))
 
 
+async def many_buckets() -> AsyncIterator[bytes]:
+    """As many servers as a page may have, and of each a histogram that grows."""
+    hits = next(_numbers) + 1
+    name = b"vllm:time_to_first_token_seconds_bucket"
+    bounds = (b"0.1", b"0.2", b"0.5", b"1", b"2", b"5", b"+Inf")
+    line = name + b'{engine="%d",le="%b",model_name="m"} %d\n'
+    yield _answer(
+        b"".join(
+            line % (server, bound, hits * 20 * (place + 1))
+            for server in range(512)
+            for place, bound in enumerate(bounds)
+        )
+    )
+
+
+async def hostile_bounds() -> AsyncIterator[bytes]:
+    """Bounds that are not durations, and more than any server has."""
+    name = b"vllm:time_to_first_token_seconds_bucket"
+    odd = (b"-Inf", b"NaN", b"-1", b"1e308", b"1e400", b"", b"0x10", b"9" * 5000, b"\xd9\xa1")
+    rows = (name + b'{engine="%d",le="%b"} 7\n' % row for row in enumerate(odd))
+    many = (name + b'{engine="many",le="%d.5"} 7\n' % n for n in range(3000))
+    yield _answer(b"".join((*rows, *many)))
+
+
 async def silence() -> AsyncIterator[bytes]:
     await asyncio.sleep(3600)
     yield b""
@@ -134,6 +158,7 @@ KINDS = {
     made.__name__.replace("_", "-"): made
     for made in (
         *(blank_runs, long_names, new_names, new_labels, small_new_labels, many_times),
+        *(many_buckets, hostile_bounds),
         *(bad_numbers, gzip_of_16_megabytes, gzip_of_line_feeds, small_gzip_of_line_feeds),
         *(
             continues,

@@ -63,17 +63,17 @@ def test_an_exporter_page_does_not_block_the_event_loop(
     with pages(kind, count) as ports:
         pods = [exporter_pod(f"p{port}", port, f"node-{port}") for port in ports]
         attacked = siege(*pods)
-        before = _late(attacked)
+        before = late(attacked)
         attacked.observe(SECONDS)
-        after = _late(attacked)
+        after = late(attacked)
         attacked.verdict()
-    looks, late = (now - then for now, then in zip(after, before, strict=True))
+    looks, slow = (now - then for now, then in zip(after, before, strict=True))
     # It was late in a third of the looks, of which there were few.
     assert looks > SECONDS
-    assert late <= looks / 10
+    assert slow <= looks / 10
 
 
-def _late(attacked: Siege) -> tuple[float, float]:
+def late(attacked: Siege) -> tuple[float, float]:
     """How often the loop's lag was looked at, and how often it was above a quarter second."""
     with attacked.serving.client() as client:
         text = client.get("/metrics").raise_for_status().text

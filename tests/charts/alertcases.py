@@ -200,13 +200,13 @@ CASES = [
         "GpuMetricsAdapterCertificateExpiring",
         # At the time of the check 170 minutes are over: 3 days and 10 minutes are left of them.
         {
-            f"gma_serving_certificate_expiry_timestamp_seconds{{{ONE}}}": level(
+            f'gma_certificate_expiry_timestamp_seconds{{{ONE},certificate="serving"}}': level(
                 90 * 86400, 3 * 86400 + 180 * 60
             )
         },
-        "The serving certificate expires in 3d 0h 10m 0s.",
+        "The certificate serving expires in 3d 0h 10m 0s.",
         "critical",
-        {**GMA, "instance": "10.0.0.1:6443", "pod": "gma-1"},
+        {**GMA, "certificate": "serving", "instance": "10.0.0.1:6443", "pod": "gma-1"},
     ),
     Case(
         "GpuMetricsAdapterSecurityFileRefused",

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _ENCODING = serialization.Encoding.PEM
+_DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,15 @@ def write_public(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 
 class Authority:
-    """A certificate authority with its certificate at ``cert``."""
+    """A certificate authority with its certificate at ``cert``, for ``life`` seconds."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, life: float = _DAY) -> None:
         self.folder = folder
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.cert = folder / f"{name}.crt"
         self._key = write_key(folder / f"{name}.key")
         certificate = (
-            _builder(self.name, self.name, self._key.public_key())
+            _builder(self.name, self.name, self._key.public_key(), life)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(_usage(sign=True), critical=True)
             .add_extension(
@@ -74,8 +75,13 @@ class Authority:
         server: bool = False,
         file: str | None = None,
         address: str = "127.0.0.1",
+        life: float = _DAY,
     ) -> KeyPair:
-        """Issue a leaf: CN and O for clients, SANs (with an address) for servers."""
+        """Issue a leaf: CN and O for clients, SANs (with an address) for servers.
+
+        Args:
+            life: seconds until it ends.
+        """
         stem = (file or name).replace(":", "-")
         pair = KeyPair(self.folder / f"{stem}.crt", self.folder / f"{stem}.key")
         key = write_key(pair.key)
@@ -87,7 +93,7 @@ class Authority:
         )
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = (
-            _builder(subject, self.name, key.public_key())
+            _builder(subject, self.name, key.public_key(), life)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(sign=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
@@ -108,7 +114,7 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, life: float
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
@@ -118,7 +124,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(seconds=life))
     )
 
 

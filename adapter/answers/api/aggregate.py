@@ -7,7 +7,7 @@ be too low, and a value that is too low scales in (docs/decisions/0003).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -23,13 +23,15 @@ from adapter.pipeline.devices.options import TelemetryOptions
 from apiservice.errors import BadQuery
 from apiservice.labels.requirement import Requirement, conjunction, predicate
 from apiservice.labels.selector import Selector
-from apiservice.runtime.steps import Steps, parts
+from apiservice.runtime.steps import StepBudget, Steps, parts
 
 _NOT_AWAITED: Final = frozenset(
     {Mismatch.FINISHED, Mismatch.NOT_RUNNING, Mismatch.NOT_READY, NOT_SELECTED}
 )
 _STEP: Final = 64
-"""Pods that one step processes."""
+"""Pods, or histograms of servers, that one step processes."""
+READ_STEP: Final = 16
+"""Devices and servers that one step reads: 0.1 ms each if the answer is not cached."""
 _NAMED: Final = 3
 """Pods that a message names; it only counts the others."""
 
@@ -95,6 +97,29 @@ class PodValue(NamedTuple):
     value: Reading | Absence
 
 
+def reading_step(metric: Metric, most: int = READ_STEP) -> StepBudget:
+    """Return after how much reading a step ends, counted by ``extent``.
+
+    A pod may have hundreds of servers, and a latency reads each of their buckets, also where it
+    finds too few pages for a value: then a step is one pod.
+    """
+    return StepBudget(1 if metric.kind is Kind.HISTOGRAM else most)
+
+
+def read_pods(
+    pods: Iterable[Pod], metric: Metric, ask: Callable[[Pod], Reading | Absence]
+) -> Steps[list[PodValue]]:
+    """Return pods with their values of a metric."""
+    found: list[PodValue] = []
+    step = reading_step(metric)
+    for pod in pods:
+        value = ask(pod)
+        found.append(PodValue(pod, value))
+        if step.spent(value.extent):
+            yield
+    return found
+
+
 def pooled(
     found: Sequence[PodValue], metric: Metric, how: Aggregate, options: TelemetryOptions
 ) -> Steps[Sequence[PodValue]]:
@@ -111,13 +136,15 @@ def pooled(
         own = [item for item in found if isinstance(item.value, Reading) or not counted(item.value)]
         return own if any(isinstance(item.value, Reading) for item in own) else found
     whole: Increase | None = None
+    step = StepBudget(_STEP)
     devices: list[DeviceReading] = []
-    for some in parts(read, _STEP):
-        theirs = [part for item in some for part in counted(item.value)]
-        devices += theirs
-        increases = [part.increase for part in theirs if part.increase is not None]
-        whole = added([whole, *increases] if whole else increases)
-        yield
+    for item in read:
+        for some in parts(counted(item.value), _STEP):
+            devices += some
+            increases = [part.increase for part in some if part.increase is not None]
+            whole = added([whole, *increases] if whole else increases)
+            if step.spent(len(some)):
+                yield
     if whole is None:
         return found
     together = latency(metric, whole, devices, options)
@@ -174,12 +201,16 @@ def describe_missing(lacking: Sequence[PodValue], of: int) -> str:
 
 
 def combine(how: Combine | Aggregate, readings: Sequence[Reading], *, partial: bool) -> Reading:
-    """Combine the readings of several pods, at least one, into one reading."""
+    """Combine the readings of several pods, at least one, into one reading.
+
+    Pods may share one reading, of the requests of all of them: its devices count once.
+    """
+    distinct = {id(reading): reading for reading in readings}.values()
     return Reading(
         value=how.of([reading.value for reading in readings]),
         time=min(reading.time for reading in readings),
         window=readings[0].window,
         expires=min(reading.expires for reading in readings),
-        devices=tuple(device for reading in readings for device in reading.devices),
+        devices=tuple(device for reading in distinct for device in reading.devices),
         partial=partial or any(reading.partial for reading in readings),
     )

@@ -18,16 +18,18 @@ from typing import NamedTuple
 import structlog
 
 from adapter.answers.api.aggregate import (
+    READ_STEP,
     Aggregate,
     PodValue,
     describe_missing,
     missing,
     pooled,
+    read_pods,
     selector_of,
     split_aggregate,
 )
 from adapter.answers.api.expected import expected_pods
-from adapter.answers.api.provider import STEP, Values
+from adapter.answers.api.provider import Values
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.serieslabels import (
@@ -119,10 +121,7 @@ class GpuExternalMetrics:
         pods = yield from _pods(index, query.namespace, wanted)
         question = PodQuestion(metric, wanted.devices, snapshot, now)
         about = yield from self._ratios.about(pods, question)
-        found: list[PodValue] = []
-        for some in parts(pods, STEP):
-            found += [PodValue(pod, about(pod)) for pod in some if not pod.deleting]
-            yield
+        found = yield from read_pods((pod for pod in pods if not pod.deleting), metric, about)
         how = wanted.aggregate or Aggregate.SUM
         found = list((yield from pooled(found, metric, how, snapshot.options)))
         expected = yield from expected_pods(pods, metric, snapshot)
@@ -133,7 +132,7 @@ class GpuExternalMetrics:
             series = _aggregated(query.metric, wanted.aggregate, [r for _, r in readings])
             return Answer(series, expires)
         series = []
-        for those in parts(readings, STEP):
+        for those in parts(readings, READ_STEP):
             series += [_series(query.metric, pod, reading) for pod, reading in those]
             yield
         return Answer(series, expires)
@@ -199,7 +198,7 @@ def _pods(index: PodIndex, namespace: str, wanted: _Wanted) -> Steps[Sequence[Po
     if wanted.places.empty:
         return working(pods)
     found: list[Pod] = []
-    for some in parts(pods, STEP):
+    for some in parts(pods, READ_STEP):
         found += [pod for pod in some if wanted.places.matches(_places(pod))]
         yield
     return working(found)

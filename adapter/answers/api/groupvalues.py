@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from adapter.answers.api.aggregate import Aggregate, PodValue, combine, describe_missing, pooled
+from adapter.answers.api.aggregate import Aggregate, combine, describe_missing, pooled, read_pods
 from adapter.answers.api.expected import expected_pods
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -89,10 +89,7 @@ class GroupValues:
         metric, _, snapshot, _ = self._question
         expected = yield from expected_pods(pods, metric, snapshot)
         about = yield from self._ratios.about(expected, self._question)
-        found: list[PodValue] = []
-        for some in parts(expected, _STEP):
-            found += [PodValue(pod, about(pod)) for pod in some]
-            yield
+        found = yield from read_pods(expected, metric, about)
         found = list((yield from pooled(found, metric, self._how, snapshot.options)))
         lacking = [
             row

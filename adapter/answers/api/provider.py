@@ -8,12 +8,13 @@ from typing import Final, NamedTuple, Protocol
 
 from adapter.answers.api.aggregate import (
     Aggregate,
-    PodValue,
     combine,
     describe_missing,
     enough,
     missing,
     pooled,
+    read_pods,
+    reading_step,
     split_aggregate,
 )
 from adapter.answers.api.expected import expected_pods
@@ -34,11 +35,9 @@ from apiservice.provider import (
     ObjectQuery,
     ObjectReference,
 )
-from apiservice.runtime.steps import Steps, parts
+from apiservice.runtime.steps import Steps
 from apiservice.wire.quantity import to_milli
 
-STEP: Final = 16
-"""Pods that one step processes: 0.1 ms each if the answer is not cached."""
 _HOW: Final = Aggregate.MEAN
 """How the latencies of an object's pods are combined."""
 TOO_LARGE: Final = "too_large"
@@ -142,15 +141,16 @@ class GpuMetricsProvider:
         if how is not None:
             groups = GroupValues(self._objects.pod_index, self._ratios, question, how)
         about = yield from self._ratios.about(pods if groups is None else (), question)
-        for some in parts(pods, STEP):
-            for pod in some:
-                reading = about(pod) if groups is None else (yield from groups.of(pod))
-                if isinstance(reading, Reading):
-                    self._serve(found, pod, asked.metric.name, reading)
-                else:
-                    self.absent[reading.reason] += 1
-                    found.why = "" if asked.query.name is None else self._why(reading, pod)
-            yield
+        step = reading_step(asked.metric)
+        for pod in pods:
+            reading = about(pod) if groups is None else (yield from groups.of(pod))
+            if isinstance(reading, Reading):
+                self._serve(found, pod, asked.metric.name, reading)
+            else:
+                self.absent[reading.reason] += 1
+                found.why = "" if asked.query.name is None else self._why(reading, pod)
+            if step.spent(reading.extent):
+                yield
         return found
 
     def _why(self, absence: Absence, pod: Pod | None) -> str:
@@ -184,11 +184,8 @@ class GpuMetricsProvider:
         served = _Found()
         for reference, pods in (yield from self._objects.groups(asked.query)):
             expected = yield from expected_pods(pods, metric, asked.snapshot)
-            found: list[PodValue] = []
             about = yield from self._ratios.about(expected, question)
-            for some in parts(expected, STEP):
-                found += [PodValue(pod, about(pod)) for pod in some]
-                yield
+            found = yield from read_pods(expected, metric, about)
             found = list((yield from pooled(found, metric, _HOW, asked.snapshot.options)))
             self.absent.update(value.reason for _, value in found if isinstance(value, Absence))
             yield

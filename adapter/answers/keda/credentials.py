@@ -14,6 +14,7 @@ import structlog
 from cryptography import x509
 
 from apiservice.runtime.filestamp import Stamp, stamp
+from apiservice.runtime.validity import Validity
 from apiservice.tls.certificates import CertificateFiles, CertificatePairError, read_pair
 
 log = structlog.get_logger(__name__)
@@ -21,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 class _Material(NamedTuple):
     stamp: Stamp
+    validity: Validity
     certificate: bytes
     key: bytes
     client_ca: bytes | None
@@ -46,6 +48,11 @@ class Credentials:
             require_client_authentication=client_ca is not None,
         )
         """gRPC's credentials for the listener."""
+
+    @property
+    def validity(self) -> Validity:
+        """The dates of the served certificate."""
+        return self._current.validity
 
     def check(self, now: float) -> None:
         """Serve the current files if they changed. Called every few seconds."""
@@ -73,12 +80,12 @@ class Credentials:
 
     def _read(self, now: float) -> _Material:
         seen = self._stamp()  # before reading: a change while reading is noticed at the next check
-        read_pair(self._files, now)
+        validity = read_pair(self._files, now).validity
         try:
             certificate, key = self._files.certificate.read_bytes(), self._files.key.read_bytes()
         except OSError as error:
             raise CertificatePairError(f"{error.filename}: {error.strerror}") from error
-        return _Material(seen, certificate, key, _client_ca(self._client_ca))
+        return _Material(seen, validity, certificate, key, _client_ca(self._client_ca))
 
     def _stamp(self) -> Stamp:
         ca = (self._client_ca,) if self._client_ca else ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from adapter.answers.api.aggregate import PodValue, describe_missing, pooled
+from adapter.answers.api.aggregate import PodValue, describe_missing, pooled, reading_step
 from adapter.answers.keda.demand import Standing, demand, number
 from adapter.answers.keda.errors import BadTrigger, NoReadings
 from adapter.answers.keda.scaledobjects import ScaledObjects
@@ -27,7 +27,7 @@ from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.runtime.steps import Steps
 
 _STEP: Final = 4
-"""Pods that are examined in one step."""
+"""Pods, or their devices and servers, that are examined in one step."""
 
 _LONGEST_NAME: Final = 253
 """The longest name of a Kubernetes object, in characters."""
@@ -174,15 +174,17 @@ class Scaler:
         others: list[PodValue] = []
         found: list[PodValue] = []
         foreign, until = 0, float("inf")
-        for at, pod in enumerate(pods, 1):
-            if at % _STEP == 0:
+        step = reading_step(metric, _STEP)
+        for pod in pods:
+            work = 1
+            if not (pod.finished or pod.deleting):
+                if of_servers or pod.may_hold_gpu:
+                    found.append(PodValue(pod, about(pod)))
+                    work = found[-1].value.extent
+                else:
+                    foreign += 1
+            if step.spent(work):
                 yield
-            if pod.finished or pod.deleting:
-                continue
-            if not of_servers and not pod.may_hold_gpu:
-                foreign += 1
-                continue
-            found.append(PodValue(pod, about(pod)))
         if metric.kind is Kind.HISTOGRAM:
             options = snapshot.options
             found = list((yield from pooled(found, metric, trigger.aggregate, options)))

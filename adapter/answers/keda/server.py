@@ -29,6 +29,7 @@ from adapter.answers.keda.selfmetrics import KedaStats
 from adapter.answers.keda.service import NAME, ScalerService
 from adapter.config.settings.keda import KedaSettings
 from apiservice.http.server import ListenError
+from apiservice.runtime.validity import Validity
 
 log = structlog.get_logger(__name__)
 
@@ -146,6 +147,11 @@ class KedaServer:
         """Reload certificates that changed on disk. Called every few seconds."""
         if self._credentials is not None:
             self._credentials.check(now)
+
+    @property
+    def validity(self) -> Validity | None:
+        """The dates of the served certificate; None without TLS."""
+        return self._credentials.validity if self._credentials else None
 
     async def drain(self) -> None:
         """Stop in order: health first, then the streams, then the remaining calls."""

@@ -120,7 +120,7 @@ class ScalerService:
     async def _stream_is_active(self, ref: Ref, deadline: float, send: Send) -> None:
         last: bool | None = None
         while True:
-            active = await self._desk.answer(self._activity(ref))
+            active = await self._desk.answer(self._activity(ref), ref.namespace)
             if active is not None and active != last:
                 last = active
                 await send(messages.IsActiveResponse(result=active))
@@ -128,7 +128,7 @@ class ScalerService:
                 return
 
     async def _stream_metric_spec(self, ref: Ref, deadline: float, send: Send) -> None:
-        await send(await self._desk.answer(self._specify(ref)))
+        await send(await self._desk.answer(self._specify(ref), ref.namespace))
         await self._pulse.end(deadline)
 
     def _activity(self, ref: Ref) -> Steps[bool | None]:
@@ -156,7 +156,8 @@ class ScalerService:
         async def call(request: bytes, context: Context) -> Message | bytes:
             started = perf_counter()
             try:
-                response = await self._desk.answer(_answered(answer, message, request))
+                asked = _parsed(message, request)
+                response = await self._desk.answer(answer(asked), _namespace(asked))
             except Exception as error:
                 await self._refuse(method, context, error)
             finally:
@@ -212,10 +213,10 @@ def _parsed(kind: type[M], request: bytes) -> M:
         ) from None
 
 
-def _answered(
-    answer: Callable[[M], Steps[Message | bytes]], kind: type[M], request: bytes
-) -> Steps[Message | bytes]:
-    return (yield from answer(_parsed(kind, request)))
+def _namespace(asked: Message) -> str:
+    """Return whose call it is."""
+    ref = asked.scaledObjectRef if isinstance(asked, messages.GetMetricsRequest) else asked
+    return str(ref.namespace) if isinstance(ref, messages.ScaledObjectRef) else ""
 
 
 def _bytes(message: Message | bytes) -> bytes:

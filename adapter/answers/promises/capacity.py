@@ -163,7 +163,7 @@ class LearnedCapacity:
         if load <= 0:
             return
         self._fade(window.time)
-        place = min(TOP, max(0, math.floor(math.log(max(1.0, load), STEP))))
+        place = math.floor(math.log(min(max(1.0, load), middle(TOP)), STEP))
         step = self._steps.setdefault(place, StepCounts.of(len(self.promise)))
         counts = []
         for index, bound in enumerate(self.promise):

@@ -31,7 +31,7 @@ from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.cluster.workload import Workload, workloads
 from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.labels.selector import EVERYTHING, Selector
-from apiservice.runtime.steps import Steps, parts
+from apiservice.runtime.steps import Steps
 
 LEARNING: Final = "promise_learning"
 NOT_MEASURED: Final = "promise_not_measured"
@@ -39,8 +39,6 @@ PATIENCE: Final = 180.0
 """Seconds after the first question in which there is no value without a capacity."""
 _REASON: Final = 15.0
 """Seconds for which the reasons hold while no pod has a value."""
-_STEP: Final = 4
-"""Pods whose windows one step reads."""
 _OF_NAMESPACE: Final = 32
 """Promises of workloads that are remembered for one namespace."""
 _OF_ALL: Final = 2048
@@ -156,17 +154,16 @@ class PromisedRatios:
         values: dict[PodRef, Reading | Absence] = {}
         windows: dict[str, RequestWindow] = {}
         types: dict[str | None, str] = {}
-        for some in parts(pods, _STEP):
-            for pod in some:
-                window = snapshot.requests(pod, now, latencies)
-                absence = _unmeasured(pod, window, promise, snapshot, now)
-                if absence is not None:
-                    values[pod.ref] = absence
-                elif window is not None:
-                    windows[pod.name] = window
-                if pod.node not in types:
-                    types[pod.node] = facts(snapshot.cluster.labels(pod.node or "")).model
-            yield
+        for pod in pods:
+            window = snapshot.requests(pod, now, latencies)
+            absence = _unmeasured(pod, window, promise, snapshot, now)
+            if absence is not None:
+                values[pod.ref] = absence
+            elif window is not None:
+                windows[pod.name] = window
+            if pod.node not in types:
+                types[pod.node] = facts(snapshot.cluster.labels(pod.node or "")).model
+            yield  # a pod may have hundreds of servers
         gpus = {pod.name: types[pod.node] for pod in pods}
         asked.workload.observe(windows, gpus)
         yield

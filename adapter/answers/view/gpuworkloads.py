@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,16 +15,18 @@ from adapter.answers.view.workloadobject import Summary, summary
 from adapter.figures import age, percent
 from adapter.pipeline.cluster.hpas import Hpas, ScalingHpas, ShownHpa
 from adapter.pipeline.cluster.index import PodIndex
+from apiservice.runtime.bytecache import ByteCache
 from apiservice.runtime.steps import Steps, at_once, parts
 from apiservice.view.resource import Column, Key, RawCell, ViewResource
 
 _STEP: Final = 256
 """Names that one step of a list processes."""
-_MOST: Final = 512
-"""Summaries that are kept between ``prepare`` and the objects: several pages of several requests.
-"""
+_KEPT_BYTES: Final = 16 << 20
+"""Bytes of the summaries that are kept between ``prepare`` and the objects: several pages of
+several requests."""
+_SUMMARY, _POD = 2048, 192
+"""Bytes of a summary, and of each pod in it, about."""
 
-Groups = Mapping[str, WorkloadGroup]
 GPUWORKLOADS: Final = ViewResource(
     plural="gpuworkloads",
     singular="gpuworkload",
@@ -86,8 +87,9 @@ class GpuWorkloads:
         self._pods = pods
         self._hpas = hpas
         self._groups = WorkloadGroups(pods)
-        self._twins: dict[str, tuple[Groups, Mapping[frozenset[tuple[str, str]], list[str]]]] = {}
-        self._summaries: OrderedDict[tuple[Key, float], Summary] = OrderedDict()
+        self._summaries: ByteCache[tuple[Key, float], Summary] = ByteCache(
+            _KEPT_BYTES, first_in=True
+        )
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
@@ -109,9 +111,7 @@ class GpuWorkloads:
             group = self._group(key)
             if group is not None:
                 found = yield from self._summed(key, group, now)
-                self._summaries[key, now] = found
-                while len(self._summaries) > _MOST:
-                    self._summaries.popitem(last=False)
+                self._summaries.put((key, now), found, _SUMMARY + _POD * len(group.pods))
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""
@@ -181,25 +181,9 @@ class GpuWorkloads:
         found = yield from summary(group, self._values.snapshot, hpas, now)
         if hpas.total:
             above = "" if group.above.kind == "ReplicaSet" else key.name
-            foreign = self._foreign(key, group)
+            foreign = self._groups.twin(key.namespace, key.name)
             found.target = found.target._replace(foreign=foreign, above=above)
         return found
-
-    def _foreign(self, key: Key, group: WorkloadGroup) -> str:
-        """Return another workload whose pods have the same labels; empty without one.
-
-        What a Deployment adds to the labels of its pods is not in a selector of the Deployment, so
-        each selector that matches these pods matches the others too.
-        """
-        groups = self._groups.of(key.namespace)
-        known = self._twins.get(key.namespace)
-        if known is None or known[0] is not groups:
-            names: dict[frozenset[tuple[str, str]], list[str]] = {}
-            for name, each in groups.items():
-                names.setdefault(frozenset(each.labels.items()), []).append(name)
-            known = self._twins[key.namespace] = (groups, names)
-        same = known[1].get(frozenset(group.labels.items()), ()) if group.labels else ()
-        return next((name for name in same if name != key.name), "")
 
     def _scaling(self, group: WorkloadGroup) -> ScalingHpas:
         """Return the HPAs that scale the workload, or one between it and its pods."""

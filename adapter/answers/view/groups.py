@@ -45,6 +45,26 @@ class WorkloadGroup:
         self.pods.append(pod)
 
 
+@dataclass(slots=True)
+class _Namespace:
+    """The workloads of one namespace."""
+
+    groups: Mapping[str, WorkloadGroup]
+    """By the names of their objects, in order."""
+    _alike: Mapping[frozenset[tuple[str, str]], Sequence[str]] | None = None
+
+    def twin(self, name: str) -> str:
+        """See :meth:`WorkloadGroups.twin`."""
+        if self._alike is None:
+            alike: dict[frozenset[tuple[str, str]], list[str]] = {}
+            for each, group in self.groups.items():
+                alike.setdefault(frozenset(group.labels.items()), []).append(each)
+            self._alike = alike
+        labels = self.groups[name].labels
+        same = self._alike[frozenset(labels.items())] if labels else ()
+        return next((each for each in same if each != name), "")
+
+
 class WorkloadGroups:
     """The workloads by namespace and name of their objects.
 
@@ -58,15 +78,23 @@ class WorkloadGroups:
 
     def of(self, namespace: str) -> Mapping[str, WorkloadGroup]:
         """Return name -> group in order, as of the last :meth:`refresh` of the namespace."""
-        return self._known.of(namespace) or {}
+        known = self._known.of(namespace)
+        return known.groups if known is not None else {}
+
+    def twin(self, namespace: str, name: str) -> str:
+        """Return another workload whose pods have the same labels; empty without one.
+
+        What a Deployment adds to the labels of its pods is not in a selector of the Deployment, so
+        each selector that matches these pods matches the others too.
+        """
+        known = self._known.of(namespace)
+        return known.twin(name) if known is not None and name in known.groups else ""
 
     def refresh(self, namespaces: Sequence[str], serving: frozenset[PodRef]) -> Steps[None]:
         """Group the pods of namespaces, in steps; see :meth:`.PerNamespace.refresh`."""
         return self._known.refresh(namespaces, serving)
 
-    def _group(
-        self, namespace: str, serving: frozenset[PodRef]
-    ) -> Steps[Mapping[str, WorkloadGroup]]:
+    def _group(self, namespace: str, serving: frozenset[PodRef]) -> Steps[_Namespace]:
         groups: dict[Above, WorkloadGroup] = {}
         rejected: list[Pod] = []
         for some in parts((yield from self._pods.selecting(namespace, EVERYTHING)), _STEP):
@@ -86,7 +114,7 @@ class WorkloadGroups:
                 if owner is not None and owner in groups:
                     groups[owner].rejected.append(pod)
             yield
-        return (yield from _named(tuple(groups.values())))
+        return _Namespace((yield from _named(tuple(groups.values()))))
 
 
 def _named(groups: Sequence[WorkloadGroup]) -> Steps[Mapping[str, WorkloadGroup]]:

@@ -59,9 +59,11 @@ def _of_named_ports(current: list[DeviceSeries], pod: Pod) -> list[DeviceSeries]
     Google's PodMonitoring writes ``instance="<pod>:metrics"``, other jobs the number, and one store
     may have the series of both.
     """
-    at = [_port(series) for series in current]
     numbers = {port.name: str(port.port) for port in pod.ports if port.name}
-    return [series for series, port in zip(current, at, strict=True) if numbers.get(port) in at]
+    if not numbers:
+        return []
+    at = {_port(series) for series in current}
+    return [series for series in current if numbers.get(_port(series)) in at]
 
 
 def _port(series: DeviceSeries) -> str:

@@ -67,6 +67,11 @@ class Reading:
     served: Any = field(default=None, init=False, repr=False, compare=False)
     """Cache of the API object made from the reading, after the object that it describes."""
 
+    @property
+    def extent(self) -> int:
+        """How many devices and servers were read for it, itself included."""
+        return 1 + len(self.devices)
+
     def serve(self, made: object) -> None:
         """Keep the API object made from the reading, so that it is rendered once."""
         self.served = made
@@ -89,3 +94,8 @@ class Absence:
     pods they may be enough."""
     expires: float = float("inf")
     """Epoch seconds at which ``counted`` reaches the age limit."""
+
+    @property
+    def extent(self) -> int:
+        """How many devices and servers were read for it, itself included."""
+        return 1 + len(self.counted) + len(self.left_out)

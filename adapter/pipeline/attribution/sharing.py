@@ -108,7 +108,7 @@ def node_sharing(
         named |= sharers | holders
         kind = resource(its[0], facts, asked)
         kinds.setdefault(kind, []).append(device)
-        evidence = _evidence(kind, its, past, live, facts)
+        evidence = _evidence(kind, its, past, live, asked, facts)
         if evidence is None and sharers != holders:
             evidence = Evidence.GROUP
         if evidence is not None:
@@ -218,12 +218,13 @@ def _evidence(
     all_series: Sequence[DeviceSeries],
     past: Sequence[Holding],
     live: Mapping[PodRef, Pod],
+    asked: Collection[str],
     facts: NodeFacts,
 ) -> Evidence | None:
     by_label = offered(facts, kind)
     if by_label is not None:
         return by_label
-    if any(kind + RENAMED_SUFFIX in pod.gpus for pod in live.values()):
+    if kind + RENAMED_SUFFIX in asked:
         return Evidence.SPEC
     if any(series.shared for series in all_series):
         return Evidence.ROWS

@@ -34,6 +34,8 @@ _VALUE: Final = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)(ms|s|)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0}
 _LONGEST: Final = 3600.0
 """Seconds; a longer promise is a typing error."""
+_LONGEST_TEXT: Final = 63
+"""Characters of a key and of a value, as of a label's: an error repeats them."""
 _EXAMPLE: Final = "such as ttft_p90: 1s or itl_p90: 50ms"
 
 
@@ -103,6 +105,10 @@ def is_bound(key: str) -> bool:
 
 
 def _bound(key: str, value: str) -> LatencyBound:
+    if len(key) > _LONGEST_TEXT or len(value) > _LONGEST_TEXT:
+        raise PromiseError(
+            f"promise {key[:_LONGEST_TEXT]!r} is longer than {_LONGEST_TEXT}: write {_EXAMPLE}"
+        )
     name = _KEY.fullmatch(key)
     if name is None or name[1] not in LATENCIES or name[2] not in QUANTILES:
         known = f"{', '.join(LATENCIES)} with {', '.join(QUANTILES)}"

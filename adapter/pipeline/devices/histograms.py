@@ -2,7 +2,8 @@
 
 One bad bucket makes all quantiles wrong, so of a histogram with a flaw nothing is kept; the rest of
 the page is. A histogram is flawed if a bucket has fewer hits than a lower one, if its last bucket
-(``+Inf``) is missing, if a number is not a count, or if it has more bounds than any server's.
+(``+Inf``) is missing, if a number is not a count, if a bound is not one of a duration or an amount,
+or if it has more bounds than any server's.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ TOO_MANY: Final = "too_many_buckets"
 MOST_BOUNDS: Final = 256
 """vLLM has 22 bounds, SGLang lets users set up to a few dozen. For native histograms,
 client_golang's documentation advises a limit of 160 buckets."""
+_HIGHEST: Final = 1e12
+"""The highest bound below ``+Inf``: a quantile between higher ones could not be computed."""
 _STEP: Final = 128
 """Series that one step checks."""
 
@@ -74,6 +77,10 @@ class Histograms:
                 self._flaw(place, spelling, NO_BOUND, value)
                 return
             spelling = bucket
+        bound = spelling.bound
+        if bound is not None and not (0 <= bound <= _HIGHEST or bound == inf):
+            self._flaw(place, spelling, NO_BOUND, value)
+            return
         wrong = complaint(value, spelling.low, spelling.high)
         numbers = self._numbers.setdefault(place, {})
         if wrong is not None and spelling.role is Role.SUM:

@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
+from adapter.server.serve.lifetimes import AFTERWARDS, Lifetimes
 from adapter.server.serve.reasons import CREDENTIALS, REFUSALS
 from adapter.server.serve.security import Reviews, Security
 from apiservice.auth.authorization import Authorization
@@ -45,8 +46,11 @@ UNAUTHORIZED: Final = counter(
     known=CREDENTIALS,
 )
 EXPIRY: Final = gauge(
-    "gma_serving_certificate_expiry_timestamp_seconds",
-    "Expiry of the serving certificate, in epoch seconds.",
+    "gma_certificate_expiry_timestamp_seconds",
+    "Expiry of the certificates in use, in epoch seconds: those that this process serves with, "
+    "that of the connected API server (front-proxy), and the CAs that clients are checked by.",
+    "certificate",
+    known=tuple(AFTERWARDS),
 )
 FILES: Final = gauge(
     "gma_security_file_ok",
@@ -96,7 +100,7 @@ FAMILIES: Final = (
 
 
 def access_families(
-    server: Server, probes: ServingStats | None, security: Security
+    server: Server, probes: ServingStats | None, security: Security, lifetimes: Lifetimes
 ) -> Iterator[Metric]:
     """Yield the metrics of the listeners, of authentication and of authorization."""
     yield CONNECTIONS.one(server.connections)
@@ -108,7 +112,7 @@ def access_families(
     of_probes = {"probes": probes.refused.total()} if probes else {}
     yield REFUSED.by({**server.stats.refused, **of_probes})
     yield UNAUTHORIZED.by(security.authentication.refused)
-    yield EXPIRY.one(security.tls.expires)
+    yield EXPIRY.rows(((name,), dates.ends) for name, dates in lifetimes.soonest().items())
     yield FILES.rows(((name,), not problem()) for name, problem in security.problems.items())
     if security.reviews is not None:
         yield from review_families(security.reviews)

@@ -95,7 +95,7 @@ UNSCRAPABLE: Final = (
 
 REFUSALS: Final = (
     *("connections", "connections-per-address", "idle-connections", "handshakes"),
-    *("handshake-rate", "resumed-session", "files", "probes"),
+    *("handshake-rate", "client-certificate", "resumed-session", "files", "probes"),
     *("slow-reader", "slow-request", "slow-goodbye"),
     *("BadRequest", "MethodNotAllowed", "PayloadTooLarge", "UriTooLong", "HeadersTooLarge"),
 )

@@ -37,6 +37,7 @@ from adapter.server.serve.build import Loop, cluster_loops
 from adapter.server.serve.coverage import Coverage, CoverageLog
 from adapter.server.serve.delegates import DelegateError, build_delegation
 from adapter.server.serve.keda import build_keda
+from adapter.server.serve.lifetimes import certificate_lifetimes
 from adapter.server.serve.pipeline import RELEASE, PipelineSwitcher
 from adapter.server.serve.providers import build_providers, view_groups
 from adapter.server.serve.security import build_security
@@ -138,6 +139,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             )
         except CertificatePairError as error:
             raise StartError(str(error)) from None
+        lifetimes = certificate_lifetimes(security, server, keda.server if keda else None)
         watch = ConfigWatch(file, settings, reload, pipelines.use)
         coverage = Coverage(
             pipelines,
@@ -156,6 +158,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 objects,
                 server,
                 security,
+                lifetimes,
                 watch,
                 coverage,
                 lag,
@@ -198,6 +201,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             every("garbage", garbage.SECONDS, collector.look),
             every("snapshot", RELEASE, pipelines.release),
             every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),
+            every("certificates", _FILE_CHECK, lambda: lifetimes.look(time.time())),
             every("configuration", _FILE_CHECK, watch.check),
         ]
         drains: list[Loop] = [server.drain]

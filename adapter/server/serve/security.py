@@ -22,7 +22,7 @@ from apiservice.auth.tokens import ReviewedTokens, TokenReviewer
 from apiservice.documents.health import Check
 from apiservice.identity import PRIVILEGED_GROUP
 from apiservice.selfmetrics.durations import Durations
-from apiservice.tls.certificates import CertificateFiles, CertificatePairError
+from apiservice.tls.certificates import CertificateFiles, CertificatePairError, outside_of
 from apiservice.tls.context import ServingTLS
 from apiservice.tls.selfsigned import SelfSigned
 
@@ -44,6 +44,7 @@ class Security:
     files: FileTrust
     authentication: Authentication
     authorization: Authorization
+    trust: ClientAuth
     reviews: Reviews | None
     """None without a cluster."""
     tokens: ReviewedTokens | None
@@ -78,7 +79,7 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
     checks = [
         Check(
             "serving-certificate",
-            lambda: None if time.time() < tls.expires else f"it has expired: {tls.problem}",
+            lambda: outside_of(tls.validity, time.time()),
         )
     ]
     problems = {"serving-certificate": lambda: tls.problem, "ca-files": lambda: files.problem}
@@ -108,6 +109,7 @@ def build_security(settings: Settings, client: Any, now: float) -> Security:
         files,
         Authentication(trust, tokens),
         authorization,
+        trust,
         reviews,
         tokens,
         loops,

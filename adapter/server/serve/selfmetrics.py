@@ -33,6 +33,7 @@ from adapter.server.serve.accessmetrics import access_families
 from adapter.server.serve.apiserviceowner import APIServiceOwner
 from adapter.server.serve.coverage import IDLE_FOR, Coverage
 from adapter.server.serve.delegatemetrics import delegate_families
+from adapter.server.serve.lifetimes import Lifetimes
 from adapter.server.serve.pipeline import PipelineSwitcher
 from adapter.server.serve.promisememory import PromiseMemory
 from adapter.server.serve.reasons import ABSENCES, REJECTS, TASKS
@@ -183,6 +184,7 @@ class MetricSources:
     objects: ObjectLookup
     server: Server
     security: Security
+    lifetimes: Lifetimes
     watch: ConfigWatch
     coverage: Coverage
     lag: LoopLag
@@ -231,7 +233,7 @@ class _Adapter(Collector):
         yield ABSENT.by(parts.provider.absent)
         yield from source_families(parts.pipelines.current, now)
         yield from _cluster(parts.objects, now)
-        yield from access_families(parts.server, parts.probes, parts.security)
+        yield from access_families(parts.server, parts.probes, parts.security, parts.lifetimes)
         yield LAG.durations([((), parts.lag.seconds)])
         yield CONFIG.one(not parts.watch.problem)
         yield RELOADS.one(parts.watch.reloads)

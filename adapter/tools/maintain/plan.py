@@ -221,7 +221,7 @@ def _renewal(
         return "it was requested"
     if not judged.covers(policy.names):
         return f"it is not for all of {', '.join(policy.names)}"
-    return f"it ends on {instant.minute(judged.not_after)}" if judged.aged(now) else ""
+    return f"it ends on {instant.minute(judged.validity.ends)}" if judged.aged(now) else ""
 
 
 def _retire(

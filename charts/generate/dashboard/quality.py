@@ -56,9 +56,10 @@ QUALITY: Final = Row(
         ),
         stat(
             "Certificate",
-            "Remaining validity of the serving certificate.",
+            "Remaining validity of the certificate that expires first: the adapter's, the API "
+            "server's or a CA.",
             "s",
-            "min(gma_serving_certificate_expiry_timestamp_seconds) - time()",
+            "min(gma_certificate_expiry_timestamp_seconds) - time()",
             "valid for",
             bad_below=604800,
         ),

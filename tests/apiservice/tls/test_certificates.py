@@ -36,7 +36,7 @@ def test_a_good_pair_has_its_names_and_dates(tmp_path: Path) -> None:
     found = read_pair(CertificateFiles(*GOOD.write(tmp_path, "tls")), NOW)
 
     assert found.names == {"localhost", "127.0.0.1", "::1"}
-    assert found.not_after == NOW + HOUR
+    assert found.validity.ends == NOW + HOUR
     assert found.covers(["LOCALHOST", "0:0:0:0:0:0:0:1"])
     assert not found.covers(["elsewhere"])
 
@@ -111,7 +111,7 @@ def test_a_certificate_is_made_for_every_name(tmp_path: Path) -> None:
     made = source.ensure(NOW)
 
     assert made.covers(NAMES)
-    assert made.not_after == NOW + 365 * DAY
+    assert made.validity.ends == NOW + 365 * DAY
     leaf = x509.load_pem_x509_certificate(source.files.certificate.read_bytes())
     leaf.verify_directly_issued_by(x509.load_pem_x509_certificate(source.ca.read_bytes()))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

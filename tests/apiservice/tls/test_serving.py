@@ -40,7 +40,7 @@ def test_a_certificate_is_replaced_under_a_connected_client(
                     assert served_serial(new) == renewed.certificate.serial_number
                 assert served_serial(old) != renewed.certificate.serial_number
                 assert (await old.ask())[0] == 200
-            assert tls.expires == int(NOW + 2 * HOUR)
+            assert tls.validity.ends == int(NOW + 2 * HOUR)
 
     run(body)
 
@@ -99,7 +99,7 @@ def test_a_self_signed_certificate_serves_and_is_renewed_in_time(
                 await wire.ask()
                 first = served_serial(wire)
             tls.check(NOW)
-            assert tls.expires == int(NOW) + 365 * day
+            assert tls.validity.ends == int(NOW) + 365 * day
             async with connected(server, client) as wire:
                 await wire.ask()
                 assert served_serial(wire) != first

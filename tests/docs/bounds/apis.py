@@ -106,7 +106,8 @@ VIEW: Final[Rows] = {
         ),
     ),
     "Sums over the pods": row(
-        gpuworkloads._MOST, by=_WORKLOADS + "test_more_workloads_than_sums_are_kept_are_all_shown"
+        gpuworkloads._KEPT_BYTES,
+        by=_WORKLOADS + "test_more_workloads_than_sums_are_kept_are_all_shown",
     ),
     "Metrics and conditions of one HPA": row(
         *(hpamanifest._MOST, hpamanifest._MOST, hpamanifest._LONGEST),

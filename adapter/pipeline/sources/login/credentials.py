@@ -12,6 +12,7 @@ from pathlib import Path
 from adapter.pipeline.sources.errors import CredentialError
 from apiservice.runtime.filestamp import Stamp, stamp
 from apiservice.runtime.servertrust import client_context
+from apiservice.runtime.validity import Validity, validity_of
 
 
 def basic_authorization(user: str, password: str) -> str:
@@ -83,8 +84,8 @@ class TlsClient:
     ) -> None:
         self._verify = verify
         self._clock = clock
-        self._dates = (-inf, inf)
-        """From when until when the client's certificate is valid, in epoch seconds."""
+        self._dates = Validity(-inf, inf)
+        """The dates of the client's certificate."""
         self._ca_file, self._cert_file, self._key_file = ca_file, cert_file, key_file
         self._files = [path for path in (ca_file, cert_file, key_file) if path]
         self._stamp = stamp(self._files)
@@ -97,7 +98,7 @@ class TlsClient:
         if found != self._stamp:
             self._context = self._read()
             self._stamp = found
-        if not self._dates[0] <= (now := self._clock()) < self._dates[1]:
+        if not self._dates.starts <= (now := self._clock()) < self._dates.ends:
             from apiservice.tls.certificates import outside_of  # noqa: PLC0415 - 10 MB
 
             raise CredentialError(
@@ -127,14 +128,12 @@ class TlsClient:
         return context
 
 
-def _dates(file: Path) -> tuple[float, float]:
+def _dates(file: Path) -> Validity:
     """Return the dates of the first certificate of a file that OpenSSL has loaded."""
     from cryptography import x509  # noqa: PLC0415 - 10 MB, and few stores want a certificate
 
-    from apiservice.tls.certificates import dates_of  # noqa: PLC0415 - as above
-
     try:
-        return dates_of(x509.load_pem_x509_certificates(file.read_bytes())[0])
+        return validity_of(x509.load_pem_x509_certificates(file.read_bytes())[0])
     except (OSError, ValueError) as error:
         raise CredentialError(
             f"client certificate {file}: {error}; give a PEM certificate"

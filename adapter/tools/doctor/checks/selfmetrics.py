@@ -25,6 +25,26 @@ _COUNTS: Final = {
     "gma_exporters": "exporters",
     "gma_pods": "pods",
 }
+_EXPIRY: Final = "gma_certificate_expiry_timestamp_seconds"
+_RENEWALS: Final = {
+    "serving": (
+        "renew it: run the certificates CronJob of the chart",
+        "kubectl -n {namespace} create job renew-$(date +%s) --from=cronjob/{cronjob}",
+    ),
+    "keda": (
+        "renew the files of keda.tls",
+        "kubectl -n {namespace} get secrets,certificates",
+    ),
+    "front-proxy": (
+        "renew the API server's --proxy-client-cert-file, or ask the provider of the cluster",
+        "kubeadm certs renew front-proxy-client # on each control plane node",
+    ),
+    "client-ca": (
+        "replace the cluster's CA on the control plane, or ask the provider of the cluster",
+        "kubeadm certs check-expiration # on a control plane node",
+    ),
+}
+"""Certificate -> advice and command. GMA003 judges the front proxy's CA, by the ConfigMap."""
 
 
 def replica_pages(facts: Facts) -> list[SelfPage]:
@@ -94,29 +114,35 @@ def memory(facts: Facts) -> Iterator[Finding]:
 @check(
     "GMA713",
     CheckSection.OURS,
-    "the serving certificate is valid for 14 more days",
+    "the certificates in use are valid for 14 more days",
 )
 def certificate(facts: Facts) -> Iterator[Finding]:
-    """The serving certificate ends soon, or has ended: the API server then rejects the adapter. The
-    chart's CronJob, or cert-manager, renews it long before.
+    """A certificate ends soon, or has ended. Without its serving certificate the API server rejects
+    the adapter; without the API server's own (`front-proxy`) or its CA, the adapter rejects the API
+    server. In both cases HPAs lose their metrics.
 
-    Run the CronJob now, and see the log of its last Job.
+    The chart's CronJob, or cert-manager, renews the serving certificate long before its end: run
+    the CronJob now, and see the log of its last Job. The others are files of the control plane
+    (`kubeadm certs renew front-proxy-client`).
     """
     meta = installed(facts).workload.metadata
+    soonest: dict[str, tuple[float, str]] = {}
     for page in replica_pages(facts):
-        ends = page.sum("gma_serving_certificate_expiry_timestamp_seconds")
-        if ends is not None and ends - facts.now < _WEEKS:
-            days = (ends - facts.now) / 86400
-            said = f"ends in {days:.1f} days" if days > 0 else f"ended {-days:.1f} days ago"
-            yield Finding(
-                f"pod {page.pod}",
-                f"its serving certificate {said}",
-                "renew it: run the certificates CronJob of the chart",
-                f"kubectl -n {meta.namespace} create job renew-$(date +%s)"
-                f" --from=cronjob/{meta.name[:39]}-certificates",
-                Severity.WARNING if days > 0 else Severity.ERROR,
-            )
-            return
+        for name, ends in page.by_label(_EXPIRY, "certificate").items():
+            soonest[name] = min(soonest.get(name, (ends, page.pod)), (ends, page.pod))
+    for name, (ends, pod) in soonest.items():
+        if ends - facts.now >= _WEEKS or name not in _RENEWALS:
+            continue
+        days = (ends - facts.now) / 86400
+        said = f"ends in {days:.1f} days" if days > 0 else f"ended {-days:.1f} days ago"
+        advice, command = _RENEWALS[name]
+        yield Finding(
+            f"pod {pod}",
+            f"the certificate {name} {said}",
+            advice,
+            command.format(namespace=meta.namespace, cronjob=f"{meta.name[:39]}-certificates"),
+            Severity.WARNING if days > 0 else Severity.ERROR,
+        )
 
 
 @check("GMA714", CheckSection.OURS, "few samples are rejected", Severity.WARNING)

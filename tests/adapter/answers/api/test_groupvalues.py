@@ -25,7 +25,7 @@ LEADERS: Final = f"{LWS}/name=llm,{LWS}/worker-index=0"
 UTIL: Final = "gpu_utilization"
 
 
-def member(group: int, worker: int, size: int = 3, **parts: Any) -> Pod:
+def member(group: int, worker: int, size: object = 3, **parts: Any) -> Pod:
     """A pod of LeaderWorkerSet llm."""
     leader = f"llm-{group}"
     labels = {
@@ -155,3 +155,23 @@ def test_devices_are_selected_beside_the_form() -> None:
 def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(BadQuery, match="aggregate must be one of"):
         ask(world(BUSY, *GROUPS), "aggregate=average")
+
+
+@pytest.mark.parametrize("size", ["999999999", "9" * 5000, "-1", "1e9", "", "\u0663"])
+def test_a_size_that_a_tenant_states_affects_its_own_group_alone(size: str) -> None:
+    """The annotations of a pod are its creator's."""
+    own = [member(0, 0, size), *GROUPS[1:]]
+    theirs = [member(group, 0, size, namespace="tenant") for group in (0, 1)]
+    found = ask(world({pod.ref.name: 40.0 for pod in GROUPS}, *own, *theirs), "aggregate=mean")
+    assert found["llm-1"] == 40_000
+    assert ("llm-0" in found) == (size != "999999999")
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["aggregate in (mean,max)", "aggregate!=mean", "!aggregate", "aggregate", "aggregate=MEAN",
+     "aggregate=", "aggregate notin (mean)", "aggregate=mean,aggregate=max"],
+)  # fmt: skip
+def test_another_form_of_aggregate_is_refused_regardless_of_the_pods(how: str) -> None:
+    with pytest.raises(BadQuery):
+        ask(world({}, *GROUPS), how)

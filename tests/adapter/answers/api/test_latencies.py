@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.answers.api.aggregate import Aggregate, PodValue, combine, pooled, read_pods
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.options import TelemetryOptions
-from tests.adapter.world import World, make_pod, reading
+from apiservice.runtime.steps import Steps, at_once
+from tests.adapter.world import CATALOG, World, make_pod, reading
 
 TTFT = "inference_time_to_first_token_seconds"
+P90 = CATALOG.metrics[f"{TTFT}_p90"]
 BOUNDS = ("0.1", "0.25", "0.5", "1.0", "2.5")
 
 
@@ -98,3 +101,49 @@ def test_a_page_with_a_flaw_gives_no_latency_and_the_rest_of_it_stays() -> None:
     assert isinstance(world.read("a", f"{TTFT}_p90", 1100.0), Absence)
     assert world.count("buckets_decrease") == 1
     assert world.value("a", "inference_requests_running", 1006.0) == 3.0
+
+
+@pytest.mark.parametrize("bound", ["-Inf", "-1", "-1e-9", "1e308", "NaN", "", "0x10", "9" * 5000])
+def test_a_bound_that_is_not_a_duration_costs_the_histogram_and_nothing_else(bound: str) -> None:
+    world = Servers("a", "b")
+    labels = f'engine="0",le="{bound}",model_name="opal-7b"'
+    name = f"vllm:time_to_first_token_seconds_bucket{{{labels}}}"
+    for time, hits in ((1000.0, 0), (1005.0, 40)):
+        good = page(hits, 0, 0, 0, 0, 0)
+        world.serve("a", f"{name} {hits // 2}\n{good}", time)
+        world.serve("b", good, time)
+    assert isinstance(world.read("a", f"{TTFT}_p50", 1006.0), Absence)
+    assert world.count("bad_bucket_bound") == 2
+    assert world.value("a", "inference_requests_running", 1006.0) == 3.0
+    assert world.value("b", f"{TTFT}_p50", 1006.0) == 0.05
+
+
+def _many(servers: int, *pods: str) -> Servers:
+    world = Servers(*pods)
+    for time, hits in ((1000.0, 0), (1005.0, 40)):
+        for name in pods:
+            pages = (page(hits, 0, 0, 0, 0, 0, engine=f"{n}") for n in range(servers))
+            world.serve(name, "".join(pages), time)
+    return world
+
+
+def _read(world: Servers) -> Steps[list[PodValue]]:
+    return read_pods(
+        world.pods.values(), P90, lambda pod: world.read(pod.ref.name, P90.name, 1006.0)
+    )
+
+
+def test_a_step_reads_the_latency_of_one_pod_and_adds_up_few_servers() -> None:
+    """One step took a third of a second for 16 pods with as many servers as a page may have."""
+    world = _many(100, *(f"p{n}" for n in range(4)))
+    assert sum(1 for _ in _read(world)) == 4
+    adding = pooled(at_once(_read(world)), P90, Aggregate.MEAN, world.options)
+    assert sum(1 for _ in adding) >= 4
+
+
+def test_pods_that_share_a_latency_name_each_server_once() -> None:
+    """The list was as long as pods times servers: 25 million entries for 5,000 pods."""
+    world = _many(3, *(f"p{n}" for n in range(5)))
+    whole = at_once(pooled(at_once(_read(world)), P90, Aggregate.MEAN, world.options))
+    combined = combine(Aggregate.MEAN, [reading(row.value) for row in whole], partial=False)
+    assert len(combined.devices) == 3 * 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 from typing import TypeVar
@@ -100,3 +101,21 @@ async def test_a_call_that_is_cancelled_midway_takes_no_further_step() -> None:
     before = steps
     await asyncio.sleep(0)
     assert steps == before
+
+
+async def test_calls_of_one_namespace_delay_those_of_another_by_one_round() -> None:
+    """They waited for all of them: a thousand triggers of one namespace took every turn."""
+    desk, steps = Desk(share=0.0), Counter[str]()
+
+    def long(name: str, most: int) -> Steps[str]:
+        for _ in range(most):
+            steps[name] += 1
+            yield
+        return name
+
+    many = [asyncio.create_task(desk.answer(long("many", 50), "tenant")) for _ in range(20)]
+    await asyncio.sleep(0)
+    assert await desk.answer(long("one", 5), "other") == "one"
+    assert steps["many"] <= 5 + 2
+    await asyncio.gather(*many)
+    assert steps["many"] == 20 * 50

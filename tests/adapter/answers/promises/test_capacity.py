@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -163,3 +164,23 @@ def test_a_cache_that_fills_up_ends_the_estimate_and_without_one_there_is_none()
 
 def test_late_requests_end_the_estimate() -> None:
     assert calm(0.010, 20.0, late=1.9) < calm(None, 20.0)
+
+
+def test_a_window_that_is_not_newer_teaches_nothing() -> None:
+    """A server whose page has the same time again and again divided by zero."""
+    learned = LearnedCapacity(PROMISE)
+    for end, load in ((60, 8), (60, 800), (60, 8)):
+        learned.observe("a", window(end, load, 200))
+    assert learned.growth("a") == 0
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert capacity.load < 80
+
+
+@pytest.mark.parametrize("load", [1e308, 1.7e308])
+def test_no_load_of_a_page_is_too_high(load: float) -> None:
+    learned = LearnedCapacity(PROMISE)
+    learned.observe("a", replace(window(60, load, 200), waiting=load))
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert capacity.load < 1e8

@@ -243,7 +243,8 @@ def test_a_large_workload_is_summed_in_steps() -> None:
     assert cells[0] == 200
 
 
-def test_more_workloads_than_sums_are_kept_are_all_shown() -> None:
+def test_more_workloads_than_sums_are_kept_are_all_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpuworkloads, "_KEPT_BYTES", 1 << 20)
     world = World(*[_pod(f"bare-{i}", owner=None) for i in range(600)])
     shelf = Viewer(world).workloads
     keys = shelf.listed()

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapter.pipeline.catalog.promise import LatencyBound, PromiseError, parse_promise
 from adapter.pipeline.catalog.requestwindow import Latency
+from tests.examples import bounded
+
+KEYS = st.from_regex(r"(ttft|itl|e2e)_p(50|90|95|99|[0-9]{1,5000})", fullmatch=True)
+AMOUNTS = st.from_regex(r"-?[0-9]{1,5000}(\.[0-9]{1,5000})?(ms|s|)", fullmatch=True)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +56,15 @@ def test_a_wrong_promise_is_refused_with_the_fix(labels: dict[str, str], error: 
     with pytest.raises(PromiseError, match=re.escape(error)) as refused:
         parse_promise(labels)
     assert "\n" not in str(refused.value)
+
+
+@given(st.dictionaries(st.text(), st.text()) | st.dictionaries(KEYS, AMOUNTS))
+@bounded(200)
+def test_any_text_of_a_tenant_is_a_promise_or_a_short_error(labels: dict[str, str]) -> None:
+    try:
+        promise = parse_promise(labels)
+    except PromiseError as error:
+        assert len(str(error)) < 1_000  # noqa: PT017 - either is right
+    else:
+        assert len(promise) == len(labels)
+        assert all(0 < bound.seconds <= 3600 for bound in promise)

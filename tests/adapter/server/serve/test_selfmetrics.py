@@ -26,6 +26,7 @@ from adapter.pipeline.cluster.services import Services
 from adapter.pipeline.exposition.page import parse
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.server.serve.coverage import Coverage
+from adapter.server.serve.lifetimes import certificate_lifetimes
 from adapter.server.serve.pipeline import PipelineSwitcher
 from adapter.server.serve.security import build_security
 from adapter.server.serve.selfmetrics import FAMILIES, MetricSources, register
@@ -59,12 +60,17 @@ class Fleet:
         self.keda = KedaStats()
         self.store = telemetry.current.store
         self.coverage = Coverage(telemetry, index, self.store.attributions, lambda: T0)
+        self.server, security = (
+            Server(None, ServingOptions(), None),
+            build_security(chosen, None, T0),
+        )
         parts = MetricSources(
             telemetry,
             self.provider,
             objects,
-            Server(None, ServingOptions(), None),
-            build_security(chosen, None, T0),
+            self.server,
+            security,
+            certificate_lifetimes(security, self.server, None),
             ConfigWatch(None, chosen, lambda: chosen, telemetry.use),
             self.coverage,
             LoopLag(),

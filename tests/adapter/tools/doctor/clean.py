@@ -340,12 +340,13 @@ def self_page(name: str, **values: float) -> SelfPage:
         "gma_scrapes_total": 1000,
         "gma_scrape_targets": 2,
         "process_resident_memory_bytes": 200 << 20,
-        "gma_serving_certificate_expiry_timestamp_seconds": NOW.timestamp() + 90 * 86400,
     }
     found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
         (key, ()): float(value) for key, value in (usual | values).items()
     }
-    return SelfPage(name, found | {("gma_rejects_total", (("reason", "no_row"),)): 3.0})
+    found["gma_rejects_total", (("reason", "no_row"),)] = 3.0
+    serving = ("gma_certificate_expiry_timestamp_seconds", (("certificate", "serving"),))
+    return SelfPage(name, found | {serving: NOW.timestamp() + 90 * 86400})
 
 
 def nodepool(config: str = "nodepool: {provisioning_method: auto}\n", **more: Any) -> Release:

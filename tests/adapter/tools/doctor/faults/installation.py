@@ -87,8 +87,9 @@ def much_memory(facts: Facts) -> None:
 
 @fault("GMA713")
 def certificate_ends(facts: Facts) -> None:
-    name = "gma_serving_certificate_expiry_timestamp_seconds"
-    facts.self_pages = Fact([self_page("gma-1", **{name: NOW.timestamp() + 86400})])
+    key = ("gma_certificate_expiry_timestamp_seconds", (("certificate", "front-proxy"),))
+    soon = SelfPage("gma-1", {**self_page("gma-1").samples, key: NOW.timestamp() + 86400})
+    facts.self_pages = Fact([soon])
 
 
 @fault("GMA714")
