@@ -12,7 +12,6 @@ from typing import Any, Final
 from adapter.config.process.output import Screen, table
 from adapter.figures import age, memory
 from adapter.tools.client.command import BLOCKED, FINE
-from adapter.tools.idle.prices import LIST_DATE
 from apiservice.wire import instant
 
 Json = dict[str, Any]
@@ -73,7 +72,8 @@ class IdleReport:
     held: int
     """Devices that pods hold, idle or not."""
     currency: str
-    own_prices: bool
+    prices_note: str
+    """What a reader of the sums has to know about the prices; empty if nothing."""
     by: str = ""
     minimum: float = 0.0
     """Seconds; devices that are idle for less are left out."""
@@ -177,8 +177,8 @@ class IdleReport:
         lines = [screen.style(said, "bold")]
         if missing:
             lines.append(f"{missing} of them have a model without a price: see --prices.")
-        if not self.own_prices and price is not None:
-            lines.append(f"The prices are list prices of {LIST_DATE}: name yours with --prices.")
+        if self.prices_note:
+            lines.append(self.prices_note)
         longest = self.devices[0]
         if longest.hint and not self.by:
             lines += screen.wrap(f"Longest idle: {longest.hint}")

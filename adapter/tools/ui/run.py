@@ -21,7 +21,7 @@ from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.tools.client.command import FINE, UNSEEN, complain
 from adapter.tools.client.errors import ClientError
-from adapter.tools.idle.prices import LIST_DATE, PriceList
+from adapter.tools.idle.prices import PriceList
 from adapter.tools.idle.prices import load as load_prices
 from adapter.tools.ui.app import application
 from adapter.tools.ui.browser import has_display, open_browser
@@ -172,7 +172,7 @@ async def _about(
             "prometheus": past,
             "demo": options.demo,
             "currency": prices.currency,
-            "pricesOf": options.prices.name if options.prices else f"list prices of {LIST_DATE}",
+            "pricesOf": options.prices.name if options.prices else f"list prices of {prices.dated}",
         }
         parts.publish("about", msgspec.json.encode(content))
         if user:
