@@ -30,6 +30,7 @@ from adapter.tools.doctor.command import doctor
 from adapter.tools.explain.commands import explain
 from adapter.tools.generate.commands import generate
 from adapter.tools.idle.commands import idle
+from adapter.tools.idle.costcommand import costs
 from adapter.tools.maintain.commands import maintain
 from adapter.tools.migrate.commands import migrate
 from adapter.tools.replay.commands import replay
@@ -338,6 +339,7 @@ def completion(shell: str) -> None:
     click.echo(script(main, {}, _PROGRAM, "_GPU_METRICS_ADAPTER_COMPLETE").source())
 
 
+main.add_command(costs)
 main.add_command(doctor)
 main.add_command(explain)
 main.add_command(generate)

@@ -87,7 +87,7 @@ class Coverage:
         patience: returns the seconds that a pod may take from its start to its first value.
         ready: returns whether the process is ready. Before that, no count is reported.
         report: called with each count.
-        ledger: told the value of each pod that holds a GPU.
+        ledger: gets the value of each pod that holds a GPU.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class Account(NamedTuple):
     namespace: str
     workload: str
     """``Deployment/llm``, or ``Pod/NAME`` of a bare pod; empty if namespaces are counted."""
-    gpu_pod: str
+    holder: str
     """Empty unless pods are counted."""
     team: str
     """The pods' label; empty without it."""

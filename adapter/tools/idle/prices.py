@@ -176,9 +176,9 @@ class _PriceFile:
             if not used:
                 continue
             self._instances.setdefault(str(name), of_gpu)
-            for kind, number in zip(_MODELS, of_gpu, strict=True):
-                if model and number is not None:
-                    self._models[kind].setdefault(model, number)
+            for kind, amount in zip(_MODELS, of_gpu, strict=True):
+                if model and amount is not None:
+                    self._models[kind].setdefault(model, amount)
 
     def _current(self, one: Json) -> bool:
         """Return whether a list is used, by its date."""

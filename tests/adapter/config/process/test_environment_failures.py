@@ -73,8 +73,8 @@ FIX: Final = {
 }
 
 
-ALONE: Final = {"completion", "generate hpa", "generate scaledobject", "version"}
-"""They read nothing outside of the process."""
+ALONE: Final = {"completion", "costs", "generate hpa", "generate scaledobject", "version"}
+"""They read nothing of a cluster; ``costs`` reads a Prometheus (tests/adapter/tools/idle)."""
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -68,16 +68,16 @@ def test_a_share_that_nothing_shows_is_not_guessed(
     assert held_gpus(make_pod("p", gpus=gpus), facts(labels)) is None
 
 
-def test_a_sum_over_containers_is_no_share() -> None:
+def test_a_sum_over_containers_is_not_a_share() -> None:
     parts = {"nvidia.com/gpu": 2, "nvidia.com/gpucores": 50}
     assert held_gpus(make_pod("p", gpus=parts, containers=("a", "b")), facts(A100)) is None
 
 
-def use(world: World, name: str, labels: Mapping[str, str]) -> tuple[float, float, float] | None:
+def use(world: World, name: str, labels: Mapping[str, str]) -> tuple[float, ...] | None:
     pod = world.index.get("ml", name)
     assert pod is not None
     found = gpu_use(pod, facts(labels), world.read(name, "gpu_utilization", T0))
-    return None if found is None else tuple(round(part, 6) for part in found)  # type: ignore[return-value]
+    return None if found is None else tuple(round(part, 6) for part in found)
 
 
 def test_a_gpu_is_used_as_far_as_it_is_busy() -> None:
