@@ -26,6 +26,7 @@ from adapter.tools.client.options import (
     ends,
     joined,
 )
+from adapter.tools.conformance.commands import conformance
 from adapter.tools.doctor.command import doctor
 from adapter.tools.explain.commands import explain
 from adapter.tools.generate.commands import generate
@@ -339,6 +340,7 @@ def completion(shell: str) -> None:
     click.echo(script(main, {}, _PROGRAM, "_GPU_METRICS_ADAPTER_COMPLETE").source())
 
 
+main.add_command(conformance)
 main.add_command(costs)
 main.add_command(doctor)
 main.add_command(explain)

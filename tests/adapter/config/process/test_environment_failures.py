@@ -32,6 +32,7 @@ CLIENTS: Final = {
     "doctor": ("doctor",),
     "doctor -o json": ("doctor", "-o", "json"),
     "doctor --bundle": ("doctor", "--bundle", "/nonexistent/support.json"),
+    "conformance": ("conformance", "llm", "--over", "0s"),
     "idle": ("idle",),
     "top": ("top", "--once"),
     "top pods": ("top", "pods", "-o", "json"),
