@@ -19,7 +19,7 @@ from adapter.tools.client.options import (
 
 if TYPE_CHECKING:
     from adapter.tools.client.access import Api
-    from adapter.tools.conformance.evidence import Evidence, Look
+    from adapter.tools.conformance.evidence import ConformanceEvidence, HpaLook
 
 
 @click.command()
@@ -54,7 +54,7 @@ def conformance(hpa: str, over: float, interval: float, **given: Any) -> None:
       gpu-metrics-adapter conformance conformance -n conformance --over 1h -o json
     """
 
-    async def look(api: Api) -> Evidence:
+    async def look(api: Api) -> ConformanceEvidence:
         # Imported late: --help needs none of it.
         from adapter.tools.conformance.watching import watch  # noqa: PLC0415
 
@@ -73,7 +73,7 @@ class _Progress:
     def __init__(self) -> None:
         self._last = ""
 
-    def __call__(self, look: Look) -> None:
+    def __call__(self, look: HpaLook) -> None:
         """Tell the user what a look saw."""
         from adapter.config.process.output import say  # noqa: PLC0415 - --help needs none of it
 

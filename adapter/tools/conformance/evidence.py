@@ -29,7 +29,7 @@ MOST_ROWS: Final = 200
 """Rows of the timeline: the first ones."""
 
 
-class SeenPod(NamedTuple):
+class ScaledPod(NamedTuple):
     """A pod of the HPA's target."""
 
     name: str
@@ -40,13 +40,13 @@ class SeenPod(NamedTuple):
     claims: bool
 
 
-class Look(NamedTuple):
+class HpaLook(NamedTuple):
     """What one look saw."""
 
     time: float
     """Epoch seconds."""
     hpa: ShownHpa
-    pods: Sequence[SeenPod]
+    pods: Sequence[ScaledPod]
 
     @property
     def running(self) -> int:
@@ -81,7 +81,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ConformanceEvidence:
     """The result of watching an HPA; implements the port of :mod:`adapter.tools.client.command`."""
 
     server: str
@@ -92,7 +92,7 @@ class Evidence:
     """What could not be looked at for such signs."""
     apis: Sequence[str]
     """Versions of custom.metrics.k8s.io that the cluster serves."""
-    looks: Sequence[Look]
+    looks: Sequence[HpaLook]
     """At least one, in order: those at which something had changed."""
 
     @property

@@ -17,7 +17,7 @@ from adapter.tools.client.access import Api
 from adapter.tools.client.command import FINE
 from adapter.tools.client.errors import ClientError
 from adapter.tools.client.naming import named
-from adapter.tools.conformance.evidence import Evidence, Look, SeenPod
+from adapter.tools.conformance.evidence import ConformanceEvidence, HpaLook, ScaledPod
 from adapter.tools.explain.scaletarget import HPAS, ScaleError, read_scale
 
 Json = dict[str, Any]
@@ -34,10 +34,10 @@ async def watch(
     seconds: float,
     interval: float,
     *,
-    progress: Callable[[Look], None],
+    progress: Callable[[HpaLook], None],
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     clock: Callable[[], float] = time.time,
-) -> Evidence:
+) -> ConformanceEvidence:
     """Watch an HPA and return the evidence.
 
     Args:
@@ -55,16 +55,16 @@ async def watch(
     server = str((await api.get("/version")).get("gitVersion") or "unknown")
     simulation, unlooked = await _simulated(api)
     apis = await _versions(api)
-    looks: list[Look] = []
+    looks: list[HpaLook] = []
     async for look in _looks(api, name, seconds, interval, sleep, clock):
         progress(look)
         if looks and look.state == looks[-1].state:
             continue
         looks.append(look)
-        evidence = Evidence(server, simulation, unlooked, apis, looks)
+        evidence = ConformanceEvidence(server, simulation, unlooked, apis, looks)
         if evidence.status == FINE or len(looks) >= _MOST:
             break
-    return Evidence(server, simulation, unlooked, apis, looks)
+    return ConformanceEvidence(server, simulation, unlooked, apis, looks)
 
 
 async def _looks(
@@ -74,7 +74,7 @@ async def _looks(
     interval: float,
     sleep: Callable[[float], Awaitable[None]],
     clock: Callable[[], float],
-) -> AsyncIterator[Look]:
+) -> AsyncIterator[HpaLook]:
     end = clock() + seconds
     yield await _look(api, name, clock())
     while clock() < end:
@@ -87,7 +87,7 @@ async def _looks(
             # The API server may be unreachable for a while: the next look follows.
 
 
-async def _look(api: Api, name: str, now: float) -> Look:
+async def _look(api: Api, name: str, now: float) -> HpaLook:
     hpa = await named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
     shown = decode(msgspec.json.encode(hpa))
     try:
@@ -95,15 +95,17 @@ async def _look(api: Api, name: str, now: float) -> Look:
     except ScaleError as error:
         raise ClientError(f"the target of HPA {name} cannot be scaled: {error}") from None
     found = await api.list(f"/api/v1/namespaces/{api.namespace}/pods", labels=scale.selector)
-    return Look(now, shown, list(_pods(found)))
+    return HpaLook(now, shown, list(_pods(found)))
 
 
-def _pods(rows: Sequence[Json]) -> Iterator[SeenPod]:
+def _pods(rows: Sequence[Json]) -> Iterator[ScaledPod]:
     decoder = PodDecoder()
     for row in rows:
         pod = decoder.decode(msgspec.json.encode(row))
         if not pod.finished and not pod.deleting:
-            yield SeenPod(pod.name, pod.node, pod.phase == "Running", devices(pod.gpus), pod.claims)
+            yield ScaledPod(
+                pod.name, pod.node, pod.phase == "Running", devices(pod.gpus), pod.claims
+            )
 
 
 async def _versions(api: Api) -> list[str]:

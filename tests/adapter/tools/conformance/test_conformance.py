@@ -16,7 +16,7 @@ from adapter.tools.client.access import cluster
 from adapter.tools.client.errors import ClientError
 from adapter.tools.client.impersonation import Impersonation
 from adapter.tools.conformance import watching
-from adapter.tools.conformance.evidence import DESCRIPTION, Evidence, Look
+from adapter.tools.conformance.evidence import DESCRIPTION, ConformanceEvidence, HpaLook
 from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import invoke
 
@@ -111,7 +111,7 @@ async def watched(
     phases: list[Phase],
     change: Callable[[ApiServer, int], None] = lambda *_: None,
     **given: Any,
-) -> Evidence:
+) -> ConformanceEvidence:
     """The evidence of an HPA that goes through phases, one at each look."""
     times = iter(range(0, 10_000, 10))
     with api_server(folder) as (server, file):
@@ -127,7 +127,7 @@ async def watched(
             show()
 
         show()
-        seen: list[Look] = []
+        seen: list[HpaLook] = []
         async with cluster(file, None, NS, Impersonation()) as api:
             return await watching.watch(
                 api,
@@ -140,7 +140,7 @@ async def watched(
             )
 
 
-def product(evidence: Evidence) -> Json:
+def product(evidence: ConformanceEvidence) -> Json:
     text = "\n".join(evidence.lines(Screen(width=200)))
     (block,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     (found,) = yaml.safe_load(block)["spec"]["schedulingOrchestration"]
