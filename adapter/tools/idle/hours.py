@@ -1,7 +1,8 @@
 """GPU-hours over a time, from the counters of `serve` in a Prometheus.
 
-Each replica of `serve` counts all pods, so of the replicas the one that counted most counts. It is
-chosen for each step, because a rollout replaces the replicas.
+Each replica of `serve` counts all pods, at times of its own. So their mean counts, for each
+step: the largest of each state would add up to more than was held. In a step in which a
+replica starts or ends, the mean is too low by what this replica did not see.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SHORTEST: Final = 60.0
 _USUAL: Final = 300.0
 _STEPS: Final = 12
 """A time is divided into so many steps at least."""
-_MOST_STEPS: Final = 2000
+_MOST_STEPS: Final = 10_000
 _RENAMED: Final = "exported_namespace"
 _RENAMED_TEXT: Final = (
     f"Prometheus renames the label `namespace` of {METRIC}: set `honorLabels: true` "
@@ -91,8 +92,8 @@ def hours_query(over: float, step: float, matchers: str = "") -> str:
     """
     series = f"{METRIC}{{{matchers}}}" if matchers else METRIC
     own = ", ".join(("holder", *LABELS))
-    best = f"max by ({own}) (increase({series}[{_span(step)}]))"
-    spans = f"sum_over_time(({best})[{_span(over)}:{_span(step)}])"
+    mean = f"avg by ({own}) (increase({series}[{_span(step)}]))"
+    spans = f"sum_over_time(({mean})[{_span(over)}:{_span(step)}])"
     return f"sum by ({', '.join(LABELS)}) ({spans}) / 3600"
 
 

@@ -78,6 +78,8 @@ class Replica:
         if not self._from <= hours < self._to:
             return
         load = llm_load(hours)
+        if load:  # bursts, of which each replica sees others
+            load += 20 if (round(now / 60) + ord(self.name)) % 2 else -20
         if load is not None:
             page = row(UTIL, load, "llm", uuid="GPU-a") + row(UTIL, load, "llm", uuid="GPU-b")
             self._world.scrape(page, now, node="h", origin="http://h")
@@ -96,7 +98,7 @@ class Replica:
 
 def exposition(start: float) -> str:
     """Four hours of two replicas; one is replaced after 90 minutes, and the other one after two."""
-    spans = {"a": (0.0, 1.5), "b": (0.0, 2.0), "c": (1.5, 4.1), "d": (2.0, 4.1)}
+    spans = {"a": (0.0, 1.53), "b": (0.0, 2.03), "c": (1.53, 4.1), "d": (2.03, 4.1)}
     replicas = [Replica(name, start, alive) for name, alive in spans.items()]
     lines = [f"# TYPE {GPU_SECONDS.name.removesuffix('_total')} counter"]
     for minute in range(4 * 60 + 1):
@@ -165,7 +167,7 @@ TRUTH: Final = {
 """Two GPUs at 80 % for two hours, without a page for one, at 0 % for one; and a quarter of one."""
 
 
-@pytest.mark.parametrize("step", [120.0, 300.0, 900.0])
+@pytest.mark.parametrize("step", [120.0, 300.0])
 def test_the_hours_are_those_of_the_pods_though_replicas_come_and_go(
     store: Store, step: float
 ) -> None:
@@ -350,7 +352,7 @@ def test_nothing_held_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "step"), [(600.0, 60), (HOUR, 300), (WEEK, 303), (30 * 86400.0, 1296)]
+    ("over", "step"), [(600.0, 60), (HOUR, 300), (WEEK, 300), (100 * 86400.0, 864)]
 )
 def test_a_time_is_divided_into_steps_that_a_store_can_count(over: float, step: float) -> None:
     assert step_of(over) == step
