@@ -19,6 +19,8 @@ from adapter.tools.conformance import watching
 from adapter.tools.conformance.evidence import DESCRIPTION, ConformanceEvidence, HpaLook
 from tests.adapter.clientapi import ApiServer, api_server
 from tests.adapter.commandline import invoke
+from tests.adapter.world import World, make_pod
+from tests.docs.pages import ROOT
 
 NS = "chat"
 HPAS = f"/apis/autoscaling/v2/namespaces/{NS}/horizontalpodautoscalers"
@@ -266,3 +268,15 @@ def test_the_command_ends_with_1_and_writes_each_format(tmp_path: Path) -> None:
         content = json.loads(found[found.index("{") :])
         assert [step["passed"] for step in content["steps"]] == [True, True, False, False]
         assert yaml.safe_load(content["product"])["spec"]
+
+
+def test_the_queue_of_the_example_is_the_metric_of_its_hpa() -> None:
+    example = (ROOT / "docs/examples/conformance.yaml").read_text()
+    objects = {one["kind"]: one for one in yaml.safe_load_all(example)}
+    page = objects["ConfigMap"]["data"]["metrics"].replace("} 0", "} 20")
+    template = objects["Deployment"]["spec"]["template"]["metadata"]
+    pod = make_pod("c-0", node="n", annotations=template["annotations"])
+    world = World(pod)
+    world.scrape(page, 100.0, origin="http://c-0", pod=pod.ref, serves=True)
+    name = objects["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["pods"]["metric"]["name"]
+    assert world.value("c-0", name, 101.0) == 20.0
