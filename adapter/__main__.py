@@ -26,10 +26,12 @@ from adapter.tools.client.options import (
     ends,
     joined,
 )
+from adapter.tools.conformance.commands import conformance
 from adapter.tools.doctor.command import doctor
 from adapter.tools.explain.commands import explain
 from adapter.tools.generate.commands import generate
 from adapter.tools.idle.commands import idle
+from adapter.tools.idle.costcommand import costs
 from adapter.tools.maintain.commands import maintain
 from adapter.tools.migrate.commands import migrate
 from adapter.tools.replay.commands import replay
@@ -338,6 +340,8 @@ def completion(shell: str) -> None:
     click.echo(script(main, {}, _PROGRAM, "_GPU_METRICS_ADAPTER_COMPLETE").source())
 
 
+main.add_command(conformance)
+main.add_command(costs)
 main.add_command(doctor)
 main.add_command(explain)
 main.add_command(generate)

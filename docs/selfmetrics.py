@@ -35,11 +35,13 @@ def page() -> str:
             [Observability](observability.md) describes how to scrape them, and which alerts and
             which dashboards use them.
 
-            No label holds a pod, a node, a device, an address, a user or the name of a metric, so
+            No label holds a node, a device, an address, a user or the name of a metric, so
             the number of series does not grow with the cluster. If the values of a label are
             listed, all of them are present from the start, and any other value counts as `{OTHER}`.
-            The controller has labels for workloads, node pools and namespaces: at most {MOST}
-            series of each.
+            `gma_gpu_seconds_total` has labels for namespaces and workloads, with
+            `accounting.by: pod` for pods too: at most `accounting.accounts` sets of them. The
+            controller has labels for workloads, node pools and namespaces: at most {MOST} series
+            of each.
             """
         ),
         "## `serve`",

@@ -1,7 +1,8 @@
 """Builds everything that a tag publishes, into ``dist/``: ``python -m release``.
 
-The wheel, the source archive, the chart, the image, the bill of materials, checksums, an in-toto
-statement of their provenance, and the notes. It publishes and signs nothing: the workflow does.
+The wheel, the source archive, the command as one file for each platform, krew's manifest, the
+chart, the image, the bill of materials, checksums, an in-toto statement of their provenance, and
+the notes. It publishes and signs nothing: the workflow does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 
 from adapter import __version__
-from release import artifacts, version
+from release import artifacts, krew, singlefile, version
 from release.source import Source
 from release.version import ROOT, ReleaseError
 
@@ -38,6 +39,13 @@ def main(arguments: list[str] | None = None) -> int:
         help="how to build the image: with docker buildx, with buildah on a stand-in for its base "
         "(a test: no archive), or not at all",
     )
+    parser.add_argument(
+        "--single-files",
+        choices=("all", "none"),
+        default="all",
+        help="the command as one file for each platform, with wheels from the package index, or "
+        "not at all",
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
     options = parser.parse_args(arguments)
     try:
@@ -63,6 +71,12 @@ def _build(options: argparse.Namespace) -> None:
     artifacts.empty(output)
     print(f"gpu-metrics-adapter {__version__}, commit {source.commit}{source.dirty}")
     artifacts.python_packages(output, source)
+    if options.single_files == "all":
+        (wheel,) = output.glob("*.whl")
+        written = singlefile.archives(output, wheel)
+        if options.repository:
+            text = krew.manifest(options.repository, written)
+            (output / "gpu.yaml").write_text(text, encoding="utf-8")
     artifacts.chart(output, options.repository, options.image_repository)
     if options.image == "docker":
         artifacts.image_by_docker(output, source)

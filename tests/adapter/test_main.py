@@ -16,6 +16,7 @@ import pytest
 from adapter import __version__
 from adapter.__main__ import serve
 from adapter.config.settings.source import SourceSettings
+from adapter.pipeline.sources.login import extras
 from adapter.tools.client.aboutversion import commit
 from tests.adapter.commandline import clean_environ, invoke
 from tests.needs import BASH, needs
@@ -36,8 +37,13 @@ def test_a_library_that_is_not_installed_is_named_with_the_command_that_installs
     rows = ["none-such>=1; extra == 'azure'", "none_other>=2", "click[a]>=8,<9"]
     monkeypatch.setattr(metadata, "requires", lambda _: rows)
     _, output = invoke("version")
-    assert "none-such is not installed: pip install 'none-such>=1'" in output
-    assert "none_other is not installed: pip install 'none_other>=2'" in output
+    pip = f"{sys.executable} -m pip install"
+    assert f"none-such is not installed: {pip} 'none-such>=1'" in output
+    assert f"none_other is not installed: {pip} 'none_other>=2'" in output
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    _, of_uv = invoke("version")
+    uv = f"uv pip install --python {sys.executable}"
+    assert f"none-such is not installed: {uv} 'none-such>=1'" in of_uv
     assert f"click {metadata.version('click')}" in output
 
 

@@ -44,7 +44,7 @@ def exporter_pod(name: str, port: int, node: str) -> dict[str, Any]:
     return pod
 
 
-def gpu_pod(node: str) -> dict[str, Any]:
+def holder(node: str) -> dict[str, Any]:
     """Return a tenant's pod that holds a GPU on a node."""
     pod = tenant_pod("gpu", 9)
     pod["metadata"]["annotations"] = {}
@@ -80,7 +80,7 @@ def test_samples_about_another_tenants_pod_and_device_change_nothing(
             pods = [tenant_pod(f"forger-{port}", port) for port in ports]
         else:
             pods = [exporter_pod(f"forger-{port}", port, "n2") for port in ports]
-        attacked = siege(*pods, gpu_pod("n2"))
+        attacked = siege(*pods, holder("n2"))
         attacked.observe(seconds=4)
         with attacked.serving.client() as client:
             queue, mine = client.get(QUEUE), client.get(MINE)
@@ -144,7 +144,7 @@ def test_an_exporters_labels_on_the_victims_own_node_change_nothing(
     with forgers(PAGE.format(value=VALUE), page, page, page) as (port, *ports):
         attackers = forgers_on_the_victims_node(ports)
         attacked = siege(
-            real_exporter(port, mounts=mounts), *attackers, gpu_pod("n1"), source=DISCOVER
+            real_exporter(port, mounts=mounts), *attackers, holder("n1"), source=DISCOVER
         )
         attacked.observe(seconds=3)
         with attacked.serving.client() as client:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from adapter.answers.judgement.counts import HpaCounts
 from adapter.answers.judgement.states import ScalingState
-from adapter.tools.idle.prices import LIST_DATE
+from adapter.tools.idle.prices import load
 from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseRow, by_cause
 
@@ -329,7 +329,7 @@ def _state(
         "about": {
             "server": "https://10.0.0.1:6443", "context": "prod-eu-1", "user": "ana", "version": "0.9.0",
             "namespace": "", "interval": 5, "started": now - 3600, "prometheus": False, "demo": False,
-            "currency": "USD", "pricesOf": f"list prices of {LIST_DATE}",
+            "currency": "USD", "pricesOf": f"list prices of {load(None).dated}",
         },
         "panels": [_panel(name, "ok", now, None, None, 2) for name in LISTS],
         "verdict": {

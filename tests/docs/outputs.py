@@ -37,6 +37,7 @@ from tests.adapter.tools.doctor.clean import clean
 from tests.adapter.tools.doctor.faults.every import FAULTS
 from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.tools.explain.test_pods_and_nodes import GPU
+from tests.adapter.tools.idle.test_costs import COSTS
 from tests.adapter.tools.idle.test_idle_command import TABLE
 from tests.adapter.tools.replay.day import Day, ServerDay, manifest, waves, write
 from tests.adapter.tools.top import cluster as topcluster
@@ -216,6 +217,7 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "get gpupods": gpupods,
     "get gpuworkloads": gpuworkloads,
     "idle": TABLE.lstrip,
+    "costs": COSTS.lstrip,
     "replay": replay,
     "replay failure": replay_failure,
     "replay headroom": replay_headroom,

@@ -20,6 +20,7 @@ SECTIONS = (
     "keda.",
     "nodepool.",
     "rules.",
+    "accounting.",
 )
 
 

@@ -17,7 +17,20 @@ FILE = Path(__file__).with_name("unverified.txt")
 OURS = "charts/gpu-metrics-adapter"
 CHART = ("install", "upgrade", "template")
 OTHERS = frozenset(
-    {"aws", "az", "curl", "docker", "gcloud", "grpcurl", "kind", "openssl", "pip", "pipx", "uv"}
+    {
+        "aws",
+        "az",
+        "curl",
+        "docker",
+        "gcloud",
+        "grpcurl",
+        "kind",
+        "openssl",
+        "pip",
+        "pipx",
+        "tar",
+        "uv",
+    }
 )
 """Programs that are not run here."""
 _ATTACHED = frozenset({"logs", "port-forward", "exec", "debug", "attach", "cp", "top", "wait"})

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from adapter.server.serve.gpuledger import STATES
+from adapter.server.serve.selfmetrics import GPU_SECONDS
 from tests.e2e import programs
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import one, render
@@ -77,8 +79,15 @@ def test_prometheus_reads_both_components(
     prometheus = Prometheus(
         tmp_path, "monitor", {}, honor_labels=False, jobs=[row | often for row in jobs]
     )
+    stage.workload("money", replicas=2, demand=120, low=2, high=2)
     prometheus.start()
     try:
+        held = (
+            f'{GPU_SECONDS.name}{{job="serve",namespace="money",workload="Deployment/inference"}}'
+        )
+        wait_until(lambda: prometheus.count(f"sum({held}) > 0") == 1, "GPU-seconds", 200)
+        assert prometheus.count(held) == len(STATES)
+        assert prometheus.count(f'{GPU_SECONDS.name}{{exported_namespace!=""}}') == 0
         for good in ("serve", "nodepool"):
             wait_count(prometheus, f'gma_build_info{{job="{good}"}}')
         for bad in ("without the role", "with another CA"):

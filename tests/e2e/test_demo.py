@@ -35,7 +35,7 @@ class RunningDemo:
             "COLUMNS": "120",
         }
         return subprocess.run(
-            command, env=os.environ | own, capture_output=True, text=True, timeout=60, check=False
+            command, env=os.environ | own, capture_output=True, text=True, timeout=120, check=False
         )
 
     def kubectl(self, *arguments: str) -> str:
@@ -115,6 +115,18 @@ def test_kubectl_discovers_documents_and_reads_raw(demo: RunningDemo) -> None:
         "chat",
         "embed",
     }
+
+
+def test_conformance_sees_an_hpa_scale_and_says_that_the_demo_is_simulated(
+    demo: RunningDemo,
+) -> None:
+    watched = ("conformance", "embed", "-n", "inference", "--over", "100s", "--interval", "1")
+    done = demo.run(*ADAPTER, *watched)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "**Simulated, not evidence for a platform**" in done.stdout
+    assert re.search(r"^\| The HPA scales in \| PASS \| ", done.stdout, re.MULTILINE)
+    assert '    status: ""\n' in done.stdout
+    assert re.search(r"^\d replicas, \d wanted, \d running; gpu_utiliz", done.stderr, re.MULTILINE)
 
 
 def test_a_write_is_refused(demo: RunningDemo) -> None:

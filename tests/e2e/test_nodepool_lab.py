@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.apiservice import NAMESPACE, ensure_namespace
 from tests.e2e.cluster import Object
-from tests.e2e.lab.lab import gpu_pod
+from tests.e2e.lab.lab import holder
 from tests.e2e.lab.stage import LabStage
 from tests.e2e.nodepoolstage import ACCOUNT, HEADROOM, Controller
 from tests.e2e.process import wait_until
@@ -202,7 +202,7 @@ def test_a_burst_of_fifty_jobs_stays_within_the_limits(lab: LabStage) -> None:
 
 def _job(number: int) -> Object:
     annotations = {"lab/runs-for": "20s"}
-    spec = gpu_pod(restartPolicy="Never")
+    spec = holder(restartPolicy="Never")
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -12,7 +12,7 @@ import pytest
 
 from adapter.config.process.output import Screen
 from adapter.tools.client.errors import VIEW
-from adapter.tools.idle.prices import LIST_DATE
+from adapter.tools.idle.prices import load
 from tests.adapter.clientapi import ApiServer, api_server, forbidden, status_of
 from tests.adapter.commandline import invoke
 from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, World, gpu_metric
@@ -68,7 +68,7 @@ def test_the_stream_shows_the_cluster(lab: tuple[ApiServer, Path]) -> None:
         about = page.until("about", lambda data: data["user"])
     assert about["user"] == "jane"
     assert (about["context"], about["namespace"], about["prometheus"]) == ("lab", "", False)
-    assert about["pricesOf"] == f"list prices of {LIST_DATE}"
+    assert about["pricesOf"] == f"list prices of {load(None).dated}"
     assert found["verdict"]["text"] == "The HPA works, the GPU pod has a value."
     assert found["gpus"]["rows"][0][:5] == ["g0", "n1", "p1", None, "0"]
     assert found["load"]["of"] == found["gpus"]["revision"]

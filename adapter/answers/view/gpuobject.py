@@ -25,7 +25,15 @@ from adapter.pipeline.catalog import amd, ascend, gaudi, intel, nvidia
 from adapter.pipeline.catalog.health import SIGNS
 from adapter.pipeline.catalog.labelvalue import label_value
 from adapter.pipeline.catalog.metric import Metric, Scope
-from adapter.pipeline.cluster.nodelabels import AMD, INTEL, NVIDIA, POOL_LABELS, NodeFacts
+from adapter.pipeline.cluster.nodelabels import (
+    AMD,
+    INSTANCE_TYPE,
+    INTEL,
+    NVIDIA,
+    POOL_LABELS,
+    NodeFacts,
+    capacity_type,
+)
 from adapter.pipeline.devices.device import Device
 from adapter.pipeline.devices.series import DeviceSeries
 from adapter.pipeline.store.snapshot import Snapshot
@@ -51,7 +59,7 @@ _BY_FIELD: Final[Mapping[str, str]] = {
 }
 _NODE_LABELS: Final = (
     "topology.kubernetes.io/zone",
-    "node.kubernetes.io/instance-type",
+    INSTANCE_TYPE,
     *POOL_LABELS,
 )
 """Labels of a node that are repeated on its GPUs, so that a selector can use them."""
@@ -134,6 +142,8 @@ def labels(gpu: Gpu, node: Mapping[str, str]) -> dict[str, str]:
     )
     found = {key: value for key, value in own if value}
     if node:
+        if capacity := label_value(capacity_type(node)):
+            found["capacity-type"] = capacity
         found.update((key, node[key]) for key in _NODE_LABELS if node.get(key))
     return found
 

@@ -22,6 +22,7 @@ from adapter.answers.view.podvalues import UTILIZATION, AskedPod
 from adapter.answers.view.schema import integer, listed, struct, text, time
 from adapter.pipeline.attribution.reading import Absence, DeviceReading, Reading
 from adapter.pipeline.catalog.metric import Metric
+from adapter.pipeline.cluster.nodelabels import INSTANCE_TYPE, capacity_type
 from adapter.pipeline.devices.series import DeviceSeries
 from apiservice.wire import instant
 
@@ -70,12 +71,15 @@ class _Device(NamedTuple):
         containers = {series.assignment.container for series in self.named if series.assignment}
         busy = {part.attribution for metric, part in self.parts if metric.name == UTILIZATION}
         hows = busy or {part.attribution for _, part in self.parts}
+        labels = self.asked.snapshot.cluster.labels(self.asked.pod.node)
         return {
             "device": self.id,
             "gpu": devices.name_of(self.id),
             "model": newest.device.model if newest is not None else "",
             "migProfile": newest.device.mig_profile if newest is not None else "",
             "node": newest.node or "" if newest is not None else "",
+            "instanceType": labels.get(INSTANCE_TYPE, ""),
+            "capacityType": capacity_type(labels),
             "exporter": newest.origin if newest is not None else "",
             "container": containers.pop() if len(containers) == 1 else "",
             "evidence": self._evidence(),
@@ -182,6 +186,8 @@ DEVICES: Final = listed(
         model=text("Model of the device."),
         migProfile=text("Profile of the MIG instance or partition."),
         node=text("Node of the device, if it is certain."),
+        instanceType=text("Type of the pod's node, by its label."),
+        capacityType=text("How that node is paid for, by its labels: spot, on-demand."),
         exporter=text("Page, or instance in the store, that reports the device."),
         container=text("Container of the pod that has the device, if samples name one."),
         evidence=text(EVIDENCES),

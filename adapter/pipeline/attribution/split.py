@@ -12,7 +12,7 @@ from adapter.pipeline.attribution.policy import SharingPolicy
 from adapter.pipeline.attribution.reading import Attribution
 from adapter.pipeline.attribution.sharing import NodeSharing, Share, resource
 from adapter.pipeline.catalog.metric import DeviceValue, Metric
-from adapter.pipeline.cluster.gpuresources import CORE_PARTS, MEMORY_PARTS, RENAMED_SUFFIX
+from adapter.pipeline.cluster.gpuresources import MEMORY_PARTS, RENAMED_SUFFIX, core_part
 from adapter.pipeline.cluster.nodelabels import NodeFacts
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.accounting import ACCOUNTED
@@ -184,21 +184,12 @@ def of_request(
     """
     if pod is None:
         return NO_REQUEST
-    share = _cores(pod)
+    share = core_part(pod.gpus, len(pod.containers))
     if shared and allocation.how is Attribution.COPIED:
         return SHARE_UNKNOWN  # the value includes the use by other pods
     if share is None:
         share = _replica(pod, series, facts) if shared else 1.0
     return SHARE_UNKNOWN if share is None else allocation._replace(value=allocation.value / share)
-
-
-def _cores(pod: Pod) -> float | None:
-    """Return the share in the spec; None if there is none, or it is the sum of containers."""
-    for cores, devices in CORE_PARTS.items():
-        percent = pod.gpus.get(cores, 0)
-        if percent and (len(pod.containers) == 1 or pod.gpus.get(devices) == 1):
-            return percent / 100.0
-    return None
 
 
 def _replica(pod: Pod, series: DeviceSeries, facts: NodeFacts) -> float | None:

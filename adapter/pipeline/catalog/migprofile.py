@@ -1,4 +1,5 @@
-"""Read the names of MIG profiles: which are one profile, and how much engine activity each allows.
+"""Read the names of MIG profiles and of AMD's partitions: which are one profile, which part of a
+GPU each is, and how much engine activity each allows.
 
 A name states compute slices, memory slices, gigabytes and attributes, such as ``1g.10gb+me`` or
 ``1c.3g.20gb``. The gigabytes are rounded, and DCGM rounds them in another way than the device
@@ -25,6 +26,14 @@ _ROUNDING: Final = 1.02
 """0.34 instead of a third is rounding. More shows a second compute instance."""
 _FULL: Final = 100.0
 _PROFILE: Final = re.compile(r"((?:\d{1,2}c\.)?\d{1,2}g)\.(\d{1,4})gb(.*)", re.ASCII)
+_SLICES: Final = re.compile(r"(\d)g\.", re.ASCII)
+_WHOLE: Final = 7
+"""Compute slices of a whole GPU with MIG (NVIDIA's MIG user guide)."""
+_OTHER_WHOLES: Final = {"A30": 4}
+_PARTITIONS: Final = {"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4}
+"""AMD's compute partition -> partitions of a GPU (ROCm, "Compute partitioning"). ``cpx`` makes one
+of each die, whose number depends on the model."""
+_DIES: Final = {"MI300A": 6, "MI300X": 8, "MI325X": 8, "MI350X": 8, "MI355X": 8}
 _ROUNDED: Final = 1.5
 """Profiles of one GPU with the same slices differ in memory by a factor of two or more, such as
 ``1g.10gb`` and ``1g.20gb`` of an H100. A smaller difference is rounding."""
@@ -59,6 +68,30 @@ def spelt_as(profile: str, known: Iterable[str]) -> str:
 def _parts(profile: str) -> _Parts | None:
     parts = _PROFILE.fullmatch(profile)
     return parts and _Parts(parts[1], int(parts[2]), parts[3])
+
+
+def gpu_part(profile: str, model: str) -> float | None:
+    """Return which part of a whole GPU a MIG profile or an AMD partition is: that of its compute.
+
+    Args:
+        profile: such as ``1g.5gb``, or ``cpx``; empty for a whole GPU.
+        model: of the GPU.
+
+    Returns:
+        Above 0 and at most 1; None if it is not known.
+    """
+    if not profile:
+        return 1.0
+    words = re.findall(r"[A-Z0-9]+", model.upper())
+    slices = _SLICES.match(profile)
+    if slices is not None:
+        whole = next((n for name, n in _OTHER_WHOLES.items() if name in words), _WHOLE)
+        return min(1.0, int(slices[1]) / whole) or None
+    kind = profile.lower().partition("_")[0]
+    parts = _PARTITIONS.get(kind)
+    if kind == "cpx":
+        parts = next((n for name, n in _DIES.items() if name in words), None)
+    return None if parts is None else 1.0 / parts
 
 
 def normalized(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:

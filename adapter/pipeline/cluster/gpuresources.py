@@ -172,6 +172,23 @@ def devices(requested: Mapping[str, int], per_unit: int = 1) -> dict[str, int]:
     return counts | {name: 1 for domain, name in parts.items() if domain not in domains}
 
 
+def core_part(requested: Mapping[str, int], containers: int) -> float | None:
+    """Return which part of each device's cores a pod requests (HAMi, Volcano).
+
+    Args:
+        requested: GPU resource -> units, summed over the containers.
+        containers: of the pod.
+
+    Returns:
+        Above 0; None if it requests no part, or if the number is the sum of containers.
+    """
+    for cores, devices in CORE_PARTS.items():
+        percent = requested.get(cores, 0)
+        if percent and (containers == 1 or requested.get(devices) == 1):
+            return percent / 100.0
+    return None
+
+
 class GpuResources:
     """The resources that stand for a GPU.
 

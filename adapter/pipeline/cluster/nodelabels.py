@@ -63,6 +63,9 @@ class NodeFacts(NamedTuple):
     """The product's name ends in ``-SHARED``."""
     mig_strategy: str = ""
     """``single`` or ``mixed``."""
+    mig_profile: str = ""
+    """The profile of all instances of the node, which its product's name ends in with the strategy
+    ``single``."""
     memory: int | None = None
     """MiB of one device."""
     replicas: Mapping[str, int] = {}
@@ -99,11 +102,43 @@ def facts(labels: Mapping[str, str], capacity: Mapping[str, int] | None = None) 
         strategy=strategy,
         suffix=model.endswith(_SHARED),
         mig_strategy=labels.get("nvidia.com/mig.strategy", "").replace("none", ""),
+        mig_profile=model.removesuffix(_SHARED).partition("-MIG-")[2],
         memory=_number(labels.get("nvidia.com/gpu.memory", "")),
         replicas=replicas,
         counts=counts,
         capacity=capacity or {},
     )
+
+
+SPOT: Final = "spot"
+ON_DEMAND: Final = "on-demand"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+_CAPACITIES: Final = (
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "kubernetes.azure.com/scalesetpriority",
+    "cloud.google.com/gke-provisioning",
+)
+"""Labels that say how a node is paid for: Karpenter and EKS of every node, AKS of spot nodes (and
+``regular``), GKE of newer nodes (``standard``)."""
+_YES: Final = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
+_PAID: Final = {
+    "spot": SPOT,
+    "preemptible": SPOT,
+    "on-demand": ON_DEMAND,
+    "regular": ON_DEMAND,
+    "standard": ON_DEMAND,
+}
+
+
+def capacity_type(labels: Mapping[str, str]) -> str:
+    """Return how a node is paid for: ``spot``, ``on-demand``, or another word of its labels such as
+    ``reserved``; empty if they do not say it."""
+    if any(labels.get(key) == "true" for key in _YES):
+        return SPOT
+    word = next((labels[key] for key in _CAPACITIES if labels.get(key)), "")
+    word = word.lower().replace("_", "-")
+    return _PAID.get(word, word)
 
 
 def pool(labels: Mapping[str, str]) -> str | None:

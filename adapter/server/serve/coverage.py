@@ -16,12 +16,14 @@ from typing import Final
 import structlog
 
 from adapter.answers.api.provider import Values
+from adapter.config.settings.accounting import AccountingSettings
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import explanation
 from adapter.pipeline.attribution.values import UNREAD
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch
+from adapter.server.serve.gpuledger import GpuLedger
 from apiservice.labels.selector import EVERYTHING
 from apiservice.runtime.steps import Steps, paced
 
@@ -85,6 +87,7 @@ class Coverage:
         patience: returns the seconds that a pod may take from its start to its first value.
         ready: returns whether the process is ready. Before that, no count is reported.
         report: called with each count.
+        ledger: gets the value of each pod that holds a GPU.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class Coverage:
         patience: Callable[[], float] = lambda: 0.0,
         ready: Callable[[], bool] = lambda: True,
         report: Callable[[Counted], None] = lambda _: None,
+        ledger: GpuLedger | None = None,
     ) -> None:
         self._known = known
         self._pods = pods
@@ -105,6 +109,9 @@ class Coverage:
         self._patience = patience
         self._ready = ready
         self._report = report
+        self.ledger = ledger or GpuLedger(AccountingSettings(), clock)
+        """The GPU-seconds up to the last count."""
+        self._pause = _LAST
         self.last: Counted | None = None
         """The last complete count; None before the first."""
         self.attributed: Mapping[str, int] | None = None
@@ -123,7 +130,7 @@ class Coverage:
             if self._pods.synced:
                 await self.look()
                 counted = self.last.pods if self.last else 0
-                longest = _LAST * max(1.0, counted / _PODS)
+                longest = self._pause = _LAST * max(1.0, counted / _PODS)
                 pause = min(max(2 * pause, _SHARE * (clock() - begun)), longest)
             if ready and self.last is not None:
                 self._report(self.last)
@@ -160,13 +167,17 @@ class Coverage:
         examples: dict[str, tuple[Pod, Absence]] = {}
         now, patience = self._clock(), self._patience()
         snapshot = self._known.snapshot
+        self.ledger.begin(self._pause)
         for number, pod in enumerate(self._pods.each()):
             yield
             if not number % _KEPT:
                 snapshot = self._known.snapshot
-            if not _waits(pod) or not snapshot.holds(pod):
+            if not pod.node or pod.finished or not snapshot.holds(pod):
                 continue
             found = snapshot.pod(pod, METRIC, EVERYTHING, self._clock(), keep=False)
+            self.ledger.add(pod, found, snapshot)
+            if pod.deleting:
+                continue
             if not isinstance(found, Absence):
                 measured += 1
             elif found.reason not in _NOT_MEANT:
@@ -174,6 +185,7 @@ class Coverage:
                 if found.reason not in UNREAD or not _starts(pod, now, patience):
                     lasting[found.reason] += 1
                     examples.setdefault(found.reason, (pod, found))
+        self.ledger.end()
         worst = lasting.most_common(1)
         example = examples[worst[0][0]] if worst else None
         return Counted(measured, missing, lasting, example)
@@ -183,11 +195,6 @@ def _starts(pod: Pod, now: float, patience: float) -> bool:
     """Return whether the pod started so recently that it may have no value yet."""
     since = pod.ready_since or pod.born
     return since > 0 and now - since < patience
-
-
-def _waits(pod: Pod) -> bool:
-    """Return whether the pod should have a value if it holds a GPU."""
-    return bool(pod.node) and not pod.deleting and not pod.finished
 
 
 class CoverageLog:

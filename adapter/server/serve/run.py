@@ -36,6 +36,7 @@ from adapter.server.serve.apiserviceowner import external_owner
 from adapter.server.serve.build import Loop, cluster_loops
 from adapter.server.serve.coverage import Coverage, CoverageLog
 from adapter.server.serve.delegates import DelegateError, build_delegation
+from adapter.server.serve.gpuledger import GpuLedger
 from adapter.server.serve.keda import build_keda
 from adapter.server.serve.lifetimes import certificate_lifetimes
 from adapter.server.serve.pipeline import RELEASE, PipelineSwitcher
@@ -148,6 +149,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             patience=lambda: pipelines.current.patience,
             ready=lambda: health.report("readyz", verbose=False).code == 200,
             report=CoverageLog(objects.pod_index, lambda: pipelines.snapshot.exporters).note,
+            ledger=GpuLedger(settings.accounting),
         )
         lag = LoopLag()
         register(

@@ -1,7 +1,7 @@
 """The metrics that ``serve`` exposes about itself, collected from its parts at each scrape.
 
 Cardinality is bounded: reasons, limits and kinds are fixed sets. Pods, devices, URLs and metric
-names are never labels.
+names are never labels, except those of the accounts of GPU-seconds, whose number is bounded.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from adapter.server.serve.accessmetrics import access_families
 from adapter.server.serve.apiserviceowner import APIServiceOwner
 from adapter.server.serve.coverage import IDLE_FOR, Coverage
 from adapter.server.serve.delegatemetrics import delegate_families
+from adapter.server.serve.gpuledger import STATES, Account
 from adapter.server.serve.lifetimes import Lifetimes
 from adapter.server.serve.pipeline import PipelineSwitcher
 from adapter.server.serve.promisememory import PromiseMemory
@@ -94,6 +95,21 @@ IDLE: Final = gauge(
     "held",
     "at_least",
     known=IDLE_FOR,
+)
+GPU_SECONDS: Final = counter(
+    "gma_gpu_seconds_total",
+    "GPU-seconds that pods held: used, idle, or unknown while the utilization is not known. A MIG "
+    "instance and a share count as their part of a GPU. Counted once a minute; time during which "
+    "the process did not run is not counted. The accounts that hold most GPUs have series of their "
+    "own, and the rest is `other`: see docs/costs.md.",
+    *Account._fields,
+    "state",
+    known=STATES,
+)
+UNSIZED: Final = gauge(
+    "gma_gpu_unsized_pods",
+    "Pods that hold GPUs, without a part in gma_gpu_seconds_total, because neither their manifest "
+    "nor a value shows how much they hold.",
 )
 EXPORTERS: Final = gauge("gma_exporters", "Exporters whose samples are in the store.")
 SILENT: Final = gauge(
@@ -158,6 +174,7 @@ UNRECORDED: Final = counter(
 )
 OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING, IDLE),
+    *(GPU_SECONDS, UNSIZED),
     *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, SERIES),
     *(SYNCED, HEARD, UNREAD, PODS, LAG, CONFIG, RELOADS, FOREIGN, BACKGROUND),
     *(PROMISES, REMEMBERED),
@@ -283,6 +300,8 @@ def _coverage(coverage: Coverage) -> Iterator[Metric]:
     yield GPU_PODS.one(counted.pods)
     yield MEASURED.one(counted.measured)
     yield UNMEASURED.by(counted.missing)
+    yield GPU_SECONDS.rows(coverage.ledger.rows())
+    yield UNSIZED.one(coverage.ledger.unsized)
 
 
 def _cluster(objects: ObjectLookup, now: float) -> Iterator[Metric]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from adapter import __version__
-from adapter.pipeline.sources.login.extras import DISTRIBUTION, libraries
+from adapter.pipeline.sources.login.extras import DISTRIBUTION, installer, libraries
 
 _ROOT: Final = Path(__file__).parents[3]
 _COMMIT: Final = re.compile(r"[0-9a-f]{40,64}")
@@ -76,4 +76,4 @@ def _libraries() -> Iterator[str]:
         try:
             yield f"{name} {metadata.version(name)}"
         except metadata.PackageNotFoundError:
-            yield f"{name} is not installed: pip install '{requirement}'"
+            yield f"{name} is not installed: {installer()} '{requirement}'"

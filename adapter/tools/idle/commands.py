@@ -93,7 +93,7 @@ def idle(
             now,
             held,
             known.currency,
-            known.own,
+            known.note,
             by=by or "",
             minimum=minimum,
             namespace=namespace,

@@ -121,7 +121,9 @@ def _idle(
         since=since,
         used=_number(device, _USED),
         total=_number(device, _TOTAL),
-        price=prices.of(model, profile),
+        price=prices.of(
+            model, profile, str(device.get("instanceType", "")), str(device.get("capacityType", ""))
+        ),
         hint=_hint(str(meta["namespace"]), str(meta["name"]), workload),
     )
 

@@ -1,48 +1,43 @@
-"""Prices of GPUs by model: the built-in list prices, and the user's own."""
+"""Prices of GPUs by instance type and model: the built-in list prices, and the user's own.
+
+A file has lists, each with the date and the source of its prices. A list that is older than a year
+is not used: a price is unknown rather than stale.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from adapter.pipeline.catalog.migprofile import gpu_part
+from adapter.pipeline.cluster.nodelabels import SPOT
 from adapter.tools.client.errors import ClientError
 from apiservice.runtime.yamltext import YamlError, document
 
 CURRENCY: Final = "USD"
-LIST_DATE: Final = "July 2026"
-LIST_PRICES: Final[Mapping[str, float]] = {
-    "T4": 0.526,  # g4dn.xlarge
-    "V100": 3.06,  # p3.2xlarge
-    "A10G": 1.006,  # g5.xlarge
-    "L4": 0.8048,  # g6.xlarge
-    "L40S": 1.861,  # g6e.xlarge
-    "RTX PRO 6000": 3.36312,  # g7e.2xlarge
-    "A100-SXM4-40GB": 21.957642 / 8,  # p4d.24xlarge
-    "A100-SXM4-80GB": 27.44705 / 8,  # p4de.24xlarge
-    "H100": 55.04 / 8,  # p5.48xlarge
-    "H200": 63.296 / 8,  # p5en.48xlarge
-    "B200": 113.9328 / 8,  # p6-b200.48xlarge
-    "B300": 142.416 / 8,  # p6-b300.48xlarge
-    "A10": 3.2,  # Azure, NV36ads_A10_v5
-    "A100 80GB PCIe": 3.673,  # Azure, NC24ads_A100_v4
-    "GB200": 108.16 / 4,  # Azure, ND128isr_NDR_GB200_v6
-    "MI300X": 62.853 / 8,  # Azure, ND96isr_MI300X_v5, westus
-}
-"""Model -> USD per hour and GPU: the price of a cloud's instance, divided by its GPUs.
-
-On demand, Linux; of AWS in us-east-1 on 2026-07-20, and of Azure in eastus on 2026-06-18, as
-Karpenter's providers publish them (aws/karpenter-provider-aws and Azure/karpenter-provider-azure,
-pkg/providers/pricing). Prices differ by region, provider and contract, and change: a user who acts
-on a sum names their own.
-"""
+_BUILT_IN: Final = Path(__file__).with_name("prices.yaml")
+_DAYS: Final = 366
+"""Days for which a list is used."""
 _LARGEST: Final = 1 << 20
 _HIGHEST: Final = 1e12
-_PROFILE: Final = re.compile(r"(\d)g\.")
-_SLICES: Final = {"A30": 4}
-_WHOLE: Final = 7
-"""Compute slices of a whole GPU with MIG (NVIDIA's MIG user guide); an A30 has 4."""
+_MOST_GPUS: Final = 1024
+_FORM: Final = "write `prices:` with a price per hour for each model, or `instances:`"
+_MODELS: Final = ("prices", "spot")
+_LIST: Final = ("date", "source", *_MODELS, "instances")
+_INSTANCE: Final = ("gpu", "gpus", "price", "spot")
+
+Json = dict[str, Any]
+
+
+class InstancePrice(NamedTuple):
+    """Prices of one GPU of an instance type, per hour."""
+
+    price: float | None
+    """On demand."""
+    spot: float | None
 
 
 class PriceList(NamedTuple):
@@ -53,57 +48,180 @@ class PriceList(NamedTuple):
     currency: str = CURRENCY
     own: bool = False
     """Whether the user named it."""
+    spot: Mapping[str, float] = {}
+    """The same of spot nodes."""
+    instances: Mapping[str, InstancePrice] = {}
+    """Instance type -> prices of one of its GPUs."""
+    newest: date | None = None
+    """The date of the newest list; None if none has one."""
+    stale: int = 0
+    """Lists that are older than a year, and so not used."""
 
-    def of(self, model: str, mig_profile: str = "") -> float | None:
+    @property
+    def dated(self) -> str:
+        """The month of the newest list; empty without a date."""
+        return "" if self.newest is None else self.newest.strftime("%B %Y")
+
+    @property
+    def note(self) -> str:
+        """What a reader of a sum has to know about its prices, as a sentence; empty if nothing."""
+        if self.stale and not (self.prices or self.instances):
+            return "The prices are older than a year and not used: name yours with --prices."
+        if self.own:
+            return ""
+        return f"The prices are list prices of {self.dated}: name yours with --prices."
+
+    def of(
+        self, model: str, mig_profile: str = "", instance: str = "", capacity: str = ""
+    ) -> float | None:
         """Return the price per hour of a GPU or of its instance; None if it is not known.
 
-        The longest name whose words the model's name contains in this order decides. A MIG
-        instance costs the share of the compute slices that it has.
+        Args:
+            model: the longest name whose words the model's name contains in this order decides.
+            mig_profile: a MIG instance costs the part of the GPU's compute that it has.
+            instance: type of the node; its own price takes precedence over that of the model.
+            capacity: ``spot`` if the node is paid for so. A list without a price for it has none.
         """
+        whole = self._whole(model, instance, spot=capacity == SPOT)
+        part = gpu_part(mig_profile, model)
+        return None if whole is None or part is None else whole * part
+
+    def _whole(self, model: str, instance: str, *, spot: bool) -> float | None:
+        known = self.instances.get(instance)
+        if known is not None:
+            return known.spot if spot else known.price
+        prices = self.spot if spot else self.prices
         words = _words(model)
-        found = [name for name in self.prices if _contains(words, _words(name))]
-        if not found:
-            return None
-        price = self.prices[max(found, key=len)]
-        if not mig_profile:
-            return price
-        slices = _PROFILE.match(mig_profile)
-        whole = next((n for name, n in _SLICES.items() if name in words), _WHOLE)
-        return price * int(slices[1]) / whole if slices else None
+        names = [name for name in prices if _contains(words, _words(name))]
+        return prices[max(names, key=len)] if names else None
 
 
-def load(file: Path | None) -> PriceList:
+def load(file: Path | None, today: date | None = None) -> PriceList:
     """Return the built-in prices, or those of a file.
 
-    The file is YAML: ``currency: EUR`` and ``prices: {H100: 2.5, L4: 0.6}``.
+    A file is YAML: ``currency``, and either ``lists`` or the keys of one list: ``date``,
+    ``source``, ``prices: {H100: 2.5}``, ``spot: {H100: 1.1}`` and ``instances: {p5.48xlarge: {gpu:
+    H100, gpus: 8, price: 20, spot: 9}}``.
+
+    Args:
+        file: None for the built-in ones.
+        today: decides which lists are older than a year; now if it is None.
 
     Raises:
         ClientError: the file cannot be used; the message names the key and the fix.
     """
-    if file is None:
-        return PriceList(LIST_PRICES)
+    path = file or _BUILT_IN
     try:
-        if file.stat().st_size > _LARGEST:
-            raise ClientError(f"{file} is larger than 1 MiB: name a list of prices")
-        content = document(file.read_bytes())
+        if path.stat().st_size > _LARGEST:
+            raise ClientError(f"{path} is larger than 1 MiB: name a list of prices")
+        content = document(path.read_bytes())
     except (OSError, YamlError) as error:
-        raise ClientError(f"{file} cannot be read: {error}") from None
-    return _parse(file, content)
+        raise ClientError(f"{path} cannot be read: {error}") from None
+    return _PriceFile(path, today or datetime.now(UTC).date()).parse(content, own=file is not None)
 
 
-def _parse(file: Path, content: Any) -> PriceList:
-    if not isinstance(content, dict) or not isinstance(content.get("prices"), dict):
-        raise ClientError(f"{file}: write `prices:` with a price per hour for each model")
-    unknown = set(content) - {"prices", "currency"}
-    if unknown:
-        raise ClientError(f"{file}: unknown key {min(map(str, unknown))!r}: remove it")
-    prices = {}
-    for name, price in content["prices"].items():
+class _PriceFile:
+    """Parses a file of prices.
+
+    Args:
+        path: its name in messages.
+        today: decides which lists are used.
+    """
+
+    def __init__(self, path: Path, today: date) -> None:
+        self._path = path
+        self._today = today
+        self._models: dict[str, dict[str, float]] = {key: {} for key in _MODELS}
+        self._instances: dict[str, InstancePrice] = {}
+        self._dates: list[date] = []
+        self._stale = 0
+
+    def parse(self, content: Any, *, own: bool) -> PriceList:
+        """Return the prices; raises ClientError."""
+        if not isinstance(content, dict):
+            raise self._wrong(_FORM)
+        lists = content.get("lists")
+        if lists is None:
+            lists = [{key: content[key] for key in content if key != "currency"}]
+            self._refuse_unknown(content, ("currency", "lists", *_LIST), "")
+        else:
+            self._refuse_unknown(content, ("currency", "lists"), "")
+        if not isinstance(lists, list) or not all(isinstance(one, dict) for one in lists):
+            raise self._wrong("lists: write a list of lists of prices")
+        for one in lists:
+            self._add(one)
+        return PriceList(
+            self._models["prices"],
+            str(content.get("currency", CURRENCY)),
+            own,
+            self._models["spot"],
+            self._instances,
+            max(self._dates, default=None),
+            self._stale,
+        )
+
+    def _add(self, one: Json) -> None:
+        self._refuse_unknown(one, _LIST, "")
+        given = [key for key in (*_MODELS, "instances") if isinstance(one.get(key), dict)]
+        if not given or any(key in one and key not in given for key in (*_MODELS, "instances")):
+            raise self._wrong(_FORM)
+        used = self._current(one)
+        for kind in _MODELS:
+            for name, price in one.get(kind, {}).items():
+                number = self._number(f"{kind}.{name}", price)
+                if used:
+                    self._models[kind].setdefault(str(name), number)
+        for name, entry in one.get("instances", {}).items():
+            model, of_gpu = self._instance(str(name), entry)
+            if not used:
+                continue
+            self._instances.setdefault(str(name), of_gpu)
+            for kind, amount in zip(_MODELS, of_gpu, strict=True):
+                if model and amount is not None:
+                    self._models[kind].setdefault(model, amount)
+
+    def _current(self, one: Json) -> bool:
+        """Return whether a list is used, by its date."""
+        if "date" not in one:
+            return True
+        try:
+            dated = date.fromisoformat(str(one["date"]))
+        except ValueError:
+            raise self._wrong(f"date is {one['date']!r}: write it as 2026-07-20") from None
+        if (self._today - dated).days > _DAYS:
+            self._stale += 1
+            return False
+        self._dates.append(dated)
+        return True
+
+    def _instance(self, name: str, entry: Any) -> tuple[str, InstancePrice]:
+        """Return the model and the prices of one GPU of an instance type."""
+        key = f"instances.{name}"
+        if not isinstance(entry, dict) or not {"price", "spot"} & entry.keys():
+            raise self._wrong(f"{key}: write gpu, gpus and price, or spot")
+        self._refuse_unknown(entry, _INSTANCE, f"{key}.")
+        gpus = entry.get("gpus", 1)
+        if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 < gpus <= _MOST_GPUS:
+            raise self._wrong(f"{key}.gpus is {gpus!r}: write the number of GPUs of the instance")
+        numbers = [
+            self._number(f"{key}.{word}", entry[word]) / gpus if word in entry else None
+            for word in InstancePrice._fields
+        ]
+        return str(entry.get("gpu", "")), InstancePrice(*numbers)
+
+    def _number(self, key: str, price: Any) -> float:
         number = isinstance(price, int | float) and not isinstance(price, bool)
         if not number or not 0 <= price < _HIGHEST:
-            raise ClientError(f"{file}: prices.{name} is {price!r}: write a number from 0 to 1e12")
-        prices[str(name)] = float(price)
-    return PriceList(prices, str(content.get("currency", CURRENCY)), own=True)
+            raise self._wrong(f"{key} is {price!r}: write a number from 0 to 1e12")
+        return float(price)
+
+    def _refuse_unknown(self, content: Json, known: tuple[str, ...], before: str) -> None:
+        unknown = sorted(str(key) for key in content if key not in known)
+        if unknown:
+            raise self._wrong(f"unknown key {before + unknown[0]!r}: remove it")
+
+    def _wrong(self, text: str) -> ClientError:
+        return ClientError(f"{self._path}: {text}")
 
 
 def _words(name: str) -> list[str]:

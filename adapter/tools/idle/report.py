@@ -12,7 +12,7 @@ from typing import Any, Final
 from adapter.config.process.output import Screen, table
 from adapter.figures import age, memory
 from adapter.tools.client.command import BLOCKED, FINE
-from adapter.tools.idle.prices import LIST_DATE
+from adapter.tools.idle.cells import amount, safe_cell
 from apiservice.wire import instant
 
 Json = dict[str, Any]
@@ -73,7 +73,8 @@ class IdleReport:
     held: int
     """Devices that pods hold, idle or not."""
     currency: str
-    own_prices: bool
+    prices_note: str
+    """What a reader of the sums has to know about the prices; empty if nothing."""
     by: str = ""
     minimum: float = 0.0
     """Seconds; devices that are idle for less are left out."""
@@ -130,9 +131,9 @@ class IdleReport:
                 *(d.workload, d.team, instant.write(d.since)),
                 f"{(self.now - d.since) / _HOUR:.2f}",
                 *(_whole(d.used), _whole(d.total)),
-                *(_money(d.price, ""), _money(d.cost(self.now), ""), self.currency, d.hint),
+                *(amount(d.price, ""), amount(d.cost(self.now), ""), self.currency, d.hint),
             )
-            writer.writerow(tuple(map(_safe, row)))
+            writer.writerow(tuple(map(safe_cell, row)))
         return text.getvalue()
 
     def _rows(self) -> list[str]:
@@ -145,8 +146,8 @@ class IdleReport:
                 _model(d),
                 _NONE if d.used is None else memory(d.used, d.total),
                 age(self.now - d.since),
-                _money(d.price),
-                _money(d.cost(self.now)),
+                amount(d.price),
+                amount(d.cost(self.now)),
             )
             for d in self.devices
         ]
@@ -163,7 +164,7 @@ class IdleReport:
             rows.append((price or 0.0, (name, str(len(found)), str(len(pods)), price, cost)))
         ordered = [row for _, row in sorted(rows, key=lambda row: -row[0])]
         header = (self.by.upper(), "GPUS", "PODS", "PRICE/H", "SO FAR")
-        return table([(*row[:3], _money(row[3]), _money(row[4])) for row in ordered], header)
+        return table([(*row[:3], amount(row[3]), amount(row[4])) for row in ordered], header)
 
     def _summary(self, screen: Screen) -> list[str]:
         count = len(self.devices)
@@ -173,12 +174,12 @@ class IdleReport:
         pods = f"pods{self._place()}"
         said = f"{count} of {self.held} GPUs that {pods} hold {'are' if count > 1 else 'is'} idle"
         if price is not None and cost is not None:
-            said += f": {_money(price)} {self.currency} an hour, {_money(cost)} so far"
+            said += f": {amount(price)} {self.currency} an hour, {amount(cost)} so far"
         lines = [screen.style(said, "bold")]
         if missing:
             lines.append(f"{missing} of them have a model without a price: see --prices.")
-        if not self.own_prices and price is not None:
-            lines.append(f"The prices are list prices of {LIST_DATE}: name yours with --prices.")
+        if self.prices_note:
+            lines.append(self.prices_note)
         longest = self.devices[0]
         if longest.hint and not self.by:
             lines += screen.wrap(f"Longest idle: {longest.hint}")
@@ -217,20 +218,9 @@ def _sum(numbers: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _money(amount: float | None, unknown: str = _NONE) -> str:
-    return unknown if amount is None else f"{amount:.2f}"
-
-
-def _rounded(amount: float | None) -> float | None:
-    return None if amount is None else round(amount, 4)
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 4)
 
 
 def _whole(number: float | None) -> str:
     return "" if number is None else f"{number:.0f}"
-
-
-def _safe(cell: str) -> str:
-    """Return a cell that a spreadsheet does not run as a formula, and a terminal not as a command;
-    tenants choose names."""
-    cell = Screen().line(cell)
-    return f"'{cell}" if cell.lstrip()[:1] in ("=", "+", "-", "@") else cell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adapter.pipeline.cluster.nodelabels import INSTANCE_TYPE
 from adapter.tools.client.tables import ObjectTable
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.columns import Columns
@@ -26,7 +27,10 @@ def idle_price(table: ObjectTable, prices: PriceList, idle_after: float = IDLE) 
     for row, holder, ago, model in zip(by.rows, holders, idle, models, strict=True):
         if holder is None or ago is None or ago < idle_after:
             continue
-        price = prices.of(model or "", row.labels.get("mig-profile", ""))
+        price = prices.of(
+            model or "",
+            *(row.labels.get(key, "") for key in ("mig-profile", INSTANCE_TYPE, "capacity-type")),
+        )
         if price is None:
             without += 1
             continue

@@ -99,4 +99,4 @@ async def read_idle(
         existing = [pod for pod in pods if pod is not None]
         devices, held = idle_devices(existing, prices, team_label, now, idle_after)
     held = held if found.held is None else max(found.held, len(devices))
-    return IdleReport(devices, now, held, prices.currency, prices.own, minimum=idle_after)
+    return IdleReport(devices, now, held, prices.currency, prices.note, minimum=idle_after)

@@ -13,15 +13,13 @@ import click
 import msgspec
 
 from adapter import __version__
-from adapter.config.process.config import ConfigError, load
 from adapter.config.process.logs import silent
 from adapter.config.process.output import say
-from adapter.config.process.storelogin import store_options
-from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.tools.client.command import FINE, UNSEEN, complain
 from adapter.tools.client.errors import ClientError
-from adapter.tools.idle.prices import LIST_DATE, PriceList
+from adapter.tools.client.store import reached, store_settings
+from adapter.tools.idle.prices import PriceList
 from adapter.tools.idle.prices import load as load_prices
 from adapter.tools.ui.app import application
 from adapter.tools.ui.browser import has_display, open_browser
@@ -67,17 +65,8 @@ def past_of(options: UiOptions) -> PrometheusOptions | None:
     Raises:
         ClientError: the URL, the configuration or a file of its login cannot be used.
     """
-    if not (options.prometheus or options.config):
-        return None
-    url = options.prometheus or None
-    try:
-        settings = load(options.config, {"source.kind": "prometheus", "source.prometheus.url": url})
-        return store_options(settings.source.prometheus)
-    except ConfigError as error:
-        said = "; ".join(error.problems).replace("--prometheus-url", "--prometheus")
-        raise ClientError(said) from None
-    except CredentialError as error:
-        raise ClientError(str(error)) from None
+    settings = store_settings(options.prometheus, options.config, "--prometheus")
+    return None if settings is None else reached(settings)
 
 
 async def serve_page(
@@ -172,7 +161,7 @@ async def _about(
             "prometheus": past,
             "demo": options.demo,
             "currency": prices.currency,
-            "pricesOf": options.prices.name if options.prices else f"list prices of {LIST_DATE}",
+            "pricesOf": options.prices.name if options.prices else f"list prices of {prices.dated}",
         }
         parts.publish("about", msgspec.json.encode(content))
         if user:

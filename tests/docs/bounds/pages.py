@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.config.settings.accounting import AccountingSettings
 from adapter.pipeline.catalog import labelvalue
 from adapter.pipeline.devices import (
     accounting,
@@ -53,6 +54,7 @@ _TIMES = "adapter/pipeline/devices/test_many_times.py::"
 _IDLE = "adapter/pipeline/devices/test_idlepower.py::"
 _STORE = "adapter/pipeline/store/test_store.py::"
 _BUDGET = "adapter/pipeline/store/test_serverbudget.py::"
+_LEDGER = "adapter/server/serve/test_gpuledger.py::"
 _SCRAPE: Final = ScrapeOptions()
 _SERIES: Final = options.TelemetryOptions()
 _ENDLESS = _HOSTILE + "test_an_endless_response_is_abandoned_with_little_memory"
@@ -242,6 +244,10 @@ PAGES: Final[Rows] = {
 }
 
 STORED: Final[Rows] = {
+    "Accounts of GPU-seconds": row(
+        AccountingSettings().accounts,
+        by=_LEDGER + "test_the_accounts_with_most_gpus_have_series_and_the_rest_is_one",
+    ),
     "Devices and containers of one exporter": row(
         *(options.NODE_SERIES, build.STORED_SERIES),
         by=_STORE + "test_an_exporter_that_invents_devices_is_bounded",

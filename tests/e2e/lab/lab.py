@@ -190,7 +190,7 @@ class Lab:
         }
 
 
-def gpu_pod(**more: Any) -> Object:
+def holder(**more: Any) -> Object:
     """Return the spec of a pod that holds a GPU of the pool."""
     resources = {"requests": {"cpu": "3", "memory": "12Gi"}, "limits": {GPU: "1"}}
     return {

@@ -14,7 +14,7 @@ from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, register,
 from tests.e2e.cluster import DEPLOYMENTS, HPAS, PODS, Object
 from tests.e2e.exporter import Load
 from tests.e2e.lab.fleet import Fleet
-from tests.e2e.lab.lab import POOL, Lab, gpu_pod
+from tests.e2e.lab.lab import POOL, Lab, holder
 from tests.e2e.nodepoolstage import ACCOUNT, Controller
 from tests.e2e.process import wait_until
 from tests.e2e.stage import SCRAPE
@@ -175,7 +175,7 @@ def _deployment(namespace: str, replicas: int, pool: str) -> Object:
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
-                "spec": gpu_pod(nodeSelector={"pool": pool}),
+                "spec": holder(nodeSelector={"pool": pool}),
             },
         },
     }

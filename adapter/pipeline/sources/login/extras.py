@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from importlib import metadata
+from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 DISTRIBUTION: Final = "gpu-metrics-adapter"
@@ -49,4 +52,16 @@ def command_to_install(extra: str) -> str:
         wanted = [library.requirement for library in libraries() if library.extra == extra]
     except metadata.PackageNotFoundError:
         wanted = []
-    return "pip install " + " ".join(f"'{each}'" for each in wanted or [f".[{extra}]"])
+    return f"{installer()} " + " ".join(f"'{each}'" for each in wanted or [f".[{extra}]"])
+
+
+def installer() -> str:
+    """Return the command that installs libraries for the Python of this process.
+
+    `uv tool` and `pipx` make an environment of their own, which `pip install` would not find, and
+    that of `uv` has no pip.
+    """
+    python = shlex.quote(sys.executable)
+    if find_spec("pip") is None:
+        return f"uv pip install --python {python}"
+    return f"{python} -m pip install"

@@ -31,7 +31,10 @@ def _worlds() -> Iterator[tuple[World, float]]:
     claims.scrape(row("DCGM_FI_DEV_GPU_UTIL", 80, "dra-0"), 100.0, node="n1")
     yield claims, 100.0
     owner = Owner("batch/v1", "Job", "two")
-    two = World(make_pod("two-0", node="n1", gpus={"nvidia.com/gpu": 2}, owner=owner))
+    paid = {"node.kubernetes.io/instance-type": "p5.48xlarge", "karpenter.sh/capacity-type": "spot"}
+    two = World(
+        make_pod("two-0", node="n1", gpus={"nvidia.com/gpu": 2}, owner=owner), nodes={"n1": paid}
+    )
     two.scrape(row("DCGM_FI_DEV_GPU_UTIL", 80, "two-0"), 100.0, node="n1")
     yield two, 100.0
     stale = World(make_pod("vllm-0", node="n1", gpus={}))

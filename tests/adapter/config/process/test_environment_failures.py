@@ -32,6 +32,7 @@ CLIENTS: Final = {
     "doctor": ("doctor",),
     "doctor -o json": ("doctor", "-o", "json"),
     "doctor --bundle": ("doctor", "--bundle", "/nonexistent/support.json"),
+    "conformance": ("conformance", "llm", "--over", "0s"),
     "idle": ("idle",),
     "top": ("top", "--once"),
     "top pods": ("top", "pods", "-o", "json"),
@@ -73,8 +74,8 @@ FIX: Final = {
 }
 
 
-ALONE: Final = {"completion", "generate hpa", "generate scaledobject", "version"}
-"""They read nothing outside of the process."""
+ALONE: Final = {"completion", "costs", "generate hpa", "generate scaledobject", "version"}
+"""They read nothing of a cluster; ``costs`` reads a Prometheus (tests/adapter/tools/idle)."""
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
+import yaml
 
 from adapter.config.process.output import Screen
 from adapter.pipeline.cluster.pod import Owner
 from adapter.tools.client.errors import ClientError
+from adapter.tools.idle import prices
 from adapter.tools.idle.find import Json, idle_devices
-from adapter.tools.idle.prices import LIST_PRICES, PriceList, load
+from adapter.tools.idle.prices import InstancePrice, PriceList, load
 from adapter.tools.idle.report import CSV_HEADER, GROUPS, IdleReport
 from tests.adapter.answers.view.viewer import Viewer
 from tests.adapter.world import World, make_pod, row
@@ -22,6 +25,9 @@ UTIL, USED, FREE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_F
 HOUR = 3600.0
 NOW = 10 * HOUR
 PRICES = PriceList({"H100": 4.0}, "EUR", own=True)
+THEN = date(2026, 11, 1)
+"""When the built-in lists are not stale."""
+LIST_PRICES = load(None, THEN).prices
 OWNER = Owner("apps/v1", "ReplicaSet", "llm-abc")
 
 
@@ -60,7 +66,7 @@ def objects() -> list[Json]:
 
 def report(by: str = "", minimum: float = 600.0, prices: PriceList = PRICES) -> IdleReport:
     devices, held = idle_devices(objects(), prices, "team", NOW, minimum)
-    return IdleReport(devices, NOW, held, prices.currency, prices.own, by, minimum)
+    return IdleReport(devices, NOW, held, prices.currency, prices.note, by, minimum)
 
 
 def test_the_longest_idle_pods_come_first_with_what_they_cost() -> None:
@@ -84,7 +90,7 @@ def test_a_cell_of_the_csv_is_not_a_formula_and_has_no_control_characters() -> N
         pod["metadata"]["labels"] = {"team": "=1+1\x1b[2J\x9b2J"}
         pod["devices"][0]["model"] = "+1|cmd\r=2"
     devices, held = idle_devices(pods, PRICES, "team", NOW, 600.0)
-    text = IdleReport(devices, NOW, held, "EUR", own_prices=True).csv()
+    text = IdleReport(devices, NOW, held, "EUR", "").csv()
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["model"] for row in rows} == {"'+1|cmd =2"}
     assert {row["team"] for row in rows} == {"'=1+1 [2J 2J"}
@@ -135,7 +141,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_quoted() -> None:
     pods = objects()
     pods[-1]["metadata"]["labels"]["team"] = "=HYPERLINK(1)"
     devices, held = idle_devices(pods, PRICES, "team", NOW, 600.0)
-    text = IdleReport(devices, NOW, held, "EUR", own_prices=True).csv()
+    text = IdleReport(devices, NOW, held, "EUR", "").csv()
     assert "'=HYPERLINK(1)" in text
 
 
@@ -166,7 +172,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_quoted() -> None:
 def test_a_price_is_that_of_the_model_and_of_the_part(
     model: str, profile: str, price: float | None
 ) -> None:
-    assert load(None).of(model, profile) == (price if price is None else pytest.approx(price))
+    assert load(None, THEN).of(model, profile) == (price if price is None else pytest.approx(price))
 
 
 BAD = {
@@ -177,6 +183,14 @@ BAD = {
     "prices: {H100: -1}": "prices.H100 is -1",
     "prices: {H100: 1}\nunit: h": "unknown key 'unit': remove it",
     "prices: {": "cannot be read",
+    "currency: EUR": "write `prices:`",
+    "date: July\nprices: {H100: 1}": "date is 'July': write it as 2026-07-20",
+    "lists: {a: 1}": "write a list of lists of prices",
+    "instances: {p5.48xlarge: 55}": "instances.p5.48xlarge: write gpu, gpus and price, or spot",
+    "instances: {p5.48xlarge: {gpus: 0, price: 1}}": "instances.p5.48xlarge.gpus is 0",
+    "instances: {p5.48xlarge: {cost: 1, price: 1}}": "unknown key 'instances.p5.48xlarge.cost'",
+    "instances: {p5.48xlarge: {spot: x}}": "instances.p5.48xlarge.spot is 'x'",
+    "prices: {H100: 1}\ninstances: [1]": "write `prices:`",
 }
 
 
@@ -188,3 +202,70 @@ def test_a_bad_file_of_prices_is_one_line_that_names_the_key(text: str, tmp_path
         load(file)
     assert BAD[text] in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+OWN = """
+currency: EUR
+prices: {H100: 4}
+spot: {H100: 1.5}
+instances:
+  p5.48xlarge: {gpu: H100, gpus: 8, price: 24, spot: 8}
+  g6.xlarge: {gpu: L4, price: 0.5}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "instance", "capacity", "price"),
+    [
+        ("NVIDIA H100", "", "", 4.0),
+        ("NVIDIA H100", "", "spot", 1.5),
+        ("NVIDIA H100", "p5.48xlarge", "", 3.0),
+        ("NVIDIA H100", "p5.48xlarge", "on-demand", 3.0),
+        ("NVIDIA H100", "p5.48xlarge", "spot", 1.0),
+        ("NVIDIA H100", "unheard-of", "spot", 1.5),
+        ("NVIDIA L4", "", "", 0.5),
+        ("NVIDIA L4", "g6.xlarge", "spot", None),
+        ("NVIDIA L40S", "", "", None),
+    ],
+)
+def test_the_price_of_an_instance_type_comes_before_that_of_a_model_and_spot_is_not_on_demand(
+    model: str, instance: str, capacity: str, price: float | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(OWN)
+    assert load(file).of(model, "", instance, capacity) == price
+
+
+def test_the_built_in_lists_have_the_models_of_today_with_date_and_source() -> None:
+    known = load(None, THEN)
+    assert {"H100", "H200", "B200", "MI300X", "A10", "L40S"} <= known.prices.keys()
+    assert known.of("NVIDIA A10G", "", "g5.48xlarge") == pytest.approx(16.288 / 8)
+    assert known.of("NVIDIA A10G", "", "g5.48xlarge", "spot") is None
+    assert (known.dated, known.stale) == ("July 2026", 0)
+    text = (Path(prices.__file__).with_name("prices.yaml")).read_text()
+    lists = yaml.safe_load(text)["lists"]
+    assert all({"source", "date", "instances"} == one.keys() for one in lists)
+
+
+def test_a_price_is_unknown_rather_than_stale() -> None:
+    known = load(None, date(2027, 3, 1))
+    assert known.stale == 1
+    assert known.of("NVIDIA L4", "", "g6.xlarge") == 0.8048
+    assert known.of("NVIDIA H100", "", "p5.4xlarge") == load(None, THEN).of("NVIDIA H100")
+    later = load(None, date(2028, 1, 1))
+    assert later.of("NVIDIA H100") is None
+    found = report(prices=later)
+    assert (
+        "The prices are older than a year and not used: name yours with --prices."
+        in found.lines(Screen(width=200))
+    )
+
+
+def test_an_idle_gpu_has_the_price_of_its_node() -> None:
+    pods = objects()
+    for pod in pods:
+        for device in pod["devices"]:
+            device |= {"instanceType": "p5.48xlarge", "capacityType": "spot"}
+    spot = PriceList({"H100": 4.0}, instances={"p5.48xlarge": InstancePrice(3.0, 1.0)})
+    devices, _ = idle_devices(pods, spot, "team", NOW, 600.0)
+    assert {device.price for device in devices} == {1.0}

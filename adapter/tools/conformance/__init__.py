@@ -1,0 +1,1 @@
+"""`conformance`: evidence for CNCF's AI conformance that an HPA scales pods with accelerators."""

@@ -1,0 +1,128 @@
+"""The command as one file: it runs with a Python that has none of its libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from adapter import __version__
+from release import artifacts, krew, singlefile
+from release.source import Source
+from release.version import ROOT, ReleaseError
+from tests.adapter.everytool import busy_cluster
+
+HERE = Path(sysconfig.get_path("purelib"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("dist")
+    artifacts.python_packages(folder, Source(ROOT, "0" * 40, 1_700_000_000, changed=False))
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the archive of this platform, with the libraries of this environment."""
+    folder: Path = tmp_path_factory.mktemp("archive")
+    singlefile.archive(folder / "file.tar.gz", singlefile.single_file(wheel, [HERE]))
+    with tarfile.open(folder / "file.tar.gz") as file:
+        file.extractall(folder)
+    return folder
+
+
+def run(
+    program: Path, *arguments: str, cache: Path, environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run it as a user does whose Python has no libraries at all."""
+    kept = {key: value for key, value in os.environ.items() if key in ("LANG", "TZ")}
+    interpreter = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info[1]}"
+    return subprocess.run(
+        [str(interpreter), "-s", "-S", str(program), *arguments],
+        env={**kept, "HOME": str(cache), "XDG_CACHE_HOME": str(cache), **(environ or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_it_reads_a_cluster_and_unpacks_once(unpacked: Path, tmp_path: Path) -> None:
+    program, cache = unpacked / singlefile.NAME, tmp_path / "cache"
+    assert os.access(program, os.X_OK)
+    done = run(program, "version", cache=cache)
+    assert done.returncode == 0, done.stderr
+    assert f"version {__version__}" in done.stdout
+    (build,) = (cache / singlefile.NAME).iterdir()
+    before = build.stat().st_mtime_ns
+    explain = ("explain", "hpa", "llm", "-n", "chat")
+    with busy_cluster(tmp_path) as (_, kubeconfig):
+        told = run(program, *explain, "--kubeconfig", str(kubeconfig), cache=cache)
+    assert told.returncode == 1, told.stderr
+    assert "3 replicas, 1..8   KEEPS 3" in told.stdout
+    assert [path.name for path in (cache / singlefile.NAME).iterdir()] == [build.name]
+    assert build.stat().st_mtime_ns == before
+    assert not list(build.rglob("botocore"))
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(unpacked: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = run(unpacked / singlefile.NAME, "version", cache=file)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "set XDG_CACHE_HOME to another folder" in line
+
+
+def test_another_python_is_named(unpacked: Path, tmp_path: Path) -> None:
+    program = tmp_path / "other"
+    with (
+        zipfile.ZipFile(unpacked / singlefile.NAME) as old,
+        zipfile.ZipFile(program, "w") as new,
+    ):
+        for name in ("__main__.py", "site/adapter/__init__.py"):
+            new.writestr(name, old.read(name))
+    done = run(program, "version", cache=tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "this file has no libraries for" in line
+
+
+def test_the_same_commit_gives_the_same_bytes(wheel: Path, unpacked: Path) -> None:
+    again = singlefile.single_file(wheel, [HERE])
+    assert again == (unpacked / singlefile.NAME).read_bytes()
+
+
+def test_a_library_that_is_missing_ends_the_release(wheel: Path, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="is not in"):
+        singlefile.single_file(wheel, [tmp_path])
+
+
+def test_krew_finds_an_archive_and_its_checksum_for_each_platform(tmp_path: Path) -> None:
+    written = []
+    for platform in singlefile.PLATFORMS:
+        path = tmp_path / f"{'-'.join(platform)}.tar.gz"
+        singlefile.archive(path, "-".join(platform).encode())
+        written.append((platform, path))
+    found = yaml.safe_load(krew.manifest("https://example.com/project", written))
+    assert found["metadata"]["name"] == "gpu"
+    assert found["spec"]["version"] == f"v{__version__}"
+    for (platform, path), entry in zip(written, found["spec"]["platforms"], strict=True):
+        assert entry["selector"]["matchLabels"] == dict(zip(("os", "arch"), platform, strict=True))
+        place = f"https://example.com/project/releases/download/v{__version__}/{path.name}"
+        assert entry["uri"] == place
+        assert entry["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+        with tarfile.open(path) as file:
+            assert entry["bin"] in file.getnames()
+    assert len(found["spec"]["shortDescription"]) <= 50
