@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
 from adapter.nodepool.run.selfmetrics import MOST
-from adapter.server.serve.reasons import ABSENCES, FAILURES, REJECTS
+from adapter.server.serve.reasons import (
+    ABSENCES,
+    CREDENTIALS,
+    FAILURES,
+    REFUSALS,
+    REJECTS,
+    UNSCRAPABLE,
+)
 from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import OTHER, Family
 from docs.paragraphs import wrapped
@@ -15,6 +22,9 @@ EXPLAINED = (
     (ABSENCES, "reasons.md"),
     (REJECTS, "troubleshooting.md#why-a-sample-or-value-was-left-out"),
     (FAILURES, "troubleshooting.md#why-a-scrape-or-query-failed"),
+    (UNSCRAPABLE, "troubleshooting.md#why-a-scrape-or-query-failed"),
+    (REFUSALS, "troubleshooting.md#refused-connections-and-failed-authentication"),
+    (CREDENTIALS, "troubleshooting.md#refused-connections-and-failed-authentication"),
 )
 """Label values that another page explains, and that page."""
 _SHORT = 100
@@ -30,16 +40,14 @@ def page() -> str:
         "",
         *wrapped(
             f"""
-            Both processes serve metrics about themselves in the Prometheus text format, together
-            with the standard `process_…` metrics: memory, CPU time, file descriptors, start time.
-            [Observability](observability.md) describes how to scrape them, and which alerts and
-            which dashboards use them.
+            Both processes serve metrics about themselves in the Prometheus text format, with the
+            standard `process_…` metrics. [Observability](observability.md) describes how to scrape
+            them, and which alerts and dashboards use them.
 
-            No label holds a pod, a node, a device, an address, a user or the name of a metric, so
-            the number of series does not grow with the cluster. If the values of a label are
-            listed, all of them are present from the start, and any other value counts as `{OTHER}`.
-            The controller has labels for workloads, node pools and namespaces: at most {MOST}
-            series of each.
+            No label holds a pod, a node, a device, an address, a user or the name of a metric. The
+            listed values of a label are present from the start, and any other value counts as
+            `{OTHER}`. The controller has labels for workloads, node pools and namespaces: at most
+            {MOST} series of each.
             """
         ),
         "## `serve`",

@@ -1,4 +1,4 @@
-"""Every attack of docs/threat-model.md is named in tests/attack/README.md, with tests that exist."""
+"""Every attack of docs/threat-model.md has tests that exist, in tests/attack/README.md."""
 
 from __future__ import annotations
 
