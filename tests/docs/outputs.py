@@ -194,13 +194,6 @@ def _replay(
         return invoke("replay", *command, *files, *period, *arguments).output
 
 
-def top_pods() -> str:
-    """Return the table of the pods of all namespaces."""
-    with tempfile.TemporaryDirectory() as folder, api_server(Path(folder)) as (server, file):
-        topcluster.serve(server)
-        return invoke("top", "pods", "-A", "--kubeconfig", str(file)).output
-
-
 def top_picture() -> str:
     """Return the live picture of the GPUs."""
     scene = Scene(topcluster.facts(), "chat", "https://10.0.0.1:6443")
@@ -221,7 +214,6 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "replay headroom": replay_headroom,
     "replay queue": replay_queue,
     "replay recommend": replay_recommend,
-    "top pods": top_pods,
     "top picture": top_picture,
 }
 
