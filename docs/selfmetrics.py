@@ -27,6 +27,8 @@ EXPLAINED = (
     (CREDENTIALS, "troubleshooting.md#refused-connections-and-failed-authentication"),
 )
 """Label values that another page explains, and that page."""
+_MANY = 12
+"""Values of a label of which more are not listed: ``/metrics`` shows them."""
 _SHORT = 100
 """Characters of a list of values that is not worth a reference."""
 
@@ -45,9 +47,9 @@ def page() -> str:
             them, and which alerts and dashboards use them.
 
             No label holds a pod, a node, a device, an address, a user or the name of a metric. The
-            listed values of a label are present from the start, and any other value counts as
-            `{OTHER}`. The controller has labels for workloads, node pools and namespaces: at most
-            {MOST} series of each.
+            known values of a label, of which more than {_MANY} are not listed here, are present
+            from the start, and any other value counts as `{OTHER}`. The controller has labels for
+            workloads, node pools and namespaces: at most {MOST} series of each.
             """
         ),
         "## `serve`",
@@ -87,6 +89,8 @@ def _values(family: Family) -> str:
         if set(known) <= set(values):
             linked = [f"[these]({address})"]
             values = [value for value in values if value not in known]
+    if len(values) > _MANY:
+        return ""
     return (
         f" `{family.labels[-1]}`: " + ", ".join((*linked, *(f"`{each}`" for each in values))) + "."
     )
