@@ -10,7 +10,7 @@ from docs.paragraphs import wrapped
 
 _INTRODUCTION = """
 A pod without a value is left out of an answer. It never counts as 0. The reason is one of the words
-below. `gpu-metrics-adapter explain pod NAME`, `kubectl get gpupods` (WHY-NOT), the message of a
+below, each with its cause and then its fix. `gpu-metrics-adapter explain pod NAME`, `kubectl get gpupods` (WHY-NOT), the message of a
 request for one pod, of an external metric or of KEDA, the log of `serve`, and the label `reason` of
 `gma_absent_total` and `gma_gpu_pods_unmeasured` show it.
 
@@ -41,7 +41,7 @@ def _section(name: str, reason: AbsenceCause) -> Iterator[str]:
     yield f"## {name}"
     yield ""
     yield from wrapped(reason.cause)
-    yield from wrapped(f"Fix: {reason.fix}")
+    yield from wrapped(reason.fix)
     if reason.change is not None:
         yield from ("```sh", reason.change.make(reason.change.example).command, "```", "")
     commands = [text.format_map(_Capitals()) for text in (reason.command, reason.then) if text]
