@@ -10,9 +10,9 @@ from docs.paragraphs import wrapped
 
 _INTRODUCTION = """
 A pod without a value is left out of an answer. It never counts as 0. The reason is one of the words
-below, each with its cause and then its fix. `gpu-metrics-adapter explain pod NAME`, `kubectl get gpupods` (WHY-NOT), the message of a
-request for one pod, of an external metric or of KEDA, the log of `serve`, and the label `reason` of
-`gma_absent_total` and `gma_gpu_pods_unmeasured` show it.
+below, each with its cause and then its fix. `gpu-metrics-adapter explain pod NAME`, `kubectl get
+gpupods` (WHY-NOT), the message of a request for one pod, of an external metric or of KEDA, the log
+of `serve`, and the label `reason` of `gma_absent_total` and `gma_gpu_pods_unmeasured` show it.
 
 The tools print the commands with the names that are in capital letters here. A command that changes
 an object is for one that nothing manages ([where a fix

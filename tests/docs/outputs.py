@@ -149,13 +149,6 @@ def replay() -> str:
     return _replay("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50")
 
 
-def replay_failure() -> str:
-    """Return the table of the same day with a failure, and what the HPA sees of it."""
-    lines = _replay("--target", "45", "--limit", "66", "--fail", "exporter:45m").splitlines()
-    end = next(number for number, line in enumerate(lines) if line.startswith("the values equal"))
-    return "\n".join(lines[:end]) + "\n"
-
-
 def replay_headroom() -> str:
     """Return the nodes of the same day with headroom; its HPA syncs each minute."""
     hpa = manifest("30")
@@ -210,7 +203,6 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "get gpuworkloads": gpuworkloads,
     "idle": TABLE.lstrip,
     "replay": replay,
-    "replay failure": replay_failure,
     "replay headroom": replay_headroom,
     "replay queue": replay_queue,
     "replay recommend": replay_recommend,
