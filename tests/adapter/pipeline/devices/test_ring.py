@@ -237,6 +237,19 @@ def test_a_field_that_only_a_device_that_left_had_is_reported_up_to_the_age_limi
     assert dict(fast) == dict(full) == {FIELDS[0]: EPOCH + 25.01, FIELDS[1]: EPOCH + 5.01}
 
 
+def test_a_sentinel_within_the_bounds_of_its_field_is_rejected() -> None:
+    """2147483632 bytes a second are possible, and DCGM's sign for "no value"."""
+    both = Both(make_pod("p", node=NODE))
+    lines = [row("DCGM_FI_PROF_PCIE_TX_BYTES", 1, "p").rpartition(" ")[0]]
+    for scrape in range(6):
+        number = "2147483632" if scrape == 4 else "2147483000"
+        both.take(page_of(lines, [number]), EPOCH + 5 * scrape)
+    assert both.numbered == 4
+    for world in (both.fast, both.full):
+        assert world.store.rejects.totals == {"sentinel": 1}
+    assert both.states()[0] == both.states()[1]
+
+
 def test_a_number_that_is_never_valid_costs_no_reading_of_samples() -> None:
     both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
     for scrape in range(30):
