@@ -43,7 +43,7 @@ FACTS: Final[Mapping[str, str]] = {
     "flaws of an HPA's manifest": "judgement/flaws.py",
     "why a ScaledObject has made no HPA": "keda/trouble.py",
     "why wanted pods do not exist or do not serve": "causes/target.py",
-    "what a latency promise means, and how a wrong one is refused": "promises/promise.py",
+    "what a latency promise means, and how a wrong one is refused": "catalog/promise.py",
     "the load at which a promise breaks": "promises/capacity.py",
     "how near a pod is to it": "promises/ratio.py",
     "whether a target fits its metric, and which way a metric moves": "catalog/targetfit.py",

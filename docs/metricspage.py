@@ -10,6 +10,7 @@ from adapter.pipeline.catalog import VENDORS, Catalog
 from adapter.pipeline.catalog.field import Mig
 from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
 from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
+from adapter.pipeline.catalog.promise import SLO_RATIO
 from adapter.pipeline.catalog.seriesdemand import PATIENCE
 from adapter.pipeline.catalog.servermeasures import STATISTICS, WINDOW
 from docs import zeros
@@ -73,8 +74,17 @@ def page() -> str:
             an endpoint picker ([gateways](inference.md#gateways-of-a-pool-of-servers)).
             """
         ),
-        *_metric_rows([m for m in named if m.scope is Scope.SERVER and not m.on_demand]),
+        *_metric_rows(
+            [m for m in named if m.scope is Scope.SERVER and not m.on_demand and not m.promised]
+        ),
         "",
+        *wrapped(
+            f"""
+            `{SLO_RATIO}` is how near a pod is to the load at which its latency promise breaks: 1
+            there. The query states the promise in its metric selector
+            ([promises](inference.md#promise-a-latency)). Over pods it is the mean.
+            """
+        ),
         *wrapped(
             f"""
             The metrics below are read on demand: from the first question for one of them until
@@ -157,7 +167,8 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
     """One list for all metrics with the same formulas."""
     alike: dict[tuple[Formula, ...], list[Metric]] = {}
     for metric in metrics:
-        alike.setdefault(metric.formulas, []).append(metric)
+        if not metric.promised:
+            alike.setdefault(metric.formulas, []).append(metric)
     for formulas, same in alike.items():
         yield f"### {_named(metric.name for metric in same)}"
         yield ""

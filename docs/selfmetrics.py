@@ -89,7 +89,8 @@ def _values(family: Family) -> str:
         if set(known) <= set(values):
             linked = [f"[these]({address})"]
             values = [value for value in values if value not in known]
-    if len(values) > _MANY:
+    said = bool(values) and all(f"({value})" in family.text for value in values)
+    if said or len(values) > _MANY:
         return ""
     return (
         f" `{family.labels[-1]}`: " + ", ".join((*linked, *(f"`{each}`" for each in values))) + "."

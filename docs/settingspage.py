@@ -69,7 +69,7 @@ def _section(model: type[BaseModel], path: tuple[str, ...], told: Told) -> Itera
             yield ""
             yield from _keys(rows, rows.model_fields, place, told)
     if advanced:
-        yield f"### Advanced settings of `{'.'.join(path)}`"
+        yield f"### Advanced: `{'.'.join(path)}`"
         yield ""
         yield from _keys(model, advanced, ".".join(path), told)
     for name, field in model.model_fields.items():

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from adapter.answers.promises.capacity import LearnedCapacity
-from adapter.answers.promises.promise import parse_promise
-from adapter.answers.promises.ratio import latency_ratio, pod_ratio
+from adapter.answers.promises.ratio import latency_ratio
+from adapter.answers.promises.workload import PromisedWorkload
 from adapter.hpa import Missing, Values
+from adapter.pipeline.catalog.promise import parse_promise
 from load.promiseplays import PROMISE, seconds_of
 from load.promisepool import MOST, TICK, Play, PodView, Policy
 
@@ -121,19 +121,14 @@ class Ours:
     """``inference_slo_ratio`` by the adapter's own control law."""
 
     def __init__(self) -> None:
-        self.learned = LearnedCapacity(parse_promise(PROMISE))
+        self.workload = PromisedWorkload(parse_promise(PROMISE))
 
     def values(self, pods: Sequence[PodView], _: int, __: float) -> Sequence[Values]:
         """Return each pod's ratio."""
-        for pod in pods:
-            self.learned.observe(pod.name, pod.window)
-        latency = latency_ratio(self.learned.promise, [pod.window for pod in pods])
-        capacity = self.learned.capacity()
-        ratios = {
-            pod.name: pod_ratio(pod.window, capacity, latency, self.learned.growth(pod.name))
-            for pod in pods
-        }
-        return [_milli({name: ratio.value for name, ratio in ratios.items() if ratio})]
+        windows = {pod.name: pod.window for pod in pods}
+        self.workload.observe(windows, {})
+        ratios = self.workload.ratios(windows, {})
+        return [_milli({pod: ratio.value for pod, (ratio, _) in ratios.items()})]
 
 
 class _Oracle:

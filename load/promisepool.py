@@ -71,11 +71,9 @@ class PodView:
                 Latency.OUTPUT_TOKEN: self._increase("each", TPOT_BOUNDS),
             },
             output_tokens=(page.answered - first.answered) / seconds,
-            prompt_tokens=None,
             requests=(page.ended - first.ended) / seconds,
             running=page.running,
             waiting=page.waiting,
-            cache=100 * page.cache,
         )
 
     def _increase(self, histogram: str, bounds: Sequence[float]) -> Increase:

@@ -7,6 +7,7 @@ that does not read it again loses the API server when that serves a certificate 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
@@ -40,6 +41,8 @@ _ROLES: Final = ("ssl_ca_cert", "cert_file", "key_file")
 """What a file contains: its name in the library's configuration."""
 _RETIRED: Final = 4
 """Connections with earlier content that are kept open."""
+_LAST: Final = 1.0
+"""Seconds in which requests that still wait for their answer may end before the client closes."""
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
@@ -101,6 +104,8 @@ class ClusterClient(ApiClient):
         }
         super().__init__(configuration)
         _prepare(self.rest_client)
+        self._waiting: set[asyncio.Future[None]] = set()
+        """One for each request that waits for the head of its answer; done when that has ended."""
         self._retired: list[Any] = []
         """Connections made with earlier content; the watches of the newest ones continue."""
         self.origin = ""
@@ -124,10 +129,23 @@ class ClusterClient(ApiClient):
         self._look()
         while len(self._retired) > _RETIRED:
             await self._retired.pop(0).close()
-        return await super().call_api(*arguments, **named)
+        request = asyncio.get_running_loop().create_future()
+        self._waiting.add(request)
+        try:
+            return await super().call_api(*arguments, **named)
+        finally:
+            self._waiting.discard(request)
+            request.set_result(None)
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection.
+
+        Of requests side by side the first that fails ends a command, and others may still connect.
+        A connection that opens after its client has closed is ended in TLS's orderly way, which an
+        event loop that ends as well does not wait for: these requests end first.
+        """
+        if self._waiting:
+            await asyncio.wait(self._waiting, timeout=_LAST)
         for each in self._retired:
             await each.close()
         await _client.close(self)

@@ -23,8 +23,8 @@ GPU_COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
 )
 POD_COLUMNS: Final = (
-    *("namespace", "name", "node", "util", "mem", "waiting", "how"),
-    *("whyNot", "utilNumber", "waitingNumber", "pool", "model"),
+    *("namespace", "name", "node", "util", "mem", "waiting", "firstToken", "how"),
+    *("whyNot", "utilNumber", "waitingNumber", "firstTokenNumber", "pool", "model"),
 )
 WORKLOAD_COLUMNS: Final = (
     *("namespace", "name", "pods", "measured", "util", "max", "hpa", "target", "wants", "idle"),
@@ -407,6 +407,8 @@ def _pod(
         "util": f"{util:.0f}%" if util is not None else None, "mem": "31Gi" if known else None,
         "waiting": None if waiting is None else str(waiting), "how": "exact" if known else None,
         "whyNot": why, "utilNumber": util, "waitingNumber": waiting, "pool": pool, "model": model,
+        "firstToken": None if waiting is None else "0.42s",
+        "firstTokenNumber": None if waiting is None else 0.42,
     }  # fmt: skip
 
 

@@ -54,8 +54,12 @@ def exporter(node: str, pods: tuple[str, ...], load: float = 1.0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def others(servers: Mapping[str, Mapping[str, float]] = SERVERS) -> str:
-    """MIG instances, exporters of other devices and pages of inference servers."""
+def others(servers: Mapping[str, Mapping[str, float]] = SERVERS, answered: int = 0) -> str:
+    """MIG instances, exporters of other devices and pages of inference servers.
+
+    Args:
+        answered: requests that each server has answered since its start.
+    """
     mig = {"gpu": "7", "UUID": "GPU-mig", "GPU_I_PROFILE": "1g.5gb", "GPU_I_ID": "3"}
     amd = {"hostname": "gpu-c", "gpu_id": "0", "card_vendor": "AMD"}
     intel = {"pci_bdf": "0000:17:00.0", "uuid": "0"}
@@ -72,7 +76,19 @@ def others(servers: Mapping[str, Mapping[str, float]] = SERVERS) -> str:
     ]
     for pod, names in servers.items():
         rows += [_row(name, value, namespace="ml", pod=pod) for name, value in names.items()]
+        rows += _counted(pod, "vllm:" if "vllm:num_requests_waiting" in names else "", answered)
     return "".join(rows)
+
+
+def _counted(pod: str, prefix: str, answered: int) -> Iterator[str]:
+    """What vLLM counts: each request takes between 0.1 s and 0.25 s, and has 100 tokens."""
+    if not prefix:
+        return
+    of = {"namespace": "ml", "pod": pod}
+    for name in ("time_to_first_token_seconds", "inter_token_latency_seconds"):
+        for bound, share in (("0.1", 0), ("0.25", 1), ("+Inf", 1)):
+            yield _row(f"{prefix}{name}_bucket", share * answered, **of, le=bound)
+    yield _row(f"{prefix}generation_tokens_total", 100 * answered, **of)
 
 
 class Scaled(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -56,8 +57,11 @@ def test_every_query_has_an_answer_whose_legend_can_be_written(
 ) -> None:
     waiting = targets()
 
+    answered = itertools.count(10, 10)
+
     def whole() -> bool:
         monitored.ask()
+        monitored.pages["/others"] = clusterpages.others(answered=next(answered))
         waiting[:] = [row for row in waiting if not _answered(monitored, *row[1:], choice)]
         return not waiting
 

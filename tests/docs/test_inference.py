@@ -12,6 +12,8 @@ import yaml
 
 from adapter.config.settings.cluster import ClusterSettings
 from adapter.hpa import Observation, PodState, from_manifest
+from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.promise import SLO_RATIO, parse_promise
 from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import ServerKind
 from adapter.pipeline.catalog.serverkinds import KINDS
@@ -121,6 +123,21 @@ def test_the_pod_of_the_deployment_is_scraped_at_its_port() -> None:
 def test_every_annotation_named_is_one() -> None:
     named = set(re.findall(rf"{re.escape(PREFIX)}(\w+)", PAGE))
     assert named == {"scrape", "port", "path", "scheme"}
+
+
+def test_hpas_ask_for_what_there_is() -> None:
+    hpas = manifests("HorizontalPodAutoscaler")
+    metrics = [metric["pods"]["metric"] for hpa in hpas for metric in hpa["spec"]["metrics"]]
+    asked = [metric["name"] for metric in metrics]
+    assert asked
+    assert set(asked) <= set(Catalog().metrics)
+
+
+def test_the_promise_of_the_page_is_one() -> None:
+    (hpa,) = [hpa for hpa in manifests("HorizontalPodAutoscaler") if SLO_RATIO in str(hpa)]
+    (metric,) = hpa["spec"]["metrics"]
+    promise = parse_promise(metric["pods"]["metric"]["selector"]["matchLabels"])
+    assert list(map(str, promise)) == ["itl_p90 50ms", "ttft_p90 1s"]
 
 
 def test_the_queue_alone_would_scale_in_what_the_load_needs() -> None:

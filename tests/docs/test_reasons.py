@@ -11,6 +11,7 @@ import pytest
 
 from adapter.answers.api.groupvalues import INCOMPLETE
 from adapter.answers.api.provider import TOO_LARGE
+from adapter.answers.promises import ratios
 from adapter.pipeline.attribution import credibility, latencies, split, unnamed, values
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.attribution.reasons import (
@@ -86,6 +87,7 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
         *(split.NO_REQUEST, split.SHARE_UNKNOWN, split.NOT_EXACT, split.NO_WEIGHT),
         *(latencies.NO_REQUESTS, latencies.TOO_FEW_REQUESTS),
         *(latencies.NO_BUCKETS, latencies.NO_SUM),
+        *(ratios.LEARNING, ratios.NOT_MEASURED),
         TOO_LARGE,
         INCOMPLETE,
         *Mismatch,

@@ -28,11 +28,12 @@ from adapter.answers.api.aggregate import (
 )
 from adapter.answers.api.expected import expected_pods
 from adapter.answers.api.provider import STEP, Values
+from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.serieslabels import (
-    DEVICE_LABELS,
     OWN_LABELS,
     POD_LABELS,
+    selects_value,
 )
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.catalog.names import Names
@@ -60,6 +61,7 @@ class _Wanted(NamedTuple):
     places: Selector
     """Matched against :data:`POD_LABELS`."""
     devices: Selector
+    """Matched against labels of the devices; of a promised metric, its promise."""
     aggregate: Aggregate | None
 
 
@@ -71,15 +73,22 @@ class GpuExternalMetrics:
         known: their values.
         objects: the pods.
         absent: counts pods without a value, by reason.
+        ratios: answers questions about pods.
     """
 
     def __init__(
-        self, catalog: Names, known: Values, objects: ObjectLookup, absent: Counter[str]
+        self,
+        catalog: Names,
+        known: Values,
+        objects: ObjectLookup,
+        absent: Counter[str],
+        ratios: PromisedRatios | None = None,
     ) -> None:
         self._catalog = catalog
         self._known = known
         self._objects = objects
         self._absent = absent
+        self._ratios = ratios or PromisedRatios(objects.pod_index)
         self._named: tuple[Mapping[str, Metric], Mapping[str, Metric]] = ({}, {})
         """The catalogue's metrics, and the same metrics by their lower-case names."""
 
@@ -105,16 +114,14 @@ class GpuExternalMetrics:
         index = self._objects.pod_index
         if not index.synced:
             raise Unavailable("the pods have not been listed yet; /readyz/pods says why")
-        wanted = _wanted(query.selector)
+        wanted = _wanted(query.selector, metric)
         snapshot = self._known.snapshot
         pods = yield from _pods(index, query.namespace, wanted)
+        question = PodQuestion(metric, wanted.devices, snapshot, now)
+        about = yield from self._ratios.about(pods, question)
         found: list[PodValue] = []
         for some in parts(pods, STEP):
-            found += [
-                PodValue(pod, snapshot.pod(pod, metric.name, wanted.devices, now))
-                for pod in some
-                if not pod.deleting
-            ]
+            found += [PodValue(pod, about(pod)) for pod in some if not pod.deleting]
             yield
         how = wanted.aggregate or Aggregate.SUM
         found = list((yield from pooled(found, metric, how, snapshot.options)))
@@ -170,7 +177,7 @@ def by_lower_case(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
     return named
 
 
-def _wanted(selector: Selector) -> _Wanted:
+def _wanted(selector: Selector, metric: Metric) -> _Wanted:
     """Split a selector into its parts. It is a conjunction, so all parts must match.
 
     Raises:
@@ -179,7 +186,7 @@ def _wanted(selector: Selector) -> _Wanted:
     selector, aggregate = split_aggregate(selector)
     parts: dict[str, list[Requirement]] = {"labels": [], "places": [], "devices": []}
     for requirement in selector.requirements:
-        if requirement.key in DEVICE_LABELS:
+        if selects_value(requirement.key, metric.name):
             parts["devices"].append(requirement)
         else:
             parts["places" if requirement.key in POD_LABELS else "labels"].append(requirement)
@@ -212,7 +219,7 @@ def _places(pod: Pod) -> dict[str, str]:
 
 def _series(name: str, pod: Pod, reading: Reading) -> ExternalValue:
     """Return a pod's series, with the device labels on which all of its devices agree."""
-    first, *others = [part.labels for part in reading.devices]
+    first, *others = [part.labels for part in reading.devices] or [{}]
     common = {k: v for k, v in first.items() if all(v == other.get(k) for other in others)}
     own = {name: value for name, value in pod.labels.items() if name not in OWN_LABELS}
     labels = {**own, **common, **_places(pod)}

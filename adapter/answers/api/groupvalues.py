@@ -16,14 +16,12 @@ from typing import Final
 
 from adapter.answers.api.aggregate import Aggregate, PodValue, combine, describe_missing, pooled
 from adapter.answers.api.expected import expected_pods
+from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
-from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.podgroups import ReplicaGroup, group_of, stated_size
-from adapter.pipeline.store.snapshot import Snapshot
-from apiservice.labels.selector import Selector
 from apiservice.runtime.steps import Steps, parts
 
 INCOMPLETE: Final = "group_incomplete"
@@ -36,28 +34,22 @@ class GroupValues:
 
     Args:
         index: the pods.
-        snapshot: their values.
-        metric: what is requested.
-        devices: selects devices of the pods.
+        ratios: answers questions about them.
+        question: what is requested of each pod.
         how: combines the values of a group.
-        now: epoch seconds.
     """
 
     def __init__(
         self,
         index: PodIndex,
-        snapshot: Snapshot,
-        metric: Metric,
-        devices: Selector,
+        ratios: PromisedRatios,
+        question: PodQuestion,
         how: Aggregate,
-        now: float,
     ) -> None:
         self._index = index
-        self._snapshot = snapshot
-        self._metric = metric
-        self._devices = devices
+        self._ratios = ratios
+        self._question = question
         self._how = how
-        self._now = now
         self._members: dict[object, Mapping[ReplicaGroup | None, Sequence[Pod]]] = {}
         """Namespace and workload -> its groups."""
         self._values: dict[tuple[str, ReplicaGroup], Reading | Absence] = {}
@@ -66,16 +58,13 @@ class GroupValues:
         """Return the value of a pod's group; that of the pod itself if it belongs to none."""
         group = group_of(pod)
         if group is None:
-            return self._own(pod)
+            return (yield from self._ratios.about([pod], self._question))(pod)
         key = (pod.namespace, group)
         known = self._values.get(key)
         if known is None:
             pods = (yield from self._groups(*key)).get(group, ())
             known = self._values[key] = yield from self._combined(pods)
         return known
-
-    def _own(self, pod: Pod) -> Reading | Absence:
-        return self._snapshot.pod(pod, self._metric.name, self._devices, self._now)
 
     def _groups(
         self, namespace: str, group: ReplicaGroup
@@ -97,13 +86,14 @@ class GroupValues:
         size = max((stated_size(pod.annotations) or 0 for pod in pods), default=0)
         if len(pods) < size:
             return Absence(INCOMPLETE, f"{len(pods)} of {size} pods exist")
-        expected = yield from expected_pods(pods, self._metric, self._snapshot)
+        metric, _, snapshot, _ = self._question
+        expected = yield from expected_pods(pods, metric, snapshot)
+        about = yield from self._ratios.about(expected, self._question)
         found: list[PodValue] = []
         for some in parts(expected, _STEP):
-            found += [PodValue(pod, self._own(pod)) for pod in some]
+            found += [PodValue(pod, about(pod)) for pod in some]
             yield
-        options = self._snapshot.options
-        found = list((yield from pooled(found, self._metric, self._how, options)))
+        found = list((yield from pooled(found, metric, self._how, snapshot.options)))
         lacking = [
             row
             for row in found

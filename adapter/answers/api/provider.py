@@ -18,6 +18,7 @@ from adapter.answers.api.aggregate import (
 )
 from adapter.answers.api.expected import expected_pods
 from adapter.answers.api.groupvalues import GroupValues
+from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.reasons import explanation
 from adapter.pipeline.catalog.metric import Combine, Metric, Scope
@@ -67,9 +68,6 @@ class _Asked(NamedTuple):
     snapshot: Snapshot
     now: float
 
-    def about(self, pod: Pod) -> Reading | Absence:
-        return self.snapshot.pod(pod, self.metric.name, self.query.metric_selector, self.now)
-
 
 class Values(Protocol):
     """The current values."""
@@ -86,10 +84,17 @@ class Values(Protocol):
 class GpuMetricsProvider:
     """Implements :class:`apiservice.provider.CustomMetricsProvider`."""
 
-    def __init__(self, names: Names, known: Values, objects: ObjectLookup) -> None:
+    def __init__(
+        self,
+        names: Names,
+        known: Values,
+        objects: ObjectLookup,
+        ratios: PromisedRatios | None = None,
+    ) -> None:
         self._names = names
         self._known = known
         self._objects = objects
+        self._ratios = ratios or PromisedRatios(objects.pod_index)
         self._listed: tuple[Mapping[str, Metric], Sequence[MetricResource]] = ({}, ())
         """The metrics of the last discovery, and its list."""
         self.absent: Counter[str] = Counter()
@@ -130,14 +135,16 @@ class GpuMetricsProvider:
 
     def _pods(self, asked: _Asked) -> Steps[_Found]:
         found = _Found()
-        devices, how = split_aggregate(asked.query.metric_selector)
+        selector, how = split_aggregate(asked.query.metric_selector)
+        question = PodQuestion(asked.metric, selector, asked.snapshot, asked.now)
+        pods = yield from self._objects.pods(asked.query)
         groups = None
         if how is not None:
-            index = self._objects.pod_index
-            groups = GroupValues(index, asked.snapshot, asked.metric, devices, how, asked.now)
-        for some in parts((yield from self._objects.pods(asked.query)), STEP):
+            groups = GroupValues(self._objects.pod_index, self._ratios, question, how)
+        about = yield from self._ratios.about(pods if groups is None else (), question)
+        for some in parts(pods, STEP):
             for pod in some:
-                reading = asked.about(pod) if groups is None else (yield from groups.of(pod))
+                reading = about(pod) if groups is None else (yield from groups.of(pod))
                 if isinstance(reading, Reading):
                     self._serve(found, pod, asked.metric.name, reading)
                 else:
@@ -172,12 +179,15 @@ class GpuMetricsProvider:
     def _groups(self, asked: _Asked) -> Steps[_Found]:
         metric = asked.metric
         summed = metric.over_pods is Combine.SUM
+        selector = asked.query.metric_selector
+        question = PodQuestion(metric, selector, asked.snapshot, asked.now)
         served = _Found()
         for reference, pods in (yield from self._objects.groups(asked.query)):
             expected = yield from expected_pods(pods, metric, asked.snapshot)
             found: list[PodValue] = []
+            about = yield from self._ratios.about(expected, question)
             for some in parts(expected, STEP):
-                found += [PodValue(pod, asked.about(pod)) for pod in some]
+                found += [PodValue(pod, about(pod)) for pod in some]
                 yield
             found = list((yield from pooled(found, metric, _HOW, asked.snapshot.options)))
             self.absent.update(value.reason for _, value in found if isinstance(value, Absence))

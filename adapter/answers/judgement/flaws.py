@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from adapter.hpa import quantity
 from adapter.pipeline.attribution.describedpods import object_is_own, selector_is_own
-from adapter.pipeline.attribution.serieslabels import parsed, selector_fault
+from adapter.pipeline.attribution.serieslabels import parsed, selector_faults
 from adapter.pipeline.catalog.metric import Metric
 from adapter.pipeline.catalog.targetfit import (
     AGGREGATE,
@@ -181,8 +181,9 @@ def _own(hpa: ShownHpa, asked: _Asked, labels: Mapping[str, str] | None) -> bool
 
 
 def _selector(asked: _Asked) -> Iterator[Flaw]:
-    """Yield why the selector of the metric never selects a series."""
-    selector = parsed(asked.shown.selector) if asked.shown.selector else None
-    for requirement in selector.requirements if selector is not None else ():
-        if why := selector_fault(requirement, asked.shown.type):
-            yield Flaw(asked.place, f"the selector of {asked.name} selects nothing: {why}")
+    """Yield why the selector of the metric never selects a series, or promises nothing."""
+    if not asked.shown.selector and not asked.metric.promised:
+        return
+    selector = parsed(asked.shown.selector or {})
+    for why in selector_faults(selector, asked.name, asked.shown.type) if selector else ():
+        yield Flaw(asked.place, f"the selector of {asked.name} {why}")

@@ -15,6 +15,7 @@ from adapter.answers.keda.scaledobjects import ScaledObjects
 from adapter.answers.keda.trigger import Ref, Trigger
 from adapter.answers.keda.triggerpods import TriggerPods
 from adapter.answers.keda.triggers import AnswerVersion, Entry, TriggerAnswer, Triggers
+from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED, UNREAD
 from adapter.pipeline.catalog.metric import Kind, Scope
@@ -22,8 +23,7 @@ from adapter.pipeline.catalog.names import Names
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.assignment import Mismatch
-from adapter.pipeline.devices.options import TelemetryOptions
-from apiservice.labels.selector import Selector
+from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.runtime.steps import Steps
 
 _STEP: Final = 4
@@ -62,22 +62,11 @@ class Survey(NamedTuple):
     """Epoch seconds at which it expires, unless something changes before."""
 
 
-class PodAnswers(Protocol):
-    """Values at one point in time."""
-
-    @property
-    def options(self) -> TelemetryOptions:
-        """How values are computed."""
-
-    def pod(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
-        """Return a metric's value for a pod over the selected devices, or why there is none."""
-
-
 class ScalerValues(Protocol):
     """The current values."""
 
     @property
-    def snapshot(self) -> PodAnswers:
+    def snapshot(self) -> Snapshot:
         """The values at this point in time."""
 
     @property
@@ -107,6 +96,7 @@ class Scaler:
         known: their values.
         objects: the pods.
         targets: what ScaledObjects scale; None if they are not watched.
+        ratios: answers questions about pods.
     """
 
     def __init__(
@@ -116,10 +106,12 @@ class Scaler:
         objects: ObjectLookup,
         targets: ScaledObjects | None,
         options: Options,
+        ratios: PromisedRatios | None = None,
     ) -> None:
         self._catalog = catalog
         self._known = known
         self._objects = objects
+        self._ratios = ratios or PromisedRatios(objects.pod_index)
         self._pods = TriggerPods(objects.pod_index, targets, options.stale_after)
         self._patience, self._hold = options.patience, options.hold
         self._triggers = Triggers()
@@ -172,10 +164,12 @@ class Scaler:
         return Survey(None, until=now)  # the API server may fall silent without a change
 
     def _look(
-        self, trigger: Trigger, pods: Sequence[Pod], snapshot: PodAnswers, now: float
+        self, trigger: Trigger, pods: Sequence[Pod], snapshot: Snapshot, now: float
     ) -> Steps[PodValues]:
         metric = self._catalog.metrics[trigger.metric]
-        ask, of_servers = snapshot.pod, metric.scope is Scope.SERVER
+        of_servers = metric.scope is Scope.SERVER
+        question = PodQuestion(metric, trigger.devices, snapshot, now)
+        about = yield from self._ratios.about(pods, question)
         values: list[float] = []
         others: list[PodValue] = []
         found: list[PodValue] = []
@@ -188,7 +182,7 @@ class Scaler:
             if not of_servers and not pod.may_hold_gpu:
                 foreign += 1
                 continue
-            found.append(PodValue(pod, ask(pod, metric.name, trigger.devices, now)))
+            found.append(PodValue(pod, about(pod)))
         if metric.kind is Kind.HISTOGRAM:
             options = snapshot.options
             found = list((yield from pooled(found, metric, trigger.aggregate, options)))

@@ -16,6 +16,7 @@ from adapter.answers.api.aggregate import Aggregate
 from adapter.answers.keda.errors import BadTrigger
 from adapter.hpa import quantity
 from adapter.pipeline.catalog.nearest import nearest_metric
+from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError, promise_in
 from apiservice.labels.selector import EVERYTHING, Selector, SelectorError, parse
 from apiservice.runtime.nearest import nearest
 
@@ -64,7 +65,7 @@ class Trigger:
     pods: Selector | None
     """Matches labels of the namespace's pods; None uses the ScaledObject's target."""
     devices: Selector
-    """Matches labels of the devices."""
+    """Matches labels of the devices; of ``inference_slo_ratio``, the promise."""
 
 
 def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trigger:
@@ -90,7 +91,7 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
     for key in metadata:
         if key not in OWN and key not in _KEDA and not key.endswith("FromEnv"):
             raise BadTrigger(f"{_shown(key)}: no such key; {_keys(key)}")
-    return Trigger(
+    trigger = Trigger(
         metric=_metric(metadata, known),
         target=_number(metadata, "target", _SMALLEST),
         activation=_number(metadata, "activation", Decimal(0)) if "activation" in metadata else 0.0,
@@ -100,6 +101,12 @@ def compile_trigger(metadata: Mapping[str, str], known: Collection[str]) -> Trig
         if "metricSelector" in metadata
         else EVERYTHING,
     )
+    if trigger.metric == SLO_RATIO:
+        try:
+            promise_in(trigger.devices.requirements)
+        except PromiseError as error:
+            raise BadTrigger(f"metricSelector: {error}") from None
+    return trigger
 
 
 def _metric(metadata: Mapping[str, str], known: Collection[str]) -> str:

@@ -9,11 +9,11 @@ capacity is the load at which the share passes what the promise tolerates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from adapter.answers.promises.promise import Promise
+from adapter.pipeline.catalog.promise import Promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 
 STEP: Final = 1.25
@@ -28,7 +28,7 @@ RECENT: Final = 60.0
 """Seconds over which the growth of a load is measured."""
 _STRONG: Final = 20.0
 """Requests from which on a step of the load counts as seen."""
-_TOP: Final = 64
+TOP: Final = 64
 """Steps that are kept: up to a load of a million."""
 
 
@@ -47,10 +47,14 @@ class PodCapacity(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Step:
+class StepCounts:
+    """What was counted at loads of one step; what is longer ago counts less."""
+
     requests: float = 0.0
     late: list[float] = field(default_factory=list)
+    """Requests later than promised, by bound of the promise."""
     tokens: float = 0.0
+    """Sum of the windows' tokens per second."""
     windows: float = 0.0
     counted: float = 0.0
     """Windows with a number of tokens."""
@@ -70,18 +74,23 @@ class LearnedCapacity:
 
     def __init__(self, promise: Promise) -> None:
         self.promise = promise
-        self._steps: dict[int, _Step] = {}
+        self._steps: dict[int, StepCounts] = {}
         self._pods: dict[str, _Pod] = {}
         self._time = 0.0
 
     def observe(self, pod: str, window: RequestWindow) -> None:
-        """Take a pod's newest window. Windows that overlap count once."""
+        """Take a pod's newest window. Windows that overlap count once, and the same one nothing."""
         load = load_of(window)
         increases = [window.latencies.get(bound.latency) for bound in self.promise]
         if load is None or any(each is None for each in increases):
             return
         start = max(each.start for each in increases if each is not None)
         known = self._pods.setdefault(pod, _Pod([], start, []))
+        if known.recent and window.time <= known.recent[-1][0]:
+            if window.time == known.recent[-1][0]:
+                return
+            # The clock was set back: what was noted after the new time would never end.
+            known = self._pods[pod] = _Pod([], start, [])
         known.loads.append(load)
         known.recent.append((window.time, load))
         while known.recent[0][0] < window.time - RECENT:
@@ -100,16 +109,37 @@ class LearnedCapacity:
         (before, less), (now, more) = known.recent[0], known.recent[-1]
         return (more - less) / (now - before)
 
-    def forget_pods(self, keep: frozenset[str]) -> None:
+    def forget_pods(self, keep: Container[str]) -> None:
         """Drop what is kept for pods that are gone; what they taught stays."""
         self._pods = {pod: known for pod, known in self._pods.items() if pod in keep}
+
+    @property
+    def evidence(self) -> float:
+        """The number of requests behind what is known, those longer ago counting less."""
+        return sum(step.requests for step in self._steps.values())
+
+    def recall(self, steps: Mapping[int, StepCounts], time: float) -> None:
+        """Take what another process has learned instead of the own counts.
+
+        Args:
+            steps: by place (:func:`middle`).
+            time: epoch seconds at which they have their weight.
+        """
+        self._steps = {place: replace(step, late=list(step.late)) for place, step in steps.items()}
+        self._time = time
+
+    def steps(self) -> tuple[float, Mapping[int, StepCounts]]:
+        """Return a copy of the counts, and the epoch seconds at which they have their weight."""
+        return self._time, {
+            place: replace(step, late=list(step.late)) for place, step in self._steps.items()
+        }
 
     def _learn(self, load: float, window: RequestWindow) -> None:
         if load <= 0:
             return
         self._fade(window.time)
-        place = min(_TOP, max(0, math.floor(math.log(max(1.0, load), STEP))))
-        step = self._steps.setdefault(place, _Step(late=[0.0] * len(self.promise)))
+        place = min(TOP, max(0, math.floor(math.log(max(1.0, load), STEP))))
+        step = self._steps.setdefault(place, StepCounts(late=[0.0] * len(self.promise)))
         counts = []
         for index, bound in enumerate(self.promise):
             increase = window.latencies[bound.latency]

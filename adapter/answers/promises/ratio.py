@@ -5,16 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from adapter.answers.promises.capacity import PodCapacity, load_of
-from adapter.answers.promises.promise import Promise
+from adapter.answers.promises.capacity import ENOUGH, PodCapacity, load_of
 from adapter.pipeline.catalog.increases import added
+from adapter.pipeline.catalog.promise import MOST, Promise, describe_promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 
 CAUTIOUS_RUNNING: Final = 24.0
 CAUTIOUS_WAITING: Final = 4.0
 """The targets of the recipe for servers whose capacity is not known (docs/inference.md)."""
-MOST: Final = 4.0
-"""No value is higher, however long the queue."""
 DRAIN: Final = 300.0
 """Seconds in which a queue above the capacity is to be worked off."""
 WORST_LATENCY: Final = 1.5
@@ -89,3 +87,39 @@ def latency_ratio(promise: Promise, windows: list[RequestWindow]) -> float | Non
         if quantile is not None:
             worst = max(worst or 0.0, min(WORST_LATENCY, quantile.value / bound.seconds))
     return worst
+
+
+def describe_ratio(
+    ratio: Ratio,
+    window: RequestWindow,
+    capacity: PodCapacity | None,
+    promise: Promise,
+    evidence: float,
+    latency: float | None,
+) -> str:
+    """Return in words what decided a value.
+
+    Args:
+        evidence: requests behind what is known.
+        latency: what :func:`latency_ratio` says of the workload.
+    """
+    kept = describe_promise(promise)
+    load = load_of(window) or 0.0
+    if capacity is not None:
+        known = "seen to break" if capacity.seen else "not seen to break up to there"
+        text = (
+            f"load {load:.3g} of capacity {capacity.load:.3g} at {kept}, {known} "
+            f"({capacity.requests:.0f} requests)"
+        )
+    elif evidence >= ENOUGH:
+        text = f"no load that was seen keeps {kept} ({evidence:.0f} requests)"
+    else:
+        text = f"the capacity at {kept} is not known yet ({evidence:.0f} requests)"
+    if ratio.basis is Basis.CAUTIOUS:
+        text += (
+            f"; cautious rule: {window.running or 0:g} running of {CAUTIOUS_RUNNING:g}, "
+            f"{window.waiting or 0:g} waiting of {CAUTIOUS_WAITING:g}"
+        )
+    if latency is not None:
+        text += f"; measured latency {latency:.2g} of the promise"
+    return f"{text}; decided by {ratio.basis.value}"

@@ -82,9 +82,12 @@ def measured(metric: Metric, reading: Reading) -> Json:
     found["time"] = instant.write(reading.time)
     if reading.window is not None:
         found["windowSeconds"] = reading.window
-    found["series"] = sorted({part.formula for part in reading.devices})
+    if reading.devices:
+        found["series"] = sorted({part.formula for part in reading.devices})
     if reading.partial:
         found["partial"] = True
+    if reading.note:
+        found["precision"] = reading.note
     return found
 
 
@@ -93,6 +96,11 @@ SERIES: Final = listed(
     text("Name of a series on the exporter's page."),
 )
 PARTIAL: Final = boolean("True if some of the devices have no valid value. At least half have one.")
+PRECISION: Final = text(
+    "Of a latency: the bounds of the histogram's bucket between which the value lies, or the last "
+    "bound that it exceeds, and how many requests or tokens were counted in which time. Of "
+    "inference_slo_ratio: load, capacity, evidence, and what decided the value."
+)
 VALUE: Final = {
     "metric": METRIC,
     "value": QUANTITY,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from adapter.answers.promises.ratios import PromisedRatios
 from adapter.answers.view import podobject
 from adapter.answers.view.devices import Devices
 from adapter.answers.view.fragments import Json
@@ -13,7 +14,7 @@ from adapter.answers.view.owner import scaled
 from adapter.answers.view.pernamespace import PerNamespace
 from adapter.answers.view.podvalues import UTILIZATION, AskedPod, principal
 from adapter.answers.view.snapshots import CurrentValues, check
-from adapter.figures import age, memory, percent, plain
+from adapter.figures import age, memory, number, percent, plain
 from adapter.pipeline.attribution.credibility import asked as requested_devices
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.cluster.hpas import Hpas
@@ -29,6 +30,10 @@ _STEP: Final = 256
 
 def _devices(found: int, requested: int) -> str:
     return f"{found}/{requested}" if requested > found else str(found)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{number(seconds)}s"
 
 
 def _window(seconds: float) -> str:
@@ -85,6 +90,13 @@ GPUPODS: Final = ViewResource(
             numbers=("Window-Seconds",),
             write=_window,
         ),
+        Column(
+            "First-Token",
+            "Time to the first token, p90 of the last minute; read while somebody asks for it.",
+            wide=True,
+            numbers=("First-Token-Seconds",),
+            write=_seconds,
+        ),
     ),
     schema=podobject.SCHEMA,
     fields=("node", "phase", "measured"),
@@ -100,13 +112,22 @@ class GpuPods:
         pods: the known pods.
         devices: the names of the devices.
         hpas: the known HPAs.
+        ratios: the promises that queries state.
     """
 
-    def __init__(self, values: CurrentValues, pods: PodIndex, devices: Devices, hpas: Hpas) -> None:
+    def __init__(
+        self,
+        values: CurrentValues,
+        pods: PodIndex,
+        devices: Devices,
+        hpas: Hpas,
+        ratios: PromisedRatios | None = None,
+    ) -> None:
         self._values = values
         self._pods = pods
         self._devices = devices
         self._hpas = hpas
+        self._ratios = ratios or PromisedRatios(pods)
         self._keys = PerNamespace(pods, self._listed)
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
@@ -153,6 +174,7 @@ class GpuPods:
             asked.waiting if serves else None,
             asked.running if serves else None,
             *_about(busy, asked, now),
+            asked.first_token if serves else None,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -161,7 +183,8 @@ class GpuPods:
         if pod is None:
             return None
         hpas = self._hpas.of(key.namespace, scaled(pod))
-        return podobject.made(self._asked(pod, now), self._devices, hpas)
+        promised = tuple(self._ratios.stated(pod, now))
+        return podobject.made(self._asked(pod, now), self._devices, hpas, promised)
 
     def _listed(self, namespace: str, on_pages: frozenset[PodRef]) -> Steps[Sequence[Key]]:
         found: list[Key] = []
@@ -194,7 +217,7 @@ def is_shown(pod: Pod, *, on_page: bool) -> bool:
 
 
 def _about(busy: Reading | Absence | None, asked: AskedPod, now: float) -> tuple[RawCell, ...]:
-    """Return the cells from Devices on."""
+    """Return the cells from Devices to Window."""
     pod, main = asked.pod, principal(asked) if busy is None else busy
     if isinstance(main, Absence):
         return None, None, None, str(main.reason), pod.node or None, None, None, None

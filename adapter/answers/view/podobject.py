@@ -9,6 +9,7 @@ from adapter.answers.view.devices import Devices
 from adapter.answers.view.fragments import (
     ABSENT,
     IDLE,
+    PRECISION,
     VALUE,
     WHOLE_REASON,
     Json,
@@ -24,7 +25,8 @@ from adapter.answers.view.podparts import DEVICES, SERVER, MetricResult, device_
 from adapter.answers.view.podvalues import AskedPod, principal
 from adapter.answers.view.schema import boolean, integer, listed, mapping, struct, text
 from adapter.pipeline.attribution.reading import Absence, Reading
-from adapter.pipeline.catalog.metric import Scope
+from adapter.pipeline.catalog.metric import Metric, Scope
+from adapter.pipeline.catalog.promise import SLO_RATIO, Promise, describe_promise
 from adapter.pipeline.cluster.hpas import ScalingHpas
 from adapter.pipeline.cluster.pod import Pod
 from apiservice.wire import instant
@@ -32,16 +34,24 @@ from apiservice.wire import instant
 TOO_LARGE: Final = "too_large"
 
 
-def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
+Promised = Sequence[tuple[Promise, Reading | Absence]]
+"""Promises that queries about a pod state, and the pod's value for each."""
+
+
+def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas, promised: Promised = ()) -> Json:
     """Return the object of a pod.
 
     Args:
         asked: the pod, at one time.
         devices: the names of the devices.
         hpas: those that scale a workload of the pod.
+        promised: see there.
     """
     pod = asked.pod
-    found: list[MetricResult] = [(metric, asked.reading(metric.name)) for metric in asked.metrics()]
+    ratio = asked.snapshot.catalog.metrics[SLO_RATIO]
+    found: list[MetricResult] = [
+        (metric, asked.reading(metric.name, ask=False)) for metric in asked.metrics()
+    ]
     found += _asked_for(asked, found, hpas)
     main = principal(asked)
     of_devices = [each for each in found if each[0].scope is Scope.DEVICE]
@@ -58,8 +68,8 @@ def made(asked: AskedPod, devices: Devices, hpas: ScalingHpas) -> Json:
         "unhealthyDevices": list(pod.unhealthy),
         "measured": isinstance(main, Reading),
         "reason": why(main, asked.snapshot, pod) if isinstance(main, Absence) else {},
-        "metrics": list(_metrics(found)),
-        "absent": _absent(asked, found),
+        "metrics": [*_metrics(found), *_ratios(ratio, promised)],
+        "absent": _absent(asked, [*found, *((ratio, value) for _, value in promised)]),
         "devices": list(device_parts(asked, of_devices, devices)),
         "server": list(server_parts(asked, of_server)),
         "idleSince": instant.write(idle) if (idle := pod_idle(asked)) is not None else "",
@@ -78,7 +88,7 @@ def _asked_for(
     for hpa in hpas.first:
         for shown in ours(hpa, catalog):
             metric = catalog[shown.name]
-            if shown.type != "Pods" or metric.name in seen:
+            if shown.type != "Pods" or metric.name in seen or metric.promised:
                 continue
             seen.add(metric.name)
             reading = asked.reading(metric.name)
@@ -109,6 +119,12 @@ def _metrics(found: Sequence[MetricResult]) -> Iterator[Json]:
             yield measured(metric, reading)
 
 
+def _ratios(metric: Metric, promised: Promised) -> Iterator[Json]:
+    for promise, value in promised:
+        if isinstance(value, Reading):
+            yield measured(metric, value) | {"promise": describe_promise(promise)}
+
+
 def _absent(asked: AskedPod, found: Sequence[MetricResult]) -> list[Json]:
     """Return the reasons for which metrics have no value, each with its metrics."""
     reasons = Reasons(asked.snapshot, asked.pod)
@@ -125,6 +141,10 @@ WORKLOAD: Final = {
     "kind": text("Kind of the workload, such as Deployment."),
     "name": text("Name of the workload."),
 }
+PROMISE: Final = text(
+    "Of inference_slo_ratio: the promise that a query stated lately, such as ttft_p90 1s. There is "
+    "a value for each promise."
+)
 SCHEMA: Final = struct(
     "A pod that holds a GPU, or an inference server that is scraped, with the explanation of each "
     "of its values. Absent fields are not known; a missing value is never 0.",
@@ -151,7 +171,10 @@ SCHEMA: Final = struct(
         "Whether gpu_utilization has a value or, for a server without a GPU, a metric of it."
     ),
     reason=struct("Why the pod is not measured.", **WHOLE_REASON),
-    metrics=listed("Every metric that has a value.", struct("A metric of the pod.", **VALUE)),
+    metrics=listed(
+        "Every metric that has a value.",
+        struct("A metric of the pod.", **VALUE, precision=PRECISION, promise=PROMISE),
+    ),
     absent=listed("Every other metric that applies to the pod, by reason.", ABSENT),
     devices=DEVICES,
     server=SERVER,

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog.metric import Metric, Scope
-from adapter.pipeline.catalog.servermeasures import GATEWAY
+from adapter.pipeline.catalog.requestwindow import Latency
+from adapter.pipeline.catalog.servermeasures import GATEWAY, of_gateway
 from adapter.pipeline.cluster.optin import opted_in
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.series import DeviceSeries
@@ -20,6 +21,7 @@ USED: Final = "gpu_memory_used_bytes"
 WAITING: Final = "inference_requests_waiting"
 RUNNING: Final = "inference_requests_running"
 CACHE: Final = "inference_kv_cache_utilization"
+FIRST_TOKEN: Final = f"{Latency.FIRST_TOKEN}_p90"
 GATEWAY_WAITING: Final = "inference_gateway_requests_waiting"
 GATEWAY_RUNNING: Final = "inference_gateway_requests_running"
 
@@ -41,9 +43,13 @@ class AskedPod(NamedTuple):
         """Whether the pod holds a GPU, by its spec or by a sample."""
         return self.snapshot.holds(self.pod)
 
-    def reading(self, metric: str) -> Reading | Absence:
-        """Return the pod's value of a metric, or its absence."""
-        return self.snapshot.pod(self.pod, metric, EVERYTHING, self.now)
+    def reading(self, metric: str, *, ask: bool = True) -> Reading | Absence:
+        """Return the pod's value of a metric, or its absence.
+
+        Args:
+            ask: see :meth:`adapter.pipeline.store.snapshot.Snapshot.pod`.
+        """
+        return self.snapshot.pod(self.pod, metric, EVERYTHING, self.now, ask=ask)
 
     def value(self, metric: str) -> float | None:
         """Return the pod's number of a metric; None if it is absent."""
@@ -76,10 +82,12 @@ class AskedPod(NamedTuple):
 
         A server whose page was never read has no value of its server, and the reason says why.
         """
+        if metric.promised:
+            return False  # a value needs a promise, which only a query states
         if metric.scope is not Scope.SERVER:
             return self.holds_gpu
         if metric.on_demand and not self.snapshot.asked(metric.name, self.pod.namespace):
-            return False  # a look at a pod does not start the reading of histograms
+            return False  # a look at a pod neither starts the reading of histograms nor keeps it up
         if not self.serves and not self.snapshot.reads_server(self.pod) and not opted_in(self.pod):
             return False
         return not metric.name.startswith(GATEWAY) or self._exports(metric)
@@ -92,6 +100,16 @@ class AskedPod(NamedTuple):
             if series.serves
             for formula in metric.formulas
         )
+
+    @property
+    def first_token(self) -> float | None:
+        """The time to the first token, p90 in seconds; None if absent, or if nobody asks for it."""
+        for metric in (FIRST_TOKEN, of_gateway(FIRST_TOKEN)):
+            if self.snapshot.asked(metric, self.pod.namespace):
+                found = self.reading(metric, ask=False)
+                if isinstance(found, Reading):
+                    return found.value
+        return None
 
     @property
     def waiting(self) -> float | None:

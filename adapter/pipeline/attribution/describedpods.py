@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS, POD_LABELS
+from adapter.pipeline.attribution.serieslabels import POD_LABELS, selects_value
 from adapter.pipeline.catalog.serverkind import GATEWAY_RUNNING, GATEWAY_WAITING
 from adapter.pipeline.catalog.serverkinds import GATEWAY_FIELDS
 from adapter.pipeline.catalog.targetfit import AGGREGATE
@@ -60,7 +60,7 @@ def selector_is_own(
     unknown = False
     for requirement in selector.requirements:
         key = requirement.key
-        if key == AGGREGATE or key in DEVICE_LABELS:
+        if key == AGGREGATE or selects_value(key, metric):
             continue
         of_pod: Mapping[str, str] | None = labels
         if key in POD_LABELS:

@@ -262,8 +262,8 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     ),
     "no_requests": AbsenceCause(
         "The server had no request in the window, so there is no latency.",
-        "Nothing to do. Beside the latency, give the HPA a metric that exists without requests, "
-        "such as inference_requests_running.",
+        "Nothing to do: an HPA keeps its replicas meanwhile, or scales out by another metric, such "
+        "as inference_requests_running.",
     ),
     "too_few_requests": AbsenceCause(
         "The server had fewer requests in the window than a latency needs.",
@@ -271,12 +271,25 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "values.min_requests.",
     ),
     "no_common_buckets": AbsenceCause(
-        "The histograms have no bound that all servers have, so no quantile is known.",
-        "Give the servers the same buckets, or scale on the mean.",
+        "The histograms have no bound that all servers have, so no quantile is known. Text has "
+        "no native buckets.",
+        "Give the servers the same classic buckets, or scale on the mean.",
     ),
     "no_sum_of_latencies": AbsenceCause(
         "A server's page has no usable sum of its latencies, so no mean is known.",
         "Scale on a quantile.",
+    ),
+    "promise_learning": AbsenceCause(
+        "The adapter does not know yet which load of this workload keeps the promise, and the "
+        "measured latency does not break it.",
+        "Wait: it takes 100 requests, and three minutes at most after the first question or a "
+        "restart of the adapter. Until then the HPA keeps its size. Then a cautious rule decides.",
+    ),
+    "promise_not_measured": AbsenceCause(
+        "The page of the server does not show what the promise is about.",
+        "Promise a latency that docs/inference.md lists for this server: ttft (time to first "
+        "token), itl (time between tokens) or e2e (the whole request). Otherwise, scale on "
+        "inference_requests_running and inference_requests_waiting.",
     ),
     "stale": AbsenceCause(
         "The newest value is older than the age limit.",

@@ -7,10 +7,11 @@ prometheus-adapter offer, are ``model`` and ``device`` here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from adapter.pipeline.attribution.reading import Attribution
+from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError, is_bound, promise_in
 from adapter.pipeline.catalog.targetfit import AGGREGATE
 from apiservice.labels.manifest import selector_text
 from apiservice.labels.requirement import Requirement
@@ -44,6 +45,12 @@ _RENAMED: Final[Mapping[str, str]] = {
 """Label of an exporter or a scrape -> the label here; empty if there is none."""
 
 
+def selects_value(key: str, metric: str) -> bool:
+    """Return whether a label of a metric's selector is about the value and not about pods: it
+    selects devices within a pod, or is a part of a promise."""
+    return is_bound(key) if metric == SLO_RATIO else key in DEVICE_LABELS
+
+
 def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
     """Return a LabelSelector of a manifest; None if it is not valid."""
     try:
@@ -52,7 +59,30 @@ def parsed(selector: Mapping[str, Any] | None) -> Selector | None:
         return None
 
 
-def selector_fault(requirement: Requirement, kind: str) -> str:
+def selector_faults(selector: Selector, metric: str, kind: str) -> Iterator[str]:
+    """Yield what is wrong with a metric's selector, as the rest of a sentence about it: it selects
+    nothing, or states no promise that can be meant.
+
+    Args:
+        selector: valid.
+        metric: its name.
+        kind: type of the metric, as for :func:`_fault`.
+    """
+    if metric != SLO_RATIO:
+        for requirement in selector.requirements:
+            if why := _fault(requirement, kind):
+                yield f"selects nothing: {why}"
+        return
+    asked = [row for row in selector.requirements if row.key != AGGREGATE]
+    if kind == "External":
+        asked = [row for row in asked if is_bound(row.key)]
+    try:
+        promise_in(asked)
+    except PromiseError as error:
+        yield f"states no promise: {error}"
+
+
+def _fault(requirement: Requirement, kind: str) -> str:
     """Return why a requirement never selects a series; empty if it may.
 
     Args:

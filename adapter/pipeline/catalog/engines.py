@@ -9,8 +9,9 @@ Only exact names are read: ``vllm:num_requests_waiting_by_reason`` sums up to th
 - SGLang: ``python/sglang/srt/metrics/collector.py``. With prefill and decode apart, requests wait
   in further queues before they reach the waiting queue. SGLang's own load counts them
   (sglang#13203, #32122).
-- TGI: ``docs/source/reference/metrics.md``. text-embeddings-inference: ``core/src/queue.rs``; it
-  writes its queue from the first request on, and no number of running requests.
+- TGI: ``docs/source/reference/metrics.md``. text-embeddings-inference: ``core/src/queue.rs``,
+  ``router/src/lib.rs`` and ``router/src/http/server.rs``; it writes its queue from the first
+  request on, and no number of running requests. A batch counts as one request.
 - NVIDIA NIM 1 writes vLLM's names without the prefix, for every engine ("Observability for NVIDIA
   NIM for LLMs"). TensorRT-LLM: ``tensorrt_llm/metrics/collector.py``, which ``trtllm-serve`` and
   Dynamo's workers serve.
@@ -18,11 +19,19 @@ Only exact names are read: ``vllm:num_requests_waiting_by_reason`` sums up to th
   of the KV cache. As a router of several models it answers for the ``model`` that the query names,
   and for none without it (llama.cpp#19346, #24851).
 - LMDeploy: ``lmdeploy/metrics/loggers.py`` (0.16). ``num_api_requests_waiting`` counts what the API
-  server has not handed to its engine, and the engine's requests too, so it is not added.
-- FastDeploy: ``fastdeploy/metrics/metrics.py``. LightLLM: ``lightllm/server/router/manager.py`` and
-  ``server/metrics/metrics.py``. Neither writes labels of parts.
-- MAX: ``max/serve/telemetry/metrics.py``; OpenTelemetry writes the dots as underscores. Its number
-  of running requests counts those that its HTTP server holds, so those that wait too.
+  server has not handed to its engine, and the engine's requests too, so it is not added. Its time
+  per output token is that of a step, divided by the step's tokens, and each step counts
+  (``lmdeploy/metrics/stats.py``).
+- FastDeploy: ``fastdeploy/metrics/metrics.py`` and ``fastdeploy/output/token_processor.py``; its
+  time per output token is that between two results. The first token counts from the arrival of a
+  request, and before release 2.3 from the start of its inference, without the queue. LightLLM:
+  ``lightllm/server/router/manager.py``, ``server/metrics/metrics.py`` and
+  ``server/httpserver/manager.py``. It writes ``lightllm_request_duration`` and, since July 2025,
+  the histogram of its queue's time, and never counts in them, so they are not read. Its time of
+  inference is that of the whole request. Neither writes labels of parts.
+- MAX: ``max/python/max/serve/telemetry/metrics.py`` and ``common.py``; OpenTelemetry writes the
+  dots as underscores and appends the unit. Its number of running requests counts those that its
+  HTTP server holds, so those that wait too. Each part of an answer counts as one token.
 
 The sets of labels identify the parts of a server. Every other label is from the scrape or the
 store: labels of the target, of a replica of Prometheus, and labels that a ``labelmap`` copied.
@@ -241,7 +250,11 @@ ENGINES: Final[dict[str, ServerKind]] = {
         fields=(requests(TEI_WAITING, ONE_MODEL),),
         formulas={WAITING: (Scaled(TEI_WAITING),)},
         measures=measures(
-            ONE_MODEL, request=("te_request_duration",), queue=("te_request_queue_duration",)
+            ONE_MODEL,
+            request=("te_request_duration",),
+            queue=("te_request_queue_duration",),
+            requests=("te_request_success",),
+            beside=("method",),
         ),
         names=("te_",),
         scaling=Scaling.DEVICE,
@@ -341,8 +354,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             ONE_MODEL,
             first_token=("lightllm_request_first_token_duration",),
             output_token=("lightllm_request_mean_time_per_token_duration",),
-            request=("lightllm_request_duration",),
-            queue=("lightllm_request_queue_duration_bucket",),
+            request=("lightllm_request_inference_duration",),
             output_tokens=("lightllm_request_generated_tokens_sum",),
             prompt_tokens=("lightllm_request_input_length_sum",),
             requests=("lightllm_request_success",),
@@ -367,6 +379,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             *measures(
                 ONE_MODEL,
                 first_token=("maxserve_time_to_first_token_milliseconds",),
+                output_token=("maxserve_itl_milliseconds",),
                 request=("maxserve_request_time_milliseconds",),
                 milliseconds=True,
             ),

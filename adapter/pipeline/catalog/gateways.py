@@ -3,9 +3,11 @@
 The endpoint picker of llm-d and of the Gateway API inference extension:
 ``docs/metrics.md`` and ``pkg/epp/metrics/llm_d_router_metrics.go`` of llm-d-router, which writes
 each series under ``llm_d_epp_`` and under the older prefixes. NVIDIA Dynamo:
-``docs/reference/observability/metrics-catalog.mdx``. Ray Serve:
-``python/ray/serve/_private/router.py`` of Ray 2; each router counts the requests that it has not
-assigned to a replica.
+``lib/runtime/src/metrics/prometheus_names.rs`` and ``lib/llm/src/http/service/metrics.rs``; each
+token counts with the mean of its part of the answer. Ray Serve: ``python/ray/serve/_private`` of
+Ray 2, ``router.py`` and ``proxy_metrics.py``; each router counts the requests that it has not
+assigned to a replica. Latencies and finished requests are those of HTTP: gRPC has series of its
+own.
 
 A picker serves one InferencePool, and each of its replicas writes the averages of the whole pool.
 The number of requests in the queue and in flight is of the replica alone. All of them describe the
@@ -184,8 +186,14 @@ GATEWAYS: Final[dict[str, ServerKind]] = {
             _requests(_SERVE_QUEUED, ("deployment", "application", "handle", "actor_id", "route")),
         ),
         formulas={GATEWAY_WAITING: (Scaled(_SERVE_QUEUED),)},
-        measures=measures(
-            None, request=("ray_serve_http_request_latency_ms",), milliseconds=True, gateway=True
+        measures=(
+            *measures(
+                None,
+                request=("ray_serve_http_request_latency_ms",),
+                milliseconds=True,
+                gateway=True,
+            ),
+            *measures(None, requests=("ray_serve_num_http_requests_total",), gateway=True),
         ),
         names=("ray_serve_",),
         engines=("vllm", "sglang"),

@@ -5,16 +5,17 @@ started. What happened in a window is the increase between two pages. Increases 
 and pods add up; quantiles never do, so a quantile is computed last, from the sum.
 
 Servers of one pool may have different bounds, such as two versions during a rollout. A count at or
-below a bound is known only for the servers that have the bound, so a sum has the bounds that all of
-them have. It has fewer bounds and each of its counts is exact.
+below a bound is known of a server that has the bound, and of one that counted nothing in the bucket
+around it. A sum has the bounds of which all of its counts are known: each of them is exact.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 
@@ -61,6 +62,17 @@ class Increase:
         """How many values were counted, such as requests, or tokens for the time between them."""
         return sum(self.counts)
 
+    @cached_property
+    def _cumulative(self) -> tuple[float, ...]:
+        return cumulative(self.counts)
+
+    def below(self, bound: float) -> float | None:
+        """Return how many values are at or below a bound; None if its bucket has some beside it."""
+        at = bisect_left(self.bounds, bound)
+        if at < len(self.bounds) and self.bounds[at] == bound:
+            return self._cumulative[at]
+        return None if self.counts[at] else self._cumulative[at]
+
     @property
     def mean(self) -> float | None:
         """The mean of the values; None without a value or a sum."""
@@ -93,31 +105,25 @@ class Increase:
         return sum(hits for low, hits in zip(lows, self.counts, strict=True) if low >= limit)
 
     def at(self, bounds: Sequence[float]) -> Increase:
-        """Return the increase with fewer bounds, each of which it has."""
+        """Return the increase with other bounds, below each of which its count is known."""
         if tuple(bounds) == self.bounds:
             return self
-        kept, counts = iter((*bounds, float("inf"))), [0.0]
-        limit = next(kept)
-        for high, hits in zip((*self.bounds, float("inf")), self.counts, strict=True):
-            counts[-1] += hits
-            if high == limit and high != float("inf"):
-                counts.append(0.0)
-                limit = next(kept)
-        return Increase(self.start, self.end, tuple(bounds), tuple(counts), self.total)
+        levels = (*(self.below(bound) or 0.0 for bound in bounds), self.count)
+        counts = tuple(high - low for low, high in pairwise((0.0, *levels)))
+        return Increase(self.start, self.end, tuple(bounds), counts, self.total)
 
 
 def added(increases: Iterable[Increase]) -> Increase | None:
     """Return the sum of increases, in any order; None if there is none.
 
-    It has the bounds that all of those with a value have: a server without a request does not cost
-    the others their resolution.
+    It has the bounds below which the counts of all are known: a server without a request does not
+    cost the others their resolution.
     """
     every = list(increases)
     if not every:
         return None
     asked = [one for one in every if one.count] or every
-    shared = set(asked[0].bounds).intersection(*(one.bounds for one in asked[1:]))
-    bounds = tuple(sorted(shared))
+    bounds = known_bounds(asked)
     parts = [one.at(bounds) for one in asked]
     totals = [one.total for one in asked]
     known = [total for total in totals if total is not None]
@@ -128,6 +134,15 @@ def added(increases: Iterable[Increase]) -> Increase | None:
         tuple(map(sum, zip(*(one.counts for one in parts), strict=True))),
         sum(sorted(known)) if len(known) == len(totals) else None,
     )
+
+
+def known_bounds(increases: Sequence[Increase]) -> tuple[float, ...]:
+    """Return the bounds of increases below which the counts of all are known, ascending."""
+    kinds = {one.bounds for one in increases}
+    if len(kinds) == 1:
+        return kinds.pop()
+    every = sorted(set().union(*kinds))
+    return tuple(bound for bound in every if all(one.below(bound) is not None for one in increases))
 
 
 def between(

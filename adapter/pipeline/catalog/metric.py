@@ -171,6 +171,8 @@ class Metric:
             (:mod:`adapter.pipeline.catalog.seriesdemand`).
         of_request: divide by the share of a device that the pod's spec requests. There is no
             value if the share is not known or the value is not the pod's own.
+        promised: the value depends on a latency promise, which the query states instead of devices
+            (:mod:`adapter.answers.promises`). It has no formulas.
     """
 
     name: str
@@ -189,6 +191,7 @@ class Metric:
     load: LoadDirection = LoadDirection.UNKNOWN
     high: float | None = None
     on_demand: bool = False
+    promised: bool = False
     statistic: Statistic = field(init=False, repr=False, compare=False)
     """Which statistic of a field's samples the formulas read."""
     of_device: Metric = field(init=False, repr=False, compare=False)

@@ -28,6 +28,7 @@ from adapter.pipeline.catalog.metric import (
     Scope,
     Unit,
 )
+from adapter.pipeline.catalog.promise import MOST, SLO_RATIO
 from adapter.pipeline.catalog.serverkind import (
     CACHE,
     GATEWAY_RUNNING,
@@ -244,4 +245,16 @@ METRICS: Final[tuple[Metric, ...]] = (
     _server(GATEWAY_WAITING, Unit.REQUESTS, Combine.SUM),
     _server(GATEWAY_RUNNING, Unit.REQUESTS, Combine.SUM),
     *servermeasures.metrics_of(serverkinds.measured()),
+    Metric(
+        SLO_RATIO,
+        Unit.RATIO,
+        Kind.MEAN,
+        (),
+        scope=Scope.SERVER,
+        divisible=False,
+        window=servermeasures.WINDOW,
+        load=LoadDirection.RISES,
+        high=MOST,
+        promised=True,
+    ),
 )

@@ -30,18 +30,14 @@ class RequestWindow:
         time: epoch seconds of its end, the oldest page behind it.
         latencies: those whose histogram two pages show, also if no request came.
         output_tokens: tokens per second.
-        prompt_tokens: tokens per second.
         requests: finished requests per second.
         running: requests, at the end.
         waiting: requests, at the end.
-        cache: percent of the KV cache in use, at the end.
     """
 
     time: float
     latencies: Mapping[Latency, Increase]
     output_tokens: float | None
-    prompt_tokens: float | None
     requests: float | None
     running: float | None
     waiting: float | None
-    cache: float | None

@@ -13,6 +13,7 @@ from adapter.pipeline.catalog.engines import ENGINES
 from adapter.pipeline.catalog.field import Field
 from adapter.pipeline.catalog.gateways import GATEWAYS
 from adapter.pipeline.catalog.metric import Formula
+from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import ServerKind
 from adapter.pipeline.catalog.triton import TRITON
 
@@ -52,6 +53,13 @@ def measured() -> dict[str, tuple[Formula, ...]]:
         for metric, _, formula in kind.measures:
             found[metric] = (*found.get(metric, ()), formula)
     return found
+
+
+def shown_latencies(kind: ServerKind) -> frozenset[Latency]:
+    """Return the latencies that a server of a kind has histograms of, or one of its engines has."""
+    kinds = (kind, *(KINDS[engine] for engine in kind.engines))
+    names = {measure.metric for one in kinds for measure in one.measures}
+    return frozenset(latency for latency in Latency if latency in names)
 
 
 SERVER_FIELDS: Final = fields((*ENGINES.values(), *TRITON.values()))

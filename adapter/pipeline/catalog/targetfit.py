@@ -24,6 +24,7 @@ from decimal import ROUND_CEILING, Decimal
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
+from adapter.pipeline.catalog.latencyfit import latency_of, likely_target
 from adapter.pipeline.catalog.metric import Combine, LoadDirection, Scope, Unit
 from adapter.pipeline.catalog.migfit import instead_on_mig
 
@@ -226,7 +227,16 @@ def _group(asked: AskedTarget, *, averaged: bool) -> Misfit | None:
 
 
 def _form(asked: AskedTarget) -> Misfit | None:
+    latency = latency_of(asked.name) is not None
     if asked.form == SUM:
+        if latency and asked.own is False:
+            return Misfit(
+                MisfitKind.SUM,
+                f"{asked.name} is a sum: the latency times the pods that have it, which are not "
+                "those that are scaled",
+                aggregate=Combine.MEAN.value,
+                words="ask for aggregate: mean, with a target of type Value",
+            )
         if asked.type != VALUE or asked.own is False:
             return None
         return Misfit(
@@ -235,7 +245,7 @@ def _form(asked: AskedTarget) -> Misfit | None:
             "replica raises the sum, so the HPA goes to its maximum",
             type=AVERAGE,
         )
-    counted = asked.high is None  # such as the queue of one gateway
+    counted = asked.high is None and not latency  # such as the queue of one gateway
     if asked.type != AVERAGE or (asked.own is False and counted):
         return None
     text = (
@@ -276,6 +286,9 @@ def _unit(asked: AskedTarget) -> Misfit | None:
 
 
 def _range(asked: AskedTarget) -> Misfit | None:
+    if asked.number is not None and (meant := likely_target(asked.name, asked.number)) is not None:
+        text = f"the target of {asked.name} is {_text(asked.number)} s: it never scales out"
+        return Misfit(MisfitKind.RANGE, text, number=meant)
     high, target = asked.high, asked.number
     if high is None or target is None or target < high:
         return None

@@ -9,6 +9,9 @@ schedule requests themselves take each one at once, so the count is 0 however ma
   24.10 have counters only: then the page cannot show a queue.
 - TensorRT-LLM: the backend's own series (tensorrtllm_backend's README).
 
+The histogram of first responses is in milliseconds, and only decoupled models count in it
+(triton-inference-server/core, ``src/metrics.cc`` and ``src/infer_response.cc``).
+
 Beside them, the count of an ensemble's last step is the number of streamed answers, not of requests
 (server#6494, tensorrtllm_backend#667). So the counts are used only on a page without the series of
 such a backend, and on a page without a decoupled model, whose requests have many answers.

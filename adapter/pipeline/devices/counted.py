@@ -10,7 +10,13 @@ from math import inf, isnan
 from typing import Protocol
 
 from adapter.pipeline.catalog.field import Role
-from adapter.pipeline.catalog.increases import Increase, added, between
+from adapter.pipeline.catalog.increases import (
+    Increase,
+    added,
+    between,
+    cumulative,
+    known_bounds,
+)
 from adapter.pipeline.catalog.layout import Layout
 from adapter.pipeline.catalog.metric import DeviceValue
 
@@ -83,8 +89,9 @@ def _rows(samples: SampleColumns, columns: Sequence[int]) -> list[_Row]:
 def _increase(rows: Sequence[_Row]) -> Increase:
     """Return the increase over at least two pages.
 
-    Between two pages with other bounds, it has those of both: a store leaves out empty buckets of a
-    native histogram. If one of these has fallen, the later page is that of a new process.
+    Between two pages with other bounds, it has those below which the counts of both are known: a
+    store leaves out empty buckets of a native histogram. If one of these has fallen, the later page
+    is that of a new process.
     """
     parts: list[Increase] = []
     first = 0
@@ -106,14 +113,14 @@ def _same_bounds(rows: Sequence[_Row]) -> Increase:
 
 def _across(before: _Row, after: _Row) -> Increase:
     """Return the increase between two pages with other bounds."""
-    old, new = (dict(zip(bounds, hits, strict=True)) for _, bounds, hits, _ in (before, after))
-    shared = tuple(bound for bound in after[1] if bound in old)
-    if any(new[bound] < old[bound] for bound in shared):
-        began = (before[0], after[1], (0.0,) * len(after[1]), 0.0)
-        return _same_bounds((began, after))
-    return _same_bounds(
-        [
-            (time, shared, tuple(counts[bound] for bound in shared), total)
-            for (time, _, _, total), counts in ((before, old), (after, new))
-        ]
-    )
+    pages = [_same_bounds((_began(page), page)) for page in (before, after)]
+    bounds = known_bounds(pages)
+    old, new = (cumulative(page.at(bounds).counts) for page in pages)
+    if any(high < low for low, high in zip(old, new, strict=True)):
+        return pages[1]
+    return between([(before[0], old, before[3]), (after[0], new, after[3])], bounds)
+
+
+def _began(page: _Row) -> _Row:
+    """Return the page of the process before its first request."""
+    return (page[0], page[1], (0.0,) * len(page[1]), 0.0)

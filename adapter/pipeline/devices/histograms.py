@@ -22,8 +22,9 @@ FALLING: Final = "buckets_decrease"
 NO_LAST: Final = "no_inf_bucket"
 NO_BOUND: Final = "bad_bucket_bound"
 TOO_MANY: Final = "too_many_buckets"
-MOST_BOUNDS: Final = 128
-"""vLLM has 22 bounds, SGLang lets users set up to a few dozen."""
+MOST_BOUNDS: Final = 256
+"""vLLM has 22 bounds, SGLang lets users set up to a few dozen. For native histograms,
+client_golang's documentation advises a limit of 160 buckets."""
 _STEP: Final = 128
 """Series that one step checks."""
 

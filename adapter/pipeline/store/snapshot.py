@@ -46,8 +46,8 @@ from adapter.pipeline.catalog.increases import Increase, added
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from adapter.pipeline.catalog.seriesdemand import SeriesDemand
-from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
-from adapter.pipeline.catalog.servermeasures import FINISHED, OUTPUT_TOKENS, PROMPT_TOKENS
+from adapter.pipeline.catalog.serverkind import RUNNING, WAITING
+from adapter.pipeline.catalog.servermeasures import FINISHED, OUTPUT_TOKENS
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch, unfit
 from adapter.pipeline.devices.crosschecks import doubting
@@ -69,7 +69,7 @@ from adapter.pipeline.store.answercache import (
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
-_OF_WINDOW: Final = (OUTPUT_TOKENS, PROMPT_TOKENS, FINISHED, RUNNING, WAITING, CACHE)
+_OF_WINDOW: Final = (OUTPUT_TOKENS, FINISHED, RUNNING, WAITING)
 """The numbers of a :class:`RequestWindow`, in their order there."""
 _MAY_BE_UNREAD: Final = frozenset((NO_VALUE, NOT_EXPORTED))
 _UTILIZATION: Final = "gpu_utilization"
@@ -140,14 +140,22 @@ class Snapshot:
         self._none_of: Mapping[PodRef, Mismatch] | None = None
 
     def pod(
-        self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool = True
+        self,
+        pod: Pod,
+        metric: str,
+        selector: Selector,
+        now: float,
+        *,
+        keep: bool = True,
+        ask: bool = True,
     ) -> Reading | Absence:
         """Return a metric's value for a pod, or an absence; both with the devices left out.
 
         Args:
             keep: cache the answer. Otherwise a cached one is used, and none is added.
+            ask: the question starts the reading of series that are read on demand, or keeps it up.
         """
-        if metric in self._catalog.on_demand:
+        if ask and metric in self._catalog.on_demand:
             self._demand.ask(metric, pod.namespace, now)
         value = self._answer(pod, metric, selector, now, keep=keep)
         if isinstance(value, Reading):
@@ -224,24 +232,27 @@ class Snapshot:
         normalize = self._cluster.options.normalized
         return current(series, metric, self._options, now, normalize=normalize)
 
-    def requests(self, pod: Pod, now: float) -> RequestWindow | None:
+    def requests(self, pod: Pod, now: float, latencies: Sequence[Latency]) -> RequestWindow | None:
         """Return what a pod's server did in the last window; None if no page of it is current.
 
         It is a question for each metric of the window, so that their series are read.
+
+        Args:
+            latencies: those that the window should have.
         """
         found = {name: self._plain(pod, name, now) for name in _OF_WINDOW}
-        latencies: dict[Latency, Increase] = {}
+        increases: dict[Latency, Increase] = {}
         times = [value.time for value in found.values() if isinstance(value, Reading)]
-        for latency in Latency:
+        for latency in latencies:
             parts = counted(self._plain(pod, f"{latency}_mean", now))
             whole = added(part.increase for part in parts if part.increase is not None)
             if whole is not None and whole.end > now - self._options.oldest:
-                latencies[latency] = whole
+                increases[latency] = whole
                 times.append(whole.end)
         if not times:
             return None
         numbers = [v.value if isinstance(v, Reading) else None for v in found.values()]
-        return RequestWindow(min(times), latencies, *numbers)
+        return RequestWindow(min(times), increases, *numbers)
 
     def _plain(self, pod: Pod, metric: str, now: float) -> Reading | Absence:
         return self.pod(pod, metric, EVERYTHING, now)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from adapter.answers.keda.scaledobjects import ScaledObjects, watch
 from adapter.answers.keda.scaler import Options, Scaler
+from adapter.answers.promises.ratios import PromisedRatios
 from adapter.config.settings import Settings
 from adapter.pipeline.catalog.names import Names
 from adapter.pipeline.cluster.lookup import ObjectLookup
@@ -38,10 +39,12 @@ def build_keda(
     client: Any,
     certificate: CertificateFiles,
     ready: Callable[[], bool],
+    ratios: PromisedRatios,
 ) -> Keda | None:
     """Return the listener, not started; None if it is off.
 
     Args:
+        ratios: what all APIs of the process learn together.
         certificate: the HTTPS listener's, used if KEDA's listener has no certificate of its own.
 
     Raises:
@@ -60,7 +63,7 @@ def build_keda(
         stale_after=settings.cluster.stale_after,
         hold=min(chosen.push_interval, _HOLD),
     )
-    scaler = Scaler(catalog, pipelines, objects, targets, options)
+    scaler = Scaler(catalog, pipelines, objects, targets, options, ratios)
     if chosen.cert_file is not None and chosen.key_file is not None:
         certificate = CertificateFiles(chosen.cert_file, chosen.key_file)
     tls = Credentials(certificate, chosen.client_ca_file, time.time()) if chosen.tls else None

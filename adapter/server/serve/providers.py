@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from adapter.answers.api.external import GpuExternalMetrics
 from adapter.answers.api.provider import GpuMetricsProvider
+from adapter.answers.promises.ratios import PromisedRatios
 from adapter.answers.rules.beside import CustomBeside, ExternalBeside
 from adapter.answers.rules.service import RuleService
 from adapter.answers.view.devices import Devices
@@ -21,6 +22,7 @@ from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
 from adapter.server.serve.build import Loop
 from adapter.server.serve.pipeline import PipelineSwitcher
+from adapter.server.serve.promisememory import PromiseMemory, promise_memory
 from adapter.server.serve.rules import build_rules
 from apiservice.documents.health import Check
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
@@ -30,14 +32,18 @@ VERSION: Final = "v1alpha1"
 
 
 def view_groups(
-    values: CurrentValues, objects: ObjectLookup, rules: RuleService | None
+    values: CurrentValues, objects: ObjectLookup, providers: Providers
 ) -> Sequence[ViewGroup]:
     """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
-    groups = (view_group(values, objects), None if rules is None else rules.resource_group)
+    rules = providers.rules
+    shown = view_group(values, objects, providers.ratios)
+    groups = (shown, None if rules is None else rules.resource_group)
     return [group for group in groups if group is not None]
 
 
-def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None:
+def view_group(
+    values: CurrentValues, objects: ObjectLookup, ratios: PromisedRatios | None = None
+) -> ViewGroup | None:
     """Return the resources of the view API; None if it is off, so that HPAs are not read."""
     if objects.hpas is None:
         return None
@@ -49,7 +55,7 @@ def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None
         (
             ServedResource(GPUS, Gpus(values, pods, devices, standings)),
             ServedResource(GPUNODES, GpuNodes(values, pods, devices, standings)),
-            ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
+            ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas, ratios)),
             ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
         ),
     )
@@ -65,11 +71,18 @@ class Providers(NamedTuple):
     """None if external metrics are off."""
     rules: RuleService | None
     """None without a rules file."""
+    ratios: PromisedRatios
+    """What all APIs of the process learn together."""
+    memory: PromiseMemory | None
+    """Keeps it over restarts; None if that is off."""
 
     @property
-    def loops(self) -> Sequence[Loop]:
-        """What keeps the providers current."""
-        return () if self.rules is None else (self.rules.run,)
+    def loops(self) -> Iterator[tuple[str, Loop]]:
+        """What keeps the providers current, by the name of the task."""
+        if self.rules is not None:
+            yield "rules", self.rules.run
+        if self.memory is not None:
+            yield "promise-memory", self.memory.run
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -82,18 +95,22 @@ class Providers(NamedTuple):
 
 
 def build_providers(
-    settings: Settings, pipelines: PipelineSwitcher, objects: ObjectLookup, client: Any
+    settings: Settings,
+    pipelines: PipelineSwitcher,
+    objects: ObjectLookup,
+    client: Any,
 ) -> Providers:
     """Return the providers.
 
     Raises:
         ConfigError: the rules file cannot be used at all, or a credential cannot be used.
     """
-    gpu = GpuMetricsProvider(pipelines, pipelines, objects)
+    ratios = PromisedRatios(objects.pod_index)
+    gpu = GpuMetricsProvider(pipelines, pipelines, objects, ratios)
     custom: CustomMetricsProvider = gpu
     external: ExternalMetricsProvider | None = None
     if settings.external.enabled:
-        external = GpuExternalMetrics(pipelines, pipelines, objects, gpu.absent)
+        external = GpuExternalMetrics(pipelines, pipelines, objects, gpu.absent, ratios)
     rules = build_rules(settings, objects, client)
     if rules is not None:
         prefer = settings.rules.prefer == "rules"
@@ -104,4 +121,5 @@ def build_providers(
             both = ExternalBeside(external, rules.external, prefer_rules=prefer)
             rules.shared["external"] = lambda: both.both
             external = both
-    return Providers(gpu, custom, external, rules)
+    memory = promise_memory(settings.promises, client, ratios)
+    return Providers(gpu, custom, external, rules, ratios, memory)

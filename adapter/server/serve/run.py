@@ -114,7 +114,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             health=health,
             registry=registry,
             release=__version__,
-            views=view_groups(pipelines, objects, providers.rules),
+            views=view_groups(pipelines, objects, providers),
             delegation=delegation,
         )
         server = Server(
@@ -134,6 +134,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 client,
                 security.tls.files,
                 lambda: health.report("readyz", verbose=False).code == 200,
+                providers.ratios,
             )
         except CertificatePairError as error:
             raise StartError(str(error)) from None
@@ -165,6 +166,8 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 providers.rules,
                 delegation,
                 recorder,
+                providers.ratios,
+                providers.memory,
             ),
         )
         try:
@@ -188,7 +191,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *(keep("delegates", loop) for loop in (delegation.readers if delegation else ())),
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),
             keep("telemetry", pipelines.run, essential=True),
-            *(keep("rules", loop) for loop in providers.loops),
+            *(keep(name, loop) for name, loop in providers.loops),
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
             *([keep("recording", recorder.run)] if recorder else ()),

@@ -19,6 +19,7 @@ from adapter import __version__
 from adapter.answers.api.provider import GpuMetricsProvider
 from adapter.answers.keda import selfmetrics as kedametrics
 from adapter.answers.keda.selfmetrics import KedaStats, keda_families
+from adapter.answers.promises.ratios import PromisedRatios
 from adapter.answers.rules.service import RuleService
 from adapter.config.process.reload import ConfigWatch
 from adapter.pipeline.attribution.census import LEFT_OUT
@@ -33,6 +34,7 @@ from adapter.server.serve.apiserviceowner import APIServiceOwner
 from adapter.server.serve.coverage import IDLE_FOR, Coverage
 from adapter.server.serve.delegatemetrics import delegate_families
 from adapter.server.serve.pipeline import PipelineSwitcher
+from adapter.server.serve.promisememory import PromiseMemory
 from adapter.server.serve.reasons import ABSENCES, REJECTS, TASKS
 from adapter.server.serve.rulemetrics import rule_families
 from adapter.server.serve.security import Security
@@ -132,6 +134,14 @@ FOREIGN: Final = gauge(
     "1 while the APIService of external metrics points to another Service. Absent if this is not "
     "known or if external metrics are off.",
 )
+PROMISES: Final = gauge(
+    "gma_promises", "Promises of workloads whose capacity is learned, those of restarts included."
+)
+REMEMBERED: Final = gauge(
+    "gma_promise_memory_ok",
+    "0 while the ConfigMap of promises cannot be read or written; the log says why. Absent without "
+    "one.",
+)
 BACKGROUND: Final = counter(
     "gma_background_failures_total",
     "Unexpected failures of background tasks. The task runs again after a pause.",
@@ -149,6 +159,7 @@ OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING, IDLE),
     *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, SERIES),
     *(SYNCED, HEARD, UNREAD, PODS, LAG, CONFIG, RELOADS, FOREIGN, BACKGROUND),
+    *(PROMISES, REMEMBERED),
 )
 FAMILIES: Final = (
     *requeststats.FAMILIES,
@@ -189,6 +200,10 @@ class MetricSources:
     """None without delegates."""
     recorder: Recorder | None = None
     """None without a recording."""
+    ratios: PromisedRatios | None = None
+    """None in tests of other parts."""
+    memory: PromiseMemory | None = None
+    """Keeps what was learned about promises. None if that is off."""
 
 
 def register(
@@ -221,6 +236,10 @@ class _Adapter(Collector):
         yield CONFIG.one(not parts.watch.problem)
         yield RELOADS.one(parts.watch.reloads)
         yield BACKGROUND.by(parts.background.failures)
+        if parts.ratios is not None:
+            yield PROMISES.one(parts.ratios.size)
+        if parts.memory is not None:
+            yield REMEMBERED.one(not parts.memory.problem)
         if parts.keda is not None:
             yield from keda_families(parts.keda)
         if parts.rules is not None:

@@ -15,6 +15,7 @@ from adapter.hpa import quantity
 from adapter.pipeline.attribution.describedpods import object_is_own, selector_is_own
 from adapter.pipeline.attribution.serieslabels import parsed
 from adapter.pipeline.catalog.metric import Combine
+from adapter.pipeline.catalog.promise import SLO_RATIO
 from adapter.pipeline.catalog.promqltext import aggregated
 from adapter.pipeline.catalog.targetfit import (
     AGGREGATE,
@@ -278,7 +279,8 @@ def selectors(facts: Facts) -> Iterator[SeenSelector]:
     names = servedmetrics.metrics(facts.settings)
     for hpa in facts.hpas.read():
         for metric in hpa.metrics:
-            selector = parsed(metric.selector) if metric.selector else None
+            stated = metric.selector or metric.name == SLO_RATIO
+            selector = parsed(metric.selector or {}) if stated else None
             if selector is not None and metric.type in OURS and metric.name in names:
                 at = f"{metric.at}.{metric.key}.metric.selector"
                 edit = "" if hpa.origin else f"kubectl -n {hpa.namespace} edit hpa {hpa.name}"
@@ -291,4 +293,6 @@ def selectors(facts: Facts) -> Iterator[SeenSelector]:
                 continue  # GMA426
             at = f"{trigger.path}.metadata.metricSelector"
             name = trigger.metadata.get("metric", "")
+            if name == SLO_RATIO:
+                continue  # GMA426 has its promise
             yield SeenSelector(scaled.subject, name, at, selector, "Object", scaled.edit)

@@ -68,10 +68,15 @@ class PodView:
         """The pod's node; empty if it has none."""
         return str(self.body.get("node") or "")
 
-    def value(self, metric: str) -> Json | None:
-        """Return the value of a metric; None if there is none."""
+    def value(self, metric: str, promise: str = "") -> Json | None:
+        """Return the value of a metric; None if there is none.
+
+        Args:
+            promise: of the value, in words; empty for any.
+        """
         for row in self.body.get("metrics") or ():
-            if row.get("metric") == metric and "absent" not in row:
+            named = row.get("metric") == metric and promise in ("", row.get("promise"))
+            if named and "absent" not in row:
                 return dict(row)
         return None
 
@@ -111,9 +116,9 @@ class PodView:
             if any(metric in (value.get("metrics") or ()) for value in row.get("values") or ())
         ]
 
-    def how(self, metric: str, now: float) -> list[str]:
+    def how(self, metric: str, now: float, promise: str = "") -> list[str]:
         """Return where a value comes from: devices, attribution, age and window."""
-        value = self.value(metric) or {}
+        value = self.value(metric, promise) or {}
         devices = self.devices(metric)
         names = [str(row.get("gpu") or row.get("device")) for row in devices]
         parts = ["+".join(names[:2]) + (f" +{len(names) - 2}" if len(names) > 2 else "")]
@@ -121,7 +126,9 @@ class PodView:
         at = instant.read(value.get("time"))
         parts.append("of unknown age" if value and at is None else "")
         parts.append("" if at is None else f"{age(now - at)} old")
-        if value.get("windowSeconds"):
+        if value.get("precision"):
+            parts.append(one_line(value["precision"], _LONGEST))
+        elif value.get("windowSeconds"):
             parts.append(f"mean of {value['windowSeconds']} s")
         if value.get("partial"):
             parts.append("partial")

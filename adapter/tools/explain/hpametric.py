@@ -20,6 +20,13 @@ from adapter.hpa import (
     Working,
 )
 from adapter.hpa.conditions import name_of
+from adapter.pipeline.attribution.serieslabels import parsed
+from adapter.pipeline.catalog.promise import (
+    SLO_RATIO,
+    PromiseError,
+    describe_promise,
+    promise_in,
+)
 from adapter.pipeline.catalog.targetfit import aggregate_of
 from adapter.tools.explain import words
 from adapter.tools.explain.hpafacts import HpaFacts, of_pods, pod_state
@@ -160,7 +167,7 @@ def _pod(
         gpu = about = None
         node, how = "", (f"the {form} over its group of pods",)
     elif pod.name in values:
-        if gpu is not None and (how := tuple(gpu.how(metric.name, facts.now))):
+        if gpu is not None and (how := tuple(gpu.how(metric.name, facts.now, _promise(metric)))):
             node = ""  # the devices name it
         how = how or _sampled(found, pod.name, facts.now)
     return PodLine(
@@ -178,6 +185,15 @@ def _pod(
 def _group_form(metric: MetricSpec) -> str:
     """Return how a Pods metric combines each pod's group; empty for the pod's own value."""
     return aggregate_of(metric.selector) if metric.kind is MetricKind.PODS else ""
+
+
+def _promise(metric: MetricSpec) -> str:
+    """Return the promise that the selector of a metric states, in words; empty without one."""
+    selector = parsed(metric.selector) if metric.name == SLO_RATIO else None
+    try:
+        return describe_promise(promise_in(selector.requirements)) if selector else ""
+    except PromiseError:
+        return ""
 
 
 def _sampled(found: ReadValues, name: str, now: float) -> tuple[str, ...]:

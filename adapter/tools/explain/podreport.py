@@ -113,7 +113,14 @@ def _values(view: PodView, now: float, screen: Screen) -> list[str]:
         text = milli(value, unit)
         said = "%" if unit == "percent" else unit.removesuffix("s") if text == "1" else unit
         text = text if unit in ("bytes", "") else f"{text} {said}"
-        rows.append((screen.mark("good"), name, text, ", ".join(view.how(name, now))))
+        rows.append(
+            (
+                screen.mark("good"),
+                name,
+                text,
+                ", ".join(view.how(name, now, str(row.get("promise") or ""))),
+            )
+        )
     return ["  metrics:", *table(rows, indent="    ")] if rows else []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -10,10 +11,12 @@ import click
 
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import Combine
+from adapter.pipeline.catalog.promise import LATENCIES, PromiseError, parse_promise
+from adapter.pipeline.catalog.serverkinds import shown_latencies
 from adapter.pipeline.catalog.targetfit import AVERAGE, AskedTarget, misfits
 from adapter.tools.client.options import NearestChoice, SharedOption, ToolGroup, ends, joined
 from adapter.tools.generate import manifests
-from adapter.tools.generate.presets import PRESETS
+from adapter.tools.generate.presets import PRESETS, PROMISED
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -108,6 +111,18 @@ _COMMON = joined(
         type=_Target(),
         help="Target of each replica, for the metric that follows the load.",
     ),
+    *(
+        click.option(
+            f"--{key}",
+            metavar="TIME",
+            help=f"Promise that 90 % of the requests have {what} within this time, such as {such}.",
+        )
+        for key, what, such in (
+            ("ttft", "their first token", "1s"),
+            ("itl", "each next token", "50ms"),
+            ("e2e", "their whole answer", "10s"),
+        )
+    ),
 )
 
 
@@ -200,10 +215,32 @@ def _wanted(server: str, kind: str, api_version: str, **given: Any) -> manifests
         raise click.UsageError(f"--kind {kind!r}: write a kind, such as Deployment")
     if not re.fullmatch(r"([a-z0-9.-]{1,253}/)?v[0-9][a-z0-9]{0,20}", version):
         raise click.UsageError(f"--api-version {version!r}: write GROUP/VERSION, such as apps/v1")
+    bounds = {f"{key}_p90": given.pop(key) for key in LATENCIES}
+    promise = {key: value for key, value in bounds.items() if value is not None}
+    if promise:
+        _check_promise(promise, server)
     if given["target"]:
-        _check_target(PRESETS[server].metrics[0].name, given["target"])
+        first = PROMISED if promise else PRESETS[server].metrics[0]
+        _check_target(first.name, given["target"])
+    given["promise"] = promise
     said = {name: value for name, value in given.items() if value is not None}
     return manifests.Wanted(PRESETS[server], kind=spelt, api_version=version, **said)
+
+
+def _check_promise(labels: Mapping[str, str], server: str) -> None:
+    """Refuse a promise that cannot be meant, or that the server shows nothing of."""
+    try:
+        promise = parse_promise(labels)
+    except PromiseError as error:
+        raise click.UsageError(str(error)) from None
+    kind = PRESETS[server].server
+    shown = shown_latencies(kind) if kind is not None else frozenset()
+    for bound in promise:
+        if bound.latency not in shown:
+            keys = [f"--{key}" for key, latency in LATENCIES.items() if latency in shown]
+            fix = f"use {' or '.join(keys)}" if keys else "leave it out"
+            option = bound.key.partition("_")[0]
+            raise click.UsageError(f"--{option}: {server} has no histogram of it; {fix}")
 
 
 def _check_target(name: str, number: str) -> None:

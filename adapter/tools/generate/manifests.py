@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from adapter.pipeline.catalog import Catalog
@@ -13,7 +13,7 @@ from adapter.pipeline.catalog.serverkind import GATEWAY_WAITING
 from adapter.pipeline.catalog.targetfit import Selects
 from adapter.pipeline.cluster.optin import PREFIX
 from adapter.pipeline.cluster.podgroups import selects_of
-from adapter.tools.generate.presets import Preset, ScaledMetric
+from adapter.tools.generate.presets import PROMISED, Preset, ScaledMetric
 
 ADDRESS: Final = "gpu-metrics-adapter.gpu-metrics.svc:6000"
 """KEDA's scaler, if the chart is installed as the README describes."""
@@ -58,6 +58,8 @@ class Wanted:
     gateway: str = ""
     pods: str = ""
     address: str = ADDRESS
+    promise: Mapping[str, str] = field(default_factory=dict)
+    """Labels of a latency promise, which replaces the metrics of the preset; empty without one."""
 
     def of_group(self, metric: ScaledMetric) -> bool:
         """Return whether the metric of each pod of a group counts.
@@ -71,11 +73,11 @@ class Wanted:
     @property
     def metrics(self) -> tuple[ScaledMetric, ...]:
         """The metrics of the workload's own pods, with the wanted target."""
-        first, *others = self.preset.metrics
+        first, *others = (PROMISED,) if self.promise else self.preset.metrics
         if self.target:
             chosen = ScaledMetric(first.name, self.target, first.reason, "the target that you gave")
             return (chosen, *others)
-        return self.preset.metrics
+        return (first, *others)
 
 
 def hpa(wanted: Wanted) -> str:
@@ -105,7 +107,13 @@ def _hpa(wanted: Wanted) -> Iterator[str]:
         yield f"  # {metric.reason}"
         yield "  - type: Pods"
         yield "    pods:"
-        yield f"      metric: {{name: {metric.name}}}"
+        if wanted.promise:
+            labels = ", ".join(f"{key}: {value}" for key, value in wanted.promise.items())
+            yield "      metric:"
+            yield f"        name: {metric.name}"
+            yield f"        selector: {{matchLabels: {{{labels}}}}}"
+        else:
+            yield f"      metric: {{name: {metric.name}}}"
         yield f"      # {metric.number}"
         yield f"      target: {_average(metric)}"
     if wanted.gateway:
@@ -132,6 +140,9 @@ def _scaledobject(wanted: Wanted) -> Iterator[str]:
     for metric in wanted.metrics:
         mean = wanted.of_group(metric)
         yield from _trigger("external", metric, wanted.pods, wanted.address, mean=mean)
+        if wanted.promise:
+            promise = ",".join(f"{key}={value}" for key, value in wanted.promise.items())
+            yield f"      metricSelector: {promise}"
     yield "  advanced:"
     yield "    horizontalPodAutoscalerConfig:"
     yield "      behavior:"

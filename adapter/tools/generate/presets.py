@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from adapter.pipeline.catalog.promise import SLO_RATIO
 from adapter.pipeline.catalog.serverkind import Scaling, ServerKind
 from adapter.pipeline.catalog.serverkinds import KINDS
 
@@ -55,6 +56,12 @@ _UTILIZATION: Final = ScaledMetric(
 )
 
 
+PROMISED: Final = ScaledMetric(
+    SLO_RATIO,
+    "0.5",
+    "how near a replica is to the load at which the promise breaks: 1 there",
+    "the rest absorbs the load while a new replica starts (docs/inference.md#promise-a-latency)",
+)
 _FOLLOWS: Final = {
     Scaling.BATCH: _RUNNING,
     Scaling.SLOTS: _SLOTS,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.config.settings import Settings
 from adapter.pipeline.attribution.reading import Reading
+from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.promise import PromiseError
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodes import Nodes
@@ -19,6 +22,7 @@ from adapter.server.serve.build import sharing_options, telemetry_options
 from adapter.server.serve.ownmetrics import rows
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import Selector
+from apiservice.runtime.steps import at_once
 from apiservice.wire.quantity import to_milli
 
 UNEXPRESSED: Final = "too_large"
@@ -44,6 +48,7 @@ class VirtualCluster:
         self.hpas = Hpas()
         self.settings = Settings()
         self.catalog = Catalog()
+        self._ratios = PromisedRatios(self.pods)
         self._nodes = Nodes()
         self._store: Store | None = None
 
@@ -75,9 +80,17 @@ class VirtualCluster:
         """Return a metric of pods as ``serve`` would have served it at that time."""
         milli: dict[str, int] = {}
         absent: dict[str, str] = {}
-        snapshot = self.store.snapshot
+        pods = list(pods)
+        known = self.catalog.metrics.get(metric)
+        if known is None:
+            return ReplayedValues({}, {pod.ref.name: UNKNOWN_METRIC for pod in pods})
+        question = PodQuestion(known, selector, self.store.snapshot, now)
+        try:
+            about = at_once(self._ratios.about(pods, question))
+        except PromiseError as error:
+            return ReplayedValues({}, {pod.ref.name: str(error) for pod in pods})
         for pod in pods:
-            found = snapshot.pod(pod, metric, selector, now)
+            found = about(pod)
             if not isinstance(found, Reading):
                 absent[pod.ref.name] = found.reason
                 continue
@@ -91,6 +104,7 @@ class VirtualCluster:
         """Forget the objects: the recorder writes all that it finds after this event."""
         self.settings = settings = restored(event.settings)
         self.pods, self.hpas, self._nodes = PodIndex(), Hpas(), Nodes()
+        self._ratios = PromisedRatios(self.pods)
         built_in = Catalog()
         self.catalog = built_in.extended(*rows(settings.metrics, built_in))
         self._store = Store(

@@ -110,6 +110,7 @@ _PODS: Final = (
     TopColumn("DEVICE-IDS", 8),
     TopColumn("SERIES", 7),
     TopColumn("WINDOW", 6, "WINDOW-SECONDS"),
+    TopColumn("FIRST-TOKEN", 5, "FIRST-TOKEN-SECONDS"),
 )
 _WORKLOADS: Final = (
     TopColumn("NAME", 0),

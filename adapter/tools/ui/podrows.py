@@ -15,11 +15,16 @@ _PODS: Final = {
     "util": "Util",
     "mem": "Mem",
     "waiting": "Waiting",
+    "firstToken": "First-Token",
     "how": "How",
     "whyNot": "Why-Not",
 }
 """Name on the page -> column of the table."""
-_POD_NUMBERS: Final = {"utilNumber": "Util-Percent", "waitingNumber": "Waiting-Requests"}
+_POD_NUMBERS: Final = {
+    "utilNumber": "Util-Percent",
+    "waitingNumber": "Waiting-Requests",
+    "firstTokenNumber": "First-Token-Seconds",
+}
 """Those by which the page sorts its texts."""
 _WORKLOADS: Final = {
     "pods": "Pods",

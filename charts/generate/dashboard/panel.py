@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import count, groupby
 from typing import Any, Final
 
+from adapter.pipeline.catalog.serverkinds import KINDS
+
 Json = dict[str, Any]
 
 COLUMNS: Final = 24
@@ -57,9 +59,12 @@ class Row:
     """Whether the row is closed at first. Grafana then asks no query of its panels."""
 
 
+_OF_SERVERS: Final = "|".join(
+    sorted({re.escape(name) for kind in KINDS.values() for name in kind.names})
+)
 _SERIES: Final = re.compile(
-    r"(?<![\w:$\"])((?:gma|kube|process|DCGM_FI|gpu_gfx|gpu_used|gpu_package|xpum|tgi|nv_inference)"
-    r"_\w+|(?:vllm|sglang):\w+)(\{)?"
+    r"(?<![\w:$\"])((?:(?:gma|kube|process|DCGM_FI|gpu_gfx|gpu_used|gpu_package|xpum)_"
+    rf"|{_OF_SERVERS})\w+)(\{{)?"
 )
 """The names of series in an expression, each with the brace of its matchers if it has any."""
 _CLUSTER: Final = 'cluster="$cluster"'

@@ -7,9 +7,11 @@ from typing import Final
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.field import Field
 from adapter.pipeline.catalog.formulas import hides
-from adapter.pipeline.catalog.metric import Kind
+from adapter.pipeline.catalog.metric import Kind, Unit
+from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
-from adapter.pipeline.catalog.serverkinds import formulas
+from adapter.pipeline.catalog.serverkinds import formulas, measured
+from adapter.pipeline.catalog.servermeasures import OUTPUT_TOKENS
 from charts.generate.dashboard.panel import Panel, Query, Row
 
 _CHOSEN: Final = '{namespace=~"$namespace", pod=~"($workload)(-.*)?"}'
@@ -36,8 +38,31 @@ def _series(metric: str) -> list[str]:
     return list(dict.fromkeys(_selected(field) for field in fields if field.kind is not Kind.RATE))
 
 
+def _counted(metric: str) -> list[Field]:
+    """What the servers count for a metric, under the usual name of each."""
+    return [_CATALOG.fields[formula.fields[0]] for formula in measured()[metric]]
+
+
+def _latency(latency: Latency) -> str:
+    """The 90th percentile of each pod in seconds; a pod has that of one server."""
+    found = []
+    for field in _counted(latency):
+        rate = f"rate({field.name}_bucket{_CHOSEN}[$__rate_interval])"
+        factor = " / 1000" if field.unit is Unit.MILLISECONDS else ""
+        found.append(f"histogram_quantile(0.9, sum by (namespace, pod, le) ({rate})){factor}")
+    return " or ".join(found)
+
+
+def _rate(metric: str) -> str:
+    """The counter of each pod, per second."""
+    return " or ".join(
+        f"sum by (namespace, pod) (rate({field.name}{_CHOSEN}[$__rate_interval]))"
+        for field in _counted(metric)
+    )
+
+
 SERVERS: Final = Row(
-    "Inference servers: queues",
+    "Inference servers: queues and latencies",
     (
         Panel(
             "Requests waiting",
@@ -61,6 +86,29 @@ SERVERS: Final = Row(
             (Query(_any(CACHE, "avg"), _POD),),
             low=0,
             high=1,
+        ),
+        Panel(
+            "Time to first token, 90 %",
+            "From the histograms that Prometheus stores, whether or not an HPA asks for them. It "
+            "stays flat until a server is full.",
+            "s",
+            (Query(_latency(Latency.FIRST_TOKEN), _POD),),
+            low=0,
+        ),
+        Panel(
+            "Time per output token, 90 %",
+            "The time between two tokens, or its mean over a request: docs/inference.md says which "
+            "of the two each server counts.",
+            "s",
+            (Query(_latency(Latency.OUTPUT_TOKEN), _POD),),
+            low=0,
+        ),
+        Panel(
+            "Output tokens per second",
+            "What the servers generate.",
+            "none",
+            (Query(_rate(OUTPUT_TOKENS), _POD),),
+            low=0,
         ),
     ),
 )

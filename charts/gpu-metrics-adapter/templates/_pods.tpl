@@ -97,6 +97,10 @@ Arguments: the root context and the name of the template with the labels. */ -}}
 - name: GMA_EXTERNAL__SERVICE
   value: {{ $service }}
 {{- end }}
+{{- if .Values.promises.remember }}
+- name: GMA_PROMISES__CONFIGMAP
+  value: {{ $service }}-promises
+{{- end }}
 {{- if dig "delegation" "delegates" list .Values.config }}
 - name: GMA_DELEGATION__OWN_SERVICE
   value: {{ $service }}

@@ -4,49 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import uvloop
 import yaml
 
+from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import connect
 from apiservice.kube.listwatch import ListWatch, ListWatchOptions
 from tests.apiservice.pki import SERVER, Authority
 
+Handler = Callable[[socket.socket, ssl.SSLContext, threading.Event], None]
 
-@pytest.fixture
-def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    """The way to a server that starts to answer a watch and then reads nothing any more."""
+
+@contextlib.contextmanager
+def answering(folder: Path, *handlers: Handler) -> Iterator[Path]:
+    """A kubeconfig of a server that handles each new connection with the next handler.
+
+    A handler gets the connection before TLS, and an event that is set when the client has closed.
+    """
     authority = Authority("lab", time.time())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(
-        *authority.issue(usage=SERVER, hosts=["127.0.0.1"]).write(tmp_path, "s")
-    )
+    context.load_cert_chain(*authority.issue(usage=SERVER, hosts=["127.0.0.1"]).write(folder, "s"))
     over = threading.Event()
+    threads = []
 
     def serve() -> None:
-        accepted, _ = listener.accept()
-        with context.wrap_socket(accepted, server_side=True) as line:
-            line.recv(1 << 16)
-            line.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            over.wait(10)
+        for handler in handlers:
+            accepted, _ = listener.accept()
+            threads.append(threading.Thread(target=handler, args=(accepted, context, over)))
+            threads[-1].start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(60)
-        thread = threading.Thread(target=serve)
-        thread.start()
+        threads.append(threading.Thread(target=serve))
+        threads[-1].start()
         cluster = {
             "server": f"https://127.0.0.1:{listener.getsockname()[1]}",
-            "certificate-authority": str(tmp_path / "ca.crt"),
+            "certificate-authority": str(folder / "ca.crt"),
         }
-        (tmp_path / "ca.crt").write_bytes(authority.pem)
-        file = tmp_path / "kubeconfig"
+        (folder / "ca.crt").write_bytes(authority.pem)
+        file = folder / "kubeconfig"
         content = {
             "current-context": "lab",
             "clusters": [{"name": "c", "cluster": cluster}],
@@ -56,11 +62,35 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         file.write_text(yaml.safe_dump(content))
         yield file
         over.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
+
+
+def stall(accepted: socket.socket, context: ssl.SSLContext, over: threading.Event) -> None:
+    """Begin to answer a watch, and read nothing any more."""
+    with context.wrap_socket(accepted, server_side=True) as line:
+        line.recv(1 << 16)
+        line.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        over.wait(10)
+
+
+def refuse(accepted: socket.socket, context: ssl.SSLContext, over: threading.Event) -> None:
+    """Answer 403, and read nothing any more."""
+    with context.wrap_socket(accepted, server_side=True) as line:
+        line.recv(1 << 16)
+        line.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        over.wait(10)
+
+
+def connect_late(accepted: socket.socket, context: ssl.SSLContext, over: threading.Event) -> None:
+    """End the handshake after others have been answered, and do not end TLS."""
+    time.sleep(0.3)
+    with contextlib.suppress(OSError), context.wrap_socket(accepted, server_side=True):
+        over.wait(10)
 
 
 def test_a_watch_that_is_cancelled_leaves_no_connection_when_the_loop_closes(
-    kubeconfig: Path,
+    tmp_path: Path,
 ) -> None:
     """uvloop warns about an open connection at its end; here a warning is an error."""
 
@@ -83,4 +113,25 @@ def test_a_watch_that_is_cancelled_leaves_no_connection_when_the_loop_closes(
             await task
         await client.close()
 
-    uvloop.run(body())
+    with answering(tmp_path, stall) as kubeconfig:
+        uvloop.run(body())
+
+
+def test_lists_side_by_side_leave_no_connection_when_the_first_fails(tmp_path: Path) -> None:
+    """As a command whose user lacks a right: the other list connects while the client closes."""
+
+    async def body() -> None:
+        client = await connect(kubeconfig)
+        try:
+            await asyncio.gather(*(call(client, "GET", path) for path in ("/a", "/b")))
+        finally:
+            await client.close()
+            await asyncio.sleep(0.6)  # the other one connects now, if its client left it
+
+    with answering(tmp_path, refuse, connect_late) as kubeconfig:
+        with pytest.raises(ClusterAnswerError, match="403"):
+            asyncio.run(body())
+        with warnings.catch_warnings(record=True) as left_open:
+            warnings.simplefilter("always")
+            gc.collect()
+    assert [str(one.message) for one in left_open] == []

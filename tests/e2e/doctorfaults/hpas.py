@@ -92,6 +92,13 @@ def an_averagevalue_of_a_mean(site: Site) -> Iterator[None]:
         yield
 
 
+@fault("GMA457")
+def a_latency_and_nothing_else(site: Site) -> Iterator[None]:
+    name = "inference_time_to_first_token_seconds_p90"
+    with hpa_with(site, IDLE_HPA, metrics=pods_metric(name, "500m")):
+        yield
+
+
 @fault("GMA413")
 def a_metric_that_falls_under_load(site: Site) -> Iterator[None]:
     with hpa_with(site, IDLE_HPA, metrics=pods_metric("DCGM_FI_DEV_FB_FREE", "4000")):

@@ -6,6 +6,8 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
+from adapter.pipeline.sources.prometheus.nativehistograms import own_name
+
 _SELECTOR = re.compile(
     r"""([A-Za-z_:][\w:]*)?\s*(\{("(\\.|[^"\\])*"|'(\\.|[^'\\])*'|[^{}"'])*\})?\s*(\[\w+\])?"""
 )
@@ -30,6 +32,14 @@ class QueryGroup:
         return self if len(kept) == len(self.series) else replace(self, series=kept)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names that the answer may have: also those of native histograms."""
+        if self.query is not None:
+            return self.series
+        native = filter(None, map(own_name, self.series))
+        return tuple(dict.fromkeys((*self.series, *native)))
+
+    @property
     def combines(self) -> bool:
         """Whether the query aggregates series, so that a partial answer has wrong values."""
         return self.query is not None and not _SELECTOR.fullmatch(self.query.strip())
@@ -39,8 +49,8 @@ class QueryGroup:
         if self.query is not None:
             return self.query
         span = f"[{max(1, round(lookback * 1000))}ms]"
-        if len(self.series) == 1:
-            return self.series[0] + (f"{{{matchers}}}" if matchers else "") + span
-        names = "|".join(self.series)
+        if len(self.names) == 1:
+            return self.names[0] + (f"{{{matchers}}}" if matchers else "") + span
+        names = "|".join(self.names)
         more = f",{matchers}" if matchers else ""
         return f'{{__name__=~"{names}"{more}}}{span}'

@@ -23,6 +23,8 @@ from typing import Final
 
 import msgspec
 
+from adapter.pipeline.catalog.field import Role
+from adapter.pipeline.exposition.bucketnames import bucket_name
 from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.answer import (
     LATEST,
@@ -33,6 +35,11 @@ from adapter.pipeline.sources.prometheus.answer import (
     sample_number,
 )
 from adapter.pipeline.sources.prometheus.labelsets import SeriesMemo
+from adapter.pipeline.sources.prometheus.nativehistograms import (
+    TOTAL,
+    NativeHistogram,
+    classic,
+)
 from adapter.pipeline.sources.prometheus.querygroup import QueryGroup
 from adapter.pipeline.sources.prometheus.seriesblock import (
     NEXT,
@@ -58,6 +65,9 @@ _INDEXED: Final = 4096
 """Series that a step looks up, or sorts."""
 
 
+_Histogram = tuple[float, NativeHistogram]
+
+
 class _Value(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     time: float
     """Epoch seconds."""
@@ -70,6 +80,9 @@ class _Series(msgspec.Struct, gc=False):
     values: list[_Value] | None = None
     """Oldest first; absent for a native histogram."""
     value: _Value | None = None
+    histograms: list[_Histogram] | None = None
+    """The same of a native histogram: epoch seconds and sample."""
+    histogram: _Histogram | None = None
 
 
 _labelled = msgspec.json.Decoder(list[_Series])
@@ -90,7 +103,7 @@ class AnswerReader:
 
     def __init__(self, memo: SeriesMemo, group: QueryGroup, ahead: float = 0.0) -> None:
         self._memo = memo
-        self._name = group.series[0] if len(group.series) == 1 else ""
+        self._name = group.names[0] if len(group.names) == 1 else ""
         self._found = QueryAnswer(
             self._name, ahead, round=memo.round, accepted=partial(memo.accept, group.name)
         )
@@ -304,6 +317,26 @@ class AnswerReader:
             values = _since(values, (yield from self._before.seen(labels, own)))
         self._add_values(labels, own, digest, values, -1)
 
+    def _add_native(self, text: bytes, counted: Sequence[_Histogram]) -> Steps[None]:
+        """Add the samples of a native histogram as those of a classic one."""
+        try:
+            labels, own = self._memo.series(text)
+            every = bucket_name(own + Role.BUCKET, TOTAL)
+            since = -math.inf
+            if self._before is not None:
+                since = yield from self._before.seen(labels, every)
+            newer = [one for one in counted if one[0] > since] or counted[-1:]
+            samples: dict[str, SeriesValues] = {}
+            for time, histogram in newer:
+                for name, number in classic(own, histogram):
+                    samples.setdefault(name, []).append((time, number))
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
+            self._found.rejects["bad_series"] += 1
+            return
+        for name, values in samples.items():
+            self._add_values(labels, name, hash((text, name)), values, -1)
+        yield
+
     def _found_at(self, digest: int) -> int | None:
         """Return where a series was in the answer before; None if it is not near."""
         before, place = self._ordered, self._place
@@ -335,6 +368,10 @@ class AnswerReader:
     def _add(self, result: _Series) -> Steps[None]:
         """Add a series that was decoded."""
         text = bytes(result.metric)
+        counted = result.histograms or ([result.histogram] if result.histogram else [])
+        if counted:
+            yield from self._add_native(text, counted)
+            return
         digest = hash(text)
         index = self._index
         place = self._found_at(digest) if index is None else index.get(digest)

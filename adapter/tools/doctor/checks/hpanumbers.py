@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from adapter.pipeline.catalog.latencyfit import latency_of
 from adapter.pipeline.catalog.targetfit import Misfit, MisfitKind
 from adapter.tools.doctor.asked import SeenTarget, targets
-from adapter.tools.doctor.checks.hpas import asks_ours, metrics, patch
+from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.model import (
     CheckSection,
@@ -68,9 +70,10 @@ def _found(facts: Facts, *kinds: MisfitKind) -> Iterator[tuple[SeenTarget, Misfi
 @check("GMA403", CheckSection.HPAS, "targets can be reached", effect=FindingEffect.FAULT)
 def unreachable_target(facts: Facts) -> Iterator[Finding]:
     """The target is above the highest value of the metric (100 for a percentage, 1 for a ratio such
-    as `DCGM_FI_PROF_…`), so the HPA never scales out.
+    as `DCGM_FI_PROF_…`), or it is a latency in milliseconds, so the HPA never scales out.
 
-    Give a target below the maximum, such as 70 for a percentage or 700m for a ratio.
+    Give a target below the maximum, such as 70 for a percentage or 700m for a ratio. Latencies are
+    in seconds: `1` is one second, `100m` a tenth of it.
     """
     for target, misfit in _found(facts, MisfitKind.RANGE):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
@@ -112,6 +115,9 @@ def wrong_form(facts: Facts) -> Iterator[Finding]:
     """A target of type `Value` multiplies the replicas by value / target, so it needs a level, such
     as a mean; with a sum, the HPA goes to its maximum. `AverageValue` divides the value by the
     target, so it needs a sum; with a mean, the HPA asks for one or two replicas under any load.
+
+    The latency of an object is a level. That of an External metric counts each pod with the latency
+    of all requests: a sum for the pods that are scaled, and nothing for those of a gateway.
 
     Set `AverageValue` for a sum, `Value` for `aggregate: mean`, `max` or `p95`. An External metric
     and a trigger of KEDA are sums unless `aggregate` says otherwise; for an Object metric see
@@ -156,12 +162,56 @@ def wrong_pods(facts: Facts) -> Iterator[Finding]:
         yield Finding(target.subject, misfit.text, *target.fix(misfit))
 
 
+@check(
+    "GMA457",
+    CheckSection.HPAS,
+    "HPAs on latencies read another metric too",
+    Severity.WARNING,
+    effect=FindingEffect.RISK,
+)
+def only_latencies(facts: Facts) -> Iterator[Finding]:
+    """All metrics of the HPA or ScaledObject are latencies. Without requests there is no latency,
+    so the HPA keeps its replicas. Under load, a latency stays flat until the servers are full, and
+    then rises far above its target at once.
+
+    Add a metric that follows the load and exists without requests, such as
+    `inference_requests_running`: the HPA scales out by it. While one metric has no value, no HPA
+    scales in. If it should without requests, scale on the running requests alone.
+    """
+    some = False
+    for hpa in facts.hpas.read():
+        names = [metric.name for metric in hpa.metrics]
+        some |= asks_ours(facts, hpa)
+        if not hpa.owner and _latencies(names):
+            at = f"spec.metrics.{len(names)}"
+            yield Finding(hpa.subject, _alone(names), _BESIDE, patch(hpa, at, REQUESTS_ROW))
+    for scaled in facts.scaledobjects.value or () if facts.scaledobjects.known else ():
+        some |= bool(scaled.ours)
+        names = [trigger.metadata.get("metric", "") for trigger in scaled.triggers]
+        if scaled.ours and _latencies(names):
+            yield Finding(scaled.subject, _alone(names), _BESIDE, scaled.edit)
+    if not some:
+        raise NotApplicableError("no HPA or ScaledObject uses a metric of the adapter")
+
+
+_BESIDE: Final = "add the metric inference_requests_running, with the requests of a full replica"
+
+
+def _latencies(names: Sequence[str]) -> bool:
+    return bool(names) and all(latency_of(name) is not None for name in names)
+
+
+def _alone(names: Sequence[str]) -> str:
+    return (
+        f"reads {', '.join(names)} and nothing else: without requests there is no value, so it "
+        "keeps its replicas"
+    )
+
+
 @check("GMA411", CheckSection.HPAS, "HPAs are below their maximum", Severity.WARNING)
 def at_maximum(facts: Facts) -> Iterator[Finding]:
     """The HPA wants more replicas than `maxReplicas`. HPAs whose target does not fit its metric
     (GMA404, GMA412, GMA413) are left out.
-
-    Raise `maxReplicas` if there are GPUs for more replicas.
     """
     facts.live()
     limited = [hpa for hpa in facts.hpas.read() if asks_ours(facts, hpa) and _limited(hpa)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any, Final
 
 from adapter.answers.causes.scaling import other_writer
 from adapter.figures import age
 from adapter.hpa import ManifestError, from_manifest
+from adapter.pipeline.catalog.serverkind import RUNNING
 from adapter.pipeline.cluster.changes import ChangedObject, scale
 from adapter.pipeline.cluster.fixes import Fix, lasting
 from adapter.pipeline.cluster.workloadobjects import SeenWorkload
@@ -24,6 +26,15 @@ from adapter.tools.doctor.model import (
     check,
 )
 from adapter.tools.doctor.scaled import workload_of
+
+REQUESTS_ROW: Final[dict[str, Any]] = {
+    "type": "Pods",
+    "pods": {
+        "metric": {"name": RUNNING},
+        "target": {"type": "AverageValue", "averageValue": "16"},
+    },
+}
+"""The metric of an HPA that follows the load of a server."""
 
 
 def metrics(facts: Facts) -> Iterator[tuple[Hpa, HpaMetric]]:
@@ -47,10 +58,7 @@ def edit(hpa: Hpa, words: str = "correct it") -> str | Fix:
 
 @check("GMA405", CheckSection.HPAS, "HPAs have room to scale", Severity.WARNING)
 def no_room(facts: Facts) -> Iterator[Finding]:
-    """`minReplicas` equals `maxReplicas`, so the HPA never changes anything.
-
-    Raise `maxReplicas`, or delete the HPA.
-    """
+    """`minReplicas` equals `maxReplicas`, so the HPA never changes anything."""
     for hpa in facts.hpas.read():
         if hpa.high is not None and hpa.low == hpa.high and asks_ours(facts, hpa):
             yield Finding(
@@ -96,10 +104,7 @@ def never_in(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA407", CheckSection.HPAS, "HPAs can scale out", Severity.WARNING)
 def never_out(facts: Facts) -> Iterator[Finding]:
-    """With `behavior.scaleUp.selectPolicy: Disabled` the HPA never adds a replica.
-
-    Remove it.
-    """
+    """With `behavior.scaleUp.selectPolicy: Disabled` the HPA never adds a replica."""
     for hpa in facts.hpas.read():
         if asks_ours(facts, hpa) and (why := _closed(hpa, "scaleUp")):
             yield Finding(
@@ -198,8 +203,6 @@ def _group_of(hpa: Hpa) -> str:
 def invalid(facts: Facts) -> Iterator[Finding]:
     """The API server would reject the manifest, or the controller could not use it (manifests in
     files only).
-
-    Correct the key that the message names.
     """
     if not facts.offline:
         raise NotApplicableError("the API server has accepted the HPAs of the cluster")

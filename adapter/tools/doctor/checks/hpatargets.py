@@ -8,7 +8,12 @@ from typing import Final
 
 from adapter.answers.causes import CauseCode
 from adapter.answers.keda.manifest import SeenScaledObject
-from adapter.pipeline.attribution.serieslabels import OWN_LABELS, parsed, selector_fault
+from adapter.pipeline.attribution.serieslabels import (
+    OWN_LABELS,
+    parsed,
+    selector_faults,
+    selects_value,
+)
 from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.cluster.changes import edit as change_object
 from adapter.pipeline.cluster.fixes import lasting
@@ -17,7 +22,7 @@ from adapter.tools.client.hpacommands import one_hpa
 from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.asked import selectors
 from adapter.tools.doctor.changed import workload
-from adapter.tools.doctor.checks.hpas import asks_ours, edit, metrics, patch
+from adapter.tools.doctor.checks.hpas import REQUESTS_ROW, asks_ours, edit, metrics, patch
 from adapter.tools.doctor.facts import Facts, Hpa
 from adapter.tools.doctor.hpacauses import asks_gpu, of_codes
 from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Severity, check
@@ -80,7 +85,13 @@ def nothing_selected(facts: Facts) -> Iterator[Finding]:
             continue
         selector = parsed(metric.selector)
         wanted = (
-            [row for row in selector.requirements if row.key not in OWN_LABELS] if selector else []
+            [
+                row
+                for row in selector.requirements
+                if row.key not in OWN_LABELS and not selects_value(row.key, metric.name)
+            ]
+            if selector
+            else []
         )
         here = [each.pod for each in selection(facts).within(hpa.namespace)]
         if wanted and not any(_has(pod, wanted) for pod in here):
@@ -143,17 +154,16 @@ def selects_no_series(facts: Facts) -> Iterator[Finding]:
 
     Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
     and `metricSelector` of a trigger, select devices: `attribution`, `container`, `device`,
-    `mig_profile`, `model`, `sharing`.
+    `mig_profile`, `model`, `sharing`. That of `inference_slo_ratio` states a latency promise
+    (docs/inference.md#promise-a-latency).
     """
     taken = _of_others(facts)
     for each in selectors(facts):
         if each.kind == "External" and each.subject in taken:
             continue
-        for requirement in each.selector.requirements:
-            why = selector_fault(requirement, each.kind)
-            if why:
-                message = f"the selector of {each.metric} selects nothing: {why}"
-                yield Finding(each.subject, message, f"correct {each.at}", each.command)
+        for why in selector_faults(each.selector, each.metric, each.kind):
+            message = f"the selector of {each.metric} {why}"
+            yield Finding(each.subject, message, f"correct {each.at}", each.command)
 
 
 @check("GMA423", CheckSection.HPAS, "one autoscaler scales each workload")
@@ -315,16 +325,9 @@ def saturated(facts: Facts) -> Iterator[Finding]:
             continue
         keys = [each.key for each in pods_of(facts, target)]
         if any(key in pages and pages[key].fields & _QUEUES for key in keys):
-            row = {
-                "type": "Pods",
-                "pods": {
-                    "metric": {"name": "inference_requests_running"},
-                    "target": {"type": "AverageValue", "averageValue": "16"},
-                },
-            }
             yield Finding(
                 hpa.subject,
                 f"scales at {metric.target} % utilization, and its pods report their queue",
                 "add the metric inference_requests_running or inference_requests_waiting",
-                patch(hpa, f"spec.metrics.{len(hpa.metrics)}", row),
+                patch(hpa, f"spec.metrics.{len(hpa.metrics)}", REQUESTS_ROW),
             )

@@ -20,6 +20,7 @@ export function podTable() {
       { key: "how", label: "Attribution", class: "drop", value: (pod) => pod.whyNot ?? pod.how, cell: (pod) => (pod.whyNot ? whyCell(pod) : h("span.soft", {}, pod.how ?? "")) },
       { key: "mem", label: "Memory", class: "num drop wide", cell: (pod) => pod.mem },
       { key: "waiting", label: "Waiting", class: "num drop wide", down: true, value: (pod) => pod.waitingNumber, cell: (pod) => pod.waiting ?? missing("no queue is reported") },
+      { key: "first", label: "First token", class: "num drop wide", down: true, value: (pod) => pod.firstTokenNumber, cell: (pod) => pod.firstToken ?? missing("nobody asks for it, or too few requests") },
       { key: "node", label: "Node", class: "drop", value: (pod) => pod.node, cell: nodeCell },
     ],
   });

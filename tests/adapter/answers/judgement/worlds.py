@@ -281,6 +281,9 @@ FLAWED: Final = {
     "a selector that selects nothing": _flawed(
         metric("70", UTIL, "External", "", {"modelName": "H100"}), "66", "selects nothing"
     ),
+    "a metric without its promise": _flawed(
+        metric("500m", "inference_slo_ratio"), "0.4", "states no promise"
+    ),
     "a trigger of KEDA with a Value target on a sum": _flawed(
         metric("70", f"s0-{UTIL}", "External", "Value", {"scaledobject.keda.sh/name": "llm"}),
         "66",

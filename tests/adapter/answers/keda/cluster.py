@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from adapter.answers.keda.scaledobjects import ScaledObjects
-from adapter.answers.keda.scaler import Options, Scaler
+from adapter.answers.keda.scaler import Options, Scaler, ScalerValues
 from adapter.answers.keda.trigger import Ref
 from adapter.answers.keda.triggers import TriggerAnswer
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -55,7 +57,7 @@ class Readings(dict[str, float | str]):
 
 
 class Cluster:
-    """One namespace ``ml``; implements :class:`adapter.answers.keda.scaler.ScalerValues`."""
+    """One namespace ``ml``, and of a snapshot what is asked without a promise."""
 
     def __init__(self, *, watched: bool = False, hold: float = 0.0) -> None:
         self.index = PodIndex()
@@ -69,7 +71,7 @@ class Cluster:
         self.catalog = Catalog()
         self.scaler = Scaler(
             self.catalog,
-            self,
+            cast("ScalerValues", self),
             ObjectLookup(self.index, Services(), Nodes()),
             self.targets,
             Options(lambda: PATIENCE, STALE_AFTER, hold),

@@ -16,7 +16,7 @@ from adapter.answers.promises.capacity import (
     LearnedCapacity,
     pooled,
 )
-from adapter.answers.promises.promise import parse_promise
+from adapter.pipeline.catalog.promise import parse_promise
 from tests.adapter.answers.promises.windows import window
 
 PROMISE = parse_promise({"ttft_p90": "1s"})

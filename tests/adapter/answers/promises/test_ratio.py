@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.answers.promises.capacity import PodCapacity
-from adapter.answers.promises.promise import parse_promise
 from adapter.answers.promises.ratio import (
     FEW,
-    MOST,
     WORST_LATENCY,
     Basis,
     latency_ratio,
     pod_ratio,
 )
+from adapter.pipeline.catalog.promise import MOST, parse_promise
 from adapter.pipeline.catalog.requestwindow import RequestWindow
 from tests.adapter.answers.promises.windows import window
 
@@ -30,7 +29,7 @@ def test_without_evidence_the_cautious_rule_decides_and_says_so() -> None:
 
 
 def test_a_page_without_requests_gives_no_value() -> None:
-    page = RequestWindow(60, {}, None, None, None, None, None, None)
+    page = RequestWindow(60, {}, None, None, None, None)
     assert pod_ratio(page, KNOWN, None, 0.0) is None
 
 

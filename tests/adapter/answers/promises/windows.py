@@ -28,9 +28,7 @@ def window(
         time=end,
         latencies={Latency.FIRST_TOKEN: increase(end - 60, end, kept, late)},
         output_tokens=tokens,
-        prompt_tokens=None,
         requests=requests,
         running=load - waiting,
         waiting=waiting,
-        cache=None,
     )

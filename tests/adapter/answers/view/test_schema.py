@@ -13,6 +13,7 @@ from adapter.pipeline.cluster.workload import Workload
 from adapter.pipeline.devices.options import TelemetryOptions
 from apiservice.provider import GroupResource
 from apiservice.view.resource import ViewResource
+from tests.adapter.answers.promises.test_ratios import learned
 from tests.adapter.answers.view.viewer import Json, Viewer
 from tests.adapter.pages.test_pages import SCENES
 from tests.adapter.world import World, make_pod, row
@@ -60,6 +61,8 @@ def _worlds() -> Iterator[tuple[World, float]]:
     nameless = World(make_pod("p", node="n1"), exporter)
     nameless.scrape(row("DCGM_FI_DEV_GPU_UTIL", 5), 100.0, node="n1", pod=exporter.ref)
     yield nameless, 100.0
+    promised = learned("p")
+    yield promised, promised.now
 
 
 def _hpas() -> Iterator[ShownHpa]:

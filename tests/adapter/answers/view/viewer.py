@@ -88,7 +88,8 @@ class Viewer:
         standings = NodeStandings(world.index, world.nodes)
         self.gpus = Shelf(GPUS, Gpus(world.store, world.index, devices, standings))
         self.nodes = Shelf(GPUNODES, GpuNodes(world.store, world.index, devices, standings))
-        self.pods = Shelf(GPUPODS, GpuPods(world.store, world.index, devices, self.hpas))
+        ratios = world.custom._ratios
+        self.pods = Shelf(GPUPODS, GpuPods(world.store, world.index, devices, self.hpas, ratios))
         self.workloads = Shelf(GPUWORKLOADS, GpuWorkloads(world.store, world.index, self.hpas))
 
 

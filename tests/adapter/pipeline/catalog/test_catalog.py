@@ -73,6 +73,7 @@ NEUTRAL = [
     ("inference_gateway_requests_per_second", Unit.REQUESTS_PER_SECOND, Combine.SUM, Kind.RATE),
     ("inference_gateway_requests_waiting", Unit.REQUESTS, Combine.SUM, Kind.LAST),
     ("inference_gateway_requests_running", Unit.REQUESTS, Combine.SUM, Kind.LAST),
+    ("inference_slo_ratio", Unit.RATIO, Combine.MEAN, Kind.MEAN),
 ]
 
 

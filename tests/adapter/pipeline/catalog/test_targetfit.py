@@ -7,8 +7,11 @@ from decimal import Decimal
 import pytest
 
 from adapter.answers.api.aggregate import Aggregate
+from adapter.hpa import quantity
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import Combine, LoadDirection, Scope, Unit
+from adapter.pipeline.catalog.requestwindow import Latency
+from adapter.pipeline.catalog.servermeasures import of_gateway
 from adapter.pipeline.catalog.targetfit import (
     AVERAGE,
     VALUE,
@@ -159,3 +162,51 @@ def test_a_replica_of_several_pods_is_judged_by_what_the_selector_matches() -> N
     assert [row.kind for row in misfits(total._replace(form="mean", type=VALUE))][:1] == [
         MisfitKind.MEMBERS
     ]
+
+
+TTFT = f"{Latency.FIRST_TOKEN}_p90"
+ITL = f"{Latency.OUTPUT_TOKEN}_mean"
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "better"),
+    [
+        (TTFT, "500", "500m"),
+        (TTFT, "1", None),
+        (TTFT, "100m", None),
+        (of_gateway(TTFT), "800", "800m"),
+        (ITL, "1", "100m"),
+        (ITL, "50", "50m"),
+        (ITL, "50m", None),
+        (f"{Latency.REQUEST}_p99", "600", None),
+        (f"{Latency.REQUEST}_p99", "30000", "30000m"),
+        (f"{Latency.QUEUE}_p95", "2000", "2000m"),
+        ("inference_output_tokens_per_second", "5000", None),
+    ],
+)
+@pytest.mark.parametrize("averaged", [True, False])
+def test_the_target_of_a_latency_is_in_seconds(
+    name: str, number: str, better: str | None, averaged: bool
+) -> None:
+    found = asked(name, "sum", AVERAGE, str(quantity.parse(number)))
+    rows = [(row.kind, row.number) for row in misfits(found, averaged=averaged)]
+    assert rows == ([(MisfitKind.RANGE, better)] if better else [])
+
+
+@pytest.mark.parametrize("own", [True, False, None])
+def test_a_latency_is_not_an_amount_that_a_target_divides(own: bool | None) -> None:
+    """Each replica takes its part of a gateway's queue, and none of its latency."""
+    (row,) = misfits(asked(of_gateway(TTFT), "mean", AVERAGE, "1", own))
+    assert (row.kind, row.type) == (MisfitKind.LEVEL, VALUE)
+    assert list(misfits(asked(of_gateway(TTFT), "mean", VALUE, "1", own))) == []
+
+
+@pytest.mark.parametrize("kind", [VALUE, AVERAGE])
+def test_a_sum_of_latencies_of_other_pods_means_nothing(kind: str) -> None:
+    (row,) = misfits(asked(of_gateway(TTFT), "sum", kind, "1", own=False))
+    assert (row.kind, row.aggregate) == (MisfitKind.SUM, "mean")
+
+
+def test_a_sum_of_latencies_of_the_scaled_pods_is_the_latency_times_the_replicas() -> None:
+    assert list(misfits(asked(TTFT, "sum", AVERAGE, "1"))) == []
+    assert [row.type for row in misfits(asked(TTFT, "sum", VALUE, "1"))] == [AVERAGE]

@@ -44,9 +44,11 @@ def test_a_sum_has_every_request_once_in_any_order(some: list[Increase], random:
     assert added(reversed(some)) == whole
     assert added([added(some[:2]) or whole, *some[2:]]) == whole
     asked = [one for one in some if one.count] or some
-    for bound in whole.bounds:
-        below = sum(sum(one.at([bound]).counts[:1]) for one in asked)
-        assert whole.at([bound]).counts[0] == below
+    every = set().union(*(one.bounds for one in asked))
+    known = {bound for bound in every if all(one.below(bound) is not None for one in asked)}
+    assert set(whole.bounds) == known
+    for bound in known:
+        assert whole.below(bound) == sum(one.below(bound) or 0.0 for one in asked)
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=6))
@@ -90,6 +92,7 @@ def served(*pages: str, least: int = 1) -> World:
         (page(1, 1, 1).replace(" 2\n", " NaN\n", 1), "not_finite"),
         (page(1, 1, 1).replace(" 1\n", " 1e300\n", 1), "out_of_range"),
         (page(1, 1, 1, le=("0.1", "x", "+Inf")), "bad_bucket_bound"),
+        (page(1, 1, 1).replace('le="1"', 'vmrange="0.1...1"'), "bad_bucket_bound"),
         (page(*[1] * 400, le=(*(f"{n}" for n in range(399)), "+Inf")), "too_many_buckets"),
     ],
 )
@@ -114,7 +117,8 @@ def test_other_bounds_after_a_restart_are_those_of_the_new_process() -> None:
     answer = reading(world.read("p", METRIC, 1011.0))
     (part,) = answer.devices
     assert part.increase is not None
-    assert (part.increase.bounds, part.increase.count) == ((0.1,), 30.0)
+    assert (part.increase.bounds, part.increase.count) == ((0.1, 0.5, 1.0), 30.0)
+    assert part.increase.counts == (10.0, 20.0, 0.0, 0.0)
 
 
 def test_two_programs_on_one_page_do_not_mix() -> None:

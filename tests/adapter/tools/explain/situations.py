@@ -181,6 +181,15 @@ NOT_SCRAPED: Final = {
     """'{"spec":{"template":{"metadata":{"annotations":{"gpu-metrics-adapter.io/scrape":"true"}}}}}'""",
     "docs": "docs/reasons.md#server_not_scraped",
 }
+TTFT: Final = "inference_time_to_first_token_seconds_p90"
+TOO_FEW: Final = {
+    "reason": "too_few_requests",
+    "message": "The server had fewer requests in the window than a latency needs: 3 in 60 s; "
+    "values.min_requests is 10",
+    "hint": "Ask for the latency of all pods with an Object or External metric, or lower "
+    "values.min_requests.",
+    "docs": "docs/reasons.md#too_few_requests",
+}
 POLICY: Final = {"type": "Pods", "value": 1, "periodSeconds": 600}
 
 DOWN: Final = {
@@ -190,6 +199,37 @@ DOWN: Final = {
     "then": "kubectl -n gpu-operator delete pod dcgm-x2k",
     "docs": "docs/reasons.md#exporter_down",
 }
+
+
+def latencies() -> World:
+    """Servers with a latency each, and one with too few requests for one."""
+    world = World(3).hpa(gpu_metric("1", TTFT))
+    for name, value, precision in (
+        ("llm-7f9", "0.9", "between 0.5 s and 1 s; 240 in 60 s"),
+        ("llm-b", "2.5", "above 2.5 s, the last bound; 180 in 60 s"),
+    ):
+        world.pod(name, value, metric=TTFT)
+        (row,) = world.gpupods[-1]["metrics"]
+        row.update(unit="s", windowSeconds=60, precision=precision)
+    return world.pod("llm-x2k", metric=TTFT, why=TOO_FEW)
+
+
+def promised() -> World:
+    """Servers on a promise, of which each has two values: an older HPA had another promise."""
+    metric = gpu_metric("500m", "inference_slo_ratio")
+    metric["pods"]["metric"]["selector"] = {"matchLabels": {"ttft_p90": "1s"}}
+    world = World(2).hpa(metric)
+    for name, value, load in (("llm-7f9", "0.62", 15), ("llm-b", "0.58", 14)):
+        world.pod(name, value, metric="inference_slo_ratio")
+        rows = world.gpupods[-1]["metrics"]
+        precision = (
+            f"load {load} of capacity 24.2 at ttft_p90 1s, seen to break (1240 requests); measured "
+            "latency 0.7 of the promise; decided by load"
+        )
+        rows[0].update(unit="ratio", windowSeconds=60, precision=precision, promise="ttft_p90 1s")
+        other = rows[0] | {"value": "100m", "precision": "of itl", "promise": "itl_p90 50ms"}
+        rows.insert(0, other)
+    return world
 
 
 def _recovered() -> World:
@@ -259,6 +299,8 @@ SITUATIONS: Final[dict[str, Situation]] = {
     "scale-in-waits-for-the-window": Situation(
         three(("10", "12", "9")).hpa(gpu_metric(), conditions=STABILIZED)
     ),
+    "a-latency": Situation(latencies(), 1),
+    "a-promise": Situation(promised()),
     "a-pod-without-a-value": Situation(_missing(), 1),
     "at-the-maximum": Situation(three(("99", "99", "98")).hpa(gpu_metric(), high=3), 1),
     "cpu-of-a-container-that-no-pod-has": Situation(_other_container(), 1),

@@ -24,6 +24,7 @@ from tests.adapter.tools.explain.cluster import (
     at,
     gpu_metric,
 )
+from tests.adapter.tools.explain.situations import TTFT, latencies
 
 GPU: dict[str, Any] = {
     "metadata": {"name": "n1.gpu0"},
@@ -454,3 +455,10 @@ def test_a_node_that_does_not_answer_is_said_to_be_so(lab: tuple[ApiServer, Path
     assert ended.code == 1
     assert "is not Ready for 10m: Kubelet stopped posting node status" in ended.output
     assert "kubectl describe node n1" in ended.output
+
+
+def test_a_latency_is_shown_with_its_precision(lab: tuple[ApiServer, Path]) -> None:
+    ended = explain(lab, latencies(), "pod", "llm-b")
+    assert ended.code == 0
+    (line,) = [row for row in ended.output.splitlines() if TTFT in row]
+    assert line.endswith("2.5 s   n1.gpu4, exact, 2s old, above 2.5 s, the last bound; 180 in 60 s")

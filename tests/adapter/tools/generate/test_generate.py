@@ -51,6 +51,12 @@ def _combinations() -> Iterator[tuple[str, ...]]:
         for row in rows:
             yield (command, "--for", server, "--workload", "llm", *row)
 
+    for command in more:
+        for server in ("vllm", "sglang", "nim", "dynamo"):
+            row = ("--ttft", "1s", "--itl", "50ms", "--target", "0.7")
+            yield (command, "--for", server, "--workload", "llm", *row)
+    yield ("hpa", "--for", "vllm", "--workload", "llm", "--kind", "LeaderWorkerSet", "--e2e", "9s")
+
 
 COMBINATIONS = {" ".join(each): each for each in _combinations()}
 
@@ -209,3 +215,36 @@ def test_a_name_that_yaml_reads_as_something_else_stays_a_name(name: str) -> Non
     manifest = yaml.safe_load(done.output)
     assert manifest["metadata"] == {"name": name, "namespace": name}
     assert manifest["spec"]["scaleTargetRef"]["name"] == name
+
+
+def test_a_promise_replaces_the_metrics_of_the_server() -> None:
+    row = ("--for", "vllm", "--workload", "llm", "--ttft", "1s", "--itl", "50ms")
+    (metric,) = manifest("hpa", *row)["spec"]["metrics"]
+    assert metric["pods"] == {
+        "metric": {
+            "name": "inference_slo_ratio",
+            "selector": {"matchLabels": {"ttft_p90": "1s", "itl_p90": "50ms"}},
+        },
+        "target": {"type": "AverageValue", "averageValue": "0.5"},
+    }
+    (trigger,) = manifest("scaledobject", *row)["spec"]["triggers"]
+    compiled = compile_trigger(trigger["metadata"], METRICS)
+    assert (compiled.metric, compiled.target) == ("inference_slo_ratio", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--for", "vllm", "--ttft", "soon"), "promise ttft_p90: 'soon' is not a duration"),
+        (("--for", "vllm", "--itl", "50"), "'50' has no unit: write 50s or 50ms"),
+        (("--for", "tei", "--ttft", "1s"), "--ttft: tei has no histogram of it; use --e2e"),
+        (("--for", "gpu", "--e2e", "1s"), "--e2e: gpu has no histogram of it; leave it out"),
+        (("--for", "vllm", "--ttft", "1s", "--target", "70"), "--target 70"),
+    ],
+)
+def test_a_promise_that_cannot_be_kept_or_meant_is_refused(
+    arguments: tuple[str, ...], error: str
+) -> None:
+    ended = invoke("generate", "hpa", "--workload", "llm", *arguments)
+    assert ended.code == 2
+    assert error in ended.output

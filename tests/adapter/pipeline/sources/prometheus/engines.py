@@ -24,6 +24,9 @@ from tests.adapter.pageserver import PageServer
 from tests.needs import PROMETHEUS, VICTORIAMETRICS
 
 _ATTEMPTS = 5
+PROTOBUF = (
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+)
 ENGINES = {program.name: program for program in (PROMETHEUS, VICTORIAMETRICS)}
 _PREFIXES = {"prometheus": "/prom", "victoria-metrics": "/prometheus"}
 
@@ -37,6 +40,8 @@ class Pages:
     """Path -> page, served on loopback; a path without a page is 404."""
 
     texts: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, bytes] = field(default_factory=dict)
+    """Path -> page in protobuf."""
     port: int = 0
 
 
@@ -46,10 +51,11 @@ def serving(pages: Pages) -> Iterator[Pages]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            text = pages.texts.get(self.path)
-            body = (text or "").encode()
-            self.send_response(200 if text is not None else 404)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            text, message = pages.texts.get(self.path), pages.messages.get(self.path)
+            body = (text or "").encode() if message is None else message
+            self.send_response(404 if text is None and message is None else 200)
+            kind = "text/plain; version=0.0.4" if message is None else PROTOBUF
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from adapter.answers.keda.manifest import SeenScaledObject
 from adapter.config.process.config import settings_of
+from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.cluster.objects import SeenVolumeClaim, read
 from adapter.pipeline.cluster.workloadobjects import SpecWriter
 from adapter.tools.doctor.facts import Fact, Facts, Hpa
@@ -97,6 +98,11 @@ def above(facts: Facts) -> None:
 @fault("GMA403")
 def percent_of_ratio(facts: Facts) -> None:
     facts.hpas = Fact([hpa(metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "70"))])
+
+
+@fault("GMA403")
+def milliseconds_of_a_latency(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric(f"{Latency.FIRST_TOKEN}_p90", "500"), metric())])
 
 
 @fault("GMA404")
@@ -251,6 +257,29 @@ def averagevalue_of_a_triggers_mean(facts: Facts) -> None:
     facts.scaledobjects = Fact([scaledobject(trigger(aggregate="mean"))])
 
 
+@fault("GMA412")
+def averagevalue_of_an_objects_latency(facts: Facts) -> None:
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
+    row = {
+        "metric": {"name": f"{Latency.FIRST_TOKEN}_p90"},
+        "describedObject": about,
+        "target": {"type": "AverageValue", "averageValue": "1"},
+    }
+    facts.hpas = Fact([hpa({"type": "Object", "object": row}, metric())])
+
+
+@fault("GMA457")
+def latencies_alone(facts: Facts) -> None:
+    names = (f"{Latency.FIRST_TOKEN}_p90", f"{Latency.OUTPUT_TOKEN}_mean")
+    facts.hpas = Fact([hpa(*(metric(name, "500m") for name in names))])
+
+
+@fault("GMA457")
+def a_latency_alone_by_keda(facts: Facts) -> None:
+    facts.hpas = Fact([])
+    facts.scaledobjects = Fact([scaledobject(trigger(f"{Latency.QUEUE}_p95", "1"))])
+
+
 @fault("GMA456")
 def devices_of_leaders(facts: Facts) -> None:
     of = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llm"}
@@ -281,6 +310,16 @@ def headroom_by_keda(facts: Facts) -> None:
 @fault("GMA414")
 def label_of_the_exporter(facts: Facts) -> None:
     facts.hpas = Fact([hpa(metric(selector={"matchLabels": {"modelName": "NVIDIA-A100"}}))])
+
+
+@fault("GMA414")
+def no_promise(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(metric("inference_slo_ratio", "500m"))])
+
+
+@fault("GMA414")
+def promise_of_an_external_metric_without_a_unit(facts: Facts) -> None:
+    facts.hpas = Fact([hpa(external("inference_slo_ratio", app="llm", ttft_p90="1"))])
 
 
 @fault("GMA414")

@@ -235,6 +235,12 @@ BAD: Final[dict[str, Seen]] = {
         scaled(query("avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE)", "50", row={"metricType": "Value"})),
         found="GMA403",
     ),
+    "a latency and nothing else": seen(
+        hpa(pods("inference_time_to_first_token_seconds_p90", average("500m"))), found="GMA457"
+    ),
+    "keda, a latency and nothing else": seen(
+        scaled(trigger("inference_request_seconds_p95", "20")), found="GMA457"
+    ),
     "a LeaderWorkerSet, the devices of its leaders": seen(hpa(UTIL, kind=LWS), found="GMA456"),
     "a role's scaler, the devices of its leaders": seen(
         hpa(UTIL, kind="DisaggregatedSetRoleScaler"), found="GMA456"
@@ -293,6 +299,20 @@ BAD: Final[dict[str, Seen]] = {
     ),
     "a value that a label never has": seen(
         hpa(pods("gpu_utilization", average("70"), sharing="mps")), found="GMA414"
+    ),
+    "a promise that cannot be meant": seen(
+        hpa(pods("inference_slo_ratio", average("500m"), ttft_p90="soon")), found="GMA414"
+    ),
+    "a promise of a quantile that nobody has": seen(
+        hpa(pods("inference_slo_ratio", average("500m"), ttft_p42="1s")), found="GMA414"
+    ),
+    "a promise": seen(workload(), hpa(pods("inference_slo_ratio", average("500m"), ttft_p90="1s"))),
+    "a promise of an external metric": seen(
+        workload(),
+        hpa(external("inference_slo_ratio", average("500m"), app="llm", itl_p90="50ms")),
+    ),
+    "a ratio in percent": seen(
+        hpa(pods("inference_slo_ratio", average("70"), ttft_p90="1s")), found="GMA403"
     ),
     "a misspelt metric": seen(hpa(pods("gpu_utilisation", average("70"))), found="GMA401"),
     "gke, managed Prometheus": seen(

@@ -7,12 +7,19 @@ KEDA trigger and an annotation alike.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
+from adapter.pipeline.catalog.requestwindow import Latency
+from apiservice.errors import BadQuery
+from apiservice.labels.requirement import Requirement
 
+SLO_RATIO: Final = "inference_slo_ratio"
+"""How near a pod is to the load at which its latency promise breaks: 1 there. The only metric whose
+selector states a promise."""
+MOST: Final = 4.0
+"""No value of it is higher, however long the queue."""
 LATENCIES: Final[Mapping[str, Latency]] = MappingProxyType(
     {
         "ttft": Latency.FIRST_TOKEN,
@@ -30,7 +37,7 @@ _LONGEST: Final = 3600.0
 _EXAMPLE: Final = "such as ttft_p90: 1s or itl_p90: 50ms"
 
 
-class PromiseError(ValueError):
+class PromiseError(BadQuery):
     """The promise cannot be meant; the text names its part and the fix."""
 
 
@@ -58,6 +65,11 @@ Promise = tuple[LatencyBound, ...]
 """All bounds, in the order of their keys; at least one."""
 
 
+def describe_promise(promise: Promise) -> str:
+    """Return a promise as people write it: ``itl_p90 50ms and ttft_p90 1s``."""
+    return " and ".join(map(str, promise))
+
+
 def parse_promise(labels: Mapping[str, str]) -> Promise:
     """Return the promise that labels state.
 
@@ -67,6 +79,27 @@ def parse_promise(labels: Mapping[str, str]) -> Promise:
     if not labels:
         raise PromiseError(f"inference_slo_ratio has no promise: add one, {_EXAMPLE}")
     return tuple(_bound(key, labels[key]) for key in sorted(labels))
+
+
+def promise_in(requirements: Iterable[Requirement]) -> Promise:
+    """Return the promise that the requirements of a metric selector state.
+
+    Raises:
+        PromiseError: it states none, or one that cannot be meant.
+    """
+    labels: dict[str, str] = {}
+    for key, op, values in requirements:
+        if op not in ("=", "==", "in") or len(values) != 1:
+            raise PromiseError(f"promise {key}: write one value with =, such as ttft_p90=1s")
+        if key in labels:
+            raise PromiseError(f"promise {key} is given more than once")
+        labels[key] = values[0]
+    return parse_promise(labels)
+
+
+def is_bound(key: str) -> bool:
+    """Return whether a label is meant as a part of a promise, right or wrong."""
+    return _KEY.fullmatch(key) is not None or key in LATENCIES
 
 
 def _bound(key: str, value: str) -> LatencyBound:
@@ -87,24 +120,6 @@ def _bound(key: str, value: str) -> LatencyBound:
             f"promise {key}: {value!r} is longer than {_LONGEST:.0f}s: write {_EXAMPLE}"
         )
     return LatencyBound(key, LATENCIES[name[1]], int(name[2][1:]) / 100, seconds)
-
-
-def check_server(promise: Promise, window: RequestWindow, server: str) -> None:
-    """Check that a server's page shows what is promised.
-
-    Raises:
-        PromiseError: it has no such histogram, so that nobody could say whether the promise is
-            kept.
-    """
-    shown = {latency for latency, increase in window.latencies.items() if increase.bounds}
-    for bound in promise:
-        if bound.latency not in shown:
-            instead = [key for key, latency in LATENCIES.items() if latency in shown]
-            fix = f"promise {' or '.join(instead)}" if instead else "scale on its requests"
-            raise PromiseError(
-                f"promise {bound.key}: the page of {server} has no histogram of "
-                f"{bound.latency.value}: {fix} instead"
-            )
 
 
 def _duration(seconds: float) -> str:

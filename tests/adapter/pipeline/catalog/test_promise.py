@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from adapter.answers.promises.promise import LatencyBound, PromiseError, check_server, parse_promise
-from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
-from tests.adapter.answers.promises.windows import window
+from adapter.pipeline.catalog.promise import LatencyBound, PromiseError, parse_promise
+from adapter.pipeline.catalog.requestwindow import Latency
 
 
 @pytest.mark.parametrize(
@@ -51,18 +50,3 @@ def test_a_wrong_promise_is_refused_with_the_fix(labels: dict[str, str], error: 
     with pytest.raises(PromiseError, match=re.escape(error)) as refused:
         parse_promise(labels)
     assert "\n" not in str(refused.value)
-
-
-def test_a_server_without_the_histogram_is_refused_with_what_it_has() -> None:
-    with pytest.raises(PromiseError, match=r"promise itl_p90: the page of vLLM .* promise ttft"):
-        check_server(parse_promise({"itl_p90": "50ms"}), window(60, 1), "vLLM")
-
-
-def test_a_server_without_any_histogram_is_refused() -> None:
-    page = RequestWindow(60, {}, None, None, None, 1, 0, None)
-    with pytest.raises(PromiseError, match="scale on its requests instead"):
-        check_server(parse_promise({"ttft_p90": "1s"}), page, "TEI")
-
-
-def test_a_server_that_shows_what_is_promised_passes() -> None:
-    check_server(parse_promise({"ttft_p90": "1s"}), window(60, 1), "vLLM")

@@ -1,0 +1,268 @@
+"""``inference_slo_ratio`` for the pods of a query: the promise is in the query's selector.
+
+What a workload's pods can take is learned from the questions themselves: an HPA asks every 15 s.
+All readers of one process learn together. A process that has just started, or a promise that is
+new, has learned nothing. It serves no value for :data:`PATIENCE` seconds then, unless the promise
+is being broken: another rule than before a restart would scale a workload that has not changed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from adapter.answers.promises.capacity import PodCapacity, load_of
+from adapter.answers.promises.memory import Lessons, Topic, better_of
+from adapter.answers.promises.ratio import Basis, Ratio, describe_ratio
+from adapter.answers.promises.workload import PromisedWorkload
+from adapter.pipeline.attribution.reading import Absence, Reading
+from adapter.pipeline.attribution.values import READING_BEGINS
+from adapter.pipeline.catalog.metric import Metric
+from adapter.pipeline.catalog.promise import Promise, promise_in
+from adapter.pipeline.catalog.requestwindow import RequestWindow
+from adapter.pipeline.catalog.serverkind import RUNNING
+from adapter.pipeline.catalog.servermeasures import WINDOW
+from adapter.pipeline.cluster.index import PodIndex
+from adapter.pipeline.cluster.lookup import PODS
+from adapter.pipeline.cluster.nodelabels import facts
+from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.cluster.workload import Workload, workloads
+from adapter.pipeline.store.snapshot import Snapshot
+from apiservice.labels.selector import EVERYTHING, Selector
+from apiservice.runtime.steps import Steps, parts
+
+LEARNING: Final = "promise_learning"
+NOT_MEASURED: Final = "promise_not_measured"
+PATIENCE: Final = 180.0
+"""Seconds after the first question in which there is no value without a capacity."""
+_REASON: Final = 15.0
+"""Seconds for which the reasons hold while no pod has a value."""
+_STEP: Final = 4
+"""Pods whose windows one step reads."""
+_OF_NAMESPACE: Final = 32
+"""Promises of workloads that are remembered for one namespace."""
+_OF_ALL: Final = 2048
+"""The same for all namespaces: 15 kB each at most."""
+
+
+class PodQuestion(NamedTuple):
+    """What a query asks of pods."""
+
+    metric: Metric
+    """Any; only a promised one is answered from here."""
+    selector: Selector
+    """The metric selector without ``aggregate``: of devices, or the promise."""
+    snapshot: Snapshot
+    now: float
+    """Epoch seconds."""
+
+
+Ask = Callable[[Pod], Reading | Absence]
+"""Returns the value of a pod, or why there is none."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A workload and a promise that somebody asks for."""
+
+    workload: PromisedWorkload
+    since: float
+    """Epoch seconds of the first question."""
+    version: int = -1
+    """The snapshot behind ``values``."""
+    until: float = 0.0
+    """Epoch seconds at which they are too old."""
+    values: Mapping[PodRef, Reading | Absence] = field(default_factory=dict)
+
+
+class PromisedRatios:
+    """What the questions of one process have taught.
+
+    Args:
+        index: every pod.
+    """
+
+    def __init__(self, index: PodIndex) -> None:
+        self._index = index
+        self._asked: dict[str, OrderedDict[tuple[Workload, Promise], _Asked]] = {}
+        """Namespace -> its workloads and promises, the one that was asked for last at the end."""
+        self._recalled: Lessons = {}
+        """What other processes know, and this one knew before its start."""
+        self._gpus: dict[tuple[str, Workload, Promise], list[str]] = {}
+        """What it is about -> the types of GPUs in ``_recalled``."""
+
+    def about(self, pods: Sequence[Pod], question: PodQuestion) -> Steps[Ask]:
+        """Return what answers a question about some pods.
+
+        Raises:
+            PromiseError: the selector states no promise, or one that cannot be meant.
+        """
+        metric, selector, snapshot, now = question
+        if not metric.promised:
+            return lambda pod: snapshot.pod(pod, metric.name, selector, now)
+        promise = promise_in(selector.requirements)
+        values: dict[PodRef, Reading | Absence] = {}
+        named = {(pod.namespace, _workload(pod)): None for pod in pods}
+        for namespace, workload in named:
+            values |= yield from self._of(namespace, workload, promise, snapshot, now)
+        return lambda pod: values.get(pod.ref) or snapshot.pod(pod, RUNNING, EVERYTHING, now)
+
+    def stated(self, pod: Pod, now: float) -> Iterator[tuple[Promise, Reading | Absence]]:
+        """Yield the promises that queries about a pod stated lately, with its last value for each.
+
+        A look at a pod is no question: it teaches nothing, and keeps nothing from being forgotten.
+        """
+        workload = _workload(pod)
+        for (about, promise), asked in self._asked.get(pod.namespace, {}).items():
+            if about == workload and now < asked.until and pod.ref in asked.values:
+                yield promise, asked.values[pod.ref]
+
+    @property
+    def size(self) -> int:
+        """How many promises of workloads somebody has asked for."""
+        return sum(map(len, self._asked.values()))
+
+    def lessons(self, now: float) -> Lessons:
+        """Return what is known, that of other processes included."""
+        own = {
+            Topic(namespace, workload, promise, gpu): lesson
+            for namespace, topics in self._asked.items()
+            for (workload, promise), asked in topics.items()
+            for gpu, lesson in asked.workload.lessons().items()
+        }
+        return better_of(own, self._recalled, now)
+
+    def recall(self, lessons: Lessons, now: float) -> None:
+        """Take what other processes know, where it is more; at the start that is everything."""
+        self._recalled, self._gpus = lessons, {}
+        for namespace, workload, promise, gpu in lessons:
+            self._gpus.setdefault((namespace, workload, promise), []).append(gpu)
+        for (namespace, workload, promise, gpu), lesson in lessons.items():
+            own = self._asked.get(namespace)
+            asked = own.get((workload, promise)) if own is not None else None
+            if asked is not None:
+                asked.workload.recall(gpu, lesson, now)
+
+    def _of(
+        self, namespace: str, workload: Workload, promise: Promise, snapshot: Snapshot, now: float
+    ) -> Steps[Mapping[PodRef, Reading | Absence]]:
+        asked = self._recall(namespace, workload, promise, now)
+        if asked.version == snapshot.version and now < asked.until:
+            return asked.values
+        pods = yield from self._members(namespace, workload)
+        latencies = tuple(dict.fromkeys(bound.latency for bound in promise))
+        values: dict[PodRef, Reading | Absence] = {}
+        windows: dict[str, RequestWindow] = {}
+        types: dict[str | None, str] = {}
+        for some in parts(pods, _STEP):
+            for pod in some:
+                window = snapshot.requests(pod, now, latencies)
+                absence = _unmeasured(pod, window, promise, snapshot, now)
+                if absence is not None:
+                    values[pod.ref] = absence
+                elif window is not None:
+                    windows[pod.name] = window
+                if pod.node not in types:
+                    types[pod.node] = facts(snapshot.cluster.labels(pod.node or "")).model
+            yield
+        gpus = {pod.name: types[pod.node] for pod in pods}
+        asked.workload.observe(windows, gpus)
+        yield
+        oldest = snapshot.options.oldest
+        ratios = asked.workload.ratios(windows, gpus)
+        for name, (ratio, capacity) in ratios.items():
+            values[PodRef(namespace, name)] = self._value(
+                asked, ratio, capacity, windows[name], gpus[name], oldest, now
+            )
+        asked.values, asked.version = values, snapshot.version
+        asked.until = min(
+            (window.time + oldest for window in windows.values()), default=now + _REASON
+        )
+        return values
+
+    def _value(
+        self,
+        asked: _Asked,
+        ratio: Ratio,
+        capacity: PodCapacity | None,
+        window: RequestWindow,
+        gpu: str,
+        oldest: float,
+        now: float,
+    ) -> Reading | Absence:
+        evidence = asked.workload.evidence(gpu)
+        late = asked.workload.latency
+        if ratio.basis is Basis.CAUTIOUS and abs(now - asked.since) < PATIENCE:
+            if late is None or late <= 1:
+                return Absence(LEARNING, f"{evidence:.0f} requests were seen so far")
+            ratio = Ratio(late, Basis.LATENCY)
+        text = describe_ratio(ratio, window, capacity, asked.workload.promise, evidence, late)
+        return Reading(
+            value=ratio.value,
+            time=window.time,
+            window=int(WINDOW),
+            expires=window.time + oldest,
+            devices=(),
+            partial=False,
+            note=text,
+        )
+
+    def _members(self, namespace: str, workload: Workload) -> Steps[Sequence[Pod]]:
+        if workload.resource == PODS:
+            pod = self._index.get(namespace, workload.name)
+            return () if pod is None else (pod,)
+        return (yield from self._index.owning(namespace, *workload))
+
+    def _recall(self, namespace: str, workload: Workload, promise: Promise, now: float) -> _Asked:
+        """Return what is known of a workload and a promise; new if nobody has asked before."""
+        own = self._asked.setdefault(namespace, OrderedDict())
+        key = (workload, promise)
+        known = own.get(key)
+        if known is None:
+            known = own[key] = _Asked(PromisedWorkload(promise), now)
+            self._forget(own)
+            for gpu in self._gpus.get((namespace, workload, promise), ()):
+                lesson = self._recalled[Topic(namespace, workload, promise, gpu)]
+                known.workload.recall(gpu, lesson, now)
+        own.move_to_end(key)
+        return known
+
+    def _forget(self, own: OrderedDict[tuple[Workload, Promise], _Asked]) -> None:
+        """Drop the oldest of a namespace that has too many, then of the one with the most."""
+        if len(own) > _OF_NAMESPACE:
+            own.popitem(last=False)
+        if self.size <= _OF_ALL:
+            return
+        namespace = max(self._asked, key=lambda name: len(self._asked[name]))
+        self._asked[namespace].popitem(last=False)
+        if not self._asked[namespace]:
+            del self._asked[namespace]
+
+
+def _workload(pod: Pod) -> Workload:
+    """Return the topmost workload of a pod; the pod itself if nothing owns it."""
+    above = workloads(pod)
+    return above[-1] if above else Workload(PODS, pod.name)
+
+
+def _unmeasured(
+    pod: Pod, window: RequestWindow | None, promise: Promise, snapshot: Snapshot, now: float
+) -> Absence | None:
+    """Return why a pod's page does not say how its promise stands; None if it does."""
+    if window is None:
+        value = snapshot.pod(pod, RUNNING, EVERYTHING, now)
+        return value if isinstance(value, Absence) else Absence(READING_BEGINS)
+    for bound in promise:
+        if bound.latency in window.latencies and window.latencies[bound.latency].bounds:
+            continue
+        value = snapshot.pod(pod, f"{bound.latency}_mean", EVERYTHING, now)
+        if isinstance(value, Absence) and value.reason == READING_BEGINS:
+            return value
+        return Absence(
+            NOT_MEASURED, f"no histogram of {bound.latency} on the page, for {bound.key}"
+        )
+    if load_of(window) is None:
+        return Absence(NOT_MEASURED, "the page shows neither running nor waiting requests")
+    return None
