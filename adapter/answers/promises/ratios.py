@@ -112,7 +112,7 @@ class PromisedRatios:
     def stated(self, pod: Pod, now: float) -> Iterator[tuple[Promise, Reading | Absence]]:
         """Yield the promises that queries about a pod stated lately, with its last value for each.
 
-        A look at a pod is no question: it teaches nothing, and keeps nothing from being forgotten.
+        A look at a pod teaches nothing, and keeps nothing from being forgotten.
         """
         workload = _workload(pod)
         for (about, promise), asked in self._asked.get(pod.namespace, {}).items():

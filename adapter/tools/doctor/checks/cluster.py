@@ -17,7 +17,10 @@ _SOON: Final = 30 * 86400.0
 
 @check("GMA001", CheckSection.CLUSTER, "Kubernetes is 1.27 or newer")
 def old_version(facts: Facts) -> Iterator[Finding]:
-    """The chart needs Kubernetes 1.27: an older API server may lack `autoscaling/v2`."""
+    """The chart needs Kubernetes 1.27: an older API server may lack `autoscaling/v2`.
+
+    Upgrade the cluster.
+    """
     found = facts.version.read()
     if found < OLDEST:
         yield Finding(
@@ -113,6 +116,8 @@ def hpa_rights(facts: Facts) -> Iterator[Finding]:
 def own_rights(facts: Facts) -> Iterator[Finding]:
     """The adapter lists and watches pods, Services and nodes, reads one ConfigMap in `kube-system`,
     and creates TokenReviews and SubjectAccessReviews. The chart grants these rights.
+
+    Apply the chart again, or grant the right that is missing.
     """
     for review in facts.own_rights.read():
         if not review.allowed:

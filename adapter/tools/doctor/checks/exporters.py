@@ -141,7 +141,10 @@ def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, Exporter
 
 @check("GMA103", CheckSection.EXPORTERS, "exporters answer")
 def silent(facts: Facts) -> Iterator[Finding]:
-    """An exporter hangs, listens on another port or address, or a NetworkPolicy is in the way."""
+    """An exporter hangs, listens on another port or address, or a NetworkPolicy is in the way.
+
+    Compare the port of the container with the one on which the exporter listens.
+    """
     for each, page in _troubled(facts, Trouble.REFUSED, Trouble.TIMEOUT):
         yield Finding(
             each.subject,

@@ -212,6 +212,8 @@ def _alone(names: Sequence[str]) -> str:
 def at_maximum(facts: Facts) -> Iterator[Finding]:
     """The HPA wants more replicas than `maxReplicas`. HPAs whose target does not fit its metric
     (GMA404, GMA412, GMA413) are left out.
+
+    Raise `maxReplicas` if there are GPUs for more replicas.
     """
     facts.live()
     limited = [hpa for hpa in facts.hpas.read() if asks_ours(facts, hpa) and _limited(hpa)]

@@ -62,6 +62,8 @@ def out_of_memory(facts: Facts) -> Iterator[Finding]:
     """A container reached `limits.memory` and was killed (`OOMKilled`), in the last hour or for as
     long as it is not ready. This is memory of the node: Kubernetes does not see that the memory of
     a GPU is exhausted, and such a server ends with an error in its log.
+
+    Raise the limit. The printed command doubles it.
     """
     yield from findings(facts, CauseCode.OUT_OF_MEMORY)
 
@@ -143,6 +145,8 @@ def devices(facts: Facts) -> Iterator[Finding]:
 def foreign_pods(facts: Facts) -> Iterator[Finding]:
     """The selector of an HPA's target also matches pods of another workload, or of none. The HPA
     controller reads the values of all these pods.
+
+    Give each workload a label of its own, in its selector and in its pods.
     """
     yield from findings(facts, CauseCode.FOREIGN_PODS)
 
@@ -151,6 +155,8 @@ def foreign_pods(facts: Facts) -> Iterator[Finding]:
 def replicas_reset(facts: Facts) -> Iterator[Finding]:
     """Another program sets the HPA's size back again and again: Argo CD or Flux with
     `spec.replicas` in git, an operator, or a script. `metadata.managedFields` names it.
+
+    Remove `spec.replicas` from what that program applies.
     """
     yield from findings(facts, CauseCode.REPLICAS_RESET)
     facts.events.read()

@@ -58,7 +58,10 @@ def edit(hpa: Hpa, words: str = "correct it") -> str | Fix:
 
 @check("GMA405", CheckSection.HPAS, "HPAs have room to scale", Severity.WARNING)
 def no_room(facts: Facts) -> Iterator[Finding]:
-    """`minReplicas` equals `maxReplicas`, so the HPA never changes anything."""
+    """`minReplicas` equals `maxReplicas`, so the HPA never changes anything.
+
+    Raise `maxReplicas`, or delete the HPA.
+    """
     for hpa in facts.hpas.read():
         if hpa.high is not None and hpa.low == hpa.high and asks_ours(facts, hpa):
             yield Finding(
@@ -104,7 +107,10 @@ def never_in(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA407", CheckSection.HPAS, "HPAs can scale out", Severity.WARNING)
 def never_out(facts: Facts) -> Iterator[Finding]:
-    """With `behavior.scaleUp.selectPolicy: Disabled` the HPA never adds a replica."""
+    """With `behavior.scaleUp.selectPolicy: Disabled` the HPA never adds a replica.
+
+    Remove it.
+    """
     for hpa in facts.hpas.read():
         if asks_ours(facts, hpa) and (why := _closed(hpa, "scaleUp")):
             yield Finding(
@@ -203,6 +209,8 @@ def _group_of(hpa: Hpa) -> str:
 def invalid(facts: Facts) -> Iterator[Finding]:
     """The API server would reject the manifest, or the controller could not use it (manifests in
     files only).
+
+    Correct the key that the message names.
     """
     if not facts.offline:
         raise NotApplicableError("the API server has accepted the HPAs of the cluster")

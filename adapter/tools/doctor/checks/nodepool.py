@@ -121,6 +121,8 @@ def priority(facts: Facts) -> Iterator[Finding]:
 def quota(facts: Facts) -> Iterator[Finding]:
     """A ResourceQuota in the namespace of nodepool is used up for pods or GPUs, so it cannot create
     placeholder pods.
+
+    Raise the quota, or install nodepool in a namespace without one.
     """
     namespace, resources = _release(facts).workload.metadata.namespace, facts.gpu_resources
     for each in facts.quotas.read():
@@ -165,6 +167,8 @@ def _scaled(facts: Facts) -> dict[str, tuple[SeenWorkload, int]]:
 def caps(facts: Facts) -> Iterator[Finding]:
     """`max_pods` is 0, or one pod of a workload needs more GPUs than `max_gpus_per_pool`. This
     workload never gets headroom.
+
+    Raise the cap in `nodepool.limits`.
     """
     found = _release(facts)
     limits = _settings(found).nodepool.limits
@@ -188,6 +192,8 @@ def caps(facts: Facts) -> Iterator[Finding]:
 def shapes(facts: Facts) -> Iterator[Finding]:
     """One pod requests more GPUs than any node offers. It stays Pending, unless the autoscaler has
     an empty node pool with larger nodes.
+
+    Add a node pool with larger nodes, or request fewer GPUs for each pod.
     """
     resources = facts.gpu_resources
     offers = [sum(gpus_of(node, resources).values()) for node in facts.nodes.read()]

@@ -75,6 +75,8 @@ def _waiting(facts: Facts) -> dict[str, list[str]]:
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """The pods of a GPU node that is not Ready keep their last values until the age limit and then
     have none, so HPAs do not scale in.
+
+    See the conditions of the node.
     """
     resources = facts.gpu_resources
     for node in facts.nodes.read():

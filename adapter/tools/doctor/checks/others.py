@@ -232,6 +232,8 @@ def delegate_rights(facts: Facts) -> Iterator[Finding]:
     """The adapter asks delegates as an account of its own, which must be able to read their
     metrics, and whose tokens the adapter must be able to request. Otherwise HPAs on their metrics
     keep their replica counts.
+
+    Apply the chart again, or grant the right that is missing.
     """
     _by_name(facts)
     reviews = facts.delegate_rights.read()

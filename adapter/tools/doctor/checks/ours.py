@@ -39,6 +39,8 @@ def _rollout(found: Release) -> str:
 def settings(facts: Facts) -> Iterator[Finding]:
     """The ConfigMap of the adapter has a key that does not exist, or a value that it rejects.
     Running pods keep the previous configuration; new pods do not start.
+
+    Correct the key that the message names (`docs/settings.md`).
     """
     found = installed(facts)
     meta = found.workload.metadata
@@ -55,6 +57,8 @@ def settings(facts: Facts) -> Iterator[Finding]:
 def not_ready(facts: Facts) -> Iterator[Finding]:
     """A replica is not ready until it has listed the pods and scraped every exporter once, or one
     age limit has passed. Without a ready replica, HPAs keep their replica counts.
+
+    See the events and the log of the pod.
     """
     found = installed(facts)
     facts.pods.read()
@@ -84,6 +88,8 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 def restarts(facts: Facts) -> Iterator[Finding]:
     """A container of the adapter was killed for its memory (OOMKilled), or has restarted five times
     or more.
+
+    Raise `resources.limits.memory`, or see the log of the previous container.
     """
     for each in installed(facts).pods:
         for status in each.status.container_statuses:
@@ -107,6 +113,8 @@ def restarts(facts: Facts) -> Iterator[Finding]:
 def skew(facts: Facts) -> Iterator[Finding]:
     """The image has another version than the chart was made for. Settings that only one of them
     knows are rejected or have no effect.
+
+    Remove `image.tag` from the values, or upgrade the chart.
     """
     found = installed(facts)
     labels = found.workload.metadata.labels

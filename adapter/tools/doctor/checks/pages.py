@@ -100,6 +100,8 @@ def no_profiling(facts: Facts) -> Iterator[Finding]:
 def not_exported(facts: Facts) -> Iterator[Finding]:
     """An HPA asks for a metric, and no exporter on the nodes of its pods writes a field from which
     it is computed.
+
+    Add the field to the exporter's list of counters, or use another metric.
     """
     pages = [page for _, page in _pages(facts)]
     for hpa, metric in metrics(facts):

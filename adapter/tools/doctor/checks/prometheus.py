@@ -64,7 +64,10 @@ def no_series(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA303", CheckSection.PROMETHEUS, "Prometheus scrapes every GPU node")
 def partial(facts: Facts) -> Iterator[Finding]:
-    """Prometheus has series of fewer exporters than the cluster has GPU nodes."""
+    """Prometheus has series of fewer exporters than the cluster has GPU nodes.
+
+    See the targets of Prometheus: some exporters are not selected, or their scrapes fail.
+    """
     store = _answering(facts)
     instances, nodes = _exporters(facts, store)
     if instances and instances < nodes:

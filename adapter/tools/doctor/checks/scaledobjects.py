@@ -26,6 +26,8 @@ from adapter.tools.doctor.model import CheckSection, Finding, Severity, check
 def wrong_trigger(facts: Facts) -> Iterator[Finding]:
     """A trigger whose `scalerAddress` names the adapter has an unknown key, a metric that does not
     exist, or an invalid number or selector. The scaler rejects it.
+
+    Correct the metadata: `docs/keda.md` lists the keys, and `docs/metrics.md` the metrics.
     """
     names = servedmetrics.metrics(facts.settings)
     installed = facts.release.known and facts.release.value is not None
@@ -116,6 +118,8 @@ def wrong_address(facts: Facts) -> Iterator[Finding]:
     `keda.tls`. Or this address, or the `serverAddress` of a Prometheus, is KEDA's own pod
     (`localhost`), or names no Service, no port of it, or a Service without ready pods. KEDA's calls
     fail, and the workload keeps its replicas.
+
+    Correct the trigger: `docs/keda.md`.
     """
     settings = _settings(facts)
     for around in _scaled(facts):

@@ -277,6 +277,8 @@ def disabled(facts: Facts) -> Iterator[Finding]:
     `source.scrape.inference.enabled` is false, `source.scrape.inference.namespaces` leaves its
     namespace out, or the source is Prometheus. Or its page has the address of another pod's, as
     with `hostNetwork`: one of them is scraped.
+
+    Change the setting, give each pod its own port, or remove the annotation.
     """
     settings = facts.settings
     inference = settings.source.scrape.inference

@@ -82,6 +82,8 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
     """A pod requests a GPU resource that no node offers, such as `nvidia.com/gpu` where nodes offer
     `nvidia.com/mig-1g.5gb` (MIG's strategy `mixed`) or `nvidia.com/gpu.shared` (time-slicing). It
     stays Pending.
+
+    Request a resource that the nodes offer.
     """
     resources = facts.gpu_resources
     offered = {name for node in facts.nodes.read() for name in gpus_of(node, resources)}
@@ -149,6 +151,8 @@ def unknown_resource(facts: Facts) -> Iterator[Finding]:
     """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
     A pod with only this resource is in no list and is not counted by `nodepool` until a sample
     names it.
+
+    Add the resource to `cluster.gpu_resources`.
     """
     resources = facts.gpu_resources
     found: dict[str, str] = {}

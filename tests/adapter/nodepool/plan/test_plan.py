@@ -39,7 +39,7 @@ def test_headroom_never_exceeds_max_replicas() -> None:
     assert "max_replicas" in codes(made)
 
 
-def test_max_replicas_that_a_workload_just_needs_are_no_reason() -> None:
+def test_max_replicas_that_a_workload_just_needs_give_no_reason() -> None:
     made = order(demand(6, bound=4, most=6))
     assert made.replicas == 2
     assert "max_replicas" not in codes(made)
