@@ -74,6 +74,7 @@ class PodView:
             requests=(page.ended - first.ended) / seconds,
             running=page.running,
             waiting=page.waiting,
+            cache=100 * page.cache,
         )
 
     def _increase(self, histogram: str, bounds: Sequence[float]) -> Increase:

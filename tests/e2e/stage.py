@@ -7,6 +7,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 from tests.e2e import chart
 from tests.e2e.adapterprocess import Adapter
@@ -64,7 +65,7 @@ class Stage:
                 exporter.start()
                 stack.callback(exporter.stop)
                 self.admin.create(exporter_pod(exporter))
-            for row in chart.render(RIGHTS, only=("serviceaccount", "rbac")):
+            for row in chart.render(RIGHTS, only=("serviceaccount", "rbac", "promises")):
                 self.admin.create(row)
             external = {"enabled": True, "service": f"{NAMESPACE}/{SERVICE}"}
             self.adapter = Adapter(
@@ -167,9 +168,13 @@ class Stage:
 
         wait_until(check, f"{namespace}: {more} more failures")
 
-    def values(self, namespace: str, metric: str = METRIC) -> dict[str, str]:
+    def values(
+        self, namespace: str, metric: str = METRIC, metric_selector: str = ""
+    ) -> dict[str, str]:
         """Request values through the API server: pod name -> quantity."""
         path = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{namespace}/pods/%2A/{metric}"
+        if metric_selector:
+            path += f"?metricLabelSelector={quote(metric_selector)}"
         items = self.admin.get(path)["items"]
         return {item["describedObject"]["name"]: item["value"] for item in items}
 

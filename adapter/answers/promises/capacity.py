@@ -9,12 +9,14 @@ capacity is the load at which the share passes what the promise tolerates.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
 
 from adapter.pipeline.catalog.promise import Promise
-from adapter.pipeline.catalog.requestwindow import RequestWindow
+from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 
 STEP: Final = 1.25
 """Ratio of two neighbouring loads that are kept apart."""
@@ -24,6 +26,10 @@ ENOUGH: Final = 100.0
 """Requests without which there is no capacity."""
 BEYOND: Final = 1.25
 """How far above the highest load with evidence a capacity may be."""
+LINEAR: Final = 2.0
+"""The same where the time between tokens says how it goes on (:meth:`LearnedCapacity._linear`)."""
+FULL: Final = 80.0
+"""Percent of the KV cache to which a batch may grow by an estimate."""
 RECENT: Final = 60.0
 """Seconds over which the growth of a load is measured."""
 _STRONG: Final = 20.0
@@ -46,18 +52,39 @@ class PodCapacity(NamedTuple):
     load that was seen, and at most :data:`BEYOND` times it."""
 
 
-@dataclass(slots=True)
-class StepCounts:
+Count = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+
+
+class StepCounts(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What was counted at loads of one step; what is longer ago counts less."""
 
-    requests: float = 0.0
-    late: list[float] = field(default_factory=list)
+    requests: Count = 0.0
+    late: list[Count] = []
     """Requests later than promised, by bound of the promise."""
-    tokens: float = 0.0
+    quantiles: list[Count] = []
+    """Seconds of the promised quantile, times requests, by bound."""
+    cache: Count = 0.0
+    """Sum of the windows' percent of the KV cache."""
+    cached: Count = 0.0
+    """Windows with such a percentage."""
+    tokens: Count = 0.0
     """Sum of the windows' tokens per second."""
-    windows: float = 0.0
-    counted: float = 0.0
+    windows: Count = 0.0
+    counted: Count = 0.0
     """Windows with a number of tokens."""
+
+    @classmethod
+    def of(cls, bounds: int) -> StepCounts:
+        """Return counts of nothing, for so many bounds."""
+        return cls(late=[0.0] * bounds, quantiles=[0.0] * bounds)
+
+    def each(self, change: Callable[[float], float]) -> StepCounts:
+        """Return the counts, each changed alike."""
+        counts: dict[str, Any] = {
+            name: [change(count) for count in value] if isinstance(value, list) else change(value)
+            for name, value in msgspec.structs.asdict(self).items()
+        }
+        return StepCounts(**counts)
 
 
 @dataclass(slots=True)
@@ -125,28 +152,31 @@ class LearnedCapacity:
             steps: by place (:func:`middle`).
             time: epoch seconds at which they have their weight.
         """
-        self._steps = {place: replace(step, late=list(step.late)) for place, step in steps.items()}
+        self._steps = {place: step.each(float) for place, step in steps.items()}
         self._time = time
 
     def steps(self) -> tuple[float, Mapping[int, StepCounts]]:
         """Return a copy of the counts, and the epoch seconds at which they have their weight."""
-        return self._time, {
-            place: replace(step, late=list(step.late)) for place, step in self._steps.items()
-        }
+        return self._time, {place: step.each(float) for place, step in self._steps.items()}
 
     def _learn(self, load: float, window: RequestWindow) -> None:
         if load <= 0:
             return
         self._fade(window.time)
         place = min(TOP, max(0, math.floor(math.log(max(1.0, load), STEP))))
-        step = self._steps.setdefault(place, StepCounts(late=[0.0] * len(self.promise)))
+        step = self._steps.setdefault(place, StepCounts.of(len(self.promise)))
         counts = []
         for index, bound in enumerate(self.promise):
             increase = window.latencies[bound.latency]
             counts.append(increase.count)
             step.late[index] += increase.over(bound.seconds) or 0.0
+            quantile = increase.quantile(bound.share)
+            step.quantiles[index] += quantile.value * increase.count if quantile else 0.0
         step.requests += min(counts)
         step.windows += 1
+        if window.cache is not None:
+            step.cache += window.cache
+            step.cached += 1
         if window.output_tokens is not None:
             step.tokens += window.output_tokens
             step.counted += 1
@@ -156,12 +186,9 @@ class LearnedCapacity:
             return
         kept = 0.5 ** ((now - self._time) / HALF_LIFE) if self._time else 1.0
         self._time = now
-        for step in self._steps.values():
-            step.requests *= kept
-            step.windows *= kept
-            step.tokens *= kept
-            step.counted *= kept
-            step.late = [late * kept for late in step.late]
+        self._steps = {
+            place: step.each(lambda count: count * kept) for place, step in self._steps.items()
+        }
 
     def capacity(self) -> PodCapacity | None:
         """Return the capacity; None without evidence, or if no load keeps the promise."""
@@ -201,7 +228,27 @@ class LearnedCapacity:
             share = pooled([(step.late[index], step.requests) for step in steps])[-1]
             # Near the capacity, late requests multiply much faster than the load does.
             room = min(room, (bound.tolerance / share) ** (1 / 3) if share else room)
-        return max(1.0, room)
+        if room < BEYOND:
+            return max(1.0, room)
+        return max(room, self._linear(self._steps[places[-1]]))
+
+    def _linear(self, step: StepCounts) -> float:
+        """Return how far above a load the time between tokens is still kept, at most LINEAR; 1 if
+        nobody knows.
+
+        It grows linearly with the batch in all published tables (load/README.md#promises), and the
+        line through the origin is above it. The KV cache limits the batch, and behind that limit
+        requests queue.
+        """
+        bounds = [
+            (bound.seconds, step.quantiles[index] / step.requests)
+            for index, bound in enumerate(self.promise)
+            if bound.latency is Latency.OUTPUT_TOKEN
+        ]
+        if not bounds or not step.cached or not all(seconds for _, seconds in bounds):
+            return 1.0
+        room = min(promised / seconds for promised, seconds in bounds)
+        return min(LINEAR, room, FULL / max(1.0, step.cache / step.cached))
 
     def _tokens_at(self, places: Sequence[int], load: float) -> float | None:
         """Return tokens per second at a load: between two steps the line between them."""

@@ -6,12 +6,12 @@ evidence is kept: to add them would count requests twice that both have seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
-from adapter.answers.promises.capacity import HALF_LIFE, TOP, StepCounts
+from adapter.answers.promises.capacity import HALF_LIFE, TOP, Count, StepCounts
 from adapter.pipeline.catalog.promise import Promise, PromiseError, parse_promise
 from adapter.pipeline.cluster.workload import Workload
 from apiservice.provider import GroupResource
@@ -24,8 +24,6 @@ LONGEST_LINE: Final = 1 << 15
 _LEAST: Final = 1.0
 """Requests of evidence below which a line is forgotten."""
 _DIGITS: Final = 4
-
-Count = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 
 class Topic(NamedTuple):
@@ -62,8 +60,8 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     promise: dict[str, str]
     gpu: str
     time: Count
-    steps: dict[str, tuple[Count, Count, Count, Count, list[Count]]]
-    """By place: requests, tokens, windows, windows with tokens, late requests by bound."""
+    steps: dict[str, StepCounts]
+    """By place."""
 
 
 _lines = msgspec.json.Decoder(_Line)
@@ -119,13 +117,7 @@ def better_of(one: Lessons, other: Lessons, now: float) -> Lessons:
 
 def _line(topic: Topic, lesson: Lesson) -> _Line:
     namespace, workload, promise, gpu = topic
-    steps = {
-        str(place): (
-            *_short((step.requests, step.tokens, step.windows, step.counted)),
-            list(_short(step.late)),
-        )
-        for place, step in sorted(lesson.steps.items())
-    }
+    steps = {str(place): step.each(_short) for place, step in sorted(lesson.steps.items())}
     bounds = {bound.key: f"{bound.seconds:.12g}s" for bound in promise}
     return _Line(
         namespace,
@@ -134,23 +126,23 @@ def _line(topic: Topic, lesson: Lesson) -> _Line:
         bounds,
         gpu,
         lesson.time,
-        steps,  # type: ignore[arg-type]  # four counts and a list
+        steps,
     )
 
 
-def _short(counts: Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(f"{count:.{_DIGITS}g}") for count in counts)
+def _short(count: float) -> float:
+    return float(f"{count:.{_DIGITS}g}")
 
 
 def _read(line: _Line) -> tuple[Topic, Lesson]:
     promise = parse_promise(line.promise)
     steps: dict[int, StepCounts] = {}
-    for text, (requests, tokens, windows, counted, late) in line.steps.items():
+    for text, counts in line.steps.items():
         place = int(text)
-        if not 0 <= place <= TOP or len(late) != len(promise):
-            raise ValueError(f"step {place} with {len(late)} bounds")
-        steps[place] = StepCounts(
-            requests, [min(count, requests) for count in late], tokens, windows, counted
-        )
+        bounds = {len(counts.late), len(counts.quantiles)}
+        if not 0 <= place <= TOP or bounds != {len(promise)}:
+            raise ValueError(f"step {place} does not fit the promise")
+        counts.late = [min(late, counts.requests) for late in counts.late]
+        steps[place] = counts
     workload = Workload(GroupResource.parse(line.resource), line.name)
     return Topic(line.namespace, workload, promise, line.gpu), Lesson(line.time, steps)

@@ -33,6 +33,7 @@ class RequestWindow:
         requests: finished requests per second.
         running: requests, at the end.
         waiting: requests, at the end.
+        cache: percent of the KV cache in use, at the end.
     """
 
     time: float
@@ -41,3 +42,4 @@ class RequestWindow:
     requests: float | None
     running: float | None
     waiting: float | None
+    cache: float | None

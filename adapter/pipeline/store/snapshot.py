@@ -46,7 +46,7 @@ from adapter.pipeline.catalog.increases import Increase, added
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Scope
 from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from adapter.pipeline.catalog.seriesdemand import SeriesDemand
-from adapter.pipeline.catalog.serverkind import RUNNING, WAITING
+from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
 from adapter.pipeline.catalog.servermeasures import FINISHED, OUTPUT_TOKENS
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch, unfit
@@ -69,7 +69,7 @@ from adapter.pipeline.store.answercache import (
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
-_OF_WINDOW: Final = (OUTPUT_TOKENS, FINISHED, RUNNING, WAITING)
+_OF_WINDOW: Final = (OUTPUT_TOKENS, FINISHED, RUNNING, WAITING, CACHE)
 """The numbers of a :class:`RequestWindow`, in their order there."""
 _MAY_BE_UNREAD: Final = frozenset((NO_VALUE, NOT_EXPORTED))
 _UTILIZATION: Final = "gpu_utilization"

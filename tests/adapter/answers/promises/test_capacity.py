@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from adapter.answers.promises.capacity import (
     BEYOND,
     ENOUGH,
+    FULL,
     HALF_LIFE,
+    LINEAR,
     STEP,
     LearnedCapacity,
     pooled,
@@ -127,3 +129,37 @@ def test_pooled_shares_never_fall_and_keep_their_sum(counts: list[tuple[float, f
     assert all(low <= high * (1 + 1e-9) + 1e-12 for low, high in pairwise(shares))
     total = sum(share * whole for share, (_, whole) in zip(shares, counts, strict=True))
     assert total == pytest.approx(sum(part for part, _ in counts), abs=1e-6)
+
+
+BOTH = parse_promise({"ttft_p90": "1s", "itl_p90": "50ms"})
+
+
+def calm(itl: float | None, cache: float | None, late: float = 0.0) -> float:
+    """Return the capacity that windows at a load of 16 teach; their promise never broke."""
+    learned = LearnedCapacity(BOTH if itl is not None else PROMISE)
+    for turn in range(10):
+        end = 60.0 * (1 + turn)
+        learned.observe("a", window(end, 16, 20 - late, late, cache=cache, itl=itl))
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert not capacity.seen
+    return capacity.load
+
+
+def test_the_time_between_tokens_says_how_far_above_the_seen_load_a_promise_holds() -> None:
+    usual = calm(None, 20.0)
+    # The quantile of a bucket up to 30 ms is 27 ms: it reaches 50 ms at 1.85 times the load.
+    assert calm(0.030, 20.0) == pytest.approx(usual / BEYOND * 50 / 27, rel=0.01)
+    assert calm(0.010, 20.0) == pytest.approx(usual / BEYOND * LINEAR)
+    assert calm(0.054, 20.0) == usual
+
+
+def test_a_cache_that_fills_up_ends_the_estimate_and_without_one_there_is_none() -> None:
+    usual = calm(None, 20.0)
+    assert calm(0.010, 50.0) == pytest.approx(usual / BEYOND * FULL / 50)
+    assert calm(0.010, 90.0) == usual
+    assert calm(0.010, None) == usual
+
+
+def test_late_requests_end_the_estimate() -> None:
+    assert calm(0.010, 20.0, late=1.9) < calm(None, 20.0)

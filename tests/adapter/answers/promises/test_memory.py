@@ -33,7 +33,9 @@ def topic(name: str = "llm", gpu: str = "NVIDIA-H100") -> Topic:
 
 def lesson(requests: float = 500, time: float = NOW) -> Lesson:
     """Requests at one load."""
-    return Lesson(time, {12: StepCounts(requests, [5.0, 0.0], 900.5, 8.0, 8.0)})
+    return Lesson(
+        time, {12: StepCounts(requests, [5.0, 0.0], [9.5, 0.25], 320.0, 8.0, 900.5, 8.0, 8.0)}
+    )
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -54,7 +56,9 @@ counts = st.floats(0, 1e9).map(lambda count: float(f"{count:.4g}"))
 )
 def test_every_lesson_is_read_as_it_was_written(steps: dict[int, Any]) -> None:
     made = {
-        place: StepCounts(requests, [0.0, requests], tokens, windows, counted)
+        place: StepCounts(
+            requests, [0.0, requests], [0.5, tokens], 9.0, 1.0, tokens, windows, counted
+        )
         for place, (requests, tokens, windows, counted) in steps.items()
     }
     lessons = {topic(): Lesson(NOW, made)}
@@ -110,12 +114,12 @@ GOOD = json.loads(dump_lessons({topic(): lesson()}, NOW)[0])
         {"promise": {"ttft_p90": "soon"}},
         {"time": -1},
         {"time": 1e300},
-        {"steps": {"-1": [1, 1, 1, 1, [0, 0]]}},
-        {"steps": {str(TOP + 1): [1, 1, 1, 1, [0, 0]]}},
-        {"steps": {"1": [1, 1, 1, 1, [0]]}},
-        {"steps": {"1": [-1, 1, 1, 1, [0, 0]]}},
-        {"steps": {"x": [1, 1, 1, 1, [0, 0]]}},
-        {"steps": {"9" * 5000: [1, 1, 1, 1, [0, 0]]}},
+        {"steps": {"-1": [1, [0, 0], [0, 0], 1, 1, 1, 1, 1]}},
+        {"steps": {str(TOP + 1): [1, [0, 0], [0, 0], 1, 1, 1, 1, 1]}},
+        {"steps": {"1": [1, [0], [0, 0], 1, 1, 1, 1, 1]}},
+        {"steps": {"1": [-1, [0, 0], [0, 0], 1, 1, 1, 1, 1]}},
+        {"steps": {"x": [1, [0, 0], [0, 0], 1, 1, 1, 1, 1]}},
+        {"steps": {"9" * 5000: [1, [0, 0], [0, 0], 1, 1, 1, 1, 1]}},
         {"unknown": 1},
         {"name": "x" * (1 << 15)},
     ],
@@ -133,6 +137,6 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 
 def test_more_late_requests_than_requests_are_not_believed() -> None:
-    steps = {"1": [10, 1, 1, 1, [99, 0]]}
+    steps = {"1": [10, [99, 0], [0, 0], 1, 1, 1, 1, 1]}
     lessons, _ = load_lessons(json.dumps(GOOD | {"steps": steps}))
     assert lessons[topic()].steps[1].late == [10, 0]

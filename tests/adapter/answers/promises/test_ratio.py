@@ -29,7 +29,7 @@ def test_without_evidence_the_cautious_rule_decides_and_says_so() -> None:
 
 
 def test_a_page_without_requests_gives_no_value() -> None:
-    page = RequestWindow(60, {}, None, None, None, None)
+    page = RequestWindow(60, {}, None, None, None, None, None)
     assert pod_ratio(page, KNOWN, None, 0.0) is None
 
 

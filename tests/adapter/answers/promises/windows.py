@@ -22,13 +22,24 @@ def window(
     waiting: float = 0.0,
     tokens: float | None = None,
     requests: float | None = None,
+    cache: float | None = None,
+    itl: float | None = None,
 ) -> RequestWindow:
-    """Return a pod's minute until ``end``; ``load`` counts the waiting requests too."""
+    """Return a pod's minute until ``end``; ``load`` counts the waiting requests too.
+
+    Args:
+        itl: seconds between two tokens, the upper bound of the bucket of all.
+    """
+    latencies = {Latency.FIRST_TOKEN: increase(end - 60, end, kept, late)}
+    if itl is not None:
+        counts = (kept + late, 0.0)
+        latencies[Latency.OUTPUT_TOKEN] = Increase(end - 60, end, (itl,), counts, None)
     return RequestWindow(
         time=end,
-        latencies={Latency.FIRST_TOKEN: increase(end - 60, end, kept, late)},
+        latencies=latencies,
         output_tokens=tokens,
         requests=requests,
         running=load - waiting,
         waiting=waiting,
+        cache=cache,
     )

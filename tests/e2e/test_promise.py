@@ -1,0 +1,168 @@
+"""An HPA on a latency promise, with servers that really queue, on the real HPA controller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from adapter.answers.promises.capacity import StepCounts
+from adapter.answers.promises.memory import Lesson, Topic
+from adapter.answers.promises.ratios import PodQuestion
+from adapter.config.settings.promises import PromisesSettings
+from adapter.pipeline.catalog.promise import parse_promise
+from adapter.pipeline.cluster.lookup import PODS
+from adapter.pipeline.cluster.optin import PREFIX
+from adapter.pipeline.cluster.workload import Workload
+from adapter.server.serve.promisememory import KEY, promise_memory
+from apiservice.kube.connection import connect
+from apiservice.labels.selector import parse
+from apiservice.runtime.steps import at_once
+from tests.adapter.world import World, make_pod
+from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace
+from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object
+from tests.e2e.process import wait_until
+from tests.e2e.queueing import CAPACITY, SLOTS, QueueingWorkload
+from tests.e2e.stage import Stage, deployment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+SPACE = "promise"
+RATIO = "inference_slo_ratio"
+PROMISE = {"ttft_p90": "500ms"}
+TARGET = 0.8
+MOST = 4
+
+
+@pytest.fixture
+def llm(running_stage: Stage, tmp_path: Path) -> Iterator[QueueingWorkload]:
+    """One replica, an HPA on its promise, and no client."""
+    admin = running_stage.admin
+    ensure_namespace(admin, SPACE)
+    with QueueingWorkload(running_stage, SPACE, tmp_path) as workload:
+        made = deployment(SPACE, 1)
+        template = made["spec"]["template"]
+        words = {"scrape": "true", "port": str(workload.port)}
+        template["metadata"]["annotations"] = {
+            f"{PREFIX}{key}": word for key, word in words.items()
+        }
+        template["spec"]["containers"][0].pop("resources")
+        admin.create(made)
+        admin.create(_autoscaler(PROMISE))
+        yield workload
+        admin.delete(f"{HPAS.format(ns=SPACE)}/inference")
+        admin.delete(f"{DEPLOYMENTS.format(ns=SPACE)}/inference")
+
+
+def _autoscaler(promise: dict[str, str]) -> Object:
+    """The HPA of docs/inference.md, with a short window for scale-in."""
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "inference"}
+    metric = {"name": RATIO, "selector": {"matchLabels": promise}}
+    target = {"type": "AverageValue", "averageValue": f"{TARGET * 1000:.0f}m"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "inference", "namespace": SPACE},
+        "spec": {
+            "scaleTargetRef": reference,
+            "minReplicas": 1,
+            "maxReplicas": MOST,
+            "metrics": [{"type": "Pods", "pods": {"metric": metric, "target": target}}],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}},
+        },
+    }
+
+
+def _message(stage: Stage) -> str:
+    """What the controller says of its metrics."""
+    rows = stage.hpa(SPACE).get("status", {}).get("conditions") or ()
+    return " ".join(row["message"] for row in rows if row["type"] == "ScalingActive")
+
+
+def _values(stage: Stage) -> dict[str, float]:
+    """The ratio of each pod that has one, as the HPA gets it."""
+    selector = ",".join(f"{key}={value}" for key, value in PROMISE.items())
+    found = stage.values(SPACE, RATIO, selector)
+    return {
+        name: float(v[:-1]) / 1000 if v.endswith("m") else float(v) for name, v in found.items()
+    }
+
+
+def test_a_promise_is_learned_kept_and_remembered(
+    running_stage: Stage, llm: QueueingWorkload
+) -> None:
+    stage = running_stage
+    # Nothing is known: the HPA gets no value, and keeps the size. The event names the reason.
+    stage.wait_active(SPACE, "False", "FailedGetPodsMetric")
+    assert stage.sizes[SPACE] == [1]
+
+    # Half of what the replica can do is no reason for a second one.
+    llm.rate = CAPACITY / 2
+    wait_until(lambda: _values(stage), f"a capacity is known; {_message(stage)}", 240)
+    stage.wait_active(SPACE, "True")
+
+    # More than it can do: requests are late, the capacity is below that load, and replicas follow.
+    llm.rate = 2.2 * CAPACITY
+    wait_until(lambda: max(_values(stage).values(), default=0.0) > 1, "the promise breaks", 180)
+    wait_until(lambda: stage.sizes[SPACE][-1] >= 3, f"replicas follow; {_message(stage)}", 240)
+
+    # With enough replicas the promise is kept again, under the same load.
+    def kept() -> bool:
+        late = [seconds for seconds in llm.since(20.0) if seconds > 0.5]
+        return len(late) <= 0.1 * len(llm.since(20.0))
+
+    wait_until(kept, "nine of ten requests have their first token in time", 240)
+    assert SLOTS * stage.sizes[SPACE][-1] > 2.2 * SLOTS
+
+    # The load falls, and so does the size.
+    llm.rate = CAPACITY / 4
+    wait_until(lambda: stage.sizes[SPACE][-1] == 1, f"scales in; {_message(stage)}", 240)
+
+
+async def test_what_was_learned_is_kept_in_the_charts_configmap_with_the_charts_rights(
+    running_stage: Stage,
+) -> None:
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{SERVICE}-promises"
+    before = running_stage.admin.get(path)
+    settings = PromisesSettings(configmap=f"{NAMESPACE}/{SERVICE}-promises")
+    client = await connect(running_stage.kubeconfig())
+    try:
+        replicas = [World(make_pod("a", gpus={})) for _ in range(2)]
+        memories = []
+        for number, world in enumerate(replicas):
+            ratios = world.custom._ratios
+            memory = promise_memory(settings, client, ratios)
+            assert memory is not None
+            memories.append(memory)
+            asked = PodQuestion(
+                world.catalog.metrics[RATIO], parse("ttft_p90=500ms"), world.store.snapshot, 0.0
+            )
+            at_once(ratios.about(list(world.index.each()), asked))
+            topic = Topic("ml", Workload(PODS, "a"), parse_promise(PROMISE), "")
+            counts = StepCounts(100.0 * (number + 1), [0.0], [0.0])
+            ratios.recall({topic: Lesson(time.time(), {9: counts})}, time.time())
+        for memory in (*memories, memories[0]):
+            await memory.round()
+            assert memory.problem == ""
+        for world in replicas:
+            (lesson,) = world.custom._ratios.lessons(time.time()).values()
+            assert 199 < lesson.evidence(time.time()) <= 200
+    finally:
+        await client.close()
+    stored = running_stage.admin.get(path)
+    assert stored["metadata"]["labels"] == before["metadata"]["labels"]
+    assert '"ttft_p90":"0.5s"' in stored["data"][KEY]
+
+
+def test_a_promise_that_cannot_be_meant_is_named_in_the_event(
+    running_stage: Stage, llm: QueueingWorkload
+) -> None:
+    stage = running_stage
+    wrong = _autoscaler({"ttft_p90": "soon"})
+    stage.admin.patch(f"{HPAS.format(ns=SPACE)}/inference", {"spec": wrong["spec"]})
+    wait_until(
+        lambda: "'soon' is not a duration: write such as ttft_p90: 1s" in _message(stage),
+        "the condition says what to write",
+    )
