@@ -76,6 +76,22 @@ class _SettingOption(click.Option):
         return names, text.format(**dict(Settings()))
 
 
+_LOG = joined(
+    click.option(
+        "--log-level",
+        cls=_SettingOption,
+        type=NearestChoice(["debug", "info", "warning", "error"]),
+        help="Lowest level to log [{log.level}].",
+    ),
+    click.option(
+        "--log-format",
+        cls=_SettingOption,
+        type=NearestChoice(["auto", "console", "json"]),
+        help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
+    ),
+)
+
+
 class _Program(ToolGroup):
     """The command line of a process of its own."""
 
@@ -132,18 +148,7 @@ def main(**_: object) -> None:
     help="Configuration file of prometheus-adapter, whose rules are served too.",
 )
 @click.option("--record", metavar="FILE", help="Append a recording for `replay` to FILE.")
-@click.option(
-    "--log-level",
-    cls=_SettingOption,
-    type=NearestChoice(["debug", "info", "warning", "error"]),
-    help="Lowest level to log [{log.level}].",
-)
-@click.option(
-    "--log-format",
-    cls=_SettingOption,
-    type=NearestChoice(["auto", "console", "json"]),
-    help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
-)
+@_LOG
 @click.option(
     "--check", is_flag=True, help="Check the settings and the files that they name, and exit."
 )
@@ -189,18 +194,7 @@ def serve(config: Path | None, check: bool, **given: object) -> None:
     "--apply/--dry-run", default=None, help="Write to the cluster, or only plan [--dry-run]."
 )
 @click.option("--once", is_flag=True, help="Print one plan as a table, write nothing, and exit.")
-@click.option(
-    "--log-level",
-    cls=_SettingOption,
-    type=NearestChoice(["debug", "info", "warning", "error"]),
-    help="Lowest level to log [{log.level}].",
-)
-@click.option(
-    "--log-format",
-    cls=_SettingOption,
-    type=NearestChoice(["auto", "console", "json"]),
-    help="Log format [{log.format}]; auto: console on a terminal, otherwise JSON.",
-)
+@_LOG
 @ends("it failed", "a setting cannot be used")
 def nodepool(config: Path | None, once: bool, **given: object) -> None:
     """Order GPU nodes before pods wait for them, and remove idle headroom.

@@ -63,7 +63,8 @@ def page() -> str:
         "",
         "<!-- written by `make docs` from docstrings and imports -->",
         "",
-        "Each package with what it contains; the docstring of a module says more.",
+        "Each package with what it contains. An arrow is an import that does not follow from",
+        "others.",
         "[architecture.md](architecture.md) explains how the parts work together.",
         "`make lint` checks the layers; their order is in `pyproject.toml`.",
         "",
@@ -113,8 +114,6 @@ def _drawing(graph: grimp.ImportGraph, top: str) -> Iterator[str]:
         for part in parts
     }
     yield f"## Packages of {top}"
-    yield ""
-    yield "An arrow is an import. An import that follows from other arrows is not drawn."
     yield ""
     yield "```mermaid"
     yield "graph TD"

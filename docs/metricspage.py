@@ -12,7 +12,7 @@ from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled,
 from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
 from adapter.pipeline.catalog.promise import SLO_RATIO
 from adapter.pipeline.catalog.seriesdemand import PATIENCE
-from adapter.pipeline.catalog.servermeasures import WINDOW
+from adapter.pipeline.catalog.servermeasures import STATISTICS, WINDOW
 from docs import zeros
 from docs.paragraphs import wrapped
 
@@ -91,7 +91,7 @@ def page() -> str:
             nobody has asked for it for {PATIENCE / 60:.0f} minutes. The first value follows with
             the second page. They are taken over {WINDOW:.0f} s. A *histogram* value is a quantile
             or the mean of what the servers' histograms counted in the window
-            ([latencies](inference.md#latencies-and-tokens)).
+            ([latencies](inference.md#latencies-and-tokens)): `*` is {", ".join(STATISTICS)}.
             """
         ),
         *_metric_rows([m for m in named if m.on_demand]),
@@ -143,11 +143,24 @@ def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
     alike: dict[tuple[str, ...], list[str]] = {}
     for metric in metrics:
         over = dict.fromkeys((metric.over_devices, metric.over_pods))
-        alike.setdefault((metric.unit, metric.kind, ", ".join(over)), []).append(f"`{metric.name}`")
+        alike.setdefault((metric.unit, metric.kind, ", ".join(over)), []).append(metric.name)
+    if not alike:
+        return
     yield "| Names | Unit | Value | Over devices, pods |"
     yield "|---|---|---|---|"
     for ways, names in alike.items():
-        yield f"| {', '.join(names)} | {' | '.join(ways)} |"
+        yield f"| {_named(names)} | {' | '.join(ways)} |"
+
+
+def _named(names: Iterable[str]) -> str:
+    """Names in a row; those that differ in their statistic only are one, with a ``*``."""
+    short = (
+        f"{stem}_*"
+        if (stem := name.rpartition("_")[0]) and name.rpartition("_")[2] in STATISTICS
+        else name
+        for name in names
+    )
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(short))
 
 
 def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
@@ -157,7 +170,7 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
         if not metric.promised:
             alike.setdefault(metric.formulas, []).append(metric)
     for formulas, same in alike.items():
-        yield f"### {', '.join(f'`{metric.name}`' for metric in same)}"
+        yield f"### {_named(metric.name for metric in same)}"
         yield ""
         if any(isinstance(formula, Presence) for formula in formulas):
             yield "Any sample of the device."

@@ -10,21 +10,19 @@ from docs.paragraphs import wrapped
 
 _INTRODUCTION = """
 A pod without a value is left out of an answer. It never counts as 0. The reason is one of the words
-below. You see it in these places:
+below, each with its cause and then its fix. `gpu-metrics-adapter explain pod NAME`, `kubectl get
+gpupods` (WHY-NOT), the message of a request for one pod, of an external metric or of KEDA, the log
+of `serve`, and the label `reason` of `gma_absent_total` and `gma_gpu_pods_unmeasured` show it.
 
-- `gpu-metrics-adapter explain pod NAME`, and `kubectl get gpupods` in the column WHY-NOT
-- the message of a request for one pod
-- the log of `serve`, when the reason of a pod with a GPU changes
-- the labels `reason` of `gma_absent_total` and `gma_gpu_pods_unmeasured`
-- the messages of external metrics and of KEDA
-
-In the commands, replace the words in capital letters. The tools above print the commands with the
-names filled in. A command that changes an object is for one that nothing manages ([where a fix
-lasts](troubleshooting.md#where-a-fix-lasts)). To read the log of an exporter, and to restart it:
+The tools print the commands with the names that are in capital letters here. A command that changes
+an object is for one that nothing manages ([where a fix
+lasts](troubleshooting.md#where-a-fix-lasts)). To read the log of an exporter, to restart it, and to
+see a pod's state:
 """
 _SHARED: Final = (
     "kubectl -n EXPORTER-NAMESPACE logs EXPORTER --tail=20",
     "kubectl -n EXPORTER-NAMESPACE delete pod EXPORTER",
+    "kubectl -n NAMESPACE describe pod POD",
 )
 """Commands of many reasons, which the page shows once."""
 
@@ -32,8 +30,7 @@ _SHARED: Final = (
 def page() -> str:
     """The page: one heading for each reason, with its cause, its fix and a command."""
     lines = ["# Why a pod has no value", "", "<!-- written by `make docs` from the code -->", ""]
-    for paragraph in _INTRODUCTION.strip().split("\n\n"):
-        lines += [paragraph, ""] if paragraph.startswith("- ") else list(wrapped(paragraph))
+    lines += wrapped(_INTRODUCTION)
     lines += ["```sh", *_SHARED, "```", ""]
     for name, reason in REASONS.items():
         lines += _section(name, reason)
@@ -44,7 +41,7 @@ def _section(name: str, reason: AbsenceCause) -> Iterator[str]:
     yield f"## {name}"
     yield ""
     yield from wrapped(reason.cause)
-    yield from wrapped(f"Fix: {reason.fix}")
+    yield from wrapped(reason.fix)
     if reason.change is not None:
         yield from ("```sh", reason.change.make(reason.change.example).command, "```", "")
     commands = [text.format_map(_Capitals()) for text in (reason.command, reason.then) if text]

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
 from adapter.nodepool.run.selfmetrics import MOST
-from adapter.server.serve.reasons import ABSENCES, FAILURES, REJECTS
+from adapter.server.serve.reasons import (
+    ABSENCES,
+    CREDENTIALS,
+    FAILURES,
+    REFUSALS,
+    REJECTS,
+    UNSCRAPABLE,
+)
 from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import OTHER, Family
 from docs.paragraphs import wrapped
@@ -15,8 +22,13 @@ EXPLAINED = (
     (ABSENCES, "reasons.md"),
     (REJECTS, "troubleshooting.md#why-a-sample-or-value-was-left-out"),
     (FAILURES, "troubleshooting.md#why-a-scrape-or-query-failed"),
+    (UNSCRAPABLE, "troubleshooting.md#why-a-scrape-or-query-failed"),
+    (REFUSALS, "troubleshooting.md#refused-connections-and-failed-authentication"),
+    (CREDENTIALS, "troubleshooting.md#refused-connections-and-failed-authentication"),
 )
 """Label values that another page explains, and that page."""
+_MANY = 12
+"""Values of a label of which more are not listed: ``/metrics`` shows them."""
 _SHORT = 100
 """Characters of a list of values that is not worth a reference."""
 
@@ -30,18 +42,16 @@ def page() -> str:
         "",
         *wrapped(
             f"""
-            Both processes serve metrics about themselves in the Prometheus text format, together
-            with the standard `process_…` metrics: memory, CPU time, file descriptors, start time.
-            [Observability](observability.md) describes how to scrape them, and which alerts and
-            which dashboards use them.
+            Both processes serve metrics about themselves in the Prometheus text format, with the
+            standard `process_…` metrics. [Observability](observability.md) describes how to scrape
+            them, and which alerts and dashboards use them.
 
-            No label holds a node, a device, an address, a user or the name of a metric, so
-            the number of series does not grow with the cluster. If the values of a label are
-            listed, all of them are present from the start, and any other value counts as `{OTHER}`.
-            `gma_gpu_seconds_total` has labels for namespaces and workloads, with
-            `accounting.by: pod` for pods too: at most `accounting.accounts` sets of them. The
-            controller has labels for workloads, node pools and namespaces: at most {MOST} series
-            of each.
+            No label holds a node, a device, an address, a user or the name of a metric. The known
+            values of a label, of which more than {_MANY} are not listed here, are present from the
+            start, and any other value counts as `{OTHER}`. `gma_gpu_seconds_total` has labels for
+            namespaces and workloads, with `accounting.by: pod` for pods too: at most
+            `accounting.accounts` sets of them. The controller has labels for workloads, node pools
+            and namespaces: at most {MOST} series of each.
             """
         ),
         "## `serve`",
@@ -81,6 +91,9 @@ def _values(family: Family) -> str:
         if set(known) <= set(values):
             linked = [f"[these]({address})"]
             values = [value for value in values if value not in known]
+    said = bool(values) and all(f"({value})" in family.text for value in values)
+    if said or len(values) > _MANY:
+        return ""
     return (
         f" `{family.labels[-1]}`: " + ", ".join((*linked, *(f"`{each}`" for each in values))) + "."
     )

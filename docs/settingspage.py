@@ -25,24 +25,19 @@ def page() -> str:
         "",
         *wrapped(
             """
-            The adapter and the controller `nodepool` read their settings from these sources, in
-            this order of precedence: command-line flags, environment variables, the YAML file given
-            with `--config`, the defaults below. Durations are seconds or Go-style text (`5s`,
-            `1m30s`).
+            Settings come from these sources, in this order of precedence: command-line flags,
+            environment variables, the YAML file given with `--config`, the defaults in brackets. A
+            key without a default is not set, or empty. Durations are seconds or Go-style text
+            (`5s`, `1m30s`). The variable of a key is `GMA_`, the section and the key in capital
+            letters, joined by `__`: `source.scrape.timeout` is `GMA_SOURCE__SCRAPE__TIMEOUT`, with
+            lists and mappings as JSON.
 
-            The variable of a key is `GMA_`, the section and the key in capital letters, joined by
-            `__`: `source.scrape.timeout` is `GMA_SOURCE__SCRAPE__TIMEOUT`. Write lists and mappings
-            as JSON.
+            A bad key, variable or value is an error that names the key and the fix. At the start,
+            the process exits with it. Later, it logs it and keeps the previous configuration. Files
+            that settings name are read again when they change.
 
-            An unknown key, an unknown variable or a bad value is an error that names the key and
-            the fix. At the start, the process exits with this error. Later, it logs the error and
-            keeps the previous configuration.
-
-            The value in brackets is the default. A key without one is not set, or empty.
-
-            Each section lists the common settings first. Advanced settings are for unusual
-            environments, for clusters of unusual size, and for bounds. Change them only if you know
-            why the default does not fit.
+            Advanced settings are for unusual environments or sizes, and for bounds. Change them
+            only if you know why the default does not fit.
             """
         ),
     ]
@@ -74,7 +69,7 @@ def _section(model: type[BaseModel], path: tuple[str, ...], told: Told) -> Itera
             yield ""
             yield from _keys(rows, rows.model_fields, place, told)
     if advanced:
-        yield f"### Advanced settings of `{'.'.join(path)}`"
+        yield f"### Advanced: `{'.'.join(path)}`"
         yield ""
         yield from _keys(model, advanced, ".".join(path), told)
     for name, field in model.model_fields.items():

@@ -150,13 +150,6 @@ def replay() -> str:
     return _replay("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50")
 
 
-def replay_failure() -> str:
-    """Return the table of the same day with a failure, and what the HPA sees of it."""
-    lines = _replay("--target", "45", "--limit", "66", "--fail", "exporter:45m").splitlines()
-    end = next(number for number, line in enumerate(lines) if line.startswith("the values equal"))
-    return "\n".join(lines[:end]) + "\n"
-
-
 def replay_headroom() -> str:
     """Return the nodes of the same day with headroom; its HPA syncs each minute."""
     hpa = manifest("30")
@@ -195,13 +188,6 @@ def _replay(
         return invoke("replay", *command, *files, *period, *arguments).output
 
 
-def top_pods() -> str:
-    """Return the table of the pods of all namespaces."""
-    with tempfile.TemporaryDirectory() as folder, api_server(Path(folder)) as (server, file):
-        topcluster.serve(server)
-        return invoke("top", "pods", "-A", "--kubeconfig", str(file)).output
-
-
 def top_picture() -> str:
     """Return the live picture of the GPUs."""
     scene = Scene(topcluster.facts(), "chat", "https://10.0.0.1:6443")
@@ -219,11 +205,9 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "idle": TABLE.lstrip,
     "costs": COSTS.lstrip,
     "replay": replay,
-    "replay failure": replay_failure,
     "replay headroom": replay_headroom,
     "replay queue": replay_queue,
     "replay recommend": replay_recommend,
-    "top pods": top_pods,
     "top picture": top_picture,
 }
 

@@ -16,11 +16,14 @@ from tests.adapter.commandline import invoke
 from tests.docs.pages import ROOT
 
 FOLDER: Final = ROOT / "docs" / "recipes"
-PART: Final = "<!-- in: HorizontalPodAutoscaler.spec -->"
-"""Stands above a block that shows the metrics of a manifest only."""
+PARTS: Final = {
+    "HorizontalPodAutoscaler": ("  metrics:", "\n  behavior:"),
+    "ScaledObject": ("  minReplicaCount:", "\n  advanced:"),
+}
+"""Kind that stands above a block which shows a part of a manifest -> begin and end of the part."""
 _SHOWN: Final = re.compile(
     r"^```sh\n(?P<command>gpu-metrics-adapter generate [^\n]+)\n```\n\n"
-    rf"(?P<part>{re.escape(PART)}\n)?```yaml\n(?P<text>.*?)^```$",
+    r"(?P<part><!-- in: (?P<kind>\w+)\.spec -->\n)?```yaml\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -31,25 +34,27 @@ class ShownManifest(NamedTuple):
     page: Path
     command: str
     text: str
-    is_part: bool
+    kind: str
+    """Of the manifest, if the block is a part of it."""
 
 
 def shown() -> Iterator[ShownManifest]:
     """Yield every manifest that a recipe shows below its command."""
     for page in sorted(FOLDER.glob("*.md")):
         for found in _SHOWN.finditer(page.read_text(encoding="utf-8")):
-            yield ShownManifest(page, found["command"], found["text"], bool(found["part"]))
+            yield ShownManifest(page, found["command"], found["text"], found["kind"] or "")
 
 
-def printed(command: str, is_part: bool = False) -> str:
-    """Return what a command prints, or the metrics of this HPA."""
+def printed(command: str, kind: str = "") -> str:
+    """Return what a command prints, or the part of this manifest that pages show."""
     ended = invoke(*shlex.split(command)[1:])
     if ended.code != 0:
         raise ValueError(f"{command}: {ended.output}")
-    if not is_part:
+    if not kind:
         return ended.output
-    metrics = ended.output.partition("\n  metrics:")[2].partition("\n  behavior:")[0]
-    return textwrap.dedent(f"  metrics:{metrics}\n")
+    begin, end = PARTS[kind]
+    part = ended.output.partition(f"\n{begin}")[2].partition(end)[0]
+    return textwrap.dedent(f"{begin}{part}\n")
 
 
 def write() -> None:
@@ -59,7 +64,7 @@ def write() -> None:
         made = _SHOWN.sub(
             lambda found: (
                 f"```sh\n{found['command']}\n```\n\n{found['part'] or ''}```yaml\n"
-                f"{printed(found['command'], bool(found['part']))}```"
+                f"{printed(found['command'], found['kind'] or '')}```"
             ),
             text,
         )

@@ -20,9 +20,9 @@ def test_the_table_of_rights_has_every_command() -> None:
 
 
 def test_the_rights_of_doctor_have_every_section_of_checks() -> None:
-    table = RIGHTS.partition("\n## `doctor`\n")[2].partition("\n## ")[0]
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")][1:]
-    sections = [section for cell in cells for section in cell.strip().split(", ")]
+    text = RIGHTS.partition("\n## `doctor`\n")[2].partition("\n## ")[0]
+    items = [line[2:].partition(":")[0] for line in text.splitlines() if line.startswith("- ")]
+    sections = [section for item in items for section in item.split(", ")]
     assert sorted(sections) == sorted(CheckSection)
 
 

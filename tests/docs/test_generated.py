@@ -25,7 +25,7 @@ def test_every_setting_is_documented() -> None:
 
 
 def test_each_key_is_listed_once_and_advanced_keys_are_in_a_list_of_their_own() -> None:
-    tables = settingspage.page().split("\n### Advanced settings of `server`\n")
+    tables = settingspage.page().split("\n### Advanced: `server`\n")
     common, advanced = tables[0], tables[1].partition("\n## ")[0]
     assert "- `cert_file`: " in common
     assert "- `cert_file`: " not in advanced

@@ -43,11 +43,11 @@ def test_the_lines_about_a_check_end_with_the_next_check_or_section() -> None:
     assert "$ kubectl -n gpu-metrics" in text
 
 
-def test_the_table_of_columns_has_those_that_kubectl_prints() -> None:
+def test_the_list_of_columns_has_those_that_kubectl_prints() -> None:
     columns = [
-        f"| {column.name.upper()}{' (wide)' if column.wide else ''} | {column.description} |"
+        f"- {column.name.upper()}{' (wide)' if column.wide else ''}: {column.description}"
         for resource in (GPUS, GPUNODES, GPUPODS, GPUWORKLOADS)
         for column in resource.columns
     ]
     page = (ROOT / "docs" / "view.md").read_text(encoding="utf-8").partition("\n## Columns\n")[2]
-    assert [line for line in page.splitlines() if ". |" in line] == columns
+    assert [line for line in page.splitlines() if line.startswith("- ")] == columns

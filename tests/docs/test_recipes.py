@@ -14,7 +14,7 @@ SHOWN = list(shown())
 
 @pytest.mark.parametrize("each", SHOWN, ids=lambda each: each.command.partition("generate ")[2])
 def test_a_manifest_is_the_output_of_the_command_above_it(each: ShownManifest) -> None:
-    assert each.text == printed(each.command, each.is_part), "run python -m tests.docs.recipes"
+    assert each.text == printed(each.command, each.kind), "run python -m tests.docs.recipes"
 
 
 def test_every_kind_of_server_has_a_recipe() -> None:

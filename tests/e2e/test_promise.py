@@ -98,7 +98,7 @@ def test_a_promise_is_learned_kept_and_remembered(
     stage.wait_active(SPACE, "False", "FailedGetPodsMetric")
     assert stage.sizes[SPACE] == [1]
 
-    # Half of what the replica can do needs no second one.
+    # Half of what the replica can do gives no reason for a second one.
     llm.rate = CAPACITY / 2
     wait_until(lambda: _values(stage), f"a capacity is known; {_message(stage)}", 240)
     stage.wait_active(SPACE, "True")

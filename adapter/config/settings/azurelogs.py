@@ -28,8 +28,7 @@ class AzureLogsSettings(Section):
     """Seconds that one query may take."""
     delay: Annotated[Seconds, ADVANCED] = 180
     """Seconds between a measurement and the time at which a query finds it; part of the age limit.
-    Azure Monitor documents 20 s to 3 min on average. To measure it: ``InsightsMetrics | extend s =
-    ingestion_time() - TimeGenerated``."""
+    Measure it by ``InsightsMetrics | extend s = ingestion_time() - TimeGenerated``."""
     endpoint: Annotated[SecureUrl, ADVANCED] = SecureUrl(_DEFAULTS.endpoint)
     """Log Analytics API of another Azure cloud, such as ``https://api.loganalytics.us``. Tokens
     are requested for this address."""

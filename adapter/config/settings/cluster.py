@@ -13,21 +13,20 @@ class ClusterSettings(Section):
     """The Kubernetes API from which the adapter watches pods, Services and nodes."""
 
     kubeconfig: Annotated[Path | None, ADVANCED] = None
-    """Kubeconfig file. If not set, the adapter uses the in-cluster credentials, then
-    ``KUBECONFIG``, then ``~/.kube/config``."""
+    """Kubeconfig file. If not set, the in-cluster credentials, then ``KUBECONFIG``, then
+    ``~/.kube/config``."""
     context: Annotated[str | None, ADVANCED] = None
     """Context of the kubeconfig. If not set, its current context."""
     pods_file: Annotated[Path | None, ADVANCED] = None
-    """File of pod manifests (YAML or JSON) to use instead of a cluster. The adapter reloads it
-    when it changes."""
+    """File of pod manifests (YAML or JSON) to use instead of a cluster."""
     services: Annotated[bool, ADVANCED] = True
     """Watch Services. An Object metric can name a Service only if this is true."""
     nodes: Annotated[bool, ADVANCED] = True
-    """Watch nodes. Their labels show which nodes share GPUs, which GPU model a node has, and which
-    nodes a selector matches."""
+    """Watch nodes, whose labels show which nodes share GPUs, the GPU model, and which nodes a
+    selector matches."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES
     """Extended resources that stand for a GPU, as shell patterns. Network cards and other known
-    devices of the same vendors count only if they are listed literally. A pod without one counts as
-    a GPU pod once a sample names it, if it has a DRA claim or a resource of an unknown name."""
+    devices of the same vendors count only if they are listed literally. A pod with a DRA claim or a
+    resource of another name counts as a GPU pod once a sample names it."""
     stale_after: Annotated[Interval, ADVANCED] = 300
     """Seconds without any message from the API server after which readiness fails."""

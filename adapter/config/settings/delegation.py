@@ -59,18 +59,17 @@ class DelegateSettings(Section):
     """The Service by which the adapter reaches it."""
     groups: tuple[Literal["custom", "external"], ...] = ("custom",)
     """The APIs for which the adapter asks it: ``custom`` (``custom.metrics.k8s.io``) and
-    ``external`` (``external.metrics.k8s.io``, which needs ``external.enabled``)."""
+    ``external`` (which needs ``external.enabled``)."""
     names: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
     """Patterns of the metrics that the adapter asks it for, such as ``http_*``. If empty, the
     metrics that its discovery lists. Set this key for a server that lists nothing."""
     ca_file: Path | None = None
-    """CA (PEM) of its certificate, reloaded when it changes. Without this key and ``ca``, the
-    system's CAs are trusted."""
+    """CA (PEM) of its certificate. Without this key and ``ca``, the system's CAs are trusted."""
     ca: str = ""
     """CA of its certificate, as PEM text, such as the ``caBundle`` of its APIService."""
     insecure_skip_tls_verify: bool = False
-    """Do not verify its certificate. Anyone who can redirect the connection can then answer in its
-    place and read the token."""
+    """Do not verify its certificate. Anyone who can redirect the connection can then answer and
+    read the token."""
     server_name: Annotated[str, ADVANCED] = ""
     """Name that its certificate must have. If empty, ``NAME.NAMESPACE.svc``."""
     address: Annotated[str, AfterValidator(lambda text: text and _address(text)), ADVANCED] = ""
@@ -110,8 +109,7 @@ class DelegationSettings(Section):
     """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them. It should have the
     right to read metrics and no other. The chart creates it and sets this key."""
     token_file: Path | None = None
-    """File with a bearer token, instead of ``service_account``. The adapter reads it again when it
-    changes."""
+    """File with a bearer token, instead of ``service_account``."""
     own_service: Annotated[Named, ADVANCED] = ""
     """``NAMESPACE/NAME`` of the adapter's own Service, which must not be a delegate. The chart sets
     this key."""

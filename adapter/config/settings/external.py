@@ -27,5 +27,4 @@ class ExternalSettings(Section):
     provides it."""
     service: Annotated[str, AfterValidator(_service), ADVANCED] = ""
     """``NAMESPACE/NAME`` of the Service that the APIService should point to. Otherwise the adapter
-    logs it and sets ``gma_external_other_adapter`` to 1. The chart sets this key and grants the
-    right to read the APIService."""
+    logs it and sets ``gma_external_other_adapter`` to 1. The chart sets this key."""

@@ -25,21 +25,19 @@ class KedaSettings(Section):
     """Use TLS, with ``cert_file`` or the certificate of the HTTPS listener. Triggers then need
     ``enableTLS: "true"`` and the CA in a TriggerAuthentication."""
     cert_file: Path | None = None
-    """Certificate (PEM) for this listener only. The adapter reloads it when it changes."""
+    """Certificate (PEM) for this listener only."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     client_ca_file: Path | None = None
-    """CA (PEM) of client certificates, which clients must then present (mutual TLS). The adapter
-    reloads it when it changes."""
+    """CA (PEM) of client certificates, which clients must then present (mutual TLS)."""
     max_connection_age: Annotated[Interval, ADVANCED] = 300
     """Seconds, plus or minus 10 %, after which a client must reconnect, so that KEDA can reach
-    another replica. Open streams have the same time to end."""
+    another replica."""
     push_interval: Annotated[Interval, Field(le=60), ADVANCED] = 1
-    """Seconds between two checks for changes that ``external-push`` triggers wait for. The answer
-    to a poll may be as old, up to one second."""
+    """Seconds between two checks for changes that ``external-push`` triggers wait for."""
     max_calls: Annotated[int, Field(ge=1), ADVANCED] = 5000
     """Calls served at the same time, open streams included, which may use four fifths. Further
-    calls get RESOURCE_EXHAUSTED. An ``external-push`` trigger keeps one or two streams open."""
+    calls get RESOURCE_EXHAUSTED."""
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = 32
     """Connections open at the same time, TLS handshakes included; further ones are closed. KEDA
     keeps one for each address, CA and client certificate that triggers name."""

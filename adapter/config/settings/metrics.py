@@ -56,7 +56,7 @@ class MetricSettings(Section):
     query: Promql | None = None
     """PromQL, instead of ``series``, for ``source.kind: prometheus`` only: one query for all pods.
     The labels ``namespace`` and ``pod`` (or ``exported_namespace`` and ``exported_pod``) of each
-    series name its pod. The values count as measured at the time of the query."""
+    series name its pod."""
     unit: Unit = Unit.NUMBER
     """Unit of the value. ``percent`` limits it to 0-100, ``ratio`` to 0-1."""
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
@@ -80,9 +80,8 @@ class MetricSettings(Section):
     over_pods: Over | None = None
     """How the values of an object's pods are combined. If not set, ``combine``."""
     scope: Scope | None = None
-    """``device``: a sample describes a GPU and names it. ``server``: a sample describes the pod,
-    with or without a GPU. If not set: ``server`` for a query, else the series' scope in the
-    catalogue, else ``device``."""
+    """``device``: a sample describes a GPU and names it. ``server``: a sample describes the pod. If
+    not set: ``server`` for a query, else the series' scope in the catalogue, else ``device``."""
 
     @model_validator(mode="after")
     def _sense(self) -> MetricSettings:

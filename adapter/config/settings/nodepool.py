@@ -33,8 +33,7 @@ class LimitSettings(Section):
     decay_seconds: Annotated[Interval, ADVANCED] = 120
     """Seconds in which headroom halves after ``hold_seconds``."""
     stale_seconds: Annotated[Interval, ADVANCED] = 300
-    """Seconds after which unknown demand no longer holds headroom. The headroom then decays to
-    0."""
+    """Seconds after which headroom for unknown demand decays to 0."""
     min_pods: Count = 0
     """Fewest headroom pods for each pod shape that an HPA scales, within the other limits and
     budgets. The annotation ``gpu-metrics-adapter.io/headroom`` of an HPA raises it."""
@@ -118,13 +117,13 @@ class NodepoolSettings(Section):
     """Write to the cluster. If false, the controller prints its plan and writes nothing (dry
     run)."""
     stop: bool = False
-    """Remove all headroom immediately and order none. A change needs no restart."""
+    """Remove all headroom immediately and order none."""
     namespace: Annotated[str | None, ADVANCED] = None
     """Namespace of the Lease, the ConfigMap and all headroom. If not set, that of the pod, or
     ``gpu-metrics``."""
     claim_namespaces: tuple[str, ...] = ()
-    """Namespaces whose workloads get headroom with ResourceClaims (DRA). Such headroom is in these
-    namespaces, so the controller's account needs the right to write there."""
+    """Namespaces whose workloads get headroom with ResourceClaims (DRA), in these namespaces. The
+    controller's account needs the right to write there."""
     namespaces: tuple[str, ...] = ()
     """Namespaces whose workloads get headroom. If empty, every namespace."""
     interval: Annotated[Interval, Field(ge=1, le=300), ADVANCED] = 15

@@ -50,18 +50,17 @@ class PrometheusSettings(Section):
     matchers: Annotated[str, AfterValidator(_matchers)] = _DEFAULTS.matchers
     """Label matchers that are added to every selector, such as ``cluster="a"``."""
     exact_names: Annotated[bool | None, ADVANCED] = None
-    """Query every series by its exact name, the only form that Google's engine accepts. True for
-    ``auth.kind: google``; set it if a proxy hides that engine. The adapter then also queries GKE's
-    ``kubernetes_io:container_accelerator_…`` series, which have one value a minute and need
-    ``values.collect_interval: 60s``."""
+    """Query every series by its exact name, the only form that Google's engine accepts, and GKE's
+    ``kubernetes_io:container_accelerator_…`` series, which need ``values.collect_interval: 60s``.
+    True for ``auth.kind: google``; set it if a proxy hides that engine."""
     username: str | None = None
     """User for basic authentication."""
     password: SecretStr | None = None
     """Password for basic authentication. Prefer ``password_file``."""
     password_file: Path | None = None
-    """File with the password. The adapter reads it before each round."""
+    """File with the password."""
     bearer_token_file: Path | None = None
-    """File with a bearer token. The adapter reads it before each round."""
+    """File with a bearer token."""
     ca_file: Path | None = None
     """CA of the server's certificate. If not set, the system's CAs are trusted."""
     cert_file: Path | None = None
@@ -78,7 +77,7 @@ class PrometheusSettings(Section):
     VictoriaMetrics cluster has it in the URL (``http://vmselect:8481/select/0/prometheus``)."""
     params: Annotated[dict[str, str], ADVANCED] = Field(default_factory=dict)
     """Parameters that are added to every query, such as ``partial_response: "false"`` for Thanos,
-    or ``nocache: "1"`` and ``extra_label`` for VictoriaMetrics."""
+    or ``nocache: "1"`` for VictoriaMetrics."""
     method: Annotated[Literal["GET", "POST"], ADVANCED] = _DEFAULTS.method
     """HTTP method of the queries. With ``GET``, the engine and its proxies must accept URLs of 8
     KiB."""

@@ -17,7 +17,6 @@ class RecordingSettings(Section):
     A change of this section needs a restart."""
 
     file: Path | None = None
-    """File to append the recording to (``--record``). It has the labels of all series, pods and
-    nodes, and the status of the HPAs unless ``view.enabled`` is false."""
+    """File to append the recording to (``--record``)."""
     max_bytes: Annotated[int, Field(ge=1 << 20)] = _GIGABYTES << 30
     """Size of the file at which the recording ends."""

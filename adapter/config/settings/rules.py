@@ -23,7 +23,7 @@ class RuleSettings(Section):
     and ``resourceRules`` need ``rules.resource_metrics``."""
     resource_metrics: bool = _DEFAULTS.resource_metrics
     """Serve ``metrics.k8s.io`` by the file's ``resourceRules``. A cluster has one server of it,
-    usually metrics-server. A change needs a restart."""
+    usually metrics-server."""
     prefer: Literal["rules", "catalogue"] = "rules"
     """What serves a metric that a rule and the catalogue both have."""
     relist_interval: Interval = _DEFAULTS.relist_interval
@@ -39,8 +39,7 @@ class RuleSettings(Section):
     progress take a quarter of it together. For a higher bound, raise the pod's memory limit by
     three times the difference."""
     widen: bool = _DEFAULTS.widen
-    """Send the query of a rule once per ``interval`` for all objects if its template allows it.
-    With ``false``, each request sends its own query, as in prometheus-adapter. A change needs a
-    restart."""
+    """Send the query of a rule once per ``interval`` for all objects if its template allows it. If
+    false, each request sends its own query, as in prometheus-adapter."""
     interval: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.interval
     """Seconds between two queries of a rule for all objects, while its metric is requested."""

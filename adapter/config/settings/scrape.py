@@ -166,8 +166,7 @@ class ScrapeSettings(Section):
     discover: bool = True
     """Find exporters by the labels of the usual charts, in every namespace: one of a vendor on each
     node, and if any exporter mounts a directory of its node, none that mounts none. If tenants can
-    mount directories of nodes, or your exporters mount none, turn it off and list them in
-    ``exporters``."""
+    mount directories of nodes, or your exporters mount none, list them in ``exporters`` instead."""
     exporters: tuple[ExporterRule, ...] = ()
     """Discovery rules of your own, before those of ``discover``."""
     inference: InferenceSettings = InferenceSettings()
@@ -186,6 +185,6 @@ class ScrapeSettings(Section):
     ca_file: Path | None = None
     """CA of pages that use HTTPS. If not set, the system's CAs are trusted."""
     bearer_token_file: Path | None = None
-    """File with a bearer token, read before each scrape, for ``targets`` and every pod that is
-    scraped as an exporter, never for server pages. If tenants can create pods, turn ``discover``
-    off: while no exporter mounts a directory of its node, labels alone make a pod an exporter."""
+    """File with a bearer token, for ``targets`` and every pod that is scraped as an exporter, never
+    for server pages. If tenants can create pods, turn ``discover`` off: while no exporter mounts a
+    directory of its node, labels alone make a pod an exporter."""

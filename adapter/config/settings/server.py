@@ -26,18 +26,17 @@ class ServerSettings(Section):
     """The HTTPS listener of the aggregated API server."""
 
     host: Annotated[str, ADVANCED] = _DEFAULTS.host
-    """Address to listen on. Empty or ``::`` listens on every address, IPv6 and IPv4, or IPv4 only
-    if the machine has no IPv6. ``0.0.0.0`` listens on IPv4 only."""
+    """Address to listen on. Empty or ``::`` listens on IPv6 and IPv4, as far as the machine has
+    them; ``0.0.0.0`` on IPv4 only."""
     port: Port = _DEFAULTS.port
     """TCP port. With 0, the system chooses a free port."""
     cert_file: Path | None = None
-    """Serving certificate (PEM). The adapter reloads it when it changes. If not set, the adapter
-    makes a self-signed certificate."""
+    """Serving certificate (PEM). If not set, the adapter makes a self-signed certificate."""
     key_file: Path | None = None
     """Private key of ``cert_file``."""
     cert_dir: Annotated[Path | None, ADVANCED] = None
-    """Directory of the self-signed certificate. Its ``ca.crt`` is the APIService's caBundle. If not
-    set, ``gpu-metrics-adapter/certs`` in ``XDG_STATE_HOME`` (``~/.local/state``, in the image
+    """Directory of the self-signed certificate, whose ``ca.crt`` is the APIService's caBundle. If
+    not set, ``gpu-metrics-adapter/certs`` in ``XDG_STATE_HOME`` (``~/.local/state``, in the image
     ``/tmp``)."""
     cert_names: Annotated[tuple[Subject, ...], Field(min_length=1), ADVANCED] = (
         "gpu-metrics-adapter.gpu-metrics.svc",
@@ -50,7 +49,7 @@ class ServerSettings(Section):
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_connections
     """Connections open at the same time, TLS handshakes included. When all are in use, a new client
     replaces the connection without a front proxy's certificate that has been idle for the longest
-    time. If none is idle, the new connection is closed."""
+    time, or is refused."""
     reserved_connections: Annotated[int, Field(ge=0), ADVANCED] = _DEFAULTS.reserved_connections
     """Part of ``max_connections`` for the API server: connections with a front proxy's certificate.
     """
@@ -66,11 +65,11 @@ class ServerSettings(Section):
         float, Field(gt=0, le=100_000, allow_inf_nan=False), ADVANCED
     ] = _DEFAULTS.handshakes_per_second
     """TLS handshakes that may begin per second, with bursts of twice as many. One address may use a
-    quarter. One that has presented a front proxy's certificate has four times as many for itself.
-    """
+    quarter; one that has presented a front proxy's certificate has four times as many for
+    itself."""
     probe_port: Annotated[Port | None, ADVANCED] = None
     """TCP port of a second listener that answers ``/healthz``, ``/livez`` and ``/readyz`` over
-    plain HTTP, for the kubelet. If not set, there is none. The chart sets 8080."""
+    plain HTTP. If not set, there is none. The chart sets 8080."""
     drain: Annotated[Seconds, ADVANCED] = _DEFAULTS.drain_seconds
     """Seconds between SIGTERM and the end of the listener. Readiness fails meanwhile."""
     grace: Annotated[Interval, ADVANCED] = _DEFAULTS.shutdown_seconds

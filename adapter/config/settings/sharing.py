@@ -28,13 +28,11 @@ class SharingSettings(Section):
     """``copy``: every pod gets the value of the device, marked ``copied``, which is never too low.
     ``equal``: the value divided by the number of running pods that are known to share the device,
     marked ``split``. ``memory``: divided in proportion to the memory that each pod uses, or else
-    requests (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``); left out if neither is known.
-    ``exact``: left out unless it is measured per process or container. Such values are served
-    unchanged under every policy, and those of a pod's containers on one device are added up.
-    Temperatures, clocks, codes and counts are copied under ``equal`` and ``memory``."""
+    requests (``nvidia.com/gpumem``, ``volcano.sh/vgpu-memory``). ``exact``: left out unless it is
+    measured per process or container. Such values are served unchanged under every policy, and
+    those of a pod's containers on one device are added up."""
     rules: tuple[SharingRule, ...] = ()
     """Policies for some namespaces or node pools. The first matching rule applies."""
     mig_normalization: Literal["off", "profile"] = "off"
     """``profile``: relate ``gpu_utilization`` of a MIG instance to what one compute instance of its
-    profile can reach on DCGM's engine counter: 50 % for 2g and 33 % for 3g profiles. Other
-    profiles, and instances that exceed it, are left unchanged."""
+    profile can reach on DCGM's engine counter: 50 % for 2g and 33 % for 3g profiles."""

@@ -33,6 +33,8 @@ class _OrderDraft:
     members: tuple[Demand, ...]
     held: Headroom | None
     choice: PoolChoice
+    size: int = 0
+    """GPUs of one pod; an order of an unknown size is cut to nothing."""
     replicas: int = 0
     asked: HeadroomRequest = NOTHING
     kept: int = 0
@@ -165,7 +167,8 @@ def _ask(draft: _OrderDraft, limits: Limits, now: float) -> None:
     known = pool.boot_seconds if pool is not None else None
     lead = limits.boot_seconds if known is None else known
     size = gpus(draft.shape)
-    quantile = limits.quantile_for(draft.pool, size or 0)
+    draft.size = draft.size if size is None else size
+    quantile = limits.quantile_for(draft.pool, draft.size)
     wish = ForecastRequest(lead, quantile, limits.share)
     draft.asked = ask(draft.members, draft.held, wish, limits, now)
     draft.replicas, draft.kept = draft.asked.replicas, draft.asked.kept
@@ -222,8 +225,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
     while asking:
         served = []
         for draft in asking:
-            size = gpus(draft.shape) or 0
-            if size > left:
+            if draft.size > left:
                 draft.cut(draft.given, *_unpaid(limits, name, spent))
                 continue
             put = space.put(draft.shape, 1)
@@ -231,7 +233,7 @@ def _share(drafts: Sequence[_OrderDraft], name: str, capacity: Capacity, limits:
             if put.left and pool.example is not None:
                 draft.cut(draft.given, *_full(pool))
                 continue
-            left -= size
+            left -= draft.size
             draft.give(put)
             if draft.given < draft.replicas:
                 served.append(draft)
@@ -266,11 +268,10 @@ def _keep(drafts: Sequence[_OrderDraft], left: float, space: PoolRoom) -> None:
     while keeping:
         served = []
         for draft in keeping:
-            size = gpus(draft.shape) or 0
-            put = space.put(draft.shape, 1, grow=False) if size <= left else NOWHERE
+            put = space.put(draft.shape, 1, grow=False) if draft.size <= left else NOWHERE
             if not put.ready + put.later:
                 continue
-            left -= size
+            left -= draft.size
             draft.give(put)
             draft.added += 1
             draft.replicas += 1

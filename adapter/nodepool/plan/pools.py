@@ -92,13 +92,14 @@ def traps(node: NodeInfo) -> frozenset[Trap]:
     if node.allocatable.get(NVIDIA_GPU + RENAMED_SUFFIX, 0):
         found.add(Trap.RENAMED_SHARED)
     count, replicas = _number(node.labels.get(_COUNT)), _number(node.labels.get(_REPLICAS))
-    if whole and ((count and whole > count * 1000) or (replicas or 0) > 1):
+    if whole and (whole > count * 1000 > 0 or replicas > 1):
         found.add(Trap.TIME_SLICED)
     return frozenset(found)
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
+def _number(text: str | None) -> int:
+    """Return the number of a label; 0 for one that is missing, or no number."""
+    return int(text) if text and text.isascii() and text.isdigit() else 0
 
 
 def pools(

@@ -170,17 +170,15 @@ def _growth(each: Demand, wanted: int, asked: ForecastRequest, now: float) -> _G
     found = forecast(each.history, wanted, question, now)
     # A group of pods serves once all of them exist.
     most, reasons = -(-max(found.pods, wanted) // each.unit) * each.unit, []
-    kept = max(found.kept, most)
-    if each.max_replicas is not None:
-        kept = min(kept, each.max_replicas)
-    kept = max(0, kept - each.expected)
+    kept = max(0, max(found.kept, most) - each.expected)
+    if each.spare is not None:
+        kept = min(kept, each.spare)
     if each.max_replicas is not None and most > each.max_replicas:
         most = each.max_replicas
         reasons.append(Reason("max_replicas", f"{each.name} may have at most {count_pods(most)}"))
     expects = found.expects or (found.text if found.code != "need" else "")
     if most <= each.expected:
-        full = each.max_replicas is not None and each.expected >= each.max_replicas
-        return _Growth(0, kept, reasons, expects, 0 if full else found.prompt)
+        return _Growth(0, kept, reasons, expects, 0 if each.spare == 0 else found.prompt)
     soon = f", soon {each.expected}," if each.expected > each.real else ""
     text = f"{each.name} has {count_pods(each.real)}{soon} of {most}: {found.text}"
     return _Growth(most - each.expected, kept, [Reason(found.code, text), *reasons], expects, 0)

@@ -11,6 +11,7 @@ from adapter.hpa import quantity
 from adapter.nodepool.seen.meta import ConditionRow, NamedObject, ObjectMeta, conditions
 from adapter.pipeline.cluster.gpuresources import STANDARD, GpuResources
 from adapter.pipeline.cluster.nodelabels import POOL_LABELS
+from adapter.pipeline.cluster.nodes import NodeSpec
 from adapter.pipeline.cluster.nodestarts import of_state, refusals
 from adapter.pipeline.cluster.table import Table
 from adapter.pipeline.cluster.taints import Taint, binding
@@ -55,17 +56,6 @@ class NodeInfo(NamedObject):
 NodeInfoTable = Table[str, NodeInfo]
 
 
-class _Taint(msgspec.Struct):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class _Spec(msgspec.Struct):
-    taints: list[_Taint] | None = None
-    unschedulable: bool = False
-
-
 class _Status(msgspec.Struct):
     allocatable: dict[str, str | int | float] | None = None
     conditions: list[ConditionRow] | None = None
@@ -73,7 +63,7 @@ class _Status(msgspec.Struct):
 
 class _Manifest(msgspec.Struct):
     metadata: ObjectMeta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
@@ -94,7 +84,7 @@ def decode(raw: msgspec.Raw | bytes, resources: GpuResources = STANDARD) -> Node
     manifest = _manifest.decode(raw)
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status
     states = {kind: row.status for kind, row in conditions(status.conditions).items()}
-    taints = [Taint(row.key, row.value, row.effect) for row in spec.taints or ()]
+    taints = spec.known_taints()
     passing = [taint for taint in taints if of_state(taint)]
     closed = spec.unschedulable or refusals(states) or any(map(binding, passing))
     allocatable = {

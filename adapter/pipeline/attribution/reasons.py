@@ -126,16 +126,15 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     ),
     "exporter_down": AbsenceCause(
         "The exporter of the node does not answer, or its samples are too old.",
-        "Repair the exporter, or the network to it. If its log shows no cause, delete its pod: the "
-        "DaemonSet creates another one.",
+        "Repair the exporter, or the network to it. If its log shows no cause, delete its pod.",
         _LOGS,
         _RESTART,
     ),
     "exporter_refuses": AbsenceCause(
         "The exporter of the node answers, but not with its page.",
-        "The message says what the exporter answers, and which setting changes it: scheme, path, "
-        "tls_config, authorization or basic_auth of a rule in source.scrape.exporters "
-        "(docs/sources.md). Restarting the exporter changes nothing.",
+        "The message says what the exporter answers, and which setting changes it: scheme, "
+        "path, tls_config, authorization or basic_auth of a rule in source.scrape.exporters "
+        "(docs/sources.md).",
         doctor("GMA104", "GMA105"),
     ),
     "exporter_without_devices": AbsenceCause(
@@ -165,17 +164,17 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         _RESTART,
     ),
     "claim_not_named": AbsenceCause(
-        "The pod requests no GPU resource, and no sample names it. It has a resource claim: "
-        "whether that is a claim of a GPU, or of a network card, is known once a sample names it.",
-        "If the claim is one of a GPU, let the exporter name pods by claims: dcgm-exporter 4.4.0 "
-        "or newer with KUBERNETES_ENABLE_DRA=true. Otherwise nothing: the pod has no GPU.",
+        "The pod requests no GPU resource, and no sample names it. It has a resource claim, of "
+        "a GPU or of a network card.",
+        "For a GPU, let the exporter name pods by claims: dcgm-exporter 4.4.0 or newer with "
+        "KUBERNETES_ENABLE_DRA=true.",
         "kubectl -n {namespace} get resourceclaims",
     ),
     "reservation_pod_not_named": AbsenceCause(
         "The pod has a fraction of a GPU by KAI-Scheduler or Run:ai, and no sample names the pod "
         "that reserves the GPU of its group, or several pods with a GPU have the group's label.",
-        "Check that the reservation pod of the group runs on the node, that no other pod with a "
-        "GPU has its label, and that the exporter of the node names it.",
+        "Check that the reservation pod of the group runs on the node, that no other pod has "
+        "its label, and that the exporter names it.",
         "kubectl get pods -A -l runai-gpu-group --field-selector spec.nodeName={node}",
     ),
     "passed_to_virtual_machine": AbsenceCause(
@@ -204,10 +203,9 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
     ),
     "server_not_in_store": AbsenceCause(
         "The store has no sample of an inference server that names the pod.",
-        "Have the job that scrapes the server write the labels pod and namespace, as a PodMonitor "
-        "does (docs/sources.md). An annotation of the pod changes nothing, because Prometheus "
-        "reads the page. gma_rejects_total counts samples that name no pod (server_without_pod), "
-        "or two (server_names_another_pod).",
+        "Have the job that scrapes the server write the labels pod and namespace, as a "
+        "PodMonitor does (docs/sources.md). gma_rejects_total counts samples that name no pod "
+        "(server_without_pod), or two (server_names_another_pod).",
     ),
     "server_unscrapable": AbsenceCause(
         "The pod opts in to have its server page scraped, and the adapter cannot scrape it.",

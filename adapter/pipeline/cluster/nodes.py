@@ -55,9 +55,15 @@ class _Taint(msgspec.Struct):
     effect: str = ""
 
 
-class _Spec(msgspec.Struct):
+class NodeSpec(msgspec.Struct):
+    """The fields of a node's ``spec`` that this project reads."""
+
     taints: list[_Taint] | None = None
     unschedulable: bool = False
+
+    def known_taints(self) -> list[Taint]:
+        """Return the taints."""
+        return [Taint(row.key, row.value, row.effect) for row in self.taints or ()]
 
 
 class _Condition(msgspec.Struct):
@@ -75,7 +81,7 @@ class NodeManifest(msgspec.Struct):
     """The fields of a ``v1.Node`` that this project reads."""
 
     metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
@@ -96,7 +102,7 @@ def reduce(manifest: NodeManifest, resources: GpuResources = STANDARD) -> Node:
     """Return the parts of a manifest that are kept."""
     meta, spec, status = manifest.metadata, manifest.spec, manifest.status
     state = state_of(
-        [Taint(row.key, row.value, row.effect) for row in spec.taints or ()],
+        spec.known_taints(),
         {row.type: row.status for row in status.conditions or ()},
         status.capacity or {},
         status.allocatable or {},

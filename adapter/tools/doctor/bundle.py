@@ -15,20 +15,32 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel
+
 from adapter import __version__
 from adapter.answers.causes.gpunodes import gpus_of
 from adapter.pipeline.cluster.objects import SeenNode
 from adapter.pipeline.cluster.podobjects import SeenPod
 from adapter.tools.client.errors import ClientError
+from adapter.tools.doctor import servedmetrics
 from adapter.tools.doctor.facts import Fact, Facts, Hpa, UnreadError
 from adapter.tools.doctor.page import ExporterPage
 from adapter.tools.doctor.release import Release
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.scrapes import exporters
-from adapter.tools.doctor.shownsettings import shown_settings
 
 T = TypeVar("T")
 
+_WORDS: Final = frozenset(
+    (
+        *("scrape", "prometheus", "azure_logs", "copy", "equal", "memory", "exact", "off"),
+        *("profile", "auto", "buffer", "placeholder", "none", "aws", "azure", "google", "ratio"),
+        *("percent", "debug", "info", "warning", "error", "console", "json", "GET", "POST"),
+        *("http", "https", "mean", "last", "rate", "max", "min", "sum", "device", "server"),
+        *servedmetrics.CATALOG.metrics,
+    )
+)
+"""Texts in settings that are written."""
 _LABELS: Final = (
     *("nvidia.com/", "amd.com/", "beta.amd.com/", "gpu.intel.com/", "topology.kubernetes.io/"),
     *("node.kubernetes.io/instance-type", "kubernetes.io/arch", "kubernetes.io/os"),
@@ -243,7 +255,20 @@ def _release(release: Release | None) -> Any:
         "chart": meta.labels.get("helm.sh/chart"),
         "replicas": release.workload.spec.replicas,
         "images": [clean(c.image) for c in release.workload.spec.template.spec.containers],
-        "settings": shown_settings(release.settings) if release.settings else None,
+        "settings": _settings(release.settings) if release.settings else None,
         "problems": [clean(problem) for problem in release.problems],
         "unread": clean(release.unread),
     }
+
+
+def _settings(value: Any) -> Any:
+    """Return the settings with numbers, switches and known words; other texts become a mark."""
+    if isinstance(value, BaseModel):
+        return {name: _settings(getattr(value, name)) for name in type(value).model_fields}
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, tuple | list):
+        return [_settings(each) for each in value]
+    if isinstance(value, str) and (not value or str(value) in _WORDS):
+        return str(value)
+    return "[set]" if value else None

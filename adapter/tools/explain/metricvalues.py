@@ -13,6 +13,7 @@ from adapter.hpa import (
     Missing,
     ResourceSample,
     ResourceUsage,
+    TargetKind,
     Values,
 )
 from adapter.pipeline.cluster.metricsapi import (
@@ -24,7 +25,6 @@ from adapter.pipeline.cluster.metricsapi import (
 )
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import ClientError
-from adapter.tools.explain.podrequests import requests_of
 from adapter.tools.explain.words import seconds, to_milli
 from apiservice.wire import instant
 
@@ -157,3 +157,44 @@ def _window(row: Json, name: str) -> float | None:
     if found is None:
         raise GarbledAnswerError(f"the window of {name}, {row['window']!r}, is not a duration")
     return found
+
+
+def requests_of(pods: Sequence[Json], metric: MetricSpec) -> tuple[dict[str, int], str]:
+    """Return what each pod requests, or the first request that is missing.
+
+    As ``calculateRequests`` of the HPA controller adds it up. A request that is not a quantity
+    counts as missing.
+
+    Args:
+        pods: manifests.
+        metric: of the HPA. Only a Utilization target needs requests.
+    """
+    if metric.target.kind is not TargetKind.UTILIZATION:
+        return {}, ""
+    requests: dict[str, int] = {}
+    for pod in pods:
+        name, spec = str(pod["metadata"]["name"]), pod.get("spec") or {}
+        parts = [(f"container {row.get('name')} of Pod", row) for row in _counted(spec, metric)]
+        if not metric.container and metric.name in _requested(spec):
+            parts = [("Pod", spec)]
+        total = 0
+        for what, owner in parts:
+            amount = _requested(owner).get(metric.name)
+            wanted = None if amount is None else to_milli(amount)
+            if wanted is None:
+                why = "" if amount is None else f": {amount!r} is not a quantity"
+                return {}, f"missing request for {metric.name} in {what} {name}{why}"
+            total += wanted
+        requests[name] = total
+    return requests, ""
+
+
+def _requested(owner: Json) -> Json:
+    return (owner.get("resources") or {}).get("requests") or {}
+
+
+def _counted(spec: Json, metric: MetricSpec) -> list[Json]:
+    """Return the containers and sidecars whose requests count."""
+    sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+    rows = [*(spec.get("containers") or ()), *sidecars]
+    return [row for row in rows if not metric.container or row.get("name") == metric.container]

@@ -91,6 +91,14 @@ _COMMON = joined(
         "--api-version", default="", metavar="GROUP/VERSION", help="API version of an unknown kind."
     ),
     click.option(
+        "--min",
+        "low",
+        type=click.IntRange(0, 10_000),
+        default=1,
+        show_default=True,
+        help="Lowest number of replicas; 0 needs --gateway, and of an HPA Kubernetes 1.37.",
+    ),
+    click.option(
         "--max",
         "high",
         type=click.IntRange(1, 10_000),
@@ -134,14 +142,6 @@ def generate() -> None:
 @generate.command("hpa")
 @_COMMON
 @click.option(
-    "--min",
-    "low",
-    type=click.IntRange(0, 10_000),
-    default=1,
-    show_default=True,
-    help="Lowest number of replicas; 0 needs --gateway, and Kubernetes 1.37.",
-)
-@click.option(
     "--gateway",
     type=_Name(),
     help="Service of a gateway, such as an endpoint picker, whose queue counts too.",
@@ -160,14 +160,6 @@ def generate_hpa(**given: Any) -> None:
 
 @generate.command("scaledobject")
 @_COMMON
-@click.option(
-    "--min",
-    "low",
-    type=click.IntRange(0, 10_000),
-    default=1,
-    show_default=True,
-    help="Lowest number of replicas; 0 needs --gateway.",
-)
 @click.option(
     "--gateway",
     type=_Selector(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,6 +98,10 @@ def record(**given: Any) -> None:
     sys.exit(run(given))
 
 
+_tried: Final = partial(click.option, default=(), metavar="LIST")
+"""An option that takes a list of values of a setting to try."""
+
+
 @click.group(cls=ToolGroup)
 def replay() -> None:
     """Replay a recording: what an HPA would have done with other settings.
@@ -120,34 +125,26 @@ replay.add_command(record)
 )
 @_FILENAME
 @click.option("--metric", default="", metavar="NAME", help="Metric of the HPA to replay.")
-@click.option(
+@_tried(
     "--target",
     type=Numbers(whole=False, least=0.001, most=MOST),
-    default=(),
-    metavar="LIST",
     help="Targets to try, such as 50,60,70.",
 )
-@click.option(
+@_tried(
     "--stabilization",
     type=Numbers(whole=True, least=0, most=3600),
-    default=(),
-    metavar="LIST",
     help="Stabilization windows for scaling down to try, in seconds.",
 )
-@click.option(
+@_tried(
     "--min",
     "low",
     type=Numbers(whole=True, least=1, most=_MOST_REPLICAS),
-    default=(),
-    metavar="LIST",
     help="minReplicas to try.",
 )
-@click.option(
+@_tried(
     "--max",
     "high",
     type=Numbers(whole=True, least=1, most=_MOST_REPLICAS),
-    default=(),
-    metavar="LIST",
     help="maxReplicas to try.",
 )
 @_BOOT

@@ -62,11 +62,11 @@ def unregistered(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA005", CheckSection.CLUSTER, "no other program serves the custom metrics API")
 def taken(facts: Facts) -> Iterator[Finding]:
-    """A cluster has one server of `custom.metrics.k8s.io`. If prometheus-adapter or another program
-    has it, the chart refuses to be installed.
+    """A cluster has one server of `custom.metrics.k8s.io`. If another program has it, the chart
+    refuses to be installed.
 
-    Let the adapter ask the other program for its metrics (`docs/delegation.md`), or take its rules
-    over and remove it (`docs/migrate-from-prometheus-adapter.md`).
+    Let the adapter ask the other program for its metrics (`docs/delegation.md`), or take over
+    prometheus-adapter's rules and remove it (`docs/migrate-from-prometheus-adapter.md`).
     """
     for each in facts.apiservices.read():
         if each.spec.group != CUSTOM or each.spec.service is None or is_ours(facts, each):
@@ -141,8 +141,8 @@ def no_endpoints(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA007", CheckSection.CLUSTER, "the API server accepts the metrics APIs' certificates")
 def bad_certificate(facts: Facts) -> Iterator[Finding]:
-    """The API server rejects the serving certificate of a metrics API: `caBundle` of the APIService
-    is not the CA that signed it, it has expired, or it is for another name.
+    """`caBundle` of the APIService is not the CA that signed the serving certificate, the
+    certificate has expired, or it is for another name.
 
     The printed command copies `caBundle` from an available APIService of the same Service, or from
     the Secret with the adapter's certificate. If the certificate itself is wrong, run the chart's
@@ -206,8 +206,8 @@ def _patch_ca(each: ApiService, source: str, path: str) -> str:
 @check("GMA008", CheckSection.CLUSTER, "the API server reaches the metrics APIs")
 def unreachable(facts: Facts) -> Iterator[Finding]:
     """The API server gets no answer from a metrics API whose pods are ready. The usual cause is a
-    firewall or NetworkPolicy. A status (401, 403, 404) is an answer of another program, such as an
-    HTTP proxy of kube-apiserver, or of the server itself.
+    firewall or NetworkPolicy. A status (401, 403, 404) is an answer of the server, or of a proxy in
+    between.
 
     Admit the control plane to the port of the pods: 8443 in the chart.
     """

@@ -33,8 +33,8 @@ def old_version(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA002", CheckSection.CLUSTER, "the aggregation layer is on")
 def aggregation_off(facts: Facts) -> Iterator[Finding]:
-    """The API server forwards requests for metrics only if it was started with
-    `--requestheader-client-ca-file` and `--proxy-client-cert-file`, as in every managed cluster.
+    """The API server forwards requests for metrics only with `--requestheader-client-ca-file` and
+    `--proxy-client-cert-file`, as in every managed cluster.
 
     Start the API server with these flags (Kubernetes documentation, "Configure the Aggregation
     Layer").
@@ -56,8 +56,8 @@ def aggregation_off(facts: Facts) -> Iterator[Finding]:
 )
 def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     """The adapter authenticates the API server with the CA in ConfigMap
-    `kube-system/extension-apiserver-authentication`. After it expires, every forwarded request gets
-    401, and HPAs lose their metrics.
+    `kube-system/extension-apiserver-authentication`. After it expires, forwarded requests get 401,
+    and HPAs lose their metrics.
 
     Replace the front-proxy CA ("Manual Rotation of CA Certificates" in the Kubernetes
     documentation; `kubeadm certs renew` renews no CA). The provider of a managed cluster replaces
@@ -97,7 +97,7 @@ def _front_proxy(text: str, severity: Severity) -> Finding:
 @check("GMA009", CheckSection.CLUSTER, "the HPA controller may read the metrics")
 def hpa_rights(facts: Facts) -> Iterator[Finding]:
     """The HPA controller reads metrics as ServiceAccount `kube-system/horizontal-pod-autoscaler`,
-    which Kubernetes grants by default. Without the right, HPAs report `FailedGetPodsMetric` with
+    as Kubernetes allows by default. Without the right, HPAs report `FailedGetPodsMetric` with
     `forbidden`.
 
     Run the printed command, or set `hpaReader.create=true` in the chart.
@@ -135,7 +135,7 @@ _SKEW: Final = 5.0
 @check("GMA011", CheckSection.CLUSTER, "clocks agree", Severity.WARNING)
 def skew(facts: Facts) -> Iterator[Finding]:
     """Values have an age, so clocks must agree within seconds. The check compares the API server
-    with this machine and with each node's heartbeat, which shows a node whose clock is ahead.
+    with this machine and with each node's heartbeat.
 
     Run a time service (chrony, systemd-timesyncd) on the machine.
     """

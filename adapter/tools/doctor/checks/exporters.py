@@ -33,10 +33,10 @@ def scraping(facts: Facts) -> None:
 @check("GMA101", CheckSection.EXPORTERS, "every GPU node has an exporter")
 def missing(facts: Facts) -> Iterator[Finding]:
     """A node offers GPUs and no exporter runs on it, so its pods have no value. The finding names
-    the exporter's DaemonSet and what keeps it from the node: a label, or a taint.
+    the exporter's DaemonSet and the label or taint that keeps it from the node.
 
-    Without a DaemonSet, deploy dcgm-exporter, or the exporter of the vendor. Name an exporter with
-    other labels than the common charts' in `source.scrape.exporters`.
+    Without a DaemonSet, deploy the exporter of the vendor. Name an exporter with other labels than
+    the common charts' in `source.scrape.exporters`.
     """
     scraping(facts)
     nodes, resources = facts.nodes.read(), facts.gpu_resources
@@ -141,8 +141,7 @@ def _troubled(facts: Facts, *kinds: Trouble) -> Iterator[tuple[SeenPod, Exporter
 
 @check("GMA103", CheckSection.EXPORTERS, "exporters answer")
 def silent(facts: Facts) -> Iterator[Finding]:
-    """An exporter's port refuses connections or does not answer: it listens on another port or
-    address, it hangs, or a NetworkPolicy is in the way.
+    """An exporter hangs, listens on another port or address, or a NetworkPolicy is in the way.
 
     Compare the port of the container with the one on which the exporter listens.
     """

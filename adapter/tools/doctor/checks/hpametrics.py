@@ -32,9 +32,9 @@ def unknown_metric(facts: Facts) -> Iterator[Finding]:
     """An HPA names a metric that nobody serves. It reports `FailedGetPodsMetric`,
     `FailedGetObjectMetric` or `FailedGetExternalMetric`, and keeps its replica count.
 
-    Correct the name (`docs/metrics.md`), add a metric of your own to `metrics` in the settings, or
-    serve it by a rule (`docs/rules.md`) or another metrics server (`docs/delegation.md`). A metric
-    for which the HPA has a value is served by somebody, and is not reported.
+    Correct the name (`docs/metrics.md`), add it to `metrics` in the settings, or serve it by a rule
+    (`docs/rules.md`) or another metrics server (`docs/delegation.md`). A metric for which the HPA
+    has a value is not reported.
     """
     names, silent = servedmetrics.metrics(facts.settings), _without_api(facts)
     for hpa in facts.hpas.read():

@@ -112,10 +112,9 @@ def _now(facts: Facts, subject: str) -> FindingEffect | None:
     effect=FindingEffect.RUNAWAY,
 )
 def wrong_form(facts: Facts) -> Iterator[Finding]:
-    """A target of type `Value` multiplies the replicas by value / target, so the value must be a
-    level, such as a mean; with a sum, the HPA goes to its maximum. `AverageValue` divides the value
-    by the target, so the value must be a sum; with a mean, the HPA asks for one or two replicas
-    under any load.
+    """A target of type `Value` multiplies the replicas by value / target, so it needs a level, such
+    as a mean; with a sum, the HPA goes to its maximum. `AverageValue` divides the value by the
+    target, so it needs a sum; with a mean, the HPA asks for one or two replicas under any load.
 
     The latency of an object is a level. That of an External metric counts each pod with the latency
     of all requests: a sum for the pods that are scaled, and nothing for those of a gateway.
@@ -135,7 +134,7 @@ def wrong_form(facts: Facts) -> Iterator[Finding]:
 def wrong_direction(facts: Facts) -> Iterator[Finding]:
     """An HPA adds replicas while the value is above the target. Free memory falls under load, so
     the HPA does the opposite of what it should. A temperature, a clock, an error code or an amount
-    of built-in memory does not follow the load at all; that is a warning.
+    of built-in memory does not follow the load; that is a warning.
 
     Use `gpu_utilization`, `gpu_memory_utilization`, or the queue of the server.
     """
@@ -153,12 +152,11 @@ def wrong_direction(facts: Facts) -> Iterator[Finding]:
 def wrong_pods(facts: Facts) -> Iterator[Finding]:
     """One replica of the target is a group of pods, and the HPA controller reads other pods than
     the replicas. The selector of a LeaderWorkerSet or DisaggregatedSetRoleScaler matches the
-    leaders only, so a Pods metric of devices says nothing of the workers. The selector of a
+    leaders only, so a Pods metric of devices says nothing of the workers; that of a
     PodCliqueScalingGroup matches every pod, and the controller takes each for a replica.
 
-    For leaders, ask for the value of the group with `aggregate: mean` in the metric's selector. For
-    a PodCliqueScalingGroup, scale on a sum with a target for a whole group:
-    `docs/recipes/leaderworkerset.md`.
+    For leaders, set `aggregate: mean` in the metric's selector. For a PodCliqueScalingGroup, scale
+    on a sum with a target for a whole group: `docs/recipes/leaderworkerset.md`.
     """
     for target, misfit in _found(facts, MisfitKind.LEADERS, MisfitKind.MEMBERS):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))

@@ -23,9 +23,9 @@ def findings(facts: Facts, *codes: CauseCode) -> Iterator[Finding]:
 
 @check("GMA431", CheckSection.HPAS, "quotas leave room for the pods of HPAs")
 def quota(facts: Facts) -> Iterator[Finding]:
-    """The API server refuses pods that an HPA wants, because a ResourceQuota of the namespace is
-    used up, or needs requests that the pod template lacks. The Deployment has more replicas than
-    pods, and nothing but the events of its ReplicaSet (`FailedCreate`) says why.
+    """A ResourceQuota of the namespace is used up, or needs requests that the pod template lacks.
+    The Deployment has more replicas than pods, and only the events of its ReplicaSet
+    (`FailedCreate`) say why.
 
     Raise the quota, or lower `maxReplicas` to what it allows.
     """
@@ -36,8 +36,8 @@ def quota(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA432", CheckSection.HPAS, "admission lets in the pods of HPAs")
 def admission(facts: Facts) -> Iterator[Finding]:
-    """The API server refuses pods that an HPA wants: Pod Security of the namespace, a webhook, a
-    LimitRange or another admission plugin forbids them, or their ServiceAccount does not exist.
+    """Pod Security of the namespace, a webhook, a LimitRange or another admission plugin forbids
+    pods that an HPA wants, or their ServiceAccount does not exist.
 
     The printed command corrects the pod template, where the message of Pod Security says how.
     """
@@ -48,8 +48,8 @@ def admission(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA433", CheckSection.HPAS, "the pods of HPAs do not crash")
 def crash_loop(facts: Facts) -> Iterator[Finding]:
-    """A container ends again and again (`CrashLoopBackOff`). Such a pod serves nothing, has no
-    value, and holds its GPU. The HPA takes it as 0 on the way up.
+    """A container ends again and again (`CrashLoopBackOff`). Such a pod has no value, and holds its
+    GPU. The HPA takes it as 0 on the way up.
 
     The log of the last run says why it ended. The message of its end is shown if the container has
     `terminationMessagePolicy: FallbackToLogsOnError`.
@@ -60,8 +60,8 @@ def crash_loop(facts: Facts) -> Iterator[Finding]:
 @check("GMA434", CheckSection.HPAS, "the pods of HPAs have enough memory")
 def out_of_memory(facts: Facts) -> Iterator[Finding]:
     """A container reached `limits.memory` and was killed (`OOMKilled`), in the last hour or for as
-    long as it is not ready. This is memory of the node. Kubernetes does not see that the memory of
-    a GPU is exhausted: such a server ends with an error of its own, which is in its log.
+    long as it is not ready. This is memory of the node: Kubernetes does not see that the memory of
+    a GPU is exhausted, and such a server ends with an error in its log.
 
     Raise the limit. The printed command doubles it.
     """
@@ -70,19 +70,19 @@ def out_of_memory(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA435", CheckSection.HPAS, "the images of HPAs' pods can be pulled")
 def image_pull(facts: Facts) -> Iterator[Finding]:
-    """The kubelet cannot pull an image (`ErrImagePull`, `ImagePullBackOff`): it does not exist, the
-    registry wants a Secret, or the node does not reach the registry.
+    """The kubelet cannot pull an image (`ErrImagePull`, `ImagePullBackOff`).
 
-    The message of the registry says which of them it is.
+    The message of the registry says whether the image does not exist, the registry wants a Secret,
+    or the node does not reach it.
     """
     yield from findings(facts, CauseCode.IMAGE_PULL)
 
 
 @check("GMA436", CheckSection.HPAS, "the containers of HPAs' pods can be started")
 def container_config(facts: Facts) -> Iterator[Finding]:
-    """The kubelet cannot start a container: a Secret or ConfigMap that the pod names does not exist
-    (`CreateContainerConfigError`), or the container runtime fails (`RunContainerError`), such as
-    NVIDIA's without a driver; a volume cannot be attached (`FailedAttachVolume`), there is no
+    """The kubelet cannot start a container: a Secret or ConfigMap does not exist
+    (`CreateContainerConfigError`), the container runtime fails (`RunContainerError`), such as
+    NVIDIA's without a driver, a volume cannot be attached (`FailedAttachVolume`), there is no
     sandbox (`FailedCreatePodSandBox`), or the kubelet rejects each pod
     (`UnexpectedAdmissionError`).
 
@@ -96,7 +96,6 @@ def container_config(facts: Facts) -> Iterator[Finding]:
 def never_ready(facts: Facts) -> Iterator[Finding]:
     """A pod has not been ready for 15 minutes or more: its readiness or startup probe fails, an
     init container does not end, no program meets its readiness gate, or its node does not answer.
-    It gets no requests and holds its GPU.
 
     The last message of the probe is shown. See the log of the server, or correct the probe.
     """
@@ -106,9 +105,9 @@ def never_ready(facts: Facts) -> Iterator[Finding]:
 @check("GMA438", CheckSection.HPAS, "the pods of HPAs find a node")
 def placement(facts: Facts) -> Iterator[Finding]:
     """A pod has waited for a node for a minute or more: no toleration for the taint of the GPU
-    nodes, a cordoned node, a scheduling gate such as that of Kueue, or no node with room. The HPA
-    has scaled, and the size does not serve. The finding says who holds the GPUs, which label no
-    node has, why a claim of a volume or of devices is not bound, and what a node autoscaler says.
+    nodes, a cordoned node, a scheduling gate such as Kueue's, or no node with room. The finding
+    says who holds the GPUs, which label no node has, why a claim of a volume or of devices is not
+    bound, and what a node autoscaler says.
 
     GMA012 has nodes that do not offer their GPUs.
     """
@@ -120,10 +119,10 @@ def placement(facts: Facts) -> Iterator[Finding]:
 @check("GMA439", CheckSection.HPAS, "rollouts of HPAs' targets go on")
 def rollout(facts: Facts) -> Iterator[Finding]:
     """A Deployment adds a new pod before it ends an old one (`maxSurge`), and ends no old one
-    before the new pod is ready (`maxUnavailable` is 0: 25 % of fewer than four pods). Without a
-    free GPU, the new pod waits for the GPU of the old one, forever. Or the Deployment is paused
-    (`spec.paused`), so that no change of its template reaches the pods; or it waits
-    `minReadySeconds` after each pod; or it has made no progress for `progressDeadlineSeconds`.
+    before the new one is ready (`maxUnavailable` is 0: 25 % of fewer than four pods). Without a
+    free GPU, the new pod waits for that of the old one forever. Or the Deployment is paused
+    (`spec.paused`), waits `minReadySeconds` after each pod, or has made no progress for
+    `progressDeadlineSeconds`.
 
     Set `maxSurge: 0` and `maxUnavailable: 1`, or the strategy `Recreate`; resume a paused rollout.
     """
@@ -145,7 +144,7 @@ def devices(facts: Facts) -> Iterator[Finding]:
 @check("GMA441", CheckSection.HPAS, "selectors of HPAs' targets match no other pods")
 def foreign_pods(facts: Facts) -> Iterator[Finding]:
     """The selector of an HPA's target also matches pods of another workload, or of none. The HPA
-    controller reads the values of all these pods, and sizes the target by them.
+    controller reads the values of all these pods.
 
     Give each workload a label of its own, in its selector and in its pods.
     """
@@ -154,7 +153,7 @@ def foreign_pods(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA442", CheckSection.HPAS, "nobody else sets the size of HPAs' targets")
 def replicas_reset(facts: Facts) -> Iterator[Finding]:
-    """The HPA sets a size again and again, and another program sets it back: Argo CD or Flux with
+    """Another program sets the HPA's size back again and again: Argo CD or Flux with
     `spec.replicas` in git, an operator, or a script. `metadata.managedFields` names it.
 
     Remove `spec.replicas` from what that program applies.
@@ -176,10 +175,9 @@ def controller(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA444", CheckSection.HPAS, "the other metrics APIs of HPAs are served")
 def metrics_apis(facts: Facts) -> Iterator[Finding]:
-    """An HPA asks for CPU or memory and nothing serves `metrics.k8s.io`, or it asks for an External
-    metric and nothing serves `external.metrics.k8s.io`; or the server is registered and does not
-    answer; or another program than KEDA serves the External metrics of KEDA's HPAs, or KEDA those
-    of other HPAs. GMA004 to
+    """An HPA asks for CPU or memory and nothing serves `metrics.k8s.io`, or for an External metric
+    and nothing serves `external.metrics.k8s.io`; or the server does not answer; or another program
+    than KEDA serves the External metrics of KEDA's HPAs, or KEDA those of other HPAs. GMA004 to
     GMA008 check the adapter's own APIs.
 
     Install metrics-server, turn on `externalMetrics.enabled`, or see why the server does not

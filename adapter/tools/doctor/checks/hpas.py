@@ -90,7 +90,7 @@ def _closed(hpa: Hpa, way: str) -> str:
 @check("GMA406", CheckSection.HPAS, "HPAs can scale in", Severity.WARNING)
 def never_in(facts: Facts) -> Iterator[Finding]:
     """`behavior.scaleDown.selectPolicy: Disabled` keeps every replica that a peak has added, with
-    its GPU, until somebody scales by hand.
+    its GPU.
 
     Remove it. To scale in slowly, use a longer `stabilizationWindowSeconds`, or a policy of one pod
     in several minutes.
@@ -128,14 +128,12 @@ def never_out(facts: Facts) -> Iterator[Finding]:
     effect=FindingEffect.FAULT,
 )
 def never_wakes(facts: Facts) -> Iterator[Finding]:
-    """`minReplicas` is 0 and every metric is about the workload's own pods: of type Pods, an Object
-    metric of the target, or an External metric that selects its pods. At 0 replicas no metric has a
-    value, so the HPA never scales out again. The API server rejects an HPA with nothing but Pods
-    metrics. A ScaledObject, whose
-    `minReplicaCount` is 0 by default, never wakes if each trigger asks about the workload's own
-    pods. An HPA does not wake a target that somebody else scaled to 0 (`ScalingDisabled`), such as
-    Argo Rollouts, which empties the Deployment that a Rollout refers to, or the workload's owner.
-    A person who has scaled a target to 0, with kubectl or in its manifest, knows it.
+    """`minReplicas` is 0 (a ScaledObject's `minReplicaCount` by default), and every metric is about
+    the workload's own pods: of type Pods, an Object metric of the target, or an External metric or
+    trigger that selects its pods. At 0 replicas no metric has a value, so nothing scales it out
+    again. The API server rejects an HPA with nothing but Pods metrics. An HPA does not wake a
+    target that another program scaled to 0 (`ScalingDisabled`), such as Argo Rollouts, which
+    empties the Deployment that a Rollout refers to. A person who has scaled a target to 0 knows it.
 
     Set `minReplicas: 1` or `minReplicaCount: 1`, or add a metric that has a value without pods,
     such as the queue of a gateway (`docs/keda.md#scale-to-and-from-zero`).

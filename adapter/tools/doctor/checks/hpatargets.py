@@ -42,8 +42,8 @@ _SATURATED: Final = 85
 
 @check("GMA421", CheckSection.HPAS, "the scale targets of HPAs exist")
 def no_target(facts: Facts) -> Iterator[Finding]:
-    """The HPA scales an object that does not exist, and reports `FailedGetScale`. An HPA scales
-    objects of its own namespace only: if another namespace has the target, it is named.
+    """The HPA scales an object that does not exist, and reports `FailedGetScale`. If another
+    namespace has the target, it is named: an HPA scales objects of its own namespace only.
 
     Correct `scaleTargetRef`, create the HPA in the other namespace, or delete the HPA.
     """
@@ -149,7 +149,7 @@ def _without_pods(facts: Facts) -> Iterator[Finding]:
 @check("GMA414", CheckSection.HPAS, "selectors of metrics name labels that series have")
 def selects_no_series(facts: Facts) -> Iterator[Finding]:
     """The `selector` of a metric has a key that no series has, or a value that its key never has,
-    so the metric has no value. Labels of exporters are such keys: `modelName` and `UUID` of
+    so the metric has no value. Exporters' labels are such keys: `modelName` and `UUID` of
     dcgm-exporter are `model` and `device` here.
 
     Use the labels of `docs/external-metrics.md#labels`. The selector of a Pods or Object metric,
@@ -243,12 +243,12 @@ _OTHERS: Final = {
     effect=FindingEffect.RESULT,
 )
 def stopped(facts: Facts) -> Iterator[Finding]:
-    """The HPA controller stops before it reads a metric: it cannot read the scale of the target
-    (`FailedGetScale`), the target has no valid selector (`InvalidSelector`), or the selector
-    matches pods that another HPA scales too (`AmbiguousSelector`). The HPA keeps its replicas.
+    """The HPA controller cannot read the scale of the target (`FailedGetScale`), the target has no
+    valid selector (`InvalidSelector`), or the selector matches pods that another HPA scales too
+    (`AmbiguousSelector`). The HPA keeps its replicas.
 
-    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not
-    exist is GMA421.
+    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not exist
+    is GMA421.
     """
     facts.live()
     hpas = facts.hpas.read()
@@ -310,8 +310,7 @@ def no_gpu(facts: Facts) -> Iterator[Finding]:
 @check("GMA425", CheckSection.HPAS, "servers with a queue scale on it", Severity.WARNING)
 def saturated(facts: Facts) -> Iterator[Finding]:
     """The HPA scales an inference server on GPU utilization with a target of 85 % or more. A server
-    that batches requests keeps its GPU busy at low load, so utilization says little about waiting
-    requests.
+    that batches keeps its GPU busy at low load, so utilization says little about waiting requests.
 
     Use `inference_requests_waiting` or `inference_requests_running`, alone or beside utilization.
     """

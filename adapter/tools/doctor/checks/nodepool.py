@@ -43,8 +43,8 @@ def _settings(found: Release) -> Settings:
 
 @check("GMA601", CheckSection.NODEPOOL, "a node autoscaler runs", Severity.WARNING)
 def no_autoscaler(facts: Facts) -> Iterator[Finding]:
-    """nodepool is installed, and no status of a cluster-autoscaler in `kube-system`, no Karpenter
-    and no managed node pools were found. Headroom then waits without a new node.
+    """nodepool is installed, and no cluster-autoscaler (by its status in `kube-system`), Karpenter
+    or managed node pools were found. Headroom then waits without a new node.
 
     Install a node autoscaler. If it runs where it cannot be seen, ignore this warning.
     """
@@ -190,8 +190,8 @@ def caps(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA606", CheckSection.NODEPOOL, "nodes can hold the pods that HPAs scale")
 def shapes(facts: Facts) -> Iterator[Finding]:
-    """One pod requests more GPUs than any node offers. New pods stay Pending, unless the autoscaler
-    has an empty node pool with larger nodes.
+    """One pod requests more GPUs than any node offers. It stays Pending, unless the autoscaler has
+    an empty node pool with larger nodes.
 
     Add a node pool with larger nodes, or request fewer GPUs for each pod.
     """

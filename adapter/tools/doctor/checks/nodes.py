@@ -19,9 +19,9 @@ from adapter.tools.doctor.model import CheckSection, Finding, FindingEffect, Sev
 @check("GMA012", CheckSection.CLUSTER, "nodes offer GPUs")
 def no_gpus(facts: Facts) -> Iterator[Finding]:
     """No node offers a GPU and no exporter reports one, a node with the label of GPU nodes offers
-    none, or a node offers fewer (`allocatable`) than it has (`capacity`). Or a label of the node
-    says that its operator failed: a driver upgrade (`…-driver-upgrade-state=upgrade-failed`), a MIG
-    layout (`nvidia.com/mig.config.state=failed`) or AMD's partitions
+    none, or a node offers fewer (`allocatable`) than it has (`capacity`). Or a label says that the
+    node's operator failed: a driver upgrade (`…-driver-upgrade-state=upgrade-failed`), a MIG layout
+    (`nvidia.com/mig.config.state=failed`) or AMD's partitions
     (`dcm.amd.com/gpu-config-profile-state=failure`). Pods that request a GPU stay Pending.
 
     Install the vendor's device plugin, or see the log of its pod on the node. Add a resource with a
@@ -91,11 +91,11 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA015", CheckSection.CLUSTER, "GPU nodes can be emptied", Severity.WARNING)
 def kept(facts: Facts) -> Iterator[Finding]:
-    """Karpenter, the cluster autoscaler or a person removes a node, and something keeps its pods
-    there: a PodDisruptionBudget, the annotation `karpenter.sh/do-not-disrupt` or `safe-to-evict`,
-    or a pod without a controller. The node and its GPUs are paid for, and no pod starts there. A
-    budget that allows no eviction while all of its pods are ready (`minAvailable` as many as there
-    are pods, `maxUnavailable: 0`) is reported before anybody removes the node.
+    """Karpenter, the cluster autoscaler or a person removes a node, and a PodDisruptionBudget, the
+    annotation `karpenter.sh/do-not-disrupt` or `safe-to-evict`, or a pod without a controller keeps
+    its pods there. The node is paid for, and no pod starts there. A budget that allows no eviction
+    while all of its pods are ready (`minAvailable` as many as there are pods, `maxUnavailable: 0`)
+    is reported before anybody removes the node.
 
     Let the budget allow one eviction at a time; a budget of one pod means that it is never moved.
     """
@@ -133,8 +133,8 @@ def _has_gpus(facts: Facts, node: SeenNode) -> bool:
 @check("GMA016", CheckSection.CLUSTER, "Karpenter gets the nodes that it orders", Severity.WARNING)
 def not_ordered(facts: Facts) -> Iterator[Finding]:
     """A NodeClaim of Karpenter is not launched, has not joined the cluster, or is not initialized,
-    or Karpenter reports that the cloud has no such machine (`InsufficientCapacityError`). Pods that
-    wait for this node stay Pending.
+    or the cloud has no such machine (`InsufficientCapacityError`). Pods that wait for this node
+    stay Pending.
 
     Allow further machine types, zones or capacity types in the NodePool; for a machine that does
     not join, see its NodeClass and its kubelet.

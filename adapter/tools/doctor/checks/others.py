@@ -101,8 +101,8 @@ def _counted(facts: Facts) -> Iterator[Finding]:
 @check("GMA722", CheckSection.OURS, "the store answers the queries of rules")
 def failing_queries(facts: Facts) -> Iterator[Finding]:
     """The store of `source.prometheus` does not answer about the series of rules, or rejects their
-    queries. HPAs on metrics of rules get no values after the age limit; GPU metrics that are
-    scraped directly are not affected.
+    queries. HPAs on metrics of rules get no values after the age limit; scraped GPU metrics are not
+    affected.
 
     See the cause in the adapter's log, and ask the store with the query of the rule.
     """
@@ -145,8 +145,7 @@ def _failing_share(page: SelfPage) -> str | None:
 )
 def shared_names(facts: Facts) -> Iterator[Finding]:
     """A rule makes a metric that the catalogue has too, so HPAs may see other values than
-    `docs/metrics.md` says. `rules.prefer` decides which one serves it: the rule by default. The log
-    names the metrics.
+    `docs/metrics.md` says. `rules.prefer` decides which one serves it: the rule by default.
 
     Rename the metric in the rule (`name.as`), or set `rules.prefer` on purpose.
     """

@@ -38,7 +38,7 @@ def _pages(facts: Facts) -> Iterator[tuple[SeenPod, ExporterPage]]:
 @check("GMA121", CheckSection.EXPORTERS, "pages name the pods that hold GPUs")
 def no_pods(facts: Facts) -> Iterator[Finding]:
     """Pods on the node hold GPUs, and the exporter's page names none: the mapping of GPUs to pods
-    is off, or the exporter cannot reach the kubelet's socket. No pod of the node has a value.
+    is off, or the exporter cannot reach the kubelet's socket.
 
     dcgm-exporter needs `DCGM_EXPORTER_KUBERNETES=true` and the directory
     `/var/lib/kubelet/pod-resources` of its node.
@@ -61,11 +61,10 @@ def no_pods(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA122", CheckSection.EXPORTERS, "pages have GPU utilization")
 def no_utilization(facts: Facts) -> Iterator[Finding]:
-    """A page has devices, and no field from which `gpu_utilization` is computed: the field is
-    commented out in the exporter's list of counters.
+    """A page has devices, and no field from which `gpu_utilization` is computed.
 
-    Add `DCGM_FI_DEV_GPU_UTIL` to the CSV file with the counters (`docs/metrics.md` lists the fields
-    of other vendors).
+    Add `DCGM_FI_DEV_GPU_UTIL` to the exporter's CSV file of counters (`docs/metrics.md` lists the
+    fields of other vendors).
     """
     for each, page in _pages(facts):
         whole = [device for device in page.devices if not device.mig]
@@ -100,7 +99,7 @@ def no_profiling(facts: Facts) -> Iterator[Finding]:
 @check("GMA124", CheckSection.EXPORTERS, "exporters have the fields that HPAs need")
 def not_exported(facts: Facts) -> Iterator[Finding]:
     """An HPA asks for a metric, and no exporter on the nodes of its pods writes a field from which
-    it is computed, such as `DCGM_FI_PROF_…`.
+    it is computed.
 
     Add the field to the exporter's list of counters, or use another metric.
     """
@@ -129,7 +128,7 @@ def not_exported(facts: Facts) -> Iterator[Finding]:
 def strangers(facts: Facts) -> Iterator[Finding]:
     """The page names a pod that does not exist, or that runs on another node. The adapter leaves
     these samples out. The kubelet lists finished pods for a while (until Kubernetes 1.34), so a
-    single one that disappears is harmless.
+    single one is harmless.
 
     Restart the exporter if it lasts.
     """
@@ -149,7 +148,7 @@ def strangers(facts: Facts) -> Iterator[Finding]:
 @check("GMA126", CheckSection.EXPORTERS, "pages have valid values")
 def blank(facts: Facts) -> Iterator[Finding]:
     """Every utilization sample of a device is DCGM's sign for "no value", not a number, or out of
-    range. The pods have no value.
+    range.
 
     Restart the host engine of DCGM, or the exporter. See the driver's log for errors of the device.
     """
@@ -167,8 +166,8 @@ def blank(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA127", CheckSection.EXPORTERS, "GPUs report no XID errors", Severity.WARNING)
 def xids(facts: Facts) -> Iterator[Finding]:
-    """A device reports an XID error, the code of its last error, until the driver is loaded again.
-    XID 13, 31 and 45 usually come from the program; 48, 63, 64, 79, 94 and 95 from the hardware.
+    """A device reports an XID error, until the driver is loaded again. XID 13, 31 and 45 usually
+    come from the program; 48, 63, 64, 79, 94 and 95 from the hardware.
 
     Look the code up in NVIDIA's "XID Errors". Drain the node if it is a hardware error.
     """

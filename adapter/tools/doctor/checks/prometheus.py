@@ -64,8 +64,7 @@ def no_series(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA303", CheckSection.PROMETHEUS, "Prometheus scrapes every GPU node")
 def partial(facts: Facts) -> Iterator[Finding]:
-    """Prometheus has series of fewer exporters than the cluster has GPU nodes. The pods of the
-    other nodes have no value.
+    """Prometheus has series of fewer exporters than the cluster has GPU nodes.
 
     See the targets of Prometheus: some exporters are not selected, or their scrapes fail.
     """

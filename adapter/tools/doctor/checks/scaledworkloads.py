@@ -69,12 +69,11 @@ def _servers(workload: SeenWorkload) -> Iterator[tuple[Container, ServerKind]]:
     Severity.WARNING,
 )
 def fixed_replicas(facts: Facts) -> Iterator[Finding]:
-    """A manifest sets `spec.replicas` of a workload that an HPA or a ScaledObject scales. Each
-    `apply` resets the replicas to it. In a cluster, the annotation of `kubectl apply` shows the
-    manifest.
+    """A manifest sets `spec.replicas` of a workload that an HPA or a ScaledObject scales, so each
+    `apply` resets the replicas. In a cluster, the annotation of `kubectl apply` shows the manifest.
 
-    Remove `spec.replicas` from the manifest. `kubectl apply` sets 1 when the key disappears, so
-    remove it first from the last applied manifest, with `kubectl apply edit-last-applied`.
+    Remove `spec.replicas`, first from the last applied manifest with `kubectl apply
+    edit-last-applied`: `kubectl apply` sets 1 when the key disappears.
     """
     for workload, scaler in _scaled(facts):
         if workload.sets_replicas:
@@ -97,8 +96,8 @@ def fixed_replicas(facts: Facts) -> Iterator[Finding]:
 )
 def one_node_volume(facts: Facts) -> Iterator[Finding]:
     """The pods of a workload that scales out mount one PersistentVolumeClaim that only one node
-    (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas stay `Pending` or
-    `ContainerCreating`. A StatefulSet's `volumeClaimTemplates` are fine.
+    (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas cannot start. A
+    StatefulSet's `volumeClaimTemplates` are fine.
 
     Use a volume that many nodes can read (`ReadOnlyMany`, `ReadWriteMany`), an image volume, or a
     cache on each node.

@@ -65,9 +65,10 @@ def metrics_log(facts: Facts, page: SelfPage) -> str:
 @check("GMA711", CheckSection.OURS, "replicas agree", Severity.WARNING)
 def disagree(facts: Facts) -> Iterator[Finding]:
     """The replicas see different numbers of pods, exporters or devices, so an HPA gets another
-    value from each. One does not reach some exporters, or its watch is behind.
+    value from each.
 
-    See the log of the replica with the smaller number.
+    See the log of the replica with the smaller number: it does not reach some exporters, or its
+    watch is behind.
     """
     pages = replica_pages(facts)
     for name, words in _COUNTS.items():

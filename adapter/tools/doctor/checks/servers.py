@@ -166,9 +166,8 @@ def _asked(facts: Facts) -> frozenset[str]:
 
 @check("GMA502", CheckSection.SERVERS, "the ports of server pages are right")
 def wrong_port(facts: Facts) -> Iterator[Finding]:
-    """A pod opts in, and its page cannot be reached: the annotation names no port of the pod, or
-    nothing listens there. It is a warning if the page could not be read and the container declares
-    other ports.
+    """A pod opts in, and the annotation names no port of the pod, or nothing listens there. It is a
+    warning if the page could not be read and the container declares other ports.
 
     Set `gpu-metrics-adapter.io/port` (`docs/inference.md` has the default port of each server).
     """
@@ -229,10 +228,9 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA504", CheckSection.SERVERS, "server pages have their queue", Severity.WARNING)
 def no_queue(facts: Facts) -> Iterator[Finding]:
-    """A pod opts in, and its page has no queue that the adapter knows, so
-    `inference_requests_waiting` has no value: the server is of another kind, its metrics are partly
-    off, it writes its queue from the first request on (text-embeddings-inference), or it hands each
-    request to its engine at once (Triton with vLLM).
+    """A pod opts in, and its page has no queue that the adapter knows: the server is of another
+    kind, its metrics are partly off, it writes its queue from the first request on
+    (text-embeddings-inference), or it hands each request to its engine at once (Triton with vLLM).
 
     Turn the server's metrics on; for Triton with vLLM, set `REPORT_CUSTOM_METRICS` in the model's
     configuration. For another server, define a metric of your own (`metrics` in the settings).

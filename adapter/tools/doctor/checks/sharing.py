@@ -106,10 +106,10 @@ def unoffered(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA203", CheckSection.SHARING, "HPAs on MIG instances use metrics that MIG has")
 def not_on_mig(facts: Facts) -> Iterator[Finding]:
-    """An HPA or a ScaledObject asks for a metric that does not exist for the MIG instances of its
-    pods, such as `DCGM_FI_DEV_GPU_UTIL`, so it has no value.
+    """An HPA or a ScaledObject asks for a metric that MIG instances do not have, such as
+    `DCGM_FI_DEV_GPU_UTIL`.
 
-    Use `gpu_utilization`: it comes from `DCGM_FI_PROF_GR_ENGINE_ACTIVE` for instances (GMA123 looks
+    Use `gpu_utilization`: for instances it comes from `DCGM_FI_PROF_GR_ENGINE_ACTIVE` (GMA123 looks
     for this field).
     """
     for target in targets(facts):
@@ -149,8 +149,8 @@ def claims(facts: Facts) -> Iterator[Finding]:
 @check("GMA205", CheckSection.SHARING, "GPU resources have known names", Severity.WARNING)
 def unknown_resource(facts: Facts) -> Iterator[Finding]:
     """Nodes offer a resource that looks like a GPU, and `cluster.gpu_resources` does not match it.
-    A pod with only this resource is in no list, has no reason and is not counted by `nodepool`
-    until a sample names it.
+    A pod with only this resource is in no list and is not counted by `nodepool` until a sample
+    names it.
 
     Add the resource to `cluster.gpu_resources`.
     """

@@ -127,6 +127,7 @@ def test_a_replica_of_four_pods_needs_four_pods_of_two_shapes() -> None:
     # Each group is at 75 of 50: 2 x 1.5 is 3 groups.
     assert (gpus(workers.shape), workers.unit, workers.bound, workers.wanted) == (2, 3, 6, 9)
     assert (gpus(leaders.shape), leaders.unit, leaders.bound, leaders.wanted) == (1, 1, 2, 3)
+    assert (workers.load, leaders.load) == (9.0, 3.0)
     assert (workers.max_replicas, leaders.max_replicas) == (24, 8)
     assert workers.workload == ref
     assert leaders.workload != ref, "each shape has a history of its own"

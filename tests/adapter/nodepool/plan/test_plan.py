@@ -39,6 +39,12 @@ def test_headroom_never_exceeds_max_replicas() -> None:
     assert "max_replicas" in codes(made)
 
 
+def test_max_replicas_that_a_workload_just_needs_give_no_reason() -> None:
+    made = order(demand(6, bound=4, most=6))
+    assert made.replicas == 2
+    assert "max_replicas" not in codes(made)
+
+
 def test_a_workload_at_max_replicas_gets_no_headroom() -> None:
     assert order(demand(20, bound=6, most=6), at=capacity(headroom(2, pods=4))).replicas == 0
 

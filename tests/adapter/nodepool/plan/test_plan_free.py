@@ -83,9 +83,19 @@ def test_limits_hold_for_free_nodes(limits: Limits, code: str) -> None:
     assert "free" not in codes(made)
 
 
+def test_the_last_gpu_that_the_limit_of_the_pool_allows_may_be_kept() -> None:
+    limits = LIMITS.model_copy(update={"max_gpus_per_pool": BARE.replicas + 1})
+    assert with_nodes(BARE.replicas + 3, limits=limits).replicas == BARE.replicas + 1
+
+
 def test_free_nodes_are_kept_only_up_to_max_replicas() -> None:
     row = demand(20, bound=20, most=20 + BARE.replicas + 1, history=noisy())
     assert with_nodes(50, row=row).replicas == BARE.replicas + 1
+
+
+def test_no_free_node_is_kept_for_a_workload_with_more_pods_than_it_may_need() -> None:
+    made = with_nodes(5, row=demand(20, bound=80, history=noisy()))
+    assert (made.replicas, "free" in codes(made)) == (0, False)
 
 
 def test_two_workloads_do_not_keep_the_same_free_node() -> None:

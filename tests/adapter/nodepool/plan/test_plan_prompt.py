@@ -79,6 +79,16 @@ def test_a_workload_at_its_maximum_gets_none() -> None:
     assert order(more, at=at(), limits=LIMITS).replicas == 1
 
 
+def test_a_workload_at_its_maximum_gets_none_beside_a_queue_of_jobs() -> None:
+    """Headroom of the queue would not be for the pods that wait."""
+    full = replace(waiting(PROMPT), max_replicas=BOUND + PROMPT)
+    queue = demand(0, name="jobs", most=None)
+    queue = replace(queue, workload=queue.workload._replace(kind=JOB_QUEUE))
+    assert order(full, queue, at=at(), limits=LIMITS).replicas == 0
+    more = replace(full, max_replicas=BOUND + PROMPT + 1)
+    assert order(more, queue, at=at(), limits=LIMITS).replicas == 1
+
+
 def test_a_pool_that_the_autoscaler_has_given_up_gets_none() -> None:
     failed = at(backoff_until=NOW + 60)
     assert order(waiting(PROMPT), at=failed, limits=LIMITS).replicas == 0

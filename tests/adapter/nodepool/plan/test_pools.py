@@ -83,13 +83,11 @@ def test_nodes_without_a_label_are_one_pool() -> None:
             {Trap.MIG_MIXED},
         ),
         ({"nvidia.com/mig-1g.5gb": "7"}, {}, set()),
+        ({"nvidia.com/mig-1g.5gb": "0"}, {"accelerator": "nvidia"}, set()),
         ({"nvidia.com/gpu.shared": "8"}, {}, {Trap.RENAMED_SHARED}),
+        ({"nvidia.com/gpu.shared": "8"}, {"nvidia.com/gpu.replicas": "8"}, {Trap.RENAMED_SHARED}),
         ({GPU: "8"}, {"nvidia.com/gpu.count": "2"}, {Trap.TIME_SLICED}),
-        (
-            {GPU: "4"},
-            {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "1"},
-            {Trap.TIME_SLICED},
-        ),
+        ({GPU: "2"}, {"nvidia.com/gpu.replicas": "2"}, {Trap.TIME_SLICED}),
         ({GPU: "2"}, {"nvidia.com/gpu.count": "2", "nvidia.com/gpu.replicas": "1"}, set()),
         # With strategy single, each instance counts as a whole GPU.
         ({GPU: "7"}, {"nvidia.com/gpu.count": "7"}, set()),
@@ -98,7 +96,9 @@ def test_nodes_without_a_label_are_one_pool() -> None:
     ids=[
         "mig mixed, labelled",
         "mig mixed, not labelled",
+        "mig mixed, none offered",
         "renamed",
+        "renamed, with replicas",
         "more than devices",
         "by its replicas",
         "exclusive",

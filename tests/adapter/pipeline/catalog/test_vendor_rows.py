@@ -122,6 +122,11 @@ PAGES = {
         "gpu_utilization",
         50.0,
     ),
+    "intel tiles beside the device that rests: the device": (
+        f'xpum_engine_ratio{{{INTEL}}} 0\nxpum_engine_ratio{{{INTEL},sub_dev="0"}} 0.2\n',
+        "gpu_utilization",
+        0.0,
+    ),
     "intel memory of tiles is added up": (
         (
             f'xpum_memory_used_bytes{{{INTEL},sub_dev="0"}} 1000\n'

@@ -220,6 +220,36 @@ def test_only_the_numbers_are_taken_in_beside_device_series_of_earlier_pages() -
     assert both.numbered == 7 + 30 - 1
 
 
+def test_a_field_that_only_a_device_that_left_had_is_reported_up_to_the_age_limit() -> None:
+    """A formula that stands in for it has no value until then."""
+    both = Both(make_pod("p", node=NODE))
+    left = row(FIELDS[1], 1, uuid="GPU-1").rpartition(" ")[0]
+    stays = row(FIELDS[0], 1, "p").rpartition(" ")[0]
+    for scrape in range(2):
+        both.take(page_of([stays, left], ["1"]), EPOCH + 5 * scrape)
+    for scrape in range(2, 6):
+        both.take(page_of([stays], ["1"]), EPOCH + 5 * scrape)
+    assert both.numbered == 3
+    shape = shape_of(both.fast)
+    assert shape is not None
+    assert dict(shape.reported) == {FIELDS[1]: EPOCH + 5.01}
+    fast, full = (world.store._exporters[ORIGIN].reported for world in (both.fast, both.full))
+    assert dict(fast) == dict(full) == {FIELDS[0]: EPOCH + 25.01, FIELDS[1]: EPOCH + 5.01}
+
+
+def test_a_sentinel_within_the_bounds_of_its_field_is_rejected() -> None:
+    """2147483632 bytes a second are possible, and DCGM's sign for "no value"."""
+    both = Both(make_pod("p", node=NODE))
+    lines = [row("DCGM_FI_PROF_PCIE_TX_BYTES", 1, "p").rpartition(" ")[0]]
+    for scrape in range(6):
+        number = "2147483632" if scrape == 4 else "2147483000"
+        both.take(page_of(lines, [number]), EPOCH + 5 * scrape)
+    assert both.numbered == 4
+    for world in (both.fast, both.full):
+        assert world.store.rejects.totals == {"sentinel": 1}
+    assert both.states()[0] == both.states()[1]
+
+
 def test_a_number_that_is_never_valid_costs_no_reading_of_samples() -> None:
     both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
     for scrape in range(30):

@@ -13,6 +13,7 @@ from adapter.pipeline.attribution.values import CONFLICT
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.layout import Layout, layout
 from adapter.pipeline.devices.pagecheck import page_check
+from adapter.pipeline.devices.pages import LastPages
 from adapter.pipeline.devices.pageshape import PageNumbers, columns_of, field_set, page_numbers
 from adapter.pipeline.devices.quickchecks import resting_bounds, working_bounds
 from adapter.pipeline.devices.state import ExporterState
@@ -174,6 +175,10 @@ def test_only_numbers_of_devices_at_work_and_at_rest_are_taken_in() -> None:
         both.take(page_of((does, "rests", "works"), scrape), EPOCH + 5 * scrape)
     assert both.numbered == 29
     assert both.states()[0] == both.states()[1]
+    state, _ = kept(both)
+    assert state is not None
+    assert isinstance(state.pages, LastPages)
+    assert state.pages.judgement.pending == frozenset(), "no device is judged by each page"
 
 
 def test_few_shapes_checks_and_bounds_are_kept() -> None:

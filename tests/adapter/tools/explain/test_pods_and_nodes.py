@@ -200,7 +200,7 @@ def test_a_pod_with_a_claim_that_no_sample_names_says_so(lab: tuple[ApiServer, P
     ended = explain(lab, world, "pod", "nic-0")
     assert ended.code == 1
     assert "claim_not_named: The pod requests no GPU resource" in ended.output
-    assert "fix: If the claim is one of a GPU" in ended.output
+    assert "fix: For a GPU, let the exporter name pods by claims" in ended.output
 
 
 def test_a_pod_of_another_namespace_is_found(lab: tuple[ApiServer, Path]) -> None:
