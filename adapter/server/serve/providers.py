@@ -7,13 +7,16 @@ from typing import Any, Final, NamedTuple
 
 from adapter.answers.api.external import GpuExternalMetrics
 from adapter.answers.api.provider import GpuMetricsProvider
+from adapter.answers.history.ring import HistoryRing
 from adapter.answers.rules.beside import CustomBeside, ExternalBeside
 from adapter.answers.rules.service import RuleService
 from adapter.answers.view.devices import Devices
+from adapter.answers.view.gpuhistories import GPUHISTORIES, GpuHistories
 from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
 from adapter.answers.view.gpus import GPUS, Gpus
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
+from adapter.answers.view.minutes import MinuteRecorder
 from adapter.answers.view.snapshots import CurrentValues
 from adapter.answers.view.standings import NodeStandings
 from adapter.config.settings import Settings
@@ -29,30 +32,43 @@ from apiservice.view.resource import ServedResource, ViewGroup
 VERSION: Final = "v1alpha1"
 
 
-def view_groups(
-    values: CurrentValues, objects: ObjectLookup, rules: RuleService | None
-) -> Sequence[ViewGroup]:
-    """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
-    groups = (view_group(values, objects), None if rules is None else rules.resource_group)
-    return [group for group in groups if group is not None]
+class ViewApi(NamedTuple):
+    """The view API of one process."""
+
+    group: ViewGroup
+    history: HistoryRing
+    recorder: MinuteRecorder
 
 
-def view_group(values: CurrentValues, objects: ObjectLookup) -> ViewGroup | None:
-    """Return the resources of the view API; None if it is off, so that HPAs are not read."""
+def build_view(settings: Settings, values: CurrentValues, objects: ObjectLookup) -> ViewApi | None:
+    """Return the view API; None if it is off, so that HPAs are not read."""
     if objects.hpas is None:
         return None
     pods, hpas, devices = objects.pod_index, objects.hpas, Devices()
     standings = NodeStandings(pods, objects.nodes)
-    return ViewGroup(
+    workloads = GpuWorkloads(values, pods, hpas)
+    history = HistoryRing(settings.view.history_bytes)
+    histories = GpuHistories(history, pods, hpas, workloads)
+    group = ViewGroup(
         VIEW_GROUP,
         VERSION,
         (
             ServedResource(GPUS, Gpus(values, pods, devices, standings)),
             ServedResource(GPUNODES, GpuNodes(values, pods, devices, standings)),
             ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
-            ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
+            ServedResource(GPUWORKLOADS, workloads),
+            ServedResource(GPUHISTORIES, histories, histories.whole),
         ),
     )
+    stale_after = settings.cluster.stale_after
+    recorder = MinuteRecorder(history, values, pods, hpas, workloads, stale_after)
+    return ViewApi(group, history, recorder)
+
+
+def view_groups(view: ViewApi | None, rules: RuleService | None) -> Sequence[ViewGroup]:
+    """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
+    groups = (view.group if view else None, rules.resource_group if rules else None)
+    return [group for group in groups if group is not None]
 
 
 class Providers(NamedTuple):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adapter.answers.history.ring import HistoryRing
 from adapter.answers.view.devices import Devices
+from adapter.answers.view.gpuhistories import GPUHISTORIES, GpuHistories
 from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
 from adapter.answers.view.gpus import GPUS, Gpus
@@ -89,7 +91,11 @@ class Viewer:
         self.gpus = Shelf(GPUS, Gpus(world.store, world.index, devices, standings))
         self.nodes = Shelf(GPUNODES, GpuNodes(world.store, world.index, devices, standings))
         self.pods = Shelf(GPUPODS, GpuPods(world.store, world.index, devices, self.hpas))
-        self.workloads = Shelf(GPUWORKLOADS, GpuWorkloads(world.store, world.index, self.hpas))
+        self.of_workloads = GpuWorkloads(world.store, world.index, self.hpas)
+        self.workloads = Shelf(GPUWORKLOADS, self.of_workloads)
+        self.ring = HistoryRing()
+        self.of_histories = GpuHistories(self.ring, world.index, self.hpas, self.of_workloads)
+        self.histories = Shelf(GPUHISTORIES, self.of_histories)
 
 
 def numbers(found: Json, what: str = "metrics") -> dict[str, float]:
