@@ -239,10 +239,19 @@ def hostile(now: float = START) -> State:
     return state
 
 
+def fresh(now: float) -> State:
+    """The demo in a page that was just started, with the hour that the adapter has noted."""
+    state = demo(now)
+    state["about"] |= {"started": now - 2}
+    state["past"] = {"since": now - 3600, "message": ""}
+    return state
+
+
 ALL: Final[dict[str, Callable[[float], State]]] = {
     "empty": empty,
     "one": one,
     "demo": demo,
+    "fresh": fresh,
     "large": large,
     "broken": broken,
     "hostile": hostile,
@@ -250,14 +259,15 @@ ALL: Final[dict[str, Callable[[float], State]]] = {
 
 
 def history(state: State, now: float, points: int = 120) -> dict[str, Json]:
-    """What the server would have seen of each HPA."""
+    """What the server would have seen of each HPA: every 5 s, or each minute of the past."""
     found = {}
+    step = 60 if "past" in state else 5
     for hpa in state.get("hpas", []):
         if not hpa["metrics"]:  # a ScaledObject that has made no HPA has no past
             continue
         metric = hpa["metrics"][0]
         end, goal = metric["value"], metric["goal"]
-        time = [now - 5 * (points - 1 - i) for i in range(points)]
+        time = [now - step * (points - 1 - i) for i in range(points)]
         wave = [
             1 + 0.25 * math.sin(i / 9 + len(hpa["name"])) * (1 - i / points) for i in range(points)
         ]

@@ -26,8 +26,10 @@ const LARGE = 1500;
 
 const parts = new Parts();
 const now = parts.now;
-/** The time of the trends: not before the server began to look. */
-const time = () => /** @type {[number, number]} */ ([Math.max(range(now.about).since, now.about?.started ?? 0), Date.now() / 1000]);
+/** Since when HPAs are known: before the page was started, if the cluster has kept a past. */
+const knownSince = () => Math.min(now.past?.since ?? Infinity, now.about?.started ?? 0);
+/** The time of the trends: not before anything is known. */
+const time = () => /** @type {[number, number]} */ ([Math.max(range(now.about, now.past).since, knownSince()), Date.now() / 1000]);
 const history = new History(() => parts.touch("history"));
 const hpaList = new HpaList(history, time);
 const fleet = new Fleet();
@@ -51,11 +53,13 @@ const side = new Side(get("side"), {
   hpa: (namespace, name) => (now.hpas ?? []).find((/** @type {any} */ hpa) => hpa.namespace === namespace && hpa.name === name),
   history,
   span: time,
-  prometheus: () => range(now.about).prometheus,
+  stored: () => range(now.about, now.past).stored,
+  source: () => (now.about?.prometheus ? "Prometheus" : "the adapter"),
 });
 
 function showNotices() {
   const interval = now.about?.interval ?? 5;
+  say(get("hpas-past"), now.past?.message ?? "");
   for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus", "gpunodes"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
     notices(get(`${id}-notices`), now.panels, lists, interval);
   }
@@ -110,7 +114,7 @@ function showGpus() {
 
 function showTimeline() {
   const { filters } = route();
-  const shown = filter.events(now.timeline, filters, range(now.about).since);
+  const shown = filter.events(now.timeline, filters, range(now.about, now.past).since);
   const all = (now.timeline ?? []).length;
   tally("timeline", shown.length, now.timeline ? all : null, "event");
   place(get("timeline-body"), timeline.element, shown.length ? null : all
@@ -193,15 +197,16 @@ parts.read(["route", "thing", "filters", "view", "map"], showSide); // what a cl
 parts.first = showSide;
 parts.read(["route", "thing"], showOpened);
 parts.read(["about"], () => showPlace(now.about));
+parts.read(["past"], () => history.forget());
 parts.read(["verdict", "about", "idle"], () => showVerdict(now.verdict, now.about, now.idle));
-parts.read(["panels", "about", "tick"], showNotices);
+parts.read(["panels", "about", "past", "tick"], showNotices);
 parts.read(["hpas", "panels", "route", "filters", "about"], showHpas);
 parts.read(["history", "theme"], () => hpaList.again());
 parts.read(["gpus", "load", "panels", "route", "filters", "map", "theme"], showGpus);
 parts.read(["timeline", "about", "route", "filters"], showTimeline);
 parts.read(["pods", "workloads", "panels", "route", "filters", "view"], showPods);
 parts.read(["idle", "verdict", "panels", "route", "filters"], showIdle);
-parts.read(["about", "gpus", "pods", "hpas", "route", "filters"], () => showFilters(now));
+parts.read(["about", "gpus", "pods", "hpas", "past", "route", "filters"], () => showFilters(now));
 parts.read(["gpus", "pods", "hpas", "route", "filters"], showFound);
 parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @type {any} */ one) => one.panel === "hpas")?.updated ?? Date.now() / 1000));
 parts.read(["history", "hpas", "route", "thing", "filters", "theme", "about"], () => side.draw());
