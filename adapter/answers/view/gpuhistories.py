@@ -82,7 +82,7 @@ GPUHISTORIES: Final = ViewResource(
         pods=_points("Pods of the workload"),
         measured=_points("Pods of the workload that have a value"),
     ),
-    fields=("kind",),
+    fields=("of",),
     categories=(),
 )
 
@@ -148,7 +148,7 @@ class GpuHistories:
     def fields(self, key: Key) -> Mapping[str, str]:
         """See the port."""
         named = self._named(key)
-        return {} if named is None else {"kind": named.of}
+        return {} if named is None else {"of": named.of}
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from apiservice.wire import instant
 SHOWN: Final = 30
 """Minutes that a list or an explanation shows."""
 _PREFIX: Final = "horizontalpodautoscaler."
-_FIELDS: Final = "kind=HorizontalPodAutoscaler"
+_FIELDS: Final = "of=HorizontalPodAutoscaler"
 _LONGEST: Final = 3000
 """Minutes of one HPA that are read; ``serve`` keeps 25 hours."""
 MOST: Final = 5000
@@ -127,26 +126,3 @@ def _read(text: bytes | msgspec.Raw, api: Api) -> tuple[HpaName, HpaPast | None]
         return name, None
     times = [start + row.intervalSeconds * at for at in range(count)]
     return name, HpaPast(row.metric, times, *columns)
-
-
-_LEVELS: Final = "▁▂▃▄▅▆▇█"
-_GAP: Final = " "
-
-
-def sparkline(points: Sequence[float | None], width: int) -> str:
-    """Return points as a line of small bars from 0 to the highest; a gap is a blank.
-
-    Args:
-        points: one a minute, the newest last.
-        width: characters: the oldest points before them are left out.
-    """
-    shown = list(points[-width:])
-    most = max((each for each in shown if each is not None), default=0.0)
-    if not any(each is not None for each in shown):
-        return ""
-    top = len(_LEVELS) - 1
-    bars = (
-        _GAP if each is None else _LEVELS[round(max(0.0, each) / most * top) if most > 0 else 0]
-        for each in shown
-    )
-    return "".join(bars)

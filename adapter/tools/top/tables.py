@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from adapter.answers.judgement.states import ORDER
-from adapter.figures import age
+from adapter.figures import age, spark
+from adapter.tools.client.histories import SHOWN, HpaPast
 from adapter.tools.client.tables import ObjectTable, TableRow
 from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseGroup, by_cause
@@ -64,8 +65,8 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
 }
 """The lists that a view shows."""
 _BESIDE: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
-    "overview": ("gpuworkloads", "gpunodes", "nodeevents"),
-    "hpas": ("gpuworkloads",),
+    "overview": ("gpuworkloads", "gpunodes", "nodeevents", "gpuhistories"),
+    "hpas": ("gpuworkloads", "gpuhistories"),
     "workloads": ("hpas",),
     "nodes": ("gpunodes", "nodeevents"),
 }
@@ -145,6 +146,7 @@ _HPAS: Final = (
     TopColumn("REPLICAS", 1, "REPLICAS"),
     TopColumn("SINCE", 2, "SINCE"),
     TopColumn("STATE", 0, "STATE"),
+    TopColumn("LAST-30-MIN", 2),
     TopColumn("DECISION", 1),
 )
 
@@ -173,7 +175,7 @@ def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
 def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the HPAs, those that need attention first."""
     columns = _named(_HPAS, everywhere)
-    rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
+    rows = [_hpa(state, facts, everywhere=everywhere) for state in facts.hpas or ()]
     return TopTable(columns, rows, "STATE", none="There is no HPA.")
 
 
@@ -183,7 +185,7 @@ def attention(facts: ClusterLists) -> TopTable:
     rows: list[TopRow] = []
     for group in by_cause([each.cause for each in found]):
         some = [found[at] for at in group.rows]
-        made = [_hpa(each, facts.at, everywhere=True) for each in some]
+        made = [_hpa(each, facts, everywhere=True) for each in some]
         rows += [_grouped(group, some, made[0])] if group.shown else made
     return TopTable(_named(_HPAS, everywhere=True), rows, "STATE")
 
@@ -249,7 +251,8 @@ _EMPHASES: Final[Mapping[str, Emphasis]] = {
 _ATTENTION: Final = frozenset(("warning", "bad"))
 
 
-def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
+def _hpa(state: HpaSummary, facts: ClusterLists, *, everywhere: bool) -> TopRow:
+    now = facts.at
     key = about = RowKey("hpa", state.namespace, state.name)
     if state.kind != "HPA":
         about = RowKey("scaledobject", state.namespace, state.name.partition("/")[2])
@@ -262,12 +265,13 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
         None if state.current is None else str(state.current),
         None if state.since is None else age(now - state.since),
         state.state.value,
+        last_minutes((facts.pasts or {}).get((state.namespace, state.name)), now),
         state.text,
     )
     since = None if state.since is None else now - state.since
     numbers: tuple[float | None, ...] = (
         *(None, None, None, state.low, state.high, state.current),
-        *(since, _RANKS[state.state], None),
+        *(since, _RANKS[state.state], None, None),
     )
     if everywhere:
         cells, numbers = (state.namespace, *cells), (None, *numbers)
@@ -281,3 +285,21 @@ def targets(state: HpaSummary) -> str | None:
         return None
     more = f" +{len(state.metrics) - 1}" if len(state.metrics) > 1 else ""
     return f"{leading.name} {leading.value_text or DASH}/{leading.goal_text or DASH}{more}"
+
+
+def last_minutes(past: HpaPast | None, now: float) -> str | None:
+    """Return the value of an HPA over the last half hour as a graph; None without a point.
+
+    A character stands for the highest value of two minutes; a blank for minutes without one.
+    """
+    if past is None:
+        return None
+    values: list[float | None] = [None] * SHOWN
+    for time, value in zip(past.time, past.value, strict=True):
+        ago = int((now - time) // 60)
+        if 0 <= ago < SHOWN:
+            values[SHOWN - 1 - ago] = value
+    pairs = zip(values[::2], values[1::2], strict=True)
+    shown = [max((each for each in pair if each is not None), default=None) for pair in pairs]
+    top = max((each for each in shown if each is not None), default=None)
+    return None if top is None else spark(shown, top if top > 0 else 1.0)

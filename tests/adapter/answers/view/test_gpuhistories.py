@@ -181,3 +181,10 @@ def test_the_table_has_the_last_hour_in_short() -> None:
         "State": "scales out",
         "Since": "2m",
     }
+
+
+def test_histories_are_selected_by_what_they_are_of() -> None:
+    past = _Past(_hpa())
+    past.note(0)
+    kinds = [past.viewer.histories.fields(name)["of"] for name in past.viewer.histories.names()]
+    assert kinds == ["Deployment", "HorizontalPodAutoscaler"]
