@@ -121,7 +121,7 @@ def measure(pods: int) -> list[Cost]:
         filled.scrape(EPOCH + scrape * INTERVAL)
     now = float(EPOCH + (SCRAPES - 1) * INTERVAL + 1)
     objects = ObjectLookup(filled.index, Services(), Nodes(), hpas=Hpas())
-    built = build_view(Settings(), Values(filled.store.snapshot), objects)
+    built = build_view(Settings(), Values(filled.store.snapshot), objects, None)
     assert built is not None
     group = built.group
     garbage.take_over()

@@ -145,7 +145,9 @@ class HistoryRing:
         known, points = kept
         if known != metric:
             _forget(points, len(row))
-        points.extend([NONE] * (self.last % MINUTES * len(row) - len(points)))
+        place = self.last % MINUTES * len(row)
+        del points[place:]  # another process may have noted this minute too
+        points.extend([NONE] * (place - len(points)))
         digits = _DIGITS[name.partition(" ")[0]]
         points.extend(map(_point, (_rounded(row[0], digits), *row[1:])))
         self._open[name] = metric, points
@@ -202,17 +204,19 @@ class HistoryRing:
                 Minutes(metric, [[plain(x) for x in points[at::width]] for at in range(width)]),
             )
 
-    def stored(self) -> Steps[list[StoredHour]]:
-        """Return all hours, in steps, as another process takes them; the newest first."""
-        firsts: list[str] = []
+    @property
+    def hours(self) -> list[int]:
+        """The hours with points, in order."""
+        return [*self._closed, *([self._hour] if self._open else [])]
+
+    def stored(self, hour: int) -> Steps[StoredHour | None]:
+        """Return an hour, in steps, as another process takes it; None if it is not kept."""
         blocks: list[bytes] = []
-        yield from self._blocks(firsts, blocks)
-        hours = {**{hour: kept.blocks for hour, kept in self._closed.items()}, self._hour: blocks}
-        return [
-            StoredHour(VERSION, _STATES, hour, list(some))
-            for hour, some in sorted(hours.items(), reverse=True)
-            if some
-        ]
+        if hour in self._closed:
+            blocks += self._closed[hour].blocks
+        elif hour == self._hour:
+            yield from self._blocks([], blocks)
+        return StoredHour(VERSION, _STATES, hour, blocks) if blocks else None
 
     def take(self, stored: StoredHour, now: float) -> None:
         """Take an hour of another process, unless it is known or too old.
@@ -234,16 +238,22 @@ class HistoryRing:
             self._closed_bytes += hour.size
 
     def _join(self, hour: Hour, current: int) -> None:
-        """Put the minutes of another process before those of the open hour."""
+        """Put the minutes of another process into the gaps of the open hour."""
         if self._hour not in (-1, current):
             return
         self._hour = current
         for block in hour.each():
             for name, part in block.items():
-                if name not in self._open and self._has_room(len(part.columns)):
-                    rows = zip_longest(*part.columns)
-                    points = array("f", (_point(each) for row in rows for each in row))
-                    self._open[name] = part.metric, points
+                rows = zip_longest(*part.columns)
+                theirs = array("f", (_point(each) for row in rows for each in row))
+                metric, own = self._open.get(name, (part.metric, array("f")))
+                if metric != part.metric:
+                    _forget(theirs, len(part.columns))
+                if name in self._open or self._has_room(len(part.columns)):
+                    known = zip(own, theirs, strict=False)
+                    shared = [y if math.isnan(x) else x for x, y in known]
+                    rest = max(own, theirs, key=len)[len(shared) :]
+                    self._open[name] = metric, array("f", shared) + rest
 
     def _close(self) -> Steps[None]:
         """Deflate the open hour, in steps."""

@@ -16,6 +16,7 @@ from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
 from adapter.answers.view.gpus import GPUS, Gpus
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
+from adapter.answers.view.historyhours import HISTORYHOURS, HistoryHours
 from adapter.answers.view.minutes import MinuteRecorder
 from adapter.answers.view.snapshots import CurrentValues
 from adapter.answers.view.standings import NodeStandings
@@ -23,6 +24,7 @@ from adapter.config.settings import Settings
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
 from adapter.server.serve.build import Loop
+from adapter.server.serve.pastreader import past_reader
 from adapter.server.serve.pipeline import PipelineSwitcher
 from adapter.server.serve.rules import build_rules
 from apiservice.documents.health import Check
@@ -37,10 +39,13 @@ class ViewApi(NamedTuple):
 
     group: ViewGroup
     history: HistoryRing
-    recorder: MinuteRecorder
+    loops: Sequence[Loop]
+    """What keeps the history."""
 
 
-def build_view(settings: Settings, values: CurrentValues, objects: ObjectLookup) -> ViewApi | None:
+def build_view(
+    settings: Settings, values: CurrentValues, objects: ObjectLookup, client: Any
+) -> ViewApi | None:
     """Return the view API; None if it is off, so that HPAs are not read."""
     if objects.hpas is None:
         return None
@@ -58,11 +63,13 @@ def build_view(settings: Settings, values: CurrentValues, objects: ObjectLookup)
             ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
             ServedResource(GPUWORKLOADS, workloads),
             ServedResource(GPUHISTORIES, histories, histories.whole),
+            ServedResource(HISTORYHOURS, HistoryHours(history)),
         ),
     )
     stale_after = settings.cluster.stale_after
     recorder = MinuteRecorder(history, values, pods, hpas, workloads, stale_after)
-    return ViewApi(group, history, recorder)
+    reader = past_reader(client, history)
+    return ViewApi(group, history, (recorder.run, *([reader.run] if reader else ())))
 
 
 def view_groups(view: ViewApi | None, rules: RuleService | None) -> Sequence[ViewGroup]:

@@ -102,7 +102,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         ) as error:
             raise StartError(str(error)) from None
         providers = build_providers(settings, pipelines, objects, client)
-        view = build_view(settings, pipelines, objects)
+        view = build_view(settings, pipelines, objects, client)
         owner = external_owner(settings.external, client)
         registry = CollectorRegistry()
         health = _health(
@@ -200,7 +200,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
             *([keep("recording", recorder.run)] if recorder else ()),
-            *([keep("history", view.recorder.run)] if view else ()),
+            *(keep("history", loop) for loop in (view.loops if view else ())),
             every("garbage", garbage.SECONDS, collector.look),
             every("snapshot", RELEASE, pipelines.release),
             every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),

@@ -124,10 +124,8 @@ def test_the_bound_holds_and_the_oldest_hours_end_first() -> None:
 
 
 def _handed(ring: HistoryRing) -> list[StoredHour]:
-    return [
-        msgspec.json.decode(msgspec.json.encode(hour), type=StoredHour)
-        for hour in at_once(ring.stored())
-    ]
+    hours = [at_once(ring.stored(hour)) for hour in ring.hours]
+    return [msgspec.json.decode(msgspec.json.encode(hour), type=StoredHour) for hour in hours]
 
 
 def test_another_process_goes_on_where_this_one_ended() -> None:
@@ -140,6 +138,19 @@ def test_another_process_goes_on_where_this_one_ended() -> None:
     expected = [*range(150), None, None, 152]
     assert _read(after).columns["value"] == expected
     assert after.size <= before.size + 4096
+
+
+def test_minutes_that_both_have_noted_are_those_of_this_process() -> None:
+    before, after = HistoryRing(), HistoryRing()
+    for minute in range(6):
+        _noted(before, FIRST + minute, float(minute))
+    _noted(after, FIRST + 4, 44.0)
+    for hour in _handed(before):
+        after.take(hour, (FIRST + 5) * 60)
+    assert _read(after).columns["value"] == [0, 1, 2, 3, 44]
+    _noted(after, FIRST + 5, 55.0)
+    _noted(after, FIRST + 7, 77.0)
+    assert _read(after).columns["value"] == [0, 1, 2, 3, 44, 55, None, 77]
 
 
 def test_an_hour_that_is_known_or_too_old_is_not_taken() -> None:
