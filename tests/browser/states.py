@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from adapter.answers.judgement.counts import HpaCounts
 from adapter.answers.judgement.states import ScalingState
+from adapter.answers.view.gpuclass import gpu_class
 from adapter.tools.idle.prices import LIST_DATE
-from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseRow, by_cause
 
 Json = Any

@@ -55,7 +55,7 @@ _OF_METRIC: Final = 2
 NONE: Final = math.nan
 
 
-class Past(NamedTuple):
+class NotedPast(NamedTuple):
     """The points of one subject, a minute each, without a gap between their times."""
 
     start: float
@@ -162,7 +162,7 @@ class HistoryRing:
             self._drop(next(iter(self._closed)))
         return True
 
-    def read(self, name: str, minutes: int) -> Past | None:
+    def read(self, name: str, minutes: int) -> NotedPast | None:
         """Return the newest points of a subject; None if it has none.
 
         Args:
@@ -184,13 +184,14 @@ class HistoryRing:
             at = hour * MINUTES - start
             own = 0 if part.metric == metric else _OF_METRIC
             for row, column in zip(rows[own:], part.columns[own:], strict=True):
-                kept = column[max(0, -at) :]
-                row[max(0, at) : max(0, at) + len(kept)] = kept
+                place = max(0, at)
+                kept = column[max(0, -at) :][: len(row) - place]
+                row[place : place + len(kept)] = kept
         gap = (None,) * len(columns)
         known = (place for place, point in enumerate(zip(*rows, strict=True)) if point != gap)
         before = next(known, len(rows[0]))
         named = {name: row[before:] for name, row in zip(columns, rows, strict=True)}
-        return Past((start + before) * MINUTE, metric, named)
+        return NotedPast((start + before) * MINUTE, metric, named)
 
     def _hours_of(self, name: str, since: int) -> Iterator[tuple[int, Minutes]]:
         for hour, blocks in self._closed.items():

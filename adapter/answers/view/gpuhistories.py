@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.answers.history.hours import Column
-from adapter.answers.history.ring import HOURS, MINUTE, HistoryRing, Past, subject
+from adapter.answers.history.ring import HOURS, MINUTE, HistoryRing, NotedPast, subject
 from adapter.answers.view.fragments import Json
 from adapter.answers.view.gpuworkloads import GpuWorkloads
-from adapter.answers.view.schema import integer, listed, struct, text, time
+from adapter.answers.view.schema import Schema, integer, listed, struct, text, time
 from adapter.answers.view.snapshots import check
 from adapter.figures import age
 from adapter.pipeline.cluster.hpas import Hpas
@@ -37,9 +37,20 @@ _MOST: Final = 512
 """Objects that are kept between ``prepare`` and the answers: several pages of several requests."""
 
 
-def _points(of: str) -> dict[str, object]:
+def points(of: str) -> Schema:
+    """Return the schema of a column of numbers."""
     number = {"type": "number", "format": "double", "nullable": True}
     return listed(f"{of}, for each minute; null where it is not known.", number)
+
+
+def dated(past: NotedPast | None = None) -> Json:
+    """Return the fields that say when points were noted; without any, their schemas."""
+    if past is None:
+        return {
+            "start": time("When the first point was noted; each next one is a minute later."),
+            "intervalSeconds": integer("Time between two points: 60."),
+        }
+    return {"start": instant.write(past.start), "intervalSeconds": int(MINUTE)}
 
 
 GPUHISTORIES: Final = ViewResource(
@@ -68,19 +79,18 @@ GPUHISTORIES: Final = ViewResource(
         "for an object that is asked for by its name. A minute that is missing is null, never 0.",
         of=text("Kind of what the points are about: HorizontalPodAutoscaler, or of the workload."),
         metric=text("Metric of value and target: the first one of the HPA."),
-        start=time("When the first point was noted; each next one is a minute later."),
-        intervalSeconds=integer("Time between two points: 60."),
-        value=_points("Value that the HPA used, with three digits"),
-        target=_points("Target of the HPA"),
-        current=_points("Replicas that the HPA controller last saw"),
-        desired=_points("Replicas that the HPA controller last wanted"),
+        **dated(),
+        value=points("Value that the HPA used, with three digits"),
+        target=points("Target of the HPA"),
+        current=points("Replicas that the HPA controller last saw"),
+        desired=points("Replicas that the HPA controller last wanted"),
         state=listed(
             "State of the HPA, for each minute; null where it is not known.",
             {"type": "string", "nullable": True},
         ),
-        utilization=_points("Mean utilization of the workload's pods, with two digits"),
-        pods=_points("Pods of the workload"),
-        measured=_points("Pods of the workload that have a value"),
+        utilization=points("Mean utilization of the workload's pods, with two digits"),
+        pods=points("Pods of the workload"),
+        measured=points("Pods of the workload that have a value"),
     ),
     fields=("of",),
     categories=(),
@@ -116,7 +126,7 @@ class GpuHistories:
         self._pods = pods
         self._hpas = hpas
         self._workloads = workloads
-        self._kept: OrderedDict[tuple[Key, int], Past | None] = OrderedDict()
+        self._kept: OrderedDict[tuple[Key, int], NotedPast | None] = OrderedDict()
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
@@ -180,7 +190,7 @@ class GpuHistories:
         """Return an object with all of its points; None if it does not exist."""
         return self._made(key, self._read(key, WHOLE))
 
-    def _hour(self, key: Key) -> Past | None:
+    def _hour(self, key: Key) -> NotedPast | None:
         known = (key, self._ring.last)
         return self._kept[known] if known in self._kept else self._read(key, LISTED)
 
@@ -194,7 +204,7 @@ class GpuHistories:
         kind = self._workloads.fields(key).get("kind")
         return None if kind is None else _Named("workload", key.name, kind, 0.0)
 
-    def _read(self, key: Key, minutes: int) -> Past | None:
+    def _read(self, key: Key, minutes: int) -> NotedPast | None:
         """Return points; those of an earlier object of the same name are left out."""
         named = self._named(key)
         if named is None:
@@ -206,7 +216,7 @@ class GpuHistories:
         columns = {name: column[gone:] for name, column in past.columns.items()}
         return past._replace(start=past.start + gone * MINUTE, columns=columns)
 
-    def _made(self, key: Key, past: Past | None) -> Json | None:
+    def _made(self, key: Key, past: NotedPast | None) -> Json | None:
         named = self._named(key)
         if named is None:
             return None
@@ -219,11 +229,10 @@ class GpuHistories:
         columns: Json = dict(past.columns)
         if "state" in columns:
             columns["state"] = past.states()
-        at = {"start": instant.write(past.start), "intervalSeconds": int(MINUTE)}
-        return {**found, **at, **columns}
+        return {**found, **dated(past), **columns}
 
 
-def _leading(past: Past) -> tuple[Column, Column]:
+def _leading(past: NotedPast) -> tuple[Column, Column]:
     """Return the values, and the replicas or pods."""
     names = ("value", "current") if "value" in past.columns else ("utilization", "pods")
     values, size = (past.columns[name] for name in names)

@@ -1,4 +1,4 @@
-"""Note once a minute what HPAs and workloads are, for the history."""
+"""Note once a minute what HPAs, workloads and pools are, for the history."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 from adapter.answers.history.ring import MINUTE, HistoryRing, subject
 from adapter.answers.judgement.readings import readings_of
 from adapter.answers.judgement.states import ORDER, ScalingState
+from adapter.answers.view.gpupools import GpuPools
 from adapter.answers.view.gpuworkloads import GpuWorkloads
 from adapter.answers.view.hpaparts import judged
 from adapter.answers.view.snapshots import CurrentValues
@@ -35,6 +36,7 @@ class MinuteRecorder:
         pods: the known pods.
         hpas: the known HPAs.
         workloads: the workloads above the pods.
+        pools: the pools of GPU nodes.
         stale_after: seconds without a message about pods or HPAs after which they are not noted.
         clock: epoch seconds.
     """
@@ -46,6 +48,7 @@ class MinuteRecorder:
         pods: PodIndex,
         hpas: Hpas,
         workloads: GpuWorkloads,
+        pools: GpuPools,
         stale_after: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -54,6 +57,7 @@ class MinuteRecorder:
         self._pods = pods
         self._hpas = hpas
         self._workloads = workloads
+        self._pools = pools
         self._stale_after = stale_after
         self._clock = clock
 
@@ -81,6 +85,10 @@ class MinuteRecorder:
                 states[hpa.key] = judged(hpa, found.target, metrics, now).state
 
         yield from self._workloads.every(now, take)
+        for name, pool in (yield from self._pools.pools(now)).items():
+            of = pool.classes
+            row = (pool.gpus, of["busy"], of["idle"], of["free"])
+            self._ring.note(subject("pool", name), row)
         for some in parts(tuple(self._hpas), _STEP):
             for hpa in some:
                 state = states.get(hpa.key)

@@ -14,6 +14,7 @@ from adapter.answers.view.devices import Devices
 from adapter.answers.view.gpuhistories import GPUHISTORIES, GpuHistories
 from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
+from adapter.answers.view.gpupools import GPUPOOLS, GpuPools
 from adapter.answers.view.gpus import GPUS, Gpus
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
 from adapter.answers.view.historyhours import HISTORYHOURS, HistoryHours
@@ -53,13 +54,17 @@ def build_view(
     standings = NodeStandings(pods, objects.nodes)
     workloads = GpuWorkloads(values, pods, hpas)
     history = HistoryRing(settings.view.history_bytes)
+    gpus = Gpus(values, pods, devices, standings)
+    nodes = GpuNodes(values, pods, devices, standings)
+    pools = GpuPools(gpus, nodes, standings, history)
     histories = GpuHistories(history, pods, hpas, workloads)
     group = ViewGroup(
         VIEW_GROUP,
         VERSION,
         (
-            ServedResource(GPUS, Gpus(values, pods, devices, standings)),
-            ServedResource(GPUNODES, GpuNodes(values, pods, devices, standings)),
+            ServedResource(GPUS, gpus),
+            ServedResource(GPUNODES, nodes),
+            ServedResource(GPUPOOLS, pools, pools.whole),
             ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas)),
             ServedResource(GPUWORKLOADS, workloads),
             ServedResource(GPUHISTORIES, histories, histories.whole),
@@ -67,7 +72,7 @@ def build_view(
         ),
     )
     stale_after = settings.cluster.stale_after
-    recorder = MinuteRecorder(history, values, pods, hpas, workloads, stale_after)
+    recorder = MinuteRecorder(history, values, pods, hpas, workloads, pools, stale_after)
     reader = past_reader(client, history)
     return ViewApi(group, history, (recorder.run, *([reader.run] if reader else ())))
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from adapter.answers.judgement.states import ORDER
+from adapter.answers.view.gpuclass import gpu_class
 from adapter.figures import age, spark
 from adapter.tools.client.histories import SHOWN, HpaPast
 from adapter.tools.client.tables import ObjectTable, TableRow
-from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseGroup, by_cause
 from adapter.tools.overview.hpas import HpaSummary, with_states
 from adapter.tools.top.facts import ClusterLists, ListName

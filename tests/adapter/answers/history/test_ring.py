@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from adapter.answers.history.hours import HourError, StoredHour
-from adapter.answers.history.ring import HistoryRing, Past, subject
+from adapter.answers.history.ring import HistoryRing, NotedPast, subject
 from apiservice.runtime.steps import at_once
 
 LLM = subject("hpa", "llm", "chat")
@@ -23,7 +23,7 @@ def _noted(ring: HistoryRing, minute: int, value: float | None, metric: str = "m
     ring.note(LLM, (value, 70, 2, 3, 10), metric)
 
 
-def _read(ring: HistoryRing, minutes: int = 1440) -> Past:
+def _read(ring: HistoryRing, minutes: int = 1440) -> NotedPast:
     found = ring.read(LLM, minutes)
     assert found is not None
     return found

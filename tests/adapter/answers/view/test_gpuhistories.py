@@ -70,6 +70,7 @@ class _Past:
             self.world.index,
             self.viewer.hpas,
             self.viewer.of_workloads,
+            self.viewer.of_pools,
             stale_after=60.0,
         )
 

@@ -11,6 +11,7 @@ import pytest
 
 from adapter.answers.judgement.counts import CLASSES
 from adapter.answers.judgement.states import LEVELS, ORDER
+from adapter.answers.view.gpuclass import GpuClass
 from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
@@ -18,7 +19,6 @@ from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.client.errors import ClientError
 from adapter.tools.client.histories import HpaPast
 from adapter.tools.idle.prices import PriceList
-from adapter.tools.overview.gpuclasses import GpuClass
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.ui.gpurows import fleet, share
 from adapter.tools.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
