@@ -18,7 +18,7 @@ State = dict[str, Json]
 """The parts by name."""
 
 START: Final = 1_800_000_000.0
-LISTS: Final = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events")
+LISTS: Final = ("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
 GPU_COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
 )
@@ -244,6 +244,20 @@ def fresh(now: float) -> State:
     state = demo(now)
     state["about"] |= {"started": now - 2}
     state["past"] = {"since": now - 3600, "message": ""}
+    columns = (
+        *("namespace", "name", "nodes", "gpus", "busy", "idle", "free", "blocked", "unheld"),
+        *("unmeasured", "largest", "fragmented", "closed", "left", "layouts", "fragmentedNumber"),
+    )
+    gpu, mig = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
+    state["pools"] = {
+        "columns": columns,
+        "rows": [
+            ("", "h100-serving", 2, 8, 6, 2, 0, 0, 0, 0, None, None, 0, None, None, None),
+            ("", "a100-batch", 1, 4, 3, 0, 0, 0, 0, 1, None, None, 1, None, None, None),
+            ("", "mig-lab", 1, 7, 5, 1, 1, 0, 0, 0, f"1 {mig}", "0%", 0, f"1 {mig}", "7x1g.10gb (1)", 0.0),
+            ("", "l4-spare", 2, 4, 0, 0, 3, 0, 1, 0, f"2 {gpu}", "33%", 0, f"3 {gpu}", None, 33.3),
+        ],
+    }  # fmt: skip
     return state
 
 

@@ -25,7 +25,7 @@ from adapter.tools.overview.verdict import ClusterVerdict, PodCounts, pod_counts
 from adapter.tools.overview.viewlists import ViewList, read_view_list
 
 ListName = Literal[
-    "gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "nodeevents", "gpuhistories"
+    "gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "nodeevents", "gpuhistories", "gpupools"
 ]
 LISTS: Final[tuple[ListName, ...]] = get_args(ListName)
 _MINUTE: Final = 60.0
@@ -187,7 +187,7 @@ async def _kept(api: Api) -> dict[str, str]:
 
 
 async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
-    within = "" if name in ("gpus", "gpunodes") else _within(scope)
+    within = "" if name in ("gpus", "gpunodes", "gpupools") else _within(scope)
     return await read_view_list(api, name, within, labels=scope.labels)
 
 

@@ -214,7 +214,8 @@ def tables_of(view: ViewName, facts: ClusterLists, *, everywhere: bool) -> list[
         return overview(facts)
     if not all(facts.has(name) for name in tables.NEEDS[view]):
         return []
-    if view in ("gpus", "nodes"):
-        return [tables.gpus(facts) if view == "gpus" else nodes(facts)]
+    if view in ("gpus", "nodes", "pools"):
+        whole = {"gpus": tables.gpus, "nodes": nodes, "pools": tables.pools}
+        return [whole[view](facts)]
     made = {"pods": tables.pods, "workloads": tables.workloads, "hpas": tables.hpas}[view]
     return [made(facts, everywhere=everywhere)]

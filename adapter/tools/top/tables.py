@@ -16,7 +16,7 @@ from adapter.tools.overview.hpas import HpaSummary, with_states
 from adapter.tools.top.facts import ClusterLists, ListName
 from adapter.tools.top.rows import About, Emphasis, PickedRows, RowKey, TopRow, number_of
 
-ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes"]
+ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes", "pools"]
 DASH: Final = "-"
 """Shown for a missing value."""
 
@@ -62,6 +62,7 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     "workloads": ("gpuworkloads",),
     "hpas": ("hpas",),
     "nodes": ("gpus",),
+    "pools": ("gpupools",),
 }
 """The lists that a view shows."""
 _BESIDE: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
@@ -135,6 +136,22 @@ _WORKLOADS: Final = (
     TopColumn("FOREIGN", 7),
     TopColumn("UNMEASURED", 7, "UNMEASURED"),
 )
+_POOLS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("NODES", 3, "NODES"),
+    TopColumn("GPUS", 1, "GPUS"),
+    TopColumn("BUSY", 1, "BUSY"),
+    TopColumn("IDLE", 1, "IDLE"),
+    TopColumn("FREE", 0, "FREE"),
+    TopColumn("BLOCKED", 2, "BLOCKED"),
+    TopColumn("NO-POD", 3, "NO-POD"),
+    TopColumn("NO-VALUE", 2, "NO-VALUE"),
+    TopColumn("LARGEST", 1),
+    TopColumn("FRAGMENTED", 2, "FRAGMENTED-PERCENT"),
+    TopColumn("CLOSED", 5, "CLOSED"),
+    TopColumn("LEFT", 5),
+    TopColumn("LAYOUTS", 5),
+)
 _RANKS: Final = {state: float(rank) for rank, state in enumerate(reversed(ORDER))}
 """How much a state needs attention."""
 _HPAS: Final = (
@@ -155,6 +172,12 @@ def gpus(facts: ClusterLists) -> TopTable:
     """Return the devices, the busiest first."""
     rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
     return TopTable(_GPUS, rows, "UTIL", none="No exporter reports a GPU.")
+
+
+def pools(facts: ClusterLists) -> TopTable:
+    """Return the pools of nodes, with what is free in each."""
+    rows = _picked(facts.tables["gpupools"], _POOLS, _pool)
+    return TopTable(_POOLS, rows, "FREE", none="No node has a GPU.")
 
 
 def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
@@ -228,6 +251,11 @@ def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis
     emphasis: Emphasis = "warning" if doubtful else ""
     key = RowKey("gpu", "", row.name)
     return key, key, emphasis
+
+
+def _pool(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    key = RowKey("note", "", row.name)  # nothing explains a pool
+    return key, key, ""
 
 
 def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:

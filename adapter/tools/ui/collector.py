@@ -25,6 +25,7 @@ from adapter.tools.ui.panels import (
     GPUS,
     HPAS,
     PODS,
+    POOLS,
     PanelState,
     Reader,
     failed,
@@ -39,8 +40,9 @@ LONGEST: Final = 120.0
 """Seconds for one list, with all of its pages."""
 _SLOWER: Final = 30.0
 """Seconds after which a list that cannot be read is tried again, at most."""
-_EVENTS: Final = 10.0
-"""Seconds between two looks at events, at least: no event is younger than a controller's sync."""
+_SLOW: Final = {EVENTS: 10.0, POOLS: 15.0}
+"""Seconds between two looks, at least: no event is younger than a controller's sync, and ``serve``
+counts pools every 15 s."""
 _GATHER: Final = 0.05
 """Seconds for which lists that arrive together are waited for."""
 
@@ -159,7 +161,7 @@ class PageCollector:
         return "; ".join(parts)
 
     def _pause(self, name: str, took: float) -> float:
-        interval = max(self._interval, _EVENTS) if name == EVENTS else self._interval
+        interval = max(self._interval, _SLOW.get(name, 0.0))
         return max(interval - took, _SHARE * took)
 
     async def _show(self) -> None:

@@ -16,6 +16,7 @@ Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 
 GPUS: Final = "gpus"
 NODES: Final = "gpunodes"
+POOLS: Final = "gpupools"
 PODS: Final = "gpupods"
 WORKLOADS: Final = "gpuworkloads"
 HPAS: Final = "hpas"
@@ -93,6 +94,7 @@ def readers(namespace: str) -> dict[str, Reader]:
     return {
         GPUS: lambda api: read_view_list(api, "gpus"),
         NODES: lambda api: read_view_list(api, "gpunodes"),
+        POOLS: lambda api: read_view_list(api, "gpupools"),
         PODS: lambda api: read_view_list(api, "gpupods", place),
         WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", place),
         HPAS: lambda api: read_scalers(api, place),

@@ -14,6 +14,7 @@ import { listenToKeys } from "./keys.js";
 import { Names } from "./names.js";
 import { empty, notices, place, segments, status } from "./panel.js";
 import { objects, Parts } from "./parts.js";
+import { poolTable } from "./pooltable.js";
 import { blindTable, podTable, reasons, words, workloadTable } from "./podlist.js";
 import { changes, choose, refresh, route } from "./route.js";
 import { Side } from "./side.js";
@@ -34,6 +35,7 @@ const history = new History(() => parts.touch("history"));
 const hpaList = new HpaList(history, time);
 const fleet = new Fleet();
 const gpuList = gpuTable();
+const poolList = poolTable();
 const timeline = new Timeline();
 const podList = podTable();
 const blindList = blindTable();
@@ -60,7 +62,7 @@ const side = new Side(get("side"), {
 function showNotices() {
   const interval = now.about?.interval ?? 5;
   say(get("hpas-past"), now.past?.message ?? "");
-  for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus", "gpunodes"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
+  for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus", "gpunodes", "gpupools"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
     notices(get(`${id}-notices`), now.panels, lists, interval);
   }
 }
@@ -94,8 +96,20 @@ function showHpas() {
   hpaList.show(shown);
 }
 
+function showPools() {
+  const { filters } = route();
+  const all = objects(now.pools);
+  const fits = filter.search(filters.q);
+  const shown = all.filter((pool) => (!filters.pool || pool.name === filters.pool) && fits(pool.name));
+  tally("fleet", shown.length, now.pools ? all.length : null, "pool");
+  place(get("fleet-body"), poolList.element, shown.length ? null : nothing("gpupools", all.length, "No node has a GPU.", "A pool appears here with its first GPU node."));
+  if (shown.length) poolList.show(shown);
+}
+
 function showGpus() {
   const { filters } = route();
+  segments(get("fleet-tools"), [["", "Map"], ["table", "Table"], ["pools", "Capacity"]], filters.map ?? "", (value) => choose("map", value));
+  if (filters.map === "pools") return showPools();
   const { gpus, load } = now;
   // A row of the load belongs to a row of the GPUs of one revision.
   if (gpus && load && load.of !== gpus.revision) return;
@@ -104,7 +118,6 @@ function showGpus() {
   const asTable = filters.map === "table";
   tally("fleet", narrowed.kept.length, gpus ? all : null, "GPU", filters.q || filters.use ? ` · ${narrowed.kept.length - narrowed.dim.size} found` : "");
   get("main").classList.toggle("large", all > LARGE);
-  segments(get("fleet-tools"), [["", "Map"], ["table", "Table"]], asTable ? "table" : "", (value) => choose("map", value));
   place(get("fleet-body"), asTable ? gpuList.element : fleet.element, narrowed.kept.length ? null : nothing("gpus", all, "No GPU is reported.",
     "Either the cluster has no GPU node now, or no exporter reports one. The checks say which, with the fix:", "gpu-metrics-adapter doctor"));
   if (!narrowed.kept.length) return;
@@ -202,7 +215,7 @@ parts.read(["verdict", "about", "idle"], () => showVerdict(now.verdict, now.abou
 parts.read(["panels", "about", "past", "tick"], showNotices);
 parts.read(["hpas", "panels", "route", "filters", "about"], showHpas);
 parts.read(["history", "theme"], () => hpaList.again());
-parts.read(["gpus", "load", "panels", "route", "filters", "map", "theme"], showGpus);
+parts.read(["gpus", "load", "pools", "panels", "route", "filters", "map", "theme"], showGpus);
 parts.read(["timeline", "about", "route", "filters"], showTimeline);
 parts.read(["pods", "workloads", "panels", "route", "filters", "view"], showPods);
 parts.read(["idle", "verdict", "panels", "route", "filters"], showIdle);

@@ -242,7 +242,9 @@ def test_an_hpa_of_another_form_is_counted() -> None:
     before = PanelState("hpas", "ok", updated=5.0)
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
-    assert set(readers("")) == {"gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events"}
+    assert set(readers("")) == {
+        *("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
+    }
 
 
 def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_level() -> None:
