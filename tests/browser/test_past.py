@@ -43,7 +43,7 @@ def test_the_last_half_hour_is_there_on_first_sight(serve: Opener) -> None:
     page = serve("fresh")
     page.open()
     page.wait(f"{_DRAWN} > 0.6")
-    assert page.js(f"{_DRAWN}") < 0.95, "the minutes that are missing are no line"
+    assert page.js(f"{_DRAWN}") < 0.95, "the minutes that are missing have no line"
     chosen = page.texts("#range button[aria-pressed='true']")
     assert chosen == ["30 min"]
 

@@ -40,7 +40,8 @@ def panels(page: Page, **wanted: str) -> dict[str, Any]:
     return {row["panel"]: row for row in page.until("panels", holds)}
 
 
-ALL = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events")
+BESIDE = tuple(f"{VIEW}/{name}" for name in ("gpunodes", "gpupools", "gpuworkloads"))
+ALL = ("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
 WELL = dict.fromkeys(ALL, "ok")
 
 
@@ -104,6 +105,7 @@ def test_a_cluster_without_the_view_api_is_named(lab: tuple[ApiServer, Path]) ->
             page,
             gpus="missing",
             gpunodes="missing",
+            gpupools="missing",
             gpupods="missing",
             gpuworkloads="missing",
             hpas="ok",
@@ -135,9 +137,7 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             panels(page, **WELL)
             answers, tables = dict(server.answers), dict(server.tables)
             failing = (500, status_of(500, "etcd leader changed"))
-            server.answers |= dict.fromkeys(
-                (GPUS, f"{VIEW}/gpunodes", PODS, f"{VIEW}/gpuworkloads", HPAS), failing
-            )
+            server.answers |= dict.fromkeys((GPUS, *BESIDE, PODS, HPAS), failing)
             server.answers["/api/v1/events"] = failing
             found = panels(page, **dict.fromkeys(ALL, "failed"))
             assert found["gpus"]["message"] == "not available, see above"
@@ -149,8 +149,8 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             )
             assert verdict["gpus"]["total"] == 1
             server.answers.update(answers)
-            del server.answers[GPUS], server.answers[f"{VIEW}/gpunodes"], server.answers[PODS]
-            del server.answers[f"{VIEW}/gpuworkloads"]
+            for path in (GPUS, PODS, *BESIDE):
+                del server.answers[path]
             server.tables.update(tables)
             panels(page, **WELL)
             page.until("verdict", lambda data: data["level"] == "good")

@@ -98,7 +98,7 @@ async def test_without_another_replica_the_history_begins_empty(
     assert ring.read(LLM, 60) is None
 
 
-async def test_an_answer_of_another_form_is_no_history(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_of_another_form_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pastreader, "_PAUSE", 0.0)
 
     class Odd(Replica):

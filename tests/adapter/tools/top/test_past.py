@@ -99,7 +99,7 @@ async def test_a_past_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
     assert found.pasts is None
 
 
-async def test_an_adapter_that_keeps_no_past_is_no_problem(tmp_path: Path) -> None:
+async def test_an_adapter_that_keeps_no_past_makes_no_problem(tmp_path: Path) -> None:
     with api_server(tmp_path) as (_, file):
         async with cluster(file) as api:
             found = await look(api, ReadScope(), ["gpuhistories"], ClusterLists())
