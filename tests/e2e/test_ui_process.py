@@ -64,7 +64,7 @@ def test_the_stream_shows_the_cluster(lab: tuple[ApiServer, Path]) -> None:
         found = {}
         for event in page.events():
             found[event.name] = event.data
-            if len(found) == 10:
+            if len(found) == 12:
                 break
         about = page.until("about", lambda data: data["user"])
     assert about["user"] == "jane"
@@ -279,15 +279,49 @@ def test_the_points_of_an_hpa_since_the_start(lab: tuple[ApiServer, Path]) -> No
         page.until("hpas")
         found = page.get("/api/history?hpa=chat/llm&hpa=chat/none").json()
         many = page.get("/api/history?" + "&".join(["hpa=a/b"] * 201))
-        past = page.get("/api/range?hpa=chat/llm&minutes=60")
     assert list(found) == ["chat/llm"]
     assert found["chat/llm"]["value"][0] == 54.0
     assert (found["chat/llm"]["goal"][0], found["chat/llm"]["current"][0]) == (60.0, 3.0)
     assert many.status_code == 400
-    assert (past.status_code, past.json()) == (
-        404,
-        {"error": "no Prometheus is configured: start ui with --prometheus URL"},
-    )
+
+
+def test_the_points_that_the_adapter_has_noted_come_before_those_of_the_page(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    started = int(time.time())
+    columns = dict.fromkeys(("value", "target", "current", "desired"), [7] * 40)
+    history = {
+        "metadata": {"name": "horizontalpodautoscaler.llm", "namespace": "chat"},
+        "of": "HorizontalPodAutoscaler",
+        "metric": "gpu_utilization",
+        "start": datetime.fromtimestamp(started - 2400, UTC).isoformat(),
+        "intervalSeconds": 60,
+        "state": ["healthy"] * 40,
+        **columns,
+    }
+    name = "horizontalpodautoscaler.llm"
+    server.answers[f"{VIEW}/gpuhistories"] = [history]
+    server.answers[f"{VIEW}/namespaces/chat/gpuhistories/{name}"] = history
+    with running(file) as page:
+        panels(page, hpas="ok")
+        past = page.until("past")
+        page.until("hpas")
+        found = page.get("/api/history?hpa=chat/llm").json()["chat/llm"]
+        day = page.get("/api/range?hpa=chat/llm&minutes=30").json()["chat/llm"]
+    assert past == {"since": started - 2400, "message": ""}
+    assert found["time"][:2] == [started - 2400, started - 2340]
+    assert found["value"][:40] == [7] * 40
+    assert found["value"][-1] == 54.0
+    assert len(day["time"]) in (29, 30)
+    assert day["goal"] == [7] * len(day["time"])
+
+
+def test_a_cluster_whose_adapter_keeps_no_past_says_so(lab: tuple[ApiServer, Path]) -> None:
+    with running(lab[1]) as page:
+        past = page.until("past")
+    assert past["since"] is None
+    assert past["message"].startswith("No past: ")
 
 
 def test_a_port_in_use_is_one_line(lab: tuple[ApiServer, Path]) -> None:

@@ -1,8 +1,8 @@
 """The ring: the open hour in arrays, the hours before it deflated, the oldest dropped.
 
-A day of 1,000 HPAs and 1,000 workloads whose values all change every minute takes 7 MB, and the open
-hour 2.7 MB. A bound in bytes holds for any number of them: the oldest hours end first, then subjects
-are left out and counted.
+A day of 1,000 HPAs and 1,000 workloads whose values all change every minute takes 7 MB, and the
+open hour 2.7 MB. A bound in bytes holds for any number of them: the oldest hours end first, then
+subjects are left out and counted.
 """
 
 from __future__ import annotations
