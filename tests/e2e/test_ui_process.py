@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import socket
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
