@@ -87,6 +87,7 @@ def test_the_past_arrives_after_the_rest(serve: Opener) -> None:
     page.stand.publish(past={"since": time.time() - 3600, "message": ""})
     page.wait("document.querySelectorAll('#range button').length === 6")
     page.wait("Number(document.querySelector('.chart-lines').ariaValueMax) < 40")
+    page.wait(f"/gpu_utilization \\d/.test({_AT})")
     newest = _clock(page.js(_AT))
     page.js("document.querySelector('.chart-lines').focus()")
     page.press(Keys.HOME)

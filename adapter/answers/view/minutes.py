@@ -76,11 +76,12 @@ class MinuteRecorder:
         if not (yield from self._ring.turn(int(now // MINUTE))):
             return
         states: dict[tuple[str, str], ScalingState] = {}
+        rows: list[tuple[str, tuple[float | None, ...]]] = []
         metrics = self._values.snapshot.catalog.metrics
 
         def take(key: Key, found: Summary) -> None:
             row = (found.mean, found.pods, found.measured)
-            self._ring.note(subject("workload", key.name, key.namespace), row)
+            rows.append((subject("workload", key.name, key.namespace), row))
             for hpa in found.hpas.first:
                 states[hpa.key] = judged(hpa, found.target, metrics, now).state
 
@@ -93,6 +94,11 @@ class MinuteRecorder:
             for hpa in some:
                 state = states.get(hpa.key)
                 self._note(hpa, judged(hpa, None, metrics, now).state if state is None else state)
+            yield
+        # Where there is no room for all, HPAs and pools are kept.
+        for batch in parts(rows, _STEP):
+            for name, workload in batch:
+                self._ring.note(name, workload)
             yield
 
     def _current(self, fed: PodIndex | Hpas, now: float) -> bool:

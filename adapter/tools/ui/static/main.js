@@ -27,10 +27,8 @@ const LARGE = 1500;
 
 const parts = new Parts();
 const now = parts.now;
-/** Since when HPAs are known: before the page was started, if the cluster has kept a past. */
-const knownSince = () => Math.min(now.past?.since ?? Infinity, now.about?.started ?? 0);
-/** The time of the trends: not before anything is known. */
-const time = () => /** @type {[number, number]} */ ([Math.max(range(now.about, now.past).since, knownSince()), Date.now() / 1000]);
+/** The time of the trends: not before anything is known, which is before the page was started if the adapter has kept a past. */
+const time = () => /** @type {[number, number]} */ ([Math.max(range(now.about, now.past).since, Math.min(now.past?.since ?? Infinity, now.about?.started ?? 0)), Date.now() / 1000]);
 const history = new History(() => parts.touch("history"));
 const hpaList = new HpaList(history, time);
 const fleet = new Fleet();
@@ -99,8 +97,7 @@ function showHpas() {
 function showPools() {
   const { filters } = route();
   const all = objects(now.pools);
-  const fits = filter.search(filters.q);
-  const shown = all.filter((pool) => (!filters.pool || pool.name === filters.pool) && fits(pool.name));
+  const shown = all.filter((pool) => (!filters.pool || pool.name === filters.pool) && filter.search(filters.q)(pool.name));
   tally("fleet", shown.length, now.pools ? all.length : null, "pool");
   place(get("fleet-body"), poolList.element, shown.length ? null : nothing("gpupools", all.length, "No node has a GPU.", "A pool appears here with its first GPU node."));
   if (shown.length) poolList.show(shown);

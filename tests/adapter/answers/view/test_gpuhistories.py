@@ -189,3 +189,13 @@ def test_histories_are_selected_by_what_they_are_of() -> None:
     past.note(0)
     kinds = [past.viewer.histories.fields(name)["of"] for name in past.viewer.histories.names()]
     assert kinds == ["Deployment", "HorizontalPodAutoscaler"]
+
+
+def test_where_there_is_no_room_for_all_hpas_are_kept() -> None:
+    past = _Past(_hpa())
+    past.viewer.ring._most = 6500  # room for an HPA and a pool
+    past.note(0)
+    assert past.viewer.ring.left_out == 1
+    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
+    assert found["current"] == [2]
+    assert past.viewer.histories.get("deployment.llm", START).keys() == {"metadata", "of"}
