@@ -71,3 +71,16 @@ def listed(names: Sequence[str], most: int = 4) -> str:
 def count(amount: int, noun: str) -> str:
     """Return an amount with its noun: ``1 pod``, ``3 pods``."""
     return f"{amount} {noun}" if amount == 1 else f"{amount} {noun}s"
+
+
+LEVELS: Final = "▁▂▃▄▅▆▇█"
+"""Characters of a graph, from 0 to its top."""
+
+
+def spark(values: Sequence[float | None], top: float, levels: str = LEVELS, none: str = " ") -> str:
+    """Return values as a graph from 0 to ``top``, a character each; ``none`` is a missing one."""
+    steps = len(levels) - 1
+    return "".join(
+        none if value is None else levels[round(steps * min(max(value / top, 0.0), 1.0))]
+        for value in values
+    )

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from adapter.config.settings import Settings
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.nodes import Nodes
 from adapter.pipeline.cluster.services import Services
 from adapter.pipeline.store.snapshot import Snapshot
 from adapter.server.serve import garbage
-from adapter.server.serve.providers import view_group
+from adapter.server.serve.providers import build_view
 from apiservice.runtime.steps import WaitingSteps
 from apiservice.view.endpoint import page
 from apiservice.view.negotiation import negotiate
@@ -120,8 +121,9 @@ def measure(pods: int) -> list[Cost]:
         filled.scrape(EPOCH + scrape * INTERVAL)
     now = float(EPOCH + (SCRAPES - 1) * INTERVAL + 1)
     objects = ObjectLookup(filled.index, Services(), Nodes(), hpas=Hpas())
-    group = view_group(Values(filled.store.snapshot), objects)
-    assert group is not None
+    built = build_view(Settings(), Values(filled.store.snapshot), objects, None)
+    assert built is not None
+    group = built.group
     garbage.take_over()
     return [_read(group, served, form, now) for served in group.views for form in (TABLE, JSON)]
 

@@ -15,6 +15,7 @@ from adapter.demo.fleet import Stage
 from adapter.demo.hardware import DemoDevice, DemoNode
 from adapter.demo.state import DemoState, clock
 from adapter.demo.world import World
+from adapter.figures import LEVELS, spark
 from adapter.nodepool.model.reason import count_pods
 
 _STAGE_STYLE = {
@@ -38,13 +39,7 @@ class Glyphs(NamedTuple):
 
     def spark(self, values: Sequence[float | None], top: float, width: int) -> str:
         """Draw the last ``width`` values as a graph from 0 to ``top``."""
-        steps = len(self.levels) - 1
-        return "".join(
-            self.none
-            if value is None
-            else self.levels[round(steps * min(max(value / top, 0.0), 1.0))]
-            for value in values[max(0, len(values) - width) :]
-        )
+        return spark(values[max(0, len(values) - width) :], top, self.levels, self.none)
 
     def bar(self, share: float, width: int) -> str:
         """Draw a share from 0 to 1 as a bar; anything above 0 is visible."""
@@ -54,7 +49,7 @@ class Glyphs(NamedTuple):
 
 
 _STAGES = (Stage.READY, Stage.STARTING, Stage.PENDING)
-UNICODE = Glyphs("▁▂▃▄▅▆▇█", "█", "░", "·", dict(zip(_STAGES, "●◐○", strict=True)))
+UNICODE = Glyphs(LEVELS, "█", "░", "·", dict(zip(_STAGES, "●◐○", strict=True)))
 ASCII = Glyphs("_.,-=+*#", "#", ".", " ", dict(zip(_STAGES, "#+o", strict=True)))
 """For terminals whose encoding has no block characters."""
 

@@ -201,7 +201,7 @@ def view_resources(rows: Sequence[ServedResource]) -> list[Json]:
             "shortNames": list(row.short_names),
             "categories": list(row.categories),
         }
-        for row, _ in rows
+        for row, *_ in rows
     ]
 
 

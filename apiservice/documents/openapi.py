@@ -73,7 +73,7 @@ def package(group: ViewGroup) -> str:
 def view_definitions(group: ViewGroup, prefix: str) -> Json:
     """Return all definitions of a group; ``prefix`` starts a ``$ref``."""
     found: Json = {f"{META}.ObjectMeta": _OBJECT_META, f"{META}.ListMeta": LIST_META}
-    for resource, _ in group.views:
+    for resource, *_ in group.views:
         name = f"{package(group)}.{resource.kind}"
         found[name] = _object(group, resource, prefix)
         found[f"{name}List"] = _list(group, resource, prefix + name, prefix)
@@ -108,7 +108,7 @@ def _kind(group: ViewGroup, kind: str) -> Json:
 def view_operations(group: ViewGroup) -> list[Operation]:
     """Return all paths of a group."""
     operations: list[Operation] = []
-    for resource, _ in group.views:
+    for resource, *_ in group.views:
         everywhere = "ForAllNamespaces" if resource.namespaced else ""
         operations.append(_listing(group, resource, "", everywhere))
         below = ""

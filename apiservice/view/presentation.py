@@ -55,7 +55,9 @@ def presentation(
             raise NotAcceptable(f"{form.kind}List, because a list is requested")
         return Presentation(form.kind, form.api_version, "items", _metadata(view, form, now))
     kind = f"{view.resource.kind}List"
-    return Presentation(kind, group.api_version, "items", _objects(group, view, now))
+    return Presentation(
+        kind, group.api_version, "items", _objects(group, view, now, view.provider.object)
+    )
 
 
 def single(
@@ -74,14 +76,19 @@ def single(
         if form.kind.endswith("List"):
             raise NotAcceptable("PartialObjectMetadata, because one object is requested")
         return _metadata(view, form, now)
-    return _objects(group, view, now)
+    return _objects(group, view, now, view.whole or view.provider.object)
 
 
-def _objects(group: ViewGroup, view: ServedResource, now: float) -> Callable[[Key], bytes | None]:
+def _objects(
+    group: ViewGroup,
+    view: ServedResource,
+    now: float,
+    made: Callable[[Key, float], Json | None],
+) -> Callable[[Key], bytes | None]:
     head = {"kind": view.resource.kind, "apiVersion": group.api_version}
 
     def render(key: Key) -> bytes | None:
-        content = view.provider.object(key, now)
+        content = made(key, now)
         return None if content is None else _json(head | content)
 
     return render

@@ -121,6 +121,8 @@ class ServedResource(NamedTuple):
 
     resource: ViewResource
     provider: ViewProvider
+    whole: Callable[[Key, float], Json | None] | None = None
+    """Returns an object that is asked for by its name, if it has more than in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +137,10 @@ class ViewGroup:
         """Raise ValueError if a name stands for two things."""
         names = Counter(
             name
-            for resource, _ in self.views
+            for resource, *_ in self.views
             for name in {resource.plural, resource.singular, *resource.short_names} - {""}
         )
-        names.update({name for resource, _ in self.views for name in resource.categories})
+        names.update({name for resource, *_ in self.views for name in resource.categories})
         if several := [name for name, count in names.items() if count > 1]:
             message = f"names of several resources or categories: {', '.join(several)}"
             raise ValueError(message)

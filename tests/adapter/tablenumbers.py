@@ -56,6 +56,7 @@ def number_cells(resource: ViewResource, texts: Mapping[str, Any]) -> list[float
 
 _OF: Final[Mapping[str, Callable[[Any], float | None]]] = {
     "Util-Percent": amount,
+    "Fragmented-Percent": amount,
     "Max-Percent": amount,
     "Mem-Bytes": used,
     "Mem-Total-Bytes": total,

@@ -45,7 +45,7 @@ from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
 from adapter.pipeline.exposition.page import parse
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.server.serve.pipeline import PipelineSwitcher
-from adapter.server.serve.providers import build_providers, view_groups
+from adapter.server.serve.providers import build_providers, build_view, view_groups
 from apiservice.app import create_app
 from apiservice.auth.authentication import Authentication
 from apiservice.auth.authorization import Authorization
@@ -147,6 +147,7 @@ class Whole:
         self.delegate = self.other.delegate(stack)
         cluster = Cluster()
         self.authentication = Authentication(self.trust, ReviewedTokens(cluster))
+        view = build_view(settings, self.pipelines, self.objects, None, providers.ratios)
         app = create_app(
             custom=providers.custom,
             external=providers.external,
@@ -155,7 +156,7 @@ class Whole:
             health=HealthRegistry(),
             registry=CollectorRegistry(),
             release="0",
-            views=view_groups(self.pipelines, self.objects, providers),
+            views=view_groups(view, self.rules),
             delegation=Delegation([self.delegate]),
         )
 

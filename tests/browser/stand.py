@@ -107,6 +107,7 @@ class Stand:
     def _with_answers(self, inner: ASGIApp) -> ASGIApp:
         answers: dict[str, Callable[[Request], Response]] = {
             "/api/history": self._history,
+            "/api/range": self._range,
             "/api/idle.csv": lambda _: PlainTextResponse("gpu,uuid\r\n"),
         }
 
@@ -116,8 +117,12 @@ class Stand:
 
         return app
 
+    def _range(self, request: Request) -> Response:
+        name, points = request.query_params["hpa"], int(request.query_params["minutes"])
+        return JSONResponse({name: states.history(self.state, time.time(), points)[name]})
+
     def _history(self, request: Request) -> Response:
-        known = states.history(self.state, time.time())
+        known = states.history(self.state, time.time(), 60 if "past" in self.state else 120)
         asked = request.query_params.getlist("hpa")
         return JSONResponse({name: known[name] for name in asked if name in known})
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from adapter.answers.judgement.counts import HpaCounts
 from adapter.answers.judgement.states import ScalingState
+from adapter.answers.view.gpuclass import gpu_class
 from adapter.tools.idle.prices import load
-from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseRow, by_cause
 
 Json = Any
@@ -18,7 +18,7 @@ State = dict[str, Json]
 """The parts by name."""
 
 START: Final = 1_800_000_000.0
-LISTS: Final = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events")
+LISTS: Final = ("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
 GPU_COLUMNS: Final = (
     *("name", "node", "pool", "zone", "gpu", "model", "profile", "vendor", "sharing", "uuid"),
 )
@@ -239,10 +239,33 @@ def hostile(now: float = START) -> State:
     return state
 
 
+def fresh(now: float) -> State:
+    """The demo in a page that was just started, with the hour that the adapter has noted."""
+    state = demo(now)
+    state["about"] |= {"started": now - 2}
+    state["past"] = {"since": now - 3600, "message": ""}
+    columns = (
+        *("namespace", "name", "nodes", "gpus", "busy", "idle", "free", "blocked", "unheld"),
+        *("unmeasured", "largest", "fragmented", "closed", "left", "layouts", "fragmentedNumber"),
+    )
+    gpu, mig = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
+    state["pools"] = {
+        "columns": columns,
+        "rows": [
+            ("", "h100-serving", 2, 8, 6, 2, 0, 0, 0, 0, None, None, 0, None, None, None),
+            ("", "a100-batch", 1, 4, 3, 0, 0, 0, 0, 1, None, None, 1, None, None, None),
+            ("", "mig-lab", 1, 7, 5, 1, 1, 0, 0, 0, f"1 {mig}", "0%", 0, f"1 {mig}", "7x1g.10gb (1)", 0.0),
+            ("", "l4-spare", 2, 4, 0, 0, 3, 0, 1, 0, f"2 {gpu}", "33%", 0, f"3 {gpu}", None, 33.3),
+        ],
+    }  # fmt: skip
+    return state
+
+
 ALL: Final[dict[str, Callable[[float], State]]] = {
     "empty": empty,
     "one": one,
     "demo": demo,
+    "fresh": fresh,
     "large": large,
     "broken": broken,
     "hostile": hostile,
@@ -250,14 +273,15 @@ ALL: Final[dict[str, Callable[[float], State]]] = {
 
 
 def history(state: State, now: float, points: int = 120) -> dict[str, Json]:
-    """What the server would have seen of each HPA."""
+    """What the server would have seen of each HPA: every 5 s, or each minute of the past."""
     found = {}
+    step = 60 if "past" in state else 5
     for hpa in state.get("hpas", []):
         if not hpa["metrics"]:  # a ScaledObject that has made no HPA has no past
             continue
         metric = hpa["metrics"][0]
         end, goal = metric["value"], metric["goal"]
-        time = [now - 5 * (points - 1 - i) for i in range(points)]
+        time = [now - step * (points - 1 - i) for i in range(points)]
         wave = [
             1 + 0.25 * math.sin(i / 9 + len(hpa["name"])) * (1 - i / points) for i in range(points)
         ]

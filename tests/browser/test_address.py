@@ -82,7 +82,7 @@ def test_the_time_narrows_the_timeline(serve: Opener) -> None:
 
 def test_times_of_prometheus_are_offered_where_one_is_configured(serve: Opener) -> None:
     page = serve("demo").open()
-    assert page.texts("#range button") == ["5 min", "15 min", "1 h", "All seen"]
+    assert page.texts("#range button") == ["5 min", "30 min", "1 h", "All seen"]
     page.stand.publish(about={**page.stand.state["about"], "prometheus": True})
     page.wait("document.querySelectorAll('#range button').length === 6")
 

@@ -39,7 +39,7 @@ def test_the_values_at_the_pointer_are_those_of_the_series(serve: Opener) -> Non
         " return [r.left, r.top, r.width, r.height]; })()"
     )
     move = {"type": "mouseMoved", "y": box[1] + box[3] / 2}
-    page.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {**move, "x": box[0] + box[2] * 0.8})
+    page.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {**move, "x": box[0] + box[2] * 0.95})
     page.wait(f"{_AT} !== arguments[0]", newest)
     page.settle()
     known = states.history(page.stand.state, time.time())["chat/llm"]

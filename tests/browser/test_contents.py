@@ -255,7 +255,7 @@ def test_a_scaledobject_without_an_hpa_is_a_row_without_a_value_or_a_size(serve:
     scaled |= {"current": None, "desired": None, "max": None, "text": text}
     scaled |= {"level": "bad", "decision": "stuck", "advice": "correct what the condition says"}
     page.stand.publish(hpas=[hpa, scaled])
-    page.wait("document.querySelectorAll('#hpas-body tbody tr').length > 1")
+    page.wait("document.querySelectorAll('#hpas-body tbody tr:not(.pad)').length > 1")
     row = page.rows("hpas")[0]
     assert "queue" in row[0]
     assert "ScaledObject" in row[0]

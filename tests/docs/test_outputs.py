@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from adapter.answers.view.gpuhistories import GPUHISTORIES
 from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpupools import GPUPOOLS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from tests.docs import outputs
@@ -46,7 +48,7 @@ def test_the_lines_about_a_check_end_with_the_next_check_or_section() -> None:
 def test_the_list_of_columns_has_those_that_kubectl_prints() -> None:
     columns = [
         f"- {column.name.upper()}{' (wide)' if column.wide else ''}: {column.description}"
-        for resource in (GPUS, GPUNODES, GPUPODS, GPUWORKLOADS)
+        for resource in (GPUS, GPUNODES, GPUPOOLS, GPUPODS, GPUWORKLOADS, GPUHISTORIES)
         for column in resource.columns
     ]
     page = (ROOT / "docs" / "view.md").read_text(encoding="utf-8").partition("\n## Columns\n")[2]

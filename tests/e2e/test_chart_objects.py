@@ -152,8 +152,8 @@ def test_who_may_view_pods_may_view_their_gpus() -> None:
         "gpus": {"cluster-reader"},
     }
     assert {name: role["rules"][0]["resources"] for name, role in roles.items()} == {
-        "view": ["gpupods", "gpuworkloads"],
-        "gpus": ["gpus", "gpunodes"],
+        "view": ["gpupods", "gpuworkloads", "gpuhistories"],
+        "gpus": ["gpus", "gpunodes", "gpupools"],
     }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import socket
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,8 @@ def panels(page: Page, **wanted: str) -> dict[str, Any]:
     return {row["panel"]: row for row in page.until("panels", holds)}
 
 
-ALL = ("gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events")
+BESIDE = tuple(f"{VIEW}/{name}" for name in ("gpunodes", "gpupools", "gpuworkloads"))
+ALL = ("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
 WELL = dict.fromkeys(ALL, "ok")
 
 
@@ -63,7 +66,7 @@ def test_the_stream_shows_the_cluster(lab: tuple[ApiServer, Path]) -> None:
         found = {}
         for event in page.events():
             found[event.name] = event.data
-            if len(found) == 10:
+            if len(found) == 12:
                 break
         about = page.until("about", lambda data: data["user"])
     assert about["user"] == "jane"
@@ -104,6 +107,7 @@ def test_a_cluster_without_the_view_api_is_named(lab: tuple[ApiServer, Path]) ->
             page,
             gpus="missing",
             gpunodes="missing",
+            gpupools="missing",
             gpupods="missing",
             gpuworkloads="missing",
             hpas="ok",
@@ -135,9 +139,7 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             panels(page, **WELL)
             answers, tables = dict(server.answers), dict(server.tables)
             failing = (500, status_of(500, "etcd leader changed"))
-            server.answers |= dict.fromkeys(
-                (GPUS, f"{VIEW}/gpunodes", PODS, f"{VIEW}/gpuworkloads", HPAS), failing
-            )
+            server.answers |= dict.fromkeys((GPUS, *BESIDE, PODS, HPAS), failing)
             server.answers["/api/v1/events"] = failing
             found = panels(page, **dict.fromkeys(ALL, "failed"))
             assert found["gpus"]["message"] == "not available, see above"
@@ -149,8 +151,8 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             )
             assert verdict["gpus"]["total"] == 1
             server.answers.update(answers)
-            del server.answers[GPUS], server.answers[f"{VIEW}/gpunodes"], server.answers[PODS]
-            del server.answers[f"{VIEW}/gpuworkloads"]
+            for path in (GPUS, PODS, *BESIDE):
+                del server.answers[path]
             server.tables.update(tables)
             panels(page, **WELL)
             page.until("verdict", lambda data: data["level"] == "good")
@@ -279,15 +281,49 @@ def test_the_points_of_an_hpa_since_the_start(lab: tuple[ApiServer, Path]) -> No
         page.until("hpas")
         found = page.get("/api/history?hpa=chat/llm&hpa=chat/none").json()
         many = page.get("/api/history?" + "&".join(["hpa=a/b"] * 201))
-        past = page.get("/api/range?hpa=chat/llm&minutes=60")
     assert list(found) == ["chat/llm"]
     assert found["chat/llm"]["value"][0] == 54.0
     assert (found["chat/llm"]["goal"][0], found["chat/llm"]["current"][0]) == (60.0, 3.0)
     assert many.status_code == 400
-    assert (past.status_code, past.json()) == (
-        404,
-        {"error": "no Prometheus is configured: start ui with --prometheus URL"},
-    )
+
+
+def test_the_points_that_the_adapter_has_noted_come_before_those_of_the_page(
+    lab: tuple[ApiServer, Path],
+) -> None:
+    server, file = lab
+    started = int(time.time())
+    columns = dict.fromkeys(("value", "target", "current", "desired"), [7] * 40)
+    history = {
+        "metadata": {"name": "horizontalpodautoscaler.llm", "namespace": "chat"},
+        "of": "HorizontalPodAutoscaler",
+        "metric": "gpu_utilization",
+        "start": datetime.fromtimestamp(started - 2400, UTC).isoformat(),
+        "intervalSeconds": 60,
+        "state": ["healthy"] * 40,
+        **columns,
+    }
+    name = "horizontalpodautoscaler.llm"
+    server.answers[f"{VIEW}/gpuhistories"] = [history]
+    server.answers[f"{VIEW}/namespaces/chat/gpuhistories/{name}"] = history
+    with running(file) as page:
+        panels(page, hpas="ok")
+        past = page.until("past")
+        page.until("hpas")
+        found = page.get("/api/history?hpa=chat/llm").json()["chat/llm"]
+        day = page.get("/api/range?hpa=chat/llm&minutes=30").json()["chat/llm"]
+    assert past == {"since": started - 2400, "message": ""}
+    assert found["time"][:2] == [started - 2400, started - 2340]
+    assert found["value"][:40] == [7] * 40
+    assert found["value"][-1] == 54.0
+    assert len(day["time"]) in (29, 30)
+    assert day["goal"] == [7] * len(day["time"])
+
+
+def test_a_cluster_whose_adapter_keeps_no_past_says_so(lab: tuple[ApiServer, Path]) -> None:
+    with running(lab[1]) as page:
+        past = page.until("past")
+    assert past["since"] is None
+    assert past["message"].startswith("No past: ")
 
 
 def test_a_port_in_use_is_one_line(lab: tuple[ApiServer, Path]) -> None:

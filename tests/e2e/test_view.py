@@ -203,6 +203,27 @@ def test_a_workload_shows_its_hpa(view: Viewed) -> None:
     assert "hpas" in view.text("get", "gwl", "deployment.inference", "-n", "red", "-o", "yaml")
 
 
+def test_what_the_hpa_was_is_kept(view: Viewed) -> None:
+    """A minute after the HPA exists, `serve` has a point of it; the real API server takes nulls."""
+    name = "horizontalpodautoscaler.inference"
+
+    def look() -> dict[str, Any]:
+        done = view.run("get", "gpuhistory", name, "-n", "red", "-o", "json")
+        found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+        return found if any(found.get("current") or ()) else {}
+
+    found = wait_until(look, "a point of the HPA", 130)
+    assert found["of"] == "HorizontalPodAutoscaler"
+    assert found["metric"] == "DCGM_FI_DEV_GPU_UTIL"
+    assert len(found["value"]) == len(found["state"])
+
+
+def test_the_pools_are_listed(view: Viewed) -> None:
+    title, *rows = view.rows("get", "gpupools")
+    assert "LARGEST" in title
+    assert rows
+
+
 def test_one_object_in_every_format(view: Viewed) -> None:
     name = view.names("get", "gpupods", "-n", "red")[0]
     assert view.names("get", "gpupod", name, "-n", "red") == [name]
@@ -360,6 +381,9 @@ def test_a_user_of_one_namespace_sees_its_pods_only(tenant: Tenant) -> None:
         (("gpupods", "-n", "blue"), 'in the namespace "blue"'),
         (("gpupods", "-A"), "at the cluster scope"),
         (("gpus",), "at the cluster scope"),
+        (("gpupools",), "at the cluster scope"),
+        (("gpuhistories", "-n", "blue"), 'in the namespace "blue"'),
+        (("gpuhistoryhours",), "at the cluster scope"),
     ):
         done = tenant.run("get", *arguments)
         assert done.returncode == 1

@@ -147,6 +147,11 @@ class GpuNodes:
             **({"blocked": blocked} if blocked else {}),
         }
 
+    def silent(self, name: str) -> int:
+        """Return the GPUs of a node that no exporter reports, after :meth:`prepare`."""
+        found = self._fields(name)
+        return 0 if found is None else int(found["silent"] or 0)
+
     def _standing(self, name: str) -> NodeStanding | None:
         return self._standings.of(name)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from adapter.answers.view import gpuobject
 from adapter.answers.view.devices import Devices, device_series, place_of
 from adapter.answers.view.fragments import Json
+from adapter.answers.view.gpuclass import GpuClass, gpu_class
 from adapter.answers.view.gpuobject import UTILIZATION, Gpu
 from adapter.answers.view.holders import holders
 from adapter.answers.view.idle import device_idle
@@ -19,13 +20,15 @@ from adapter.pipeline.attribution.sharing import NodeSharing
 from adapter.pipeline.catalog.health import XID
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.store.snapshot import Snapshot
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import Steps, parts
 from apiservice.view.resource import Cell, Column, Key, RawCell, ViewResource
 
 _USED: Final = "gpu_memory_used_bytes"
 _TOTAL: Final = "gpu_memory_total_bytes"
 _POWER: Final = "gpu_power_watts"
 _TEMPERATURE: Final = "gpu_temperature_celsius"
+_STEP: Final = 32
+"""Devices whose use one step finds."""
 
 
 def _watts(value: float) -> str:
@@ -98,6 +101,17 @@ GPUS: Final = ViewResource(
     categories=("gpu-metrics",),
     order=place_of,
 )
+
+
+class DeviceUse(NamedTuple):
+    """A device and what it is used for."""
+
+    node: str
+    of: GpuClass
+    board: str
+    """The board of a MIG instance or partition; empty for a whole GPU."""
+    profile: str
+    model: str
 
 
 class Gpus:
@@ -186,6 +200,31 @@ class Gpus:
             "metadata": {"name": key.name, "labels": dict(self.labels(key))},
             **gpuobject.fields(gpu, snapshot, now),
         }
+
+    def uses(self, now: float) -> Steps[list[DeviceUse]]:
+        """Return what each device is used for, in steps."""
+        yield from self.prepare((), now)
+        found: list[DeviceUse] = []
+        for keys in parts(tuple(self._devices.keys), _STEP):
+            some = (self._use(key, now) for key in keys)
+            found += [use for use in some if use is not None]
+            yield
+        return found
+
+    def _use(self, key: Key, now: float) -> DeviceUse | None:
+        snapshot = self._values.snapshot
+        gpu = self._gpu(key, snapshot)
+        if gpu is None:
+            return None
+        busy, xid = (self._number(gpu, snapshot, name, now) for name in (UTILIZATION, XID))
+        idle = device_idle(gpu.all_series, snapshot, now)
+        having = _pods(gpu, snapshot)
+        blocked = self._blocked(gpu, having, xid) or None
+        of = gpu_class(busy, having, None if idle is None else int(now - idle), blocked)
+        mig = gpu.device.mig
+        return DeviceUse(
+            gpu.known.node, of, gpu.device.board if mig else "", gpu.device.mig_profile, gpu.model
+        )
 
     def _blocked(self, gpu: Gpu, having: Cell, xid: float | None) -> str:
         """Return why no pod can start on the node, or get this of its devices."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from adapter.answers.view import workloadobject
@@ -95,7 +95,7 @@ class GpuWorkloads:
         """See the port."""
         check(self._pods)
         namespaces = self._pods.namespaces() if namespace is None else (namespace,)
-        yield from self._refresh(namespaces)
+        yield from self.refresh(namespaces)
         found: list[Key] = []
         for name in namespaces:
             for some in parts(tuple(self._groups.of(name)), _STEP):
@@ -106,12 +106,19 @@ class GpuWorkloads:
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
         """See the port."""
         check(self._pods)
-        yield from self._refresh(sorted({key.namespace for key in keys}))
+        yield from self.refresh(sorted({key.namespace for key in keys}))
         for key in keys:
             group = self._group(key)
             if group is not None:
                 found = yield from self._summed(key, group, now)
                 self._summaries.put((key, now), found, _SUMMARY + _POD * len(group.pods))
+
+    def every(self, now: float, take: Callable[[Key, Summary], None]) -> Steps[None]:
+        """Call ``take`` with each workload and the values of its pods, in steps."""
+        for key in (yield from self.keys(None)):
+            group = self._group(key)
+            if group is not None:
+                take(key, (yield from self._summed(key, group, now)))
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""
@@ -165,7 +172,8 @@ class GpuWorkloads:
         body = workloadobject.made(group, found, self._values.snapshot, now)
         return {"metadata": metadata, **body}
 
-    def _refresh(self, namespaces: Sequence[str]) -> Steps[None]:
+    def refresh(self, namespaces: Sequence[str]) -> Steps[None]:
+        """Group the pods of namespaces, in steps, without reading their values."""
         serving = yield from self._values.snapshot.on_pages()
         yield from self._groups.refresh(namespaces, serving)
 

@@ -77,19 +77,20 @@ def asking(hpas: Iterable[ShownHpa], metrics: Mapping[str, Metric]) -> list[Json
 
 
 def judged(
-    hpa: ShownHpa, pods: TargetPods, metrics: Mapping[str, Metric], now: float
+    hpa: ShownHpa, pods: TargetPods | None, metrics: Mapping[str, Metric], now: float
 ) -> HpaJudgement:
     """Return the state of an HPA.
 
     Args:
         hpa: the HPA.
-        pods: those of the workload.
+        pods: those of the workload; None if no workload with GPUs or servers is its target.
         metrics: of the adapter, by name.
         now: epoch seconds.
     """
-    if hpa.kind != "ReplicaSet":  # the others are named by their own group
+    if pods is not None and hpa.kind != "ReplicaSet":  # the others are named by their own group
         pods = pods._replace(above="")
-    flaws = [flaw.text for flaw in flaws_of(hpa, metrics, pods.labels)]
+    labels = pods.labels if pods is not None else None
+    flaws = [flaw.text for flaw in flaws_of(hpa, metrics, labels)]
     return judge(HpaEvidence(hpa, now, pods=pods, flaws=flaws))
 
 

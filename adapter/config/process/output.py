@@ -14,6 +14,8 @@ from typing import Final, Literal, TextIO
 
 import click
 
+from adapter.figures import LEVELS
+
 Colour = Literal["green", "yellow", "red", "bold", "dim"]
 _CODES: Final = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 Mark = Literal["good", "warning", "bad"]
@@ -30,6 +32,7 @@ _ASCII: Final = str.maketrans(
         "→": "->",
         "≤": "<=",
         "≥": ">=",
+        **dict(zip(LEVELS, "_.,-=+*#", strict=True)),
     }
 )
 _COMMAND: Final = re.compile(r"`[^`]*`")

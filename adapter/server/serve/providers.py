@@ -7,20 +7,26 @@ from typing import Any, Final, NamedTuple
 
 from adapter.answers.api.external import GpuExternalMetrics
 from adapter.answers.api.provider import GpuMetricsProvider
+from adapter.answers.history.ring import HistoryRing
 from adapter.answers.promises.ratios import PromisedRatios
 from adapter.answers.rules.beside import CustomBeside, ExternalBeside
 from adapter.answers.rules.service import RuleService
 from adapter.answers.view.devices import Devices
+from adapter.answers.view.gpuhistories import GPUHISTORIES, GpuHistories
 from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
+from adapter.answers.view.gpupools import GPUPOOLS, GpuPools
 from adapter.answers.view.gpus import GPUS, Gpus
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
+from adapter.answers.view.historyhours import HISTORYHOURS, HistoryHours
+from adapter.answers.view.minutes import MinuteRecorder
 from adapter.answers.view.snapshots import CurrentValues
 from adapter.answers.view.standings import NodeStandings
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
 from adapter.server.serve.build import Loop
+from adapter.server.serve.pastreader import past_reader
 from adapter.server.serve.pipeline import PipelineSwitcher
 from adapter.server.serve.promisememory import PromiseMemory, promise_memory
 from adapter.server.serve.rules import build_rules
@@ -31,34 +37,56 @@ from apiservice.view.resource import ServedResource, ViewGroup
 VERSION: Final = "v1alpha1"
 
 
-def view_groups(
-    values: CurrentValues, objects: ObjectLookup, providers: Providers
-) -> Sequence[ViewGroup]:
-    """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
-    rules = providers.rules
-    shown = view_group(values, objects, providers.ratios)
-    groups = (shown, None if rules is None else rules.resource_group)
-    return [group for group in groups if group is not None]
+class ViewApi(NamedTuple):
+    """The view API of one process."""
+
+    group: ViewGroup
+    history: HistoryRing
+    loops: Sequence[Loop]
+    """What keeps the history."""
 
 
-def view_group(
-    values: CurrentValues, objects: ObjectLookup, ratios: PromisedRatios | None = None
-) -> ViewGroup | None:
-    """Return the resources of the view API; None if it is off, so that HPAs are not read."""
+def build_view(
+    settings: Settings,
+    values: CurrentValues,
+    objects: ObjectLookup,
+    client: Any,
+    ratios: PromisedRatios | None = None,
+) -> ViewApi | None:
+    """Return the view API; None if it is off, so that HPAs are not read."""
     if objects.hpas is None:
         return None
     pods, hpas, devices = objects.pod_index, objects.hpas, Devices()
     standings = NodeStandings(pods, objects.nodes)
-    return ViewGroup(
+    workloads = GpuWorkloads(values, pods, hpas)
+    history = HistoryRing(settings.view.history_bytes)
+    gpus = Gpus(values, pods, devices, standings)
+    nodes = GpuNodes(values, pods, devices, standings)
+    pools = GpuPools(gpus, nodes, standings, history)
+    histories = GpuHistories(history, pods, hpas, workloads)
+    group = ViewGroup(
         VIEW_GROUP,
         VERSION,
         (
-            ServedResource(GPUS, Gpus(values, pods, devices, standings)),
-            ServedResource(GPUNODES, GpuNodes(values, pods, devices, standings)),
+            ServedResource(GPUS, gpus),
+            ServedResource(GPUNODES, nodes),
+            ServedResource(GPUPOOLS, pools, pools.whole),
             ServedResource(GPUPODS, GpuPods(values, pods, devices, hpas, ratios)),
-            ServedResource(GPUWORKLOADS, GpuWorkloads(values, pods, hpas)),
+            ServedResource(GPUWORKLOADS, workloads),
+            ServedResource(GPUHISTORIES, histories, histories.whole),
+            ServedResource(HISTORYHOURS, HistoryHours(history)),
         ),
     )
+    stale_after = settings.cluster.stale_after
+    recorder = MinuteRecorder(history, values, pods, hpas, workloads, pools, stale_after)
+    reader = past_reader(client, history)
+    return ViewApi(group, history, (recorder.run, *([reader.run] if reader else ())))
+
+
+def view_groups(view: ViewApi | None, rules: RuleService | None) -> Sequence[ViewGroup]:
+    """Return the groups of read-only resources: the view API, and ``metrics.k8s.io``."""
+    groups = (view.group if view else None, rules.resource_group if rules else None)
+    return [group for group in groups if group is not None]
 
 
 class Providers(NamedTuple):

@@ -40,7 +40,7 @@ from adapter.server.serve.gpuledger import GpuLedger
 from adapter.server.serve.keda import build_keda
 from adapter.server.serve.lifetimes import certificate_lifetimes
 from adapter.server.serve.pipeline import RELEASE, PipelineSwitcher
-from adapter.server.serve.providers import build_providers, view_groups
+from adapter.server.serve.providers import build_providers, build_view, view_groups
 from adapter.server.serve.security import build_security
 from adapter.server.serve.selfmetrics import MetricSources, register
 from adapter.server.serve.start import StartError, connect_cluster, stop_signal
@@ -104,10 +104,17 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         ) as error:
             raise StartError(str(error)) from None
         providers = build_providers(settings, pipelines, objects, client)
+        view = build_view(settings, pipelines, objects, client, providers.ratios)
         owner = external_owner(settings.external, client)
         registry = CollectorRegistry()
-        checks = (*security.checks, *providers.checks)
-        health = _health(settings, objects, pipelines, background, checks, stopping)
+        health = _health(
+            settings,
+            objects,
+            pipelines,
+            background,
+            (*security.checks, *providers.checks),
+            stopping,
+        )
         app = create_app(
             custom=providers.custom,
             external=providers.external,
@@ -116,7 +123,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             health=health,
             registry=registry,
             release=__version__,
-            views=view_groups(pipelines, objects, providers),
+            views=view_groups(view, providers.rules),
             delegation=delegation,
         )
         server = Server(
@@ -173,6 +180,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 recorder,
                 providers.ratios,
                 providers.memory,
+                view.history if view else None,
             ),
         )
         try:
@@ -200,6 +208,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
             *([keep("recording", recorder.run)] if recorder else ()),
+            *(keep("history", loop) for loop in (view.loops if view else ())),
             every("garbage", garbage.SECONDS, collector.look),
             every("snapshot", RELEASE, pipelines.release),
             every("certificates", _FILE_CHECK, lambda: security.check_files(time.time())),

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from adapter import __version__
 from adapter.answers.api.provider import GpuMetricsProvider
+from adapter.answers.history.ring import HistoryRing
 from adapter.answers.keda import selfmetrics as kedametrics
 from adapter.answers.keda.selfmetrics import KedaStats, keda_families
 from adapter.answers.promises.ratios import PromisedRatios
@@ -172,6 +173,13 @@ RECORDED: Final = gauge("gma_recording_file_bytes", "Size of the recording's fil
 UNRECORDED: Final = counter(
     "gma_recording_left_out_total", "Events that are too long for the recording."
 )
+HISTORY: Final = gauge(
+    "gma_history_bytes", "Bytes that the history of HPAs and workloads takes (view.history_bytes)."
+)
+UNKEPT: Final = gauge(
+    "gma_history_left_out",
+    "HPAs and workloads of the last minute of which no point is kept: there is no room for more.",
+)
 OWN: Final = (
     *(BUILD, REJECTED, ABSENT, GPU_PODS, MEASURED, UNMEASURED, ATTRIBUTED, SHARING, IDLE),
     *(GPU_SECONDS, UNSIZED),
@@ -187,7 +195,7 @@ FAMILIES: Final = (
     *rulemetrics.FAMILIES,
     *kedametrics.FAMILIES,
     *delegatemetrics.FAMILIES,
-    *(RECORDING, RECORDED, UNRECORDED),
+    *(RECORDING, RECORDED, UNRECORDED, HISTORY, UNKEPT),
 )
 """All metrics of ``serve``, except the ``process_…`` metrics."""
 
@@ -223,6 +231,8 @@ class MetricSources:
     """None in tests of other parts."""
     memory: PromiseMemory | None = None
     """Keeps what was learned about promises. None if that is off."""
+    history: HistoryRing | None = None
+    """None if the view API is off."""
 
 
 def register(
@@ -269,6 +279,9 @@ class _Adapter(Collector):
             yield RECORDING.one(not parts.recorder.stopped)
             yield RECORDED.one(parts.recorder.size)
             yield UNRECORDED.one(parts.recorder.left_out)
+        if parts.history is not None:
+            yield HISTORY.one(parts.history.size)
+            yield UNKEPT.one(parts.history.left_out)
         if parts.owner is not None and parts.owner.foreign is not None:
             yield FOREIGN.one(parts.owner.foreign)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from adapter.tools.explain.events import NO_EVENTS, RecentEvents, events_of
 from adapter.tools.explain.gpupod import NO_GPU_PODS, PodViews, gpu_pods
 from adapter.tools.explain.headroom import NO_HEADROOM, HeldHeadroom, headroom_of
 from adapter.tools.explain.metricvalues import ReadValues
+from adapter.tools.explain.past import NO_PAST, ReadPast, past_of
 from adapter.tools.explain.scaledfacts import read_facts
 from adapter.tools.explain.scaletarget import HPAS, Scale, ScaleError, read_scale, same_target
 from apiservice.labels.selector import SelectorError, parse
@@ -60,6 +61,7 @@ class HpaFacts:
     denied: MissingRight | None = None
     """What the HPA controller may not read, as the HPA's status says."""
     headroom: HeldHeadroom = NO_HEADROOM
+    past: ReadPast = NO_PAST
     target: ChangedObject | None = None
     """The scale target with what manages it; read only if its size is 0."""
     triggers: Sequence[SeenTrigger] = ()
@@ -101,6 +103,14 @@ async def gather(api: Api, name: str) -> HpaFacts:
     """Read an HPA and everything that its decision depends on; raises ClientError."""
     hpa = await named(api, "HPA", HPAS, "horizontalpodautoscalers", name)
     hpa = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **hpa}
+    namespace = str(hpa["metadata"]["namespace"])
+    facts, past = await asyncio.gather(
+        _facts(api, hpa, name), past_of(api, namespace, name, time.time())
+    )
+    return replace(facts, past=past)
+
+
+async def _facts(api: Api, hpa: Json, name: str) -> HpaFacts:
     events = await events_of(api, "HorizontalPodAutoscaler", name)
     try:
         spec, spec_error = from_manifest(hpa), ""

@@ -80,7 +80,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
     if facts.headroom.problem is not None:
         said, _, _ = facts.headroom.problem.brief.partition("; ")
         remarks.append(f"headroom of nodepool is not shown: {said}")
-    remarks += facts.unread
+    remarks += [*([facts.past.problem] if facts.past.problem else []), *facts.unread]
     if owner := facts.scaled_object:
         remarks.append(
             f"KEDA made this HPA from ScaledObject {owner}; change that, because KEDA overwrites "
@@ -96,6 +96,7 @@ def _frame(facts: HpaFacts) -> HpaReport:
         verdict="",
         remarks=remarks,
         headroom=facts.headroom.rows,
+        past=facts.past,
         status_conditions=[
             {key: row.get(key, "") for key in ("type", "status", "reason", "message")}
             for row in status.get("conditions") or ()

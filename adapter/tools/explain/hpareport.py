@@ -13,6 +13,7 @@ from adapter.tools.client.access import Json
 from adapter.tools.explain import hpatext
 from adapter.tools.explain.headroom import HeadroomRow
 from adapter.tools.explain.hpaparts import Block, MetricLines
+from adapter.tools.explain.past import NO_PAST, ReadPast
 
 _COLOURS: dict[str, Colour] = {"good": "green", "warning": "yellow", "bad": "red"}
 
@@ -43,6 +44,7 @@ class HpaReport:
     """What is not known, or a guess."""
     headroom: Sequence[HeadroomRow] = ()
     """What `nodepool` holds for the workload."""
+    past: ReadPast = NO_PAST
     status_conditions: Sequence[Json] = ()
     status_desired: int | None = None
     events: Sequence[Json] = field(default=())
@@ -66,6 +68,8 @@ class HpaReport:
             found += screen.wrap(f"state: {_state(state)}", "  ", "      ")
         if self.why:
             found += screen.wrap(self.why, "  ")
+        if self.past.text:
+            found += screen.wrap(self.past.text, "  ", "      ")
         for metric in self.metrics:
             found += hpatext.metric_lines(metric, screen)
         found += [""] if self.metrics else []
@@ -108,6 +112,7 @@ class HpaReport:
             "waits": [wait.json() for wait in self.waits],
             "remarks": list(self.remarks),
             "headroom": [row.json() for row in self.headroom],
+            **self.past.json(),
             "controller": {
                 "conditions": list(self.status_conditions),
                 **({} if self.status_desired is None else {"desiredReplicas": self.status_desired}),

@@ -9,12 +9,13 @@ from adapter.tools.client.access import Api
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.client.tables import ObjectTable
 
-ViewList = Literal["gpus", "gpunodes", "gpupods", "gpuworkloads"]
+ViewList = Literal["gpus", "gpunodes", "gpupods", "gpuworkloads", "gpupools"]
 _EXPECTED: Final[Mapping[ViewList, tuple[str, ...]]] = {
     "gpus": (
         *("Name", "Node", "Model", "Util", "Pods", "Idle-Since"),
         *("Util-Percent", "Mem-Bytes", "Mem-Total-Bytes", "Idle-Seconds", "Blocked"),
     ),
+    "gpupools": ("Name", "GPUs", "Busy", "Idle", "Free", "Largest"),
     "gpunodes": ("Name", "GPUs", "Silent", "Blocked"),
     "gpupods": ("Name", "Util", "Node", "Why-Not", "Util-Percent"),
     "gpuworkloads": ("Name", "Util", "HPA", "Util-Percent"),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from adapter.tools.top.plain import PlainOptions, PlainReport
     from adapter.tools.top.tables import ViewName
 
-_VIEWS: Final = ("gpus", "pods", "workloads", "hpas", "nodes")
+_VIEWS: Final = ("gpus", "pods", "workloads", "hpas", "nodes", "pools")
 _NAMESPACED: Final = ("pods", "workloads", "hpas")
 
 
@@ -69,7 +69,7 @@ def top(
     interval: float,
     **given: Any,
 ) -> None:
-    """Show the load of GPUs, pods, workloads, HPAs or nodes, live on a terminal.
+    """Show the load of GPUs, pods, workloads, HPAs, nodes or pools, live on a terminal.
 
     Without a word it shows what needs attention, the busiest GPUs, and the nodes with idle GPUs.
     The key ? lists the keys. Without a terminal it prints one table. It reads the cluster with

@@ -15,6 +15,7 @@ from adapter.pipeline.cluster.evictions import UNSPACED_EVENTS as EVENTS
 from adapter.pipeline.cluster.objects import SeenEvent, read
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import ClientError, odd_answers
+from adapter.tools.client.histories import HpaName, HpaPast, read_histories
 from adapter.tools.client.tables import ObjectTable
 from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.gpuclasses import count_classes, gpu_classes, silent_gpus
@@ -23,8 +24,12 @@ from adapter.tools.overview.scalers import ReadScalers, read_scalers
 from adapter.tools.overview.verdict import ClusterVerdict, PodCounts, pod_counts, verdict
 from adapter.tools.overview.viewlists import ViewList, read_view_list
 
-ListName = Literal["gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "nodeevents"]
+ListName = Literal[
+    "gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "nodeevents", "gpuhistories", "gpupools"
+]
 LISTS: Final[tuple[ListName, ...]] = get_args(ListName)
+_MINUTE: Final = 60.0
+"""Seconds for which the past is not read again."""
 _STEP: Final = 200
 """HPAs after which keys are looked at."""
 
@@ -56,11 +61,17 @@ class ClusterLists:
     """The HPAs before they were judged."""
     kept: Mapping[str, str] | None = None
     """Node -> what an autoscaler says keeps it from removing the node."""
+    pasts: Mapping[HpaName, HpaPast] | None = None
+    """What HPAs were, as ``serve`` has noted it; read once a minute."""
+    pasts_at: float = 0.0
+    """Epoch seconds at which they were read."""
 
     def has(self, name: ListName) -> bool:
         """Return whether a list has been read."""
         if name == "nodeevents":
             return self.kept is not None
+        if name == "gpuhistories":
+            return self.pasts is not None
         return self.hpas is not None if name == "hpas" else name in self.tables
 
     @property
@@ -94,17 +105,21 @@ async def look(
 ) -> ClusterLists:
     """Read lists at the same time. A failure is kept beside the rows of an earlier look."""
     started = time.monotonic()
+    fresh = 0 <= time.time() - past.pasts_at < _MINUTE
+    names = [name for name in names if name != "gpuhistories" or not fresh]
     found = await asyncio.gather(*(_read(api, name, scope) for name in names))
     tables, problems = dict(past.tables), dict(past.problems)
-    hpas, kept = past.read_hpas, past.kept
+    hpas, kept, pasts, pasts_at = past.read_hpas, past.kept, past.pasts, past.pasts_at
     for name, result in zip(names, found, strict=True):
         problems.pop(name, None)
         if isinstance(result, ClientError):
             problems[name] = result
         elif isinstance(result, ObjectTable):
             tables[name] = result
-        elif isinstance(result, dict):
+        elif name == "nodeevents":
             kept = result
+        elif name == "gpuhistories":
+            pasts, pasts_at = result, time.time()
         else:
             hpas = result
             if result.left_out:
@@ -118,6 +133,8 @@ async def look(
         time.monotonic() - started,
         hpas,
         kept,
+        pasts,
+        pasts_at,
     )
 
 
@@ -139,9 +156,21 @@ async def _read(api: Api, name: ListName, scope: ReadScope) -> Any:
         with odd_answers():
             if name == "hpas":
                 return await read_scalers(api, _within(scope), labels=scope.labels)
+            if name == "gpuhistories":
+                return await _pasts(api, scope)
             return await (_kept(api) if name == "nodeevents" else _table(api, name, scope))
     except ClientError as error:
         return error
+
+
+async def _pasts(api: Api, scope: ReadScope) -> dict[HpaName, HpaPast]:
+    """Return what HPAs were; nothing where ``serve`` is of a release that does not keep it."""
+    try:
+        return await read_histories(api, _within(scope))
+    except ClientError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return {}
 
 
 async def _kept(api: Api) -> dict[str, str]:
@@ -158,7 +187,7 @@ async def _kept(api: Api) -> dict[str, str]:
 
 
 async def _table(api: Api, name: ViewList, scope: ReadScope) -> ObjectTable:
-    within = "" if name in ("gpus", "gpunodes") else _within(scope)
+    within = "" if name in ("gpus", "gpunodes", "gpupools") else _within(scope)
     return await read_view_list(api, name, within, labels=scope.labels)
 
 

@@ -28,6 +28,7 @@ _TABS: Final[tuple[tuple[str, ViewName], ...]] = (
     ("3", "workloads"),
     ("4", "hpas"),
     ("5", "nodes"),
+    ("6", "pools"),
 )
 _HINT: Final = "0-5 views  s r sort  / filter  enter explain  ? help  q quit"
 _TALL: Final = 20
@@ -37,6 +38,7 @@ _PROBLEMS: Final = 2
 _VERDICTS: Final[dict[str, Style]] = {"good": "good", "warning": "warning", "bad": "bad"}
 HELP: Final = """\
 Views      0 o overview   1 g gpus   2 p pods   3 w workloads   4 h hpas   5 n nodes
+           6 c pools: what is free, and the largest pod that fits
 Move       arrows, j k, PgUp PgDn, Home End, G
 Enter      explains the selected row
 s          sorts by the next column that is shown

@@ -222,7 +222,7 @@ class LiveTop:
             self._scope = replace(self._scope, namespace=namespace)
             # What was read of other namespaces is no longer what the picture says.
             kept = {name: t for name, t in self._scene.facts.tables.items() if name == "gpus"}
-            facts = replace(self._scene.facts, hpas=None, read_hpas=None, problems={})
+            facts = replace(self._scene.facts, hpas=None, read_hpas=None, problems={}, pasts_at=0.0)
             facts = replace(facts, tables=cast("dict[ListName, ObjectTable]", kept))
             self._scene = replace(self._scene, facts=facts)
         self._read_now.set()

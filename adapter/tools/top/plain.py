@@ -98,7 +98,7 @@ class PlainReport:
 
     def _place(self) -> str:
         """Return where nothing was found, and how to look elsewhere."""
-        if self.options.view in ("gpus", "nodes") or not self.scope.namespace:
+        if self.options.view in ("gpus", "nodes", "pools") or not self.scope.namespace:
             return ""
         return f" Only namespace {self.scope.namespace} was read; -A reads all."
 

@@ -24,6 +24,8 @@ VIEWS: Final[Mapping[str, ViewName]] = {
     "h": "hpas",
     "5": "nodes",
     "n": "nodes",
+    "6": "pools",
+    "c": "pools",
 }
 """Key -> view."""
 _LONGEST: Final = 100

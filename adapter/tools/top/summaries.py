@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from adapter.answers.view.gpuclass import GpuClass
+from adapter.answers.view.gpuclass import withheld as withheld_classes
 from adapter.figures import age, percent
 from adapter.pipeline.cluster.nodelabels import pool
 from adapter.tools.client.tables import Cell, ObjectTable
 from adapter.tools.overview.columns import Columns
-from adapter.tools.overview.gpuclasses import GpuClass, count_classes, gpu_classes
+from adapter.tools.overview.gpuclasses import count_classes, gpu_classes
 from adapter.tools.top import tables
 from adapter.tools.top.facts import ClusterLists
 from adapter.tools.top.order import Sort, first
@@ -51,12 +53,6 @@ class _Node:
     """Seconds of the device that has been idle longest; None without an idle one."""
     why: list[str] = field(default_factory=list)
     """What is wrong with the node, in words."""
-
-    def withhold(self, left: float | None) -> None:
-        """Count no more free devices than pods can still get: nobody says which one is withheld."""
-        surplus = self.classes.count("free") - int(left or 0)
-        for _ in range(max(0, surplus)):
-            self.classes[self.classes.index("free")] = "blocked"
 
     def row(self, name: str) -> TopRow:
         """Return the row. A mean is over the devices that have a value."""
@@ -130,7 +126,7 @@ def _add_own(found: dict[str, _Node], by: Columns) -> None:
             node.why.append(blocked)
         elif withheld is not None:
             node.why.append(f"does not offer {withheld}")
-            node.withhold(left)
+            node.classes = withheld_classes(node.classes, left)
         if silent:
             part = "its GPUs" if silent == gpus else f"{silent:g} of its {gpus:g} GPUs"
             node.why.append(f"no exporter reports {part}")
@@ -218,7 +214,8 @@ def tables_of(view: ViewName, facts: ClusterLists, *, everywhere: bool) -> list[
         return overview(facts)
     if not all(facts.has(name) for name in tables.NEEDS[view]):
         return []
-    if view in ("gpus", "nodes"):
-        return [tables.gpus(facts) if view == "gpus" else nodes(facts)]
+    if view in ("gpus", "nodes", "pools"):
+        whole = {"gpus": tables.gpus, "nodes": nodes, "pools": tables.pools}
+        return [whole[view](facts)]
     made = {"pods": tables.pods, "workloads": tables.workloads, "hpas": tables.hpas}[view]
     return [made(facts, everywhere=everywhere)]

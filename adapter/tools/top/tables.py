@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from adapter.answers.judgement.states import ORDER
-from adapter.figures import age
+from adapter.answers.view.gpuclass import gpu_class
+from adapter.figures import age, spark
+from adapter.tools.client.histories import SHOWN, HpaPast
 from adapter.tools.client.tables import ObjectTable, TableRow
-from adapter.tools.overview.gpuclasses import gpu_class
 from adapter.tools.overview.groups import CauseGroup, by_cause
 from adapter.tools.overview.hpas import HpaSummary, with_states
 from adapter.tools.top.facts import ClusterLists, ListName
 from adapter.tools.top.rows import About, Emphasis, PickedRows, RowKey, TopRow, number_of
 
-ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes"]
+ViewName = Literal["overview", "gpus", "pods", "workloads", "hpas", "nodes", "pools"]
 DASH: Final = "-"
 """Shown for a missing value."""
 
@@ -61,11 +62,12 @@ NEEDS: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
     "workloads": ("gpuworkloads",),
     "hpas": ("hpas",),
     "nodes": ("gpus",),
+    "pools": ("gpupools",),
 }
 """The lists that a view shows."""
 _BESIDE: Final[Mapping[ViewName, tuple[ListName, ...]]] = {
-    "overview": ("gpuworkloads", "gpunodes", "nodeevents"),
-    "hpas": ("gpuworkloads",),
+    "overview": ("gpuworkloads", "gpunodes", "nodeevents", "gpuhistories"),
+    "hpas": ("gpuworkloads", "gpuhistories"),
     "workloads": ("hpas",),
     "nodes": ("gpunodes", "nodeevents"),
 }
@@ -135,6 +137,22 @@ _WORKLOADS: Final = (
     TopColumn("FOREIGN", 7),
     TopColumn("UNMEASURED", 7, "UNMEASURED"),
 )
+_POOLS: Final = (
+    TopColumn("NAME", 0),
+    TopColumn("NODES", 3, "NODES"),
+    TopColumn("GPUS", 1, "GPUS"),
+    TopColumn("BUSY", 1, "BUSY"),
+    TopColumn("IDLE", 1, "IDLE"),
+    TopColumn("FREE", 0, "FREE"),
+    TopColumn("BLOCKED", 2, "BLOCKED"),
+    TopColumn("NO-POD", 3, "NO-POD"),
+    TopColumn("NO-VALUE", 2, "NO-VALUE"),
+    TopColumn("LARGEST", 1),
+    TopColumn("FRAGMENTED", 2, "FRAGMENTED-PERCENT"),
+    TopColumn("CLOSED", 5, "CLOSED"),
+    TopColumn("LEFT", 5),
+    TopColumn("LAYOUTS", 5),
+)
 _RANKS: Final = {state: float(rank) for rank, state in enumerate(reversed(ORDER))}
 """How much a state needs attention."""
 _HPAS: Final = (
@@ -146,6 +164,7 @@ _HPAS: Final = (
     TopColumn("REPLICAS", 1, "REPLICAS"),
     TopColumn("SINCE", 2, "SINCE"),
     TopColumn("STATE", 0, "STATE"),
+    TopColumn("LAST-30-MIN", 2),
     TopColumn("DECISION", 1),
 )
 
@@ -154,6 +173,12 @@ def gpus(facts: ClusterLists) -> TopTable:
     """Return the devices, the busiest first."""
     rows = _picked(facts.tables["gpus"], _GPUS, _gpu)
     return TopTable(_GPUS, rows, "UTIL", none="No exporter reports a GPU.")
+
+
+def pools(facts: ClusterLists) -> TopTable:
+    """Return the pools of nodes, with what is free in each."""
+    rows = _picked(facts.tables["gpupools"], _POOLS, _pool)
+    return TopTable(_POOLS, rows, "FREE", none="No node has a GPU.")
 
 
 def pods(facts: ClusterLists, *, everywhere: bool) -> TopTable:
@@ -174,7 +199,7 @@ def workloads(facts: ClusterLists, *, everywhere: bool) -> TopTable:
 def hpas(facts: ClusterLists, *, everywhere: bool) -> TopTable:
     """Return the HPAs, those that need attention first."""
     columns = _named(_HPAS, everywhere)
-    rows = [_hpa(state, facts.at, everywhere=everywhere) for state in facts.hpas or ()]
+    rows = [_hpa(state, facts, everywhere=everywhere) for state in facts.hpas or ()]
     return TopTable(columns, rows, "STATE", none="There is no HPA.")
 
 
@@ -184,7 +209,7 @@ def attention(facts: ClusterLists) -> TopTable:
     rows: list[TopRow] = []
     for group in by_cause([each.cause for each in found]):
         some = [found[at] for at in group.rows]
-        made = [_hpa(each, facts.at, everywhere=True) for each in some]
+        made = [_hpa(each, facts, everywhere=True) for each in some]
         rows += [_grouped(group, some, made[0])] if group.shown else made
     return TopTable(_named(_HPAS, everywhere=True), rows, "STATE")
 
@@ -229,6 +254,11 @@ def _gpu(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis
     return key, key, emphasis
 
 
+def _pool(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
+    key = RowKey("note", "", row.name)  # nothing explains a pool
+    return key, key, ""
+
+
 def _pod(row: TableRow, at: Mapping[str, int]) -> tuple[RowKey, RowKey, Emphasis]:
     key = RowKey("pod", row.namespace, row.name)
     return key, key, "" if row.cells[at["WHY-NOT"]] is None else "warning"
@@ -250,7 +280,8 @@ _EMPHASES: Final[Mapping[str, Emphasis]] = {
 _ATTENTION: Final = frozenset(("warning", "bad"))
 
 
-def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
+def _hpa(state: HpaSummary, facts: ClusterLists, *, everywhere: bool) -> TopRow:
+    now = facts.at
     key = about = RowKey("hpa", state.namespace, state.name)
     if state.kind != "HPA":
         about = RowKey("scaledobject", state.namespace, state.name.partition("/")[2])
@@ -263,12 +294,13 @@ def _hpa(state: HpaSummary, now: float, *, everywhere: bool) -> TopRow:
         None if state.current is None else str(state.current),
         None if state.since is None else age(now - state.since),
         state.state.value,
+        last_minutes((facts.pasts or {}).get((state.namespace, state.name)), now),
         state.text,
     )
     since = None if state.since is None else now - state.since
     numbers: tuple[float | None, ...] = (
         *(None, None, None, state.low, state.high, state.current),
-        *(since, _RANKS[state.state], None),
+        *(since, _RANKS[state.state], None, None),
     )
     if everywhere:
         cells, numbers = (state.namespace, *cells), (None, *numbers)
@@ -282,3 +314,21 @@ def targets(state: HpaSummary) -> str | None:
         return None
     more = f" +{len(state.metrics) - 1}" if len(state.metrics) > 1 else ""
     return f"{leading.name} {leading.value_text or DASH}/{leading.goal_text or DASH}{more}"
+
+
+def last_minutes(past: HpaPast | None, now: float) -> str | None:
+    """Return the value of an HPA over the last half hour as a graph; None without a point.
+
+    A character stands for the highest value of two minutes; a blank for minutes without one.
+    """
+    if past is None:
+        return None
+    values: list[float | None] = [None] * SHOWN
+    for time, value in zip(past.time, past.value, strict=True):
+        ago = int((now - time) // 60)
+        if 0 <= ago < SHOWN:
+            values[SHOWN - 1 - ago] = value
+    pairs = zip(values[::2], values[1::2], strict=True)
+    shown = [max((each for each in pair if each is not None), default=None) for pair in pairs]
+    top = max((each for each in shown if each is not None), default=None)
+    return None if top is None else spark(shown, top if top > 0 else 1.0)

@@ -8,16 +8,30 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from adapter.config.process.output import say
 from adapter.figures import count
 from adapter.tools.client.errors import ClientError, odd_answers
+from adapter.tools.client.histories import read_histories
 from adapter.tools.ui.connection import ClusterConnection
 from adapter.tools.ui.history import HpaHistory
 from adapter.tools.ui.idlelist import candidates
 from adapter.tools.ui.idlewatch import IdleWatch
 from adapter.tools.ui.memory import release
 from adapter.tools.ui.model import Model, PageFacts
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, PODS, PanelState, Reader, failed, readers
+from adapter.tools.ui.panels import (
+    EVENTS,
+    GPUS,
+    HPAS,
+    PODS,
+    POOLS,
+    PanelState,
+    Reader,
+    failed,
+    readers,
+    within,
+)
 from adapter.tools.ui.parts import PageParts
 
 _SHARE: Final = 10.0
@@ -26,8 +40,9 @@ LONGEST: Final = 120.0
 """Seconds for one list, with all of its pages."""
 _SLOWER: Final = 30.0
 """Seconds after which a list that cannot be read is tried again, at most."""
-_EVENTS: Final = 10.0
-"""Seconds between two looks at events, at least: no event is younger than a controller's sync."""
+_SLOW: Final = {EVENTS: 10.0, POOLS: 15.0}
+"""Seconds between two looks, at least: no event is younger than a controller's sync, and ``serve``
+counts pools every 15 s."""
 _GATHER: Final = 0.05
 """Seconds for which lists that arrive together are waited for."""
 
@@ -65,6 +80,8 @@ class PageCollector:
         self._idle = idle
         self._longest = longest
         self._readers = readers(namespace)
+        self._within = within(namespace)
+        self._past: dict[str, Any] = {}
         self._panels = {name: PanelState(name) for name in self._readers}
         self._data: dict[str, Any] = {}
         self._changed: set[str] = set()
@@ -78,6 +95,23 @@ class PageCollector:
                 tasks.create_task(self._watch(name, read), name=f"read {name}")
             tasks.create_task(self._show(), name="publish")
             tasks.create_task(self._idle.run(), name="read idle pods")
+            tasks.create_task(self._read_past(), name="read the past")
+
+    async def _read_past(self) -> None:
+        """Read once what HPAs were before the page was started; try again until it can be read."""
+        while True:
+            try:
+                before = await self._read(lambda api: read_histories(api, self._within))
+            except ClientError as error:
+                self._past = {"since": None, "message": f"No past: {error.brief}"}
+            else:
+                self._history.begin(before)
+                since = min((past.time[0] for past in before.values()), default=None)
+                self._past = {"since": since, "message": ""}
+            self._parts.publish("past", msgspec.json.encode(self._past))
+            if not self._past["message"]:
+                return
+            await asyncio.sleep(_SLOWER)
 
     async def _watch(self, name: str, read: Reader) -> None:
         failures = 0
@@ -127,7 +161,7 @@ class PageCollector:
         return "; ".join(parts)
 
     def _pause(self, name: str, took: float) -> float:
-        interval = max(self._interval, _EVENTS) if name == EVENTS else self._interval
+        interval = max(self._interval, _SLOW.get(name, 0.0))
         return max(interval - took, _SHARE * took)
 
     async def _show(self) -> None:

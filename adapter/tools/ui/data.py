@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,6 +11,8 @@ import msgspec
 
 from adapter.pipeline.sources.prometheus.seriesreader import SeriesReader
 from adapter.tools.client.errors import ClientError
+from adapter.tools.client.histories import read_history
+from adapter.tools.ui.connection import ClusterConnection
 from adapter.tools.ui.explanations import Explained
 from adapter.tools.ui.history import HpaHistory, as_json
 from adapter.tools.ui.idlewatch import IdleWatch
@@ -30,12 +33,18 @@ class PageData:
     Args:
         history: what was seen of HPAs.
         idle: the idle GPUs.
-        prometheus: reads from a query API; None: there is none.
+        connection: the cluster, whose adapter keeps a day of each HPA.
+        prometheus: reads from a query API in place of it; None: there is none.
     """
 
     def __init__(
-        self, history: HpaHistory, idle: IdleWatch, prometheus: SeriesReader | None = None
+        self,
+        history: HpaHistory,
+        idle: IdleWatch,
+        connection: ClusterConnection,
+        prometheus: SeriesReader | None = None,
     ) -> None:
+        self._connection = connection
         self._history = history
         self._idle = idle
         self._prometheus = prometheus
@@ -52,10 +61,8 @@ class PageData:
         return None if report is None else report.csv()
 
     async def range(self, hpa: str, minutes: str) -> Explained:
-        """Return the points of an HPA before the page was started, from Prometheus."""
-        if self._prometheus is None:
-            text = "no Prometheus is configured: start ui with --prometheus URL"
-            return Explained(404, {"error": text})
+        """Return the points of an HPA of some hours: from Prometheus if there is one, or else from
+        what ``serve`` has noted."""
         namespace, slash, name = hpa.partition("/")
         if not (slash and namespace and name and len(hpa) <= 510):
             return Explained(400, {"error": "write hpa=NAMESPACE/NAME"})
@@ -63,7 +70,22 @@ class PageData:
             return Explained(400, {"error": f"write minutes= as a number from 1 to {_LONGEST}"})
         async with self._slots:
             try:
-                found = await read_range(self._prometheus, namespace, name, int(minutes) * 60)
+                found = await self._range(namespace, name, int(minutes))
             except ClientError as error:
                 return Explained(error.status or 502, {"error": str(error)})
         return Explained(200, {hpa: found})
+
+    async def _range(self, namespace: str, name: str, minutes: int) -> Json:
+        if self._prometheus is not None:
+            return await read_range(self._prometheus, namespace, name, minutes * 60)
+        past = await read_history(self._connection.api, namespace, name)
+        if past is None:
+            raise ClientError(f"nothing is kept of {namespace}/{name} yet", 404)
+        past = past.last(minutes, time.time())
+        return {
+            "time": past.time,
+            "value": past.value,
+            "goal": past.target,
+            "current": past.current,
+            "desired": past.desired,
+        }

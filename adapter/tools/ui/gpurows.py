@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from adapter.answers.view.gpuclass import IDLE, GpuClass
 from adapter.pipeline.cluster.nodelabels import pool
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
 from adapter.tools.overview.columns import ZONE, Columns, natural
-from adapter.tools.overview.gpuclasses import IDLE, GpuClass, gpu_classes
+from adapter.tools.overview.gpuclasses import gpu_classes
 
 Json = dict[str, Any]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from adapter.answers.view.gpuclass import IDLE
 from adapter.pipeline.cluster.nodelabels import INSTANCE_TYPE
 from adapter.tools.client.tables import ObjectTable
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.columns import Columns
-from adapter.tools.overview.gpuclasses import IDLE
 from adapter.tools.overview.verdict import IdlePrice
 
 _HOUR = 3600.0

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from adapter.answers.view.gpuclass import IDLE
 from adapter.tools.client.access import Api
 from adapter.tools.client.errors import VIEW, ClientError, odd_answers
 from adapter.tools.client.tables import ObjectTable
@@ -15,7 +16,6 @@ from adapter.tools.idle.find import idle_devices
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.idle.report import IdleReport
 from adapter.tools.overview.columns import Columns
-from adapter.tools.overview.gpuclasses import IDLE
 
 Json = dict[str, Any]
 

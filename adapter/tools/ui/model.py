@@ -20,8 +20,8 @@ from adapter.tools.ui.gpurows import DeviceParts, fleet
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.objectchanges import pod_facts
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, WORKLOADS, PanelState
-from adapter.tools.ui.podrows import pods, workloads
+from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, POOLS, WORKLOADS, PanelState
+from adapter.tools.ui.podrows import pods, pools, workloads
 from adapter.tools.ui.timeline import Timeline
 from adapter.tools.ui.trouble import outage, panel_rows, with_trouble
 
@@ -94,10 +94,12 @@ class Model:
         if changed & {HPAS, WORKLOADS} and hpas is not None:
             found["hpas"] = hpa_rows(hpas)
         if (GPUS in changed or PODS in changed) and gpu_pods is not None:
-            pools, models = (self.fleet.pools, self.fleet.models) if self.fleet else ({}, {})
-            found["pods"] = pods(gpu_pods, pools, models)
+            of_nodes, models = (self.fleet.pools, self.fleet.models) if self.fleet else ({}, {})
+            found["pods"] = pods(gpu_pods, of_nodes, models)
         if WORKLOADS in changed and owners is not None:
             found["workloads"] = workloads(owners)
+        if POOLS in changed and (table := seen.table(POOLS)) is not None:
+            found["pools"] = pools(table)
         self._compare(seen, changed, hpas, now)
         found["timeline"] = [entry.json() for entry in self._timeline.entries()]
         return {name: _encode(content) for name, content in found.items()}

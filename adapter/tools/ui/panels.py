@@ -16,6 +16,7 @@ Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 
 GPUS: Final = "gpus"
 NODES: Final = "gpunodes"
+POOLS: Final = "gpupools"
 PODS: Final = "gpupods"
 WORKLOADS: Final = "gpuworkloads"
 HPAS: Final = "hpas"
@@ -68,6 +69,11 @@ def failed(before: PanelState, error: ClientError, took: float) -> PanelState:
     )
 
 
+def within(namespace: str) -> str:
+    """Return the part of a path that names a namespace; empty for all of them."""
+    return f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+
+
 Reader = Callable[[Api], Awaitable[Any]]
 
 
@@ -77,19 +83,20 @@ def readers(namespace: str) -> dict[str, Reader]:
     Args:
         namespace: the only one that is read; empty: all.
     """
-    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    place = within(namespace)
 
     async def events(api: Api) -> list[Json]:
         found = []
         for fields in _EVENTS_OF:
-            found += await api.list(f"/api/v1{within}/events", fields=fields)
+            found += await api.list(f"/api/v1{place}/events", fields=fields)
         return found
 
     return {
         GPUS: lambda api: read_view_list(api, "gpus"),
         NODES: lambda api: read_view_list(api, "gpunodes"),
-        PODS: lambda api: read_view_list(api, "gpupods", within),
-        WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", within),
-        HPAS: lambda api: read_scalers(api, within),
+        POOLS: lambda api: read_view_list(api, "gpupools"),
+        PODS: lambda api: read_view_list(api, "gpupods", place),
+        WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", place),
+        HPAS: lambda api: read_scalers(api, place),
         EVENTS: events,
     }

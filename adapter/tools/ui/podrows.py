@@ -1,4 +1,4 @@
-"""The parts ``pods`` and ``workloads``."""
+"""The parts ``pods``, ``workloads`` and ``pools``."""
 
 from __future__ import annotations
 
@@ -42,6 +42,25 @@ _WORKLOAD_NUMBERS: Final = {
     "measuredNumber": "Measured",
     "wantsNumber": "Wants-Replicas",
 }
+
+
+_POOLS: Final = {
+    **{name.lower(): name for name in ("Nodes", "GPUs", "Busy", "Idle", "Free", "Blocked")},
+    "unheld": "No-Pod",
+    "unmeasured": "No-Value",
+    "largest": "Largest",
+    "fragmented": "Fragmented",
+    "closed": "Closed",
+    "left": "Left",
+    "layouts": "Layouts",
+}
+_POOL_NUMBERS: Final = {"fragmentedNumber": "Fragmented-Percent"}
+
+
+def pools(table: ObjectTable) -> Json:
+    """Return the part ``pools`` from ``gpupools``."""
+    rows = list(zip(*_named(Columns(table), _POOLS, _POOL_NUMBERS), strict=True))
+    return {"columns": ("namespace", "name", *_POOLS, *_POOL_NUMBERS), "rows": rows}
 
 
 def pods(table: ObjectTable, pools: Mapping[str, str], models: Mapping[str, str]) -> Json:

@@ -95,7 +95,7 @@ async def _serve(
     history = HpaHistory()
     idle = IdleWatch(connection, parts, prices, options.team_label, options.idle_after)
     reader = range_reader(past) if past else None
-    data = PageData(history, idle, reader)
+    data = PageData(history, idle, connection, reader)
     # What exists now lives as long as the process: a collection that visits it only costs time.
     gc.freeze()
     app = application(Streams(parts), explanations, page_files(), data)

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from adapter.tools.overview.verdict import ClusterVerdict, VerdictLevel
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, WORKLOADS, PanelState
+from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, POOLS, WORKLOADS, PanelState
 
 _NAMES: Final = {
     GPUS: "GPUs",
     NODES: "GPU nodes",
+    POOLS: "pools",
     PODS: "GPU pods",
     WORKLOADS: "workloads",
     HPAS: "HPAs",

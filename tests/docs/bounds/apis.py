@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from adapter.answers.history import hours, ring
 from adapter.answers.keda import desk, failures, scaler, server, trigger, triggers
 from adapter.answers.view import devices, gpuworkloads, workloadobject
 from adapter.config.settings.keda import KedaSettings
 from adapter.pipeline.cluster import hpamanifest, hpas
+from adapter.server.serve import pastreader
 from apiservice.delegate import credential, delegate, listing, transport
 from apiservice.delegate.options import LIST_BYTES, MAX_ROWS, TIMEOUT, DelegateOptions
 from apiservice.labels import fields
@@ -28,6 +30,7 @@ _SERVER = "adapter/answers/keda/test_server.py::"
 _TRIGGERS = "adapter/answers/keda/test_triggers.py::"
 _TRIGGER = "adapter/answers/keda/test_trigger.py::"
 _DESK = "adapter/answers/keda/test_desk.py::"
+_RING = "adapter/answers/history/test_ring.py::"
 _SCALER = "adapter/answers/keda/test_scaler.py::"
 _BAD = _DELEGATION + "test_a_bad_answer_names_the_delegate_and_the_cause"
 _BEYOND = _DELEGATION + "test_a_discovery_beyond_its_bounds_is_rejected"
@@ -104,6 +107,14 @@ VIEW: Final[Rows] = {
             _WORKLOADS + "test_no_step_of_a_list_names_all_workloads",
             _WORKLOADS + "test_a_large_workload_is_summed_in_steps",
         ),
+    ),
+    "Bytes of the history": row(
+        ring.MOST_BYTES, by=_RING + "test_the_bound_holds_and_the_oldest_hours_end_first"
+    ),
+    "Bytes of an hour of": row(
+        pastreader.MOST_BYTES,
+        hours.MOST_BLOCK,
+        by=_RING + "test_a_block_of_another_form_is_refused",
     ),
     "Sums over the pods": row(
         gpuworkloads._KEPT_BYTES,

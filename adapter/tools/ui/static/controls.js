@@ -7,20 +7,22 @@ import { choose, link, route } from "./route.js";
 import { freshness, listed, segments } from "./panel.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
-const RANGES = [["5", "5 min"], ["15", "15 min"], ["60", "1 h"], ["all", "All seen"]];
+const RANGES = [["5", "5 min"], ["30", "30 min"], ["60", "1 h"], ["all", "All seen"]];
 const LONGER = [["p360", "6 h"], ["p1440", "24 h"]];
 const THEMES = { auto: ["light", "Theme: as the system"], light: ["dark", "Theme: light"], dark: ["auto", "Theme: dark"] };
 
-/** Chosen range: seconds to look back, and minutes to ask Prometheus for. @param {any} about @returns {{since: number, prometheus: number}} */
-export function range(about) {
-  const chosen = route().filters.range ?? "15";
+const USUAL = "30";
+
+/** Chosen range: seconds to look back, and minutes to ask Prometheus or the adapter for. @param {any} about @param {any} past @returns {{since: number, stored: number}} */
+export function range(about, past) {
+  const chosen = route().filters.range ?? USUAL;
   const now = Date.now() / 1000;
-  if (chosen === "all") return { since: about?.started ?? now - 900, prometheus: 0 };
+  if (chosen === "all") return { since: Math.min(past?.since ?? Infinity, about?.started ?? now - 1800), stored: 0 };
   if (chosen.startsWith("p")) {
     const minutes = Number(chosen.slice(1)) || 360;
-    return { since: now - minutes * 60, prometheus: about?.prometheus ? minutes : 0 };
+    return { since: now - minutes * 60, stored: about?.prometheus || past?.since ? minutes : 0 };
   }
-  return { since: now - (Number(chosen) || 15) * 60, prometheus: 0 };
+  return { since: now - (Number(chosen) || Number(USUAL)) * 60, stored: 0 };
 }
 
 /** Show where the page looks. @param {any} about */
@@ -57,7 +59,7 @@ export function showFilters(parts) {
   const set = ["namespace", "pool", "model", "q"].filter((key) => filters[key]);
   get("filter-clear").hidden = !set.length;
   say(get("filters-set"), set.length ? `(${set.length} set)` : "");
-  segments(get("range"), /** @type {any} */ (parts.about?.prometheus ? [...RANGES, ...LONGER] : RANGES), filters.range ?? "15", (value) => choose("range", value === "15" ? "" : value));
+  segments(get("range"), /** @type {any} */ (parts.about?.prometheus || parts.past?.since ? [...RANGES, ...LONGER] : RANGES), filters.range ?? USUAL, (value) => choose("range", value === USUAL ? "" : value));
 }
 
 function options(select, values, chosen) {

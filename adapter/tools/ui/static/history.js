@@ -1,7 +1,7 @@
-// What the server has seen of HPAs since it started, for the trends.
+// What HPAs were, as the server has seen them and the adapter has noted before, for the trends.
 
 const MOST = 200;
-const POINTS = 720;
+const POINTS = 780;
 const PATIENCE = 10_000;
 
 /**

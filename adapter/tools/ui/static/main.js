@@ -14,6 +14,7 @@ import { listenToKeys } from "./keys.js";
 import { Names } from "./names.js";
 import { empty, notices, place, segments, status } from "./panel.js";
 import { objects, Parts } from "./parts.js";
+import { poolTable } from "./pooltable.js";
 import { blindTable, podTable, reasons, words, workloadTable } from "./podlist.js";
 import { changes, choose, refresh, route } from "./route.js";
 import { Side } from "./side.js";
@@ -26,12 +27,13 @@ const LARGE = 1500;
 
 const parts = new Parts();
 const now = parts.now;
-/** The time of the trends: not before the server began to look. */
-const time = () => /** @type {[number, number]} */ ([Math.max(range(now.about).since, now.about?.started ?? 0), Date.now() / 1000]);
+/** The time of the trends: not before anything is known, which is before the page was started if the adapter has kept a past. */
+const time = () => /** @type {[number, number]} */ ([Math.max(range(now.about, now.past).since, Math.min(now.past?.since ?? Infinity, now.about?.started ?? 0)), Date.now() / 1000]);
 const history = new History(() => parts.touch("history"));
 const hpaList = new HpaList(history, time);
 const fleet = new Fleet();
 const gpuList = gpuTable();
+const poolList = poolTable();
 const timeline = new Timeline();
 const podList = podTable();
 const blindList = blindTable();
@@ -51,12 +53,14 @@ const side = new Side(get("side"), {
   hpa: (namespace, name) => (now.hpas ?? []).find((/** @type {any} */ hpa) => hpa.namespace === namespace && hpa.name === name),
   history,
   span: time,
-  prometheus: () => range(now.about).prometheus,
+  stored: () => range(now.about, now.past).stored,
+  source: () => (now.about?.prometheus ? "Prometheus" : "the adapter"),
 });
 
 function showNotices() {
   const interval = now.about?.interval ?? 5;
-  for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus", "gpunodes"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
+  say(get("hpas-past"), now.past?.message ?? "");
+  for (const [id, lists] of /** @type {[string, string[]][]} */ ([["hpas", ["hpas"]], ["fleet", ["gpus", "gpunodes", "gpupools"]], ["timeline", ["events"]], ["pods", ["gpupods", "gpuworkloads"]], ["idle", []]])) {
     notices(get(`${id}-notices`), now.panels, lists, interval);
   }
 }
@@ -90,8 +94,19 @@ function showHpas() {
   hpaList.show(shown);
 }
 
+function showPools() {
+  const { filters } = route();
+  const all = objects(now.pools);
+  const shown = all.filter((pool) => (!filters.pool || pool.name === filters.pool) && filter.search(filters.q)(pool.name));
+  tally("fleet", shown.length, now.pools ? all.length : null, "pool");
+  place(get("fleet-body"), poolList.element, shown.length ? null : nothing("gpupools", all.length, "No node has a GPU.", "A pool appears here with its first GPU node."));
+  if (shown.length) poolList.show(shown);
+}
+
 function showGpus() {
   const { filters } = route();
+  segments(get("fleet-tools"), [["", "Map"], ["table", "Table"], ["pools", "Capacity"]], filters.map ?? "", (value) => choose("map", value));
+  if (filters.map === "pools") return showPools();
   const { gpus, load } = now;
   // A row of the load belongs to a row of the GPUs of one revision.
   if (gpus && load && load.of !== gpus.revision) return;
@@ -100,7 +115,6 @@ function showGpus() {
   const asTable = filters.map === "table";
   tally("fleet", narrowed.kept.length, gpus ? all : null, "GPU", filters.q || filters.use ? ` · ${narrowed.kept.length - narrowed.dim.size} found` : "");
   get("main").classList.toggle("large", all > LARGE);
-  segments(get("fleet-tools"), [["", "Map"], ["table", "Table"]], asTable ? "table" : "", (value) => choose("map", value));
   place(get("fleet-body"), asTable ? gpuList.element : fleet.element, narrowed.kept.length ? null : nothing("gpus", all, "No GPU is reported.",
     "Either the cluster has no GPU node now, or no exporter reports one. The checks say which, with the fix:", "gpu-metrics-adapter doctor"));
   if (!narrowed.kept.length) return;
@@ -110,7 +124,7 @@ function showGpus() {
 
 function showTimeline() {
   const { filters } = route();
-  const shown = filter.events(now.timeline, filters, range(now.about).since);
+  const shown = filter.events(now.timeline, filters, range(now.about, now.past).since);
   const all = (now.timeline ?? []).length;
   tally("timeline", shown.length, now.timeline ? all : null, "event");
   place(get("timeline-body"), timeline.element, shown.length ? null : all
@@ -193,15 +207,16 @@ parts.read(["route", "thing", "filters", "view", "map"], showSide); // what a cl
 parts.first = showSide;
 parts.read(["route", "thing"], showOpened);
 parts.read(["about"], () => showPlace(now.about));
+parts.read(["past"], () => history.forget());
 parts.read(["verdict", "about", "idle"], () => showVerdict(now.verdict, now.about, now.idle));
-parts.read(["panels", "about", "tick"], showNotices);
+parts.read(["panels", "about", "past", "tick"], showNotices);
 parts.read(["hpas", "panels", "route", "filters", "about"], showHpas);
 parts.read(["history", "theme"], () => hpaList.again());
-parts.read(["gpus", "load", "panels", "route", "filters", "map", "theme"], showGpus);
+parts.read(["gpus", "load", "pools", "panels", "route", "filters", "map", "theme"], showGpus);
 parts.read(["timeline", "about", "route", "filters"], showTimeline);
 parts.read(["pods", "workloads", "panels", "route", "filters", "view"], showPods);
 parts.read(["idle", "verdict", "panels", "route", "filters"], showIdle);
-parts.read(["about", "gpus", "pods", "hpas", "route", "filters"], () => showFilters(now));
+parts.read(["about", "gpus", "pods", "hpas", "past", "route", "filters"], () => showFilters(now));
 parts.read(["gpus", "pods", "hpas", "route", "filters"], showFound);
 parts.read(["hpas"], () => history.add(now.hpas, (now.panels ?? []).find((/** @type {any} */ one) => one.panel === "hpas")?.updated ?? Date.now() / 1000));
 parts.read(["history", "hpas", "route", "thing", "filters", "theme", "about"], () => side.draw());

@@ -22,7 +22,8 @@ export class Side {
    * @param {(namespace: string, name: string) => any} sources.hpa
    * @param {import("./history.js").History} sources.history
    * @param {() => [number, number]} sources.span
-   * @param {() => number} sources.prometheus minutes to ask Prometheus for; 0 for what the page has seen
+   * @param {() => number} sources.stored minutes to ask for; 0 for what the page has
+   * @param {() => string} sources.source whom to ask: Prometheus, or the adapter
    */
   constructor(dialog, sources) {
     this.dialog = dialog;
@@ -169,30 +170,30 @@ export class Side {
       fill(this.trend, this.chart.element);
     }
     const hpa = this.sources.hpa(thing.namespace, thing.name);
-    const minutes = this.sources.prometheus();
+    const minutes = this.sources.stored();
     const time = this.sources.span();
     if (minutes) {
       this.range(thing, minutes, hpa);
       return;
     }
     const series = this.sources.history.get(`${thing.namespace}/${thing.name}`);
-    this.chart.show(recent(series ?? { time: [], value: [], goal: [], current: [], desired: [] }, time[0]), hpa && leading(hpa), time, "As this page has seen it.");
+    this.chart.show(recent(series ?? { time: [], value: [], goal: [], current: [], desired: [] }, time[0]), hpa && leading(hpa), time, "As this page has seen it, and the adapter before.");
   }
 
-  /** Draw what Prometheus has. */
+  /** Draw what is stored of some hours. */
   async range(thing, minutes, hpa) {
     const key = `${path(thing)} ${minutes}`;
     if (this.ranged === key && Date.now() / 1000 - this.rangedAt < 30) return;
     [this.ranged, this.rangedAt] = [key, Date.now() / 1000];
     const empty = { time: [], value: [], goal: [], current: [], desired: [] };
-    let [series, note] = [/** @type {any} */ (empty), "From Prometheus."];
+    let [series, note] = [/** @type {any} */ (empty), `From ${this.sources.source()}.`];
     try {
       const response = await fetch(`/api/range?${new URLSearchParams({ hpa: `${thing.namespace}/${thing.name}`, minutes: String(minutes) })}`, { cache: "no-store" });
       const answer = await response.json();
-      if (answer.error) note = `Prometheus: ${answer.error}`;
+      if (answer.error) note = `${this.sources.source()}: ${answer.error}`;
       else series = { ...empty, ...(answer[`${thing.namespace}/${thing.name}`] ?? answer) };
     } catch {
-      note = "Prometheus did not answer.";
+      note = "The server of this page did not answer.";
     }
     const now = Date.now() / 1000;
     if (same(thing, this.thing)) this.chart?.show(series, hpa && leading(hpa), [now - minutes * 60, now], note);

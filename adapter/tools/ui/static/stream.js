@@ -1,6 +1,6 @@
 // The connection to the server: events in, and what to say when there are none.
 
-const PARTS = ["about", "panels", "verdict", "gpus", "load", "pods", "workloads", "hpas", "timeline", "idle"];
+const PARTS = ["about", "panels", "verdict", "gpus", "load", "pods", "workloads", "hpas", "timeline", "idle", "past", "pools"];
 /** The server sends at least a comment every 15 s, but a comment is not seen here: an answer to a question is. */
 const RETRY = [1000, 2000, 5000, 10000];
 

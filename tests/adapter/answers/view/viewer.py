@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adapter.answers.history.ring import HistoryRing
 from adapter.answers.view.devices import Devices
+from adapter.answers.view.gpuhistories import GPUHISTORIES, GpuHistories
 from adapter.answers.view.gpunodes import GPUNODES, GpuNodes
 from adapter.answers.view.gpupods import GPUPODS, GpuPods
+from adapter.answers.view.gpupools import GPUPOOLS, GpuPools
 from adapter.answers.view.gpus import GPUS, Gpus
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS, GpuWorkloads
 from adapter.answers.view.standings import NodeStandings
@@ -86,11 +89,18 @@ class Viewer:
         self.hpas = Hpas()
         self.hpas.replace(hpas)
         standings = NodeStandings(world.index, world.nodes)
-        self.gpus = Shelf(GPUS, Gpus(world.store, world.index, devices, standings))
-        self.nodes = Shelf(GPUNODES, GpuNodes(world.store, world.index, devices, standings))
+        gpus = Gpus(world.store, world.index, devices, standings)
+        nodes = GpuNodes(world.store, world.index, devices, standings)
+        self.gpus, self.nodes = Shelf(GPUS, gpus), Shelf(GPUNODES, nodes)
         ratios = world.custom._ratios
         self.pods = Shelf(GPUPODS, GpuPods(world.store, world.index, devices, self.hpas, ratios))
-        self.workloads = Shelf(GPUWORKLOADS, GpuWorkloads(world.store, world.index, self.hpas))
+        self.of_workloads = GpuWorkloads(world.store, world.index, self.hpas)
+        self.workloads = Shelf(GPUWORKLOADS, self.of_workloads)
+        self.ring = HistoryRing()
+        self.of_pools = GpuPools(gpus, nodes, standings, self.ring)
+        self.pools = Shelf(GPUPOOLS, self.of_pools)
+        self.of_histories = GpuHistories(self.ring, world.index, self.hpas, self.of_workloads)
+        self.histories = Shelf(GPUHISTORIES, self.of_histories)
 
 
 def numbers(found: Json, what: str = "metrics") -> dict[str, float]:

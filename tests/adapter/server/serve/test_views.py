@@ -59,3 +59,16 @@ def test_gpus_pods_and_workloads_are_shown_with_the_hpa(running: Running) -> Non
     assert (workload["HPA"], workload["Target"]) == ("scale", "gpu_utilization ?/60")
     found = client.get(f"{GROUP}/namespaces/ns/gpupods/{NAME}").json()
     assert found["hpas"][0]["name"] == "scale"
+
+
+def test_what_the_hpa_was_is_kept_from_the_first_minute(running: Running) -> None:
+    client = running.client
+    file = running.lab.folder / "pods.yaml"
+    status = {"currentReplicas": 1, "desiredReplicas": 1}
+    file.write_text(yaml.safe_dump_all([_owned(POD), HPA | {"status": status}]))
+    eventually(lambda: ready(client))
+    path = f"{GROUP}/namespaces/ns/gpuhistories/horizontalpodautoscaler.scale"
+    eventually(lambda: client.get(path).json().get("current"), seconds=90)
+    found = client.get(path).json()
+    assert (found["metric"], found["target"][-1]) == ("gpu_utilization", 60)
+    assert found["value"][-1] is None  # the controller has none: not 0

@@ -6,12 +6,8 @@ import itertools
 
 import pytest
 
-from adapter.tools.overview.gpuclasses import (
-    GpuClass,
-    GpuCounts,
-    count_classes,
-    gpu_class,
-)
+from adapter.answers.view.gpuclass import GpuClass, gpu_class
+from adapter.tools.overview.gpuclasses import GpuCounts, count_classes
 
 POD = "chat/llm-0"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpupools import GPUPOOLS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.client.errors import VIEW
@@ -54,6 +55,10 @@ def node(name: str, **cells: Cell) -> TableRow:
     return row(GPUNODES, name, "", {}, **{"pool": "h100", "gpus": 8, "silent": 0, **cells})
 
 
+def pool(name: str, **cells: Cell) -> TableRow:
+    return row(GPUPOOLS, name, "", {}, **{"nodes": 1, "gpus": 8, "free": 0, **cells})
+
+
 def workload(name: str, namespace: str = "chat", **cells: Cell) -> TableRow:
     return row(GPUWORKLOADS, name, namespace, {}, **cells)
 
@@ -90,6 +95,12 @@ NODE_ROWS = [node("n1", gpus=2, reported=2, left=0), node("n2", gpus=3, reported
 HPA_ROWS = [hpa("embed"), stuck("llm"), at_maximum("rank", "search")]
 
 
+POOL_ROWS = (
+    pool("h100", busy=6, idle=2, largest=None),
+    pool("l4", gpus=4, busy=1, idle=0, free=3, largest="2 nvidia.com/gpu", fragmented="33%"),
+)
+
+
 def facts(
     gpus: Sequence[TableRow] = GPU_ROWS,
     pods: Sequence[TableRow] = POD_ROWS,
@@ -102,6 +113,7 @@ def facts(
         {
             "gpus": table(GPUS, gpus),
             "gpunodes": table(GPUNODES, nodes),
+            "gpupools": table(GPUPOOLS, POOL_ROWS),
             "gpupods": table(GPUPODS, pods),
             "gpuworkloads": table(GPUWORKLOADS, workloads),
         },
@@ -123,6 +135,7 @@ def serve(
     for name, resource, rows in (
         ("gpus", GPUS, gpus),
         ("gpunodes", GPUNODES, nodes),
+        ("gpupools", GPUPOOLS, POOL_ROWS),
         ("gpupods", GPUPODS, pods),
         ("gpuworkloads", GPUWORKLOADS, workloads),
     ):

@@ -60,7 +60,7 @@ def test_gpus_on_a_terminal_of_80_columns() -> None:
     assert picture(TopState(view="gpus"), 80, 12) == [
         "03:04:05 UTC  all namespaces  every 5 s  https://lab",
         "1 of 3 HPAs is stuck, 1 HPA is overloaded, 1 pod has no value, 1 pod waits for …",
-        "0 overview  1 gpus 5  2 pods 5  3 workloads 2  4 hpas 3  5 nodes",
+        "0 overview  1 gpus 5  2 pods 5  3 workloads 2  4 hpas 3  5 nodes  6 pools",
         "  NAME      NODE   GPU   MODEL   UTIL▼           MEM          PODS",
         "> n1.gpu0   n1     0     H100    ███████░ 92%    71.9/80Gi    chat/llm-7f9",
         "  n1.gpu1   n1     1     H100    ███████░ 88%    68.8/80Gi    chat/llm-a11",
@@ -142,7 +142,7 @@ def test_a_list_that_was_never_read_leads_to_the_reason() -> None:
     assert "Reading ..." in picture(TopState(view="hpas"), found=ClusterLists())
     many = {name: ClientError(f"failure {at}") for at, name in enumerate(facts().tables)}
     lines = picture(TopState(view="hpas"), found=ClusterLists(problems=many))
-    assert "! and 2 more: press e" in lines
+    assert "! and 3 more: press e" in lines
 
 
 def test_rows_scroll_as_little_as_possible() -> None:

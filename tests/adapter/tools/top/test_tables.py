@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from adapter.answers.keda.manifest import read_scaledobject
 from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpupools import GPUPOOLS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.overview.columns import natural
@@ -40,7 +41,8 @@ def column(table: TopTable, name: str) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize(
-    ("view", "resource"), [("gpus", GPUS), ("pods", GPUPODS), ("workloads", GPUWORKLOADS)]
+    ("view", "resource"),
+    [("gpus", GPUS), ("pods", GPUPODS), ("workloads", GPUWORKLOADS), ("pools", GPUPOOLS)],
 )
 def test_a_view_has_the_columns_of_kubectl_in_the_same_order(
     view: ViewName, resource: ViewResource
@@ -373,3 +375,10 @@ def test_a_paused_scaled_object_is_the_state_of_its_workload() -> None:
     (table,) = tables_of("workloads", found, everywhere=True)
     assert column(table, "STATE")["deployment.embed"] == "paused"
     assert column(table, "HPA")["deployment.embed"] == "scaledobject/so"
+
+
+def test_pools_with_the_most_free_gpus_are_first() -> None:
+    table = shown("pools")
+    assert names(table) == ["l4", "h100"]
+    assert column(table, "LARGEST") == {"h100": None, "l4": "2 nvidia.com/gpu"}
+    assert column(table, "FREE") == {"h100": "0", "l4": "3"}

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpupools import GPUPOOLS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.client.errors import VIEW
@@ -165,6 +166,7 @@ def serve(
     server.tables |= {
         f"{VIEW}/gpus": (columns(GPUS), list(gpus)),
         f"{VIEW}/gpunodes": (columns(GPUNODES), list(nodes)),
+        f"{VIEW}/gpupools": (columns(GPUPOOLS), []),
         f"{VIEW}/gpupods": (columns(GPUPODS), list(pods)),
         f"{VIEW}/gpuworkloads": (columns(GPUWORKLOADS), list(workloads)),
     }

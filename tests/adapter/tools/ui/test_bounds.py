@@ -167,7 +167,7 @@ async def test_a_new_connection_takes_the_place_of_an_idle_one() -> None:
 
 
 async def test_points_of_more_hpas_than_the_bound_are_400() -> None:
-    data = PageData(HpaHistory(), cast("IdleWatch", None))
+    data = PageData(HpaHistory(), cast("IdleWatch", None), cast("ClusterConnection", None))
     explanations = Explanations(connection(SlowCluster()))
     app = application(Streams(PageParts()), explanations, page_files(), data)
     names = [f"chat/h{at}" for at in range(MOST_NAMES + 1)]

@@ -18,6 +18,7 @@ from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.pipeline.sources.prometheus.seriesreader import SeriesReader
 from adapter.tools.client.errors import ClientError
 from adapter.tools.ui import data, prometheusrange
+from adapter.tools.ui.connection import ClusterConnection
 from adapter.tools.ui.data import PageData
 from adapter.tools.ui.explanations import Explained
 from adapter.tools.ui.history import HpaHistory
@@ -72,7 +73,7 @@ def matrix(*values: Any, metric: Any = None) -> bytes:
 
 async def asked(url: str) -> Explained:
     reader = prometheusrange.range_reader(PrometheusOptions(url))
-    page = PageData(HpaHistory(), cast("IdleWatch", None), reader)
+    page = PageData(HpaHistory(), cast("IdleWatch", None), cast("ClusterConnection", None), reader)
     try:
         return await page.range("chat/llm", "60")
     finally:
@@ -207,7 +208,12 @@ async def test_an_answer_beyond_its_bytes_and_its_time_is_left(
 async def test_a_request_without_a_name_or_a_time_is_400(
     hpa: str, minutes: str, status: int
 ) -> None:
-    page = PageData(HpaHistory(), cast("IdleWatch", None), cast("SeriesReader", object()))
+    page = PageData(
+        HpaHistory(),
+        cast("IdleWatch", None),
+        cast("ClusterConnection", None),
+        cast("SeriesReader", object()),
+    )
     assert (await page.range(hpa, minutes)).status == status
 
 
@@ -226,7 +232,12 @@ async def test_four_hpas_are_asked_about_at_once_and_a_further_one_waits(
         return {}
 
     monkeypatch.setattr(data, "read_range", read)
-    page = PageData(HpaHistory(), cast("IdleWatch", None), cast("SeriesReader", object()))
+    page = PageData(
+        HpaHistory(),
+        cast("IdleWatch", None),
+        cast("ClusterConnection", None),
+        cast("SeriesReader", object()),
+    )
     tasks = [asyncio.create_task(page.range(f"chat/llm-{n}", "60")) for n in range(6)]
     await eventually(lambda: now == 4)
     go.set()
@@ -241,7 +252,9 @@ async def test_a_real_prometheus_gives_value_target_and_replicas(tmp_path: Path)
         with engine("prometheus", tmp_path, scrape_config(pages.port, jobs)) as url:
             found = await _eventually(url)
             reader = prometheusrange.range_reader(PrometheusOptions(url))
-            missing = PageData(HpaHistory(), cast("IdleWatch", None), reader)
+            missing = PageData(
+                HpaHistory(), cast("IdleWatch", None), cast("ClusterConnection", None), reader
+            )
             unknown = await missing.range("chat/none", "60")
             await reader.close()
     assert [found[key][-1] for key in ("value", "goal", "current", "desired")] == [92, 70, 3, 4]

@@ -11,13 +11,14 @@ import pytest
 
 from adapter.answers.judgement.counts import CLASSES
 from adapter.answers.judgement.states import LEVELS, ORDER
+from adapter.answers.view.gpuclass import GpuClass
 from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.client.errors import ClientError
+from adapter.tools.client.histories import HpaPast
 from adapter.tools.idle.prices import PriceList
-from adapter.tools.overview.gpuclasses import GpuClass
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.ui.gpurows import fleet, share
 from adapter.tools.ui.history import MOST_HPAS, POINTS, HpaHistory, as_json
@@ -185,6 +186,36 @@ def test_the_history_of_an_hpa_has_gaps_and_an_end() -> None:
     assert points["current"][-1] == 3
 
 
+def _past(metric: str = "gpu_utilization") -> HpaPast:
+    gap = [1.0, None, 3.0]
+    times = [60.0, 120.0, 180.0]
+    return HpaPast(metric, times, gap, [60.0, None, 60.0], gap, gap, ["healthy", None, "held"])
+
+
+@pytest.mark.parametrize("late", [True, False], ids=["after the first look", "before it"])
+def test_the_history_begins_with_what_was_noted_before_the_page(late: bool) -> None:
+    history = HpaHistory()
+    if not late:
+        history.begin({("chat", "llm"): _past()})
+    history.add([state()], 179.0 if late else 181.0)
+    if late:
+        history.begin({("chat", "llm"): _past(), ("chat", "other"): _past()})
+    points = as_json(history.copy(["chat/llm"]))["chat/llm"]
+    seen = [60, 120, 179] if late else [60, 120, 180, 181]
+    assert points["time"] == seen
+    assert points["value"] == [1, None, *([] if late else [3]), 54]
+    assert points["current"][:2] == [1, None]
+
+
+def test_what_was_noted_of_another_metric_is_left_out() -> None:
+    history = HpaHistory()
+    history.begin({("chat", "llm"): _past("inference_requests_waiting")})
+    history.add([state()], 181.0)
+    points = as_json(history.copy(["chat/llm"]))["chat/llm"]
+    assert points["value"] == [*points["goal"][:3], 54] == [None, None, None, 54]
+    assert points["current"] == [1, None, 3, 3]
+
+
 def test_the_history_is_bounded_in_hpas() -> None:
     history = HpaHistory()
     states = [state(f"h{i}") for i in range(MOST_HPAS + 3)]
@@ -211,7 +242,9 @@ def test_an_hpa_of_another_form_is_counted() -> None:
     before = PanelState("hpas", "ok", updated=5.0)
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
-    assert set(readers("")) == {"gpus", "gpunodes", "gpupods", "gpuworkloads", "hpas", "events"}
+    assert set(readers("")) == {
+        *("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
+    }
 
 
 def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_level() -> None:

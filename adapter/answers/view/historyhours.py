@@ -1,0 +1,88 @@
+"""The resource ``gpuhistoryhours``: the hours of the history as another replica takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from adapter.answers.history.hours import MINUTES, StoredHour
+from adapter.answers.history.ring import MINUTE, HistoryRing
+from adapter.answers.view.fragments import Json
+from adapter.answers.view.schema import integer, listed, struct, text
+from apiservice.runtime.steps import Steps
+from apiservice.view.resource import Column, Key, RawCell, ViewResource
+from apiservice.wire import instant
+
+_SECONDS: Final = MINUTES * MINUTE
+
+HISTORYHOURS: Final = ViewResource(
+    plural="gpuhistoryhours",
+    singular="gpuhistoryhour",
+    kind="GpuHistoryHour",
+    short_names=(),
+    namespaced=False,
+    columns=(
+        Column("Start", "Begin of the hour."),
+        Column("Bytes", "Bytes that the hour takes.", "integer"),
+    ),
+    schema=struct(
+        "An hour of the history of all namespaces, for another replica of the adapter.",
+        version=integer("Version of the form."),
+        states=listed("Names of the states, by their numbers.", text("Name of a state.")),
+        hour=integer("Hours since 1970."),
+        blocks=listed("The points.", text("Deflated JSON in base64.")),
+    ),
+)
+
+
+class HistoryHours:
+    """Implements :class:`apiservice.view.resource.ViewProvider`.
+
+    Args:
+        ring: the points.
+    """
+
+    def __init__(self, ring: HistoryRing) -> None:
+        self._ring = ring
+        self._made: dict[Key, StoredHour | None] = {}
+
+    def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
+        """See the port."""
+        yield
+        return [Key("", str(hour)) for hour in self._ring.hours]
+
+    def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
+        """See the port."""
+        made: dict[Key, StoredHour | None] = {}
+        for key in keys:
+            if key.name.isdecimal() and len(key.name) < 10:
+                made[key] = yield from self._ring.stored(int(key.name))
+            yield
+        self._made = made
+
+    def labels(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        return {}
+
+    def fields(self, key: Key) -> Mapping[str, str]:
+        """See the port."""
+        return {}
+
+    def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
+        """See the port."""
+        found = self._made.get(key)
+        if found is None:
+            return None
+        return instant.write(found.hour * _SECONDS), sum(map(len, found.blocks))
+
+    def object(self, key: Key, now: float) -> Json | None:
+        """See the port."""
+        found = self._made.get(key)
+        return None if found is None else {"metadata": {"name": key.name}, **_fields(found)}
+
+
+def _fields(found: StoredHour) -> Json:
+    built: Json = msgspec.to_builtins(found)
+    return built

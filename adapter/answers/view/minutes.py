@@ -1,0 +1,114 @@
+"""Note once a minute what HPAs, workloads and pools are, for the history."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from adapter.answers.history.ring import MINUTE, HistoryRing, subject
+from adapter.answers.judgement.readings import readings_of
+from adapter.answers.judgement.states import ORDER, ScalingState
+from adapter.answers.view.gpupools import GpuPools
+from adapter.answers.view.gpuworkloads import GpuWorkloads
+from adapter.answers.view.hpaparts import judged
+from adapter.answers.view.snapshots import CurrentValues
+from adapter.answers.view.workloadobject import Summary
+from adapter.pipeline.cluster.hpas import Hpas, ShownHpa
+from adapter.pipeline.cluster.index import PodIndex
+from apiservice.runtime.steps import Steps, paced, parts
+from apiservice.view.resource import Key
+
+_STEP: Final = 16
+"""HPAs that one step judges."""
+_RETRY: Final = 1.0
+"""Seconds between two looks before the first minute is noted."""
+_PLACES: Final = {state: place for place, state in enumerate(ORDER)}
+
+
+class MinuteRecorder:
+    """Notes the minutes. One in which the cluster could not be read stays a gap.
+
+    Args:
+        ring: where points are kept.
+        values: the current values.
+        pods: the known pods.
+        hpas: the known HPAs.
+        workloads: the workloads above the pods.
+        pools: the pools of GPU nodes.
+        stale_after: seconds without a message about pods or HPAs after which they are not noted.
+        clock: epoch seconds.
+    """
+
+    def __init__(
+        self,
+        ring: HistoryRing,
+        values: CurrentValues,
+        pods: PodIndex,
+        hpas: Hpas,
+        workloads: GpuWorkloads,
+        pools: GpuPools,
+        stale_after: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._ring = ring
+        self._values = values
+        self._pods = pods
+        self._hpas = hpas
+        self._workloads = workloads
+        self._pools = pools
+        self._stale_after = stale_after
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Note each minute until cancelled."""
+        while True:
+            await paced(self.note(self._clock()))
+            left = MINUTE - self._clock() % MINUTE
+            # At the start, the first minute is noted as soon as the cluster has been read.
+            await asyncio.sleep(left if self._ring.last >= 0 else min(left, _RETRY))
+
+    def note(self, now: float) -> Steps[None]:
+        """Note the minute of a time, in steps."""
+        if not (self._current(self._pods, now) and self._current(self._hpas, now)):
+            return
+        if not (yield from self._ring.turn(int(now // MINUTE))):
+            return
+        states: dict[tuple[str, str], ScalingState] = {}
+        rows: list[tuple[str, tuple[float | None, ...]]] = []
+        metrics = self._values.snapshot.catalog.metrics
+
+        def take(key: Key, found: Summary) -> None:
+            row = (found.mean, found.pods, found.measured)
+            rows.append((subject("workload", key.name, key.namespace), row))
+            for hpa in found.hpas.first:
+                states[hpa.key] = judged(hpa, found.target, metrics, now).state
+
+        yield from self._workloads.every(now, take)
+        for name, pool in (yield from self._pools.pools(now)).items():
+            of = pool.classes
+            row = (pool.gpus, of["busy"], of["idle"], of["free"])
+            self._ring.note(subject("pool", name), row)
+        for some in parts(tuple(self._hpas), _STEP):
+            for hpa in some:
+                state = states.get(hpa.key)
+                self._note(hpa, judged(hpa, None, metrics, now).state if state is None else state)
+            yield
+        # Where there is no room for all, HPAs and pools are kept.
+        for batch in parts(rows, _STEP):
+            for name, workload in batch:
+                self._ring.note(name, workload)
+            yield
+
+    def _current(self, fed: PodIndex | Hpas, now: float) -> bool:
+        return fed.synced and fed.age(now) <= self._stale_after
+
+    def _note(self, hpa: ShownHpa, state: ScalingState) -> None:
+        first = next(iter(readings_of(hpa)), None)
+        value, target = (None, None) if first is None else (first.value, first.goal)
+        self._ring.note(
+            subject("hpa", hpa.name, hpa.namespace),
+            (value, target, hpa.current, hpa.wants, _PLACES[state]),
+            "" if first is None else first.name,
+        )
