@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from adapter.config.settings import Settings
 from adapter.pipeline.attribution.reading import Reading
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodes import Nodes
@@ -43,7 +43,7 @@ class VirtualCluster:
         self.pods = PodIndex()
         self.hpas = Hpas()
         self.settings = Settings()
-        self.catalog = Catalog()
+        self.catalog = built_in()
         self._nodes = Nodes()
         self._store: Store | None = None
 
@@ -91,8 +91,8 @@ class VirtualCluster:
         """Forget the objects: the recorder writes all that it finds after this event."""
         self.settings = settings = restored(event.settings)
         self.pods, self.hpas, self._nodes = PodIndex(), Hpas(), Nodes()
-        built_in = Catalog()
-        self.catalog = built_in.extended(*rows(settings.metrics, built_in))
+        shipped = built_in()
+        self.catalog = shipped.extended(*rows(settings.metrics, shipped))
         self._store = Store(
             self.catalog,
             telemetry_options(settings),
