@@ -25,7 +25,7 @@ from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey
 from adapter.pipeline.devices.state import Belief, ExporterState, Identity, contents_of
 from adapter.pipeline.devices.tenantlabels import placed
-from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 
 _PAGE_FIELDS: Final = 512
@@ -77,7 +77,8 @@ class DeviceRow(NamedTuple):
 
     key: SeriesKey
     columns: DeviceColumns
-    identity: Identity
+    identity: Identity | None
+    """None if the source knows the node."""
     series: DeviceSeries
     """Without samples."""
 
@@ -93,7 +94,7 @@ class PageShape:
 
     def __init__(
         self,
-        samples: SampleLayout,
+        layout: object,
         numbers: PageNumbers,
         rows: tuple[DeviceRow, ...],
         left_out: Mapping[str, int],
@@ -102,7 +103,8 @@ class PageShape:
         catalog: Catalog,
         options: TelemetryOptions,
     ) -> None:
-        self.layout = samples
+        self.layout = layout
+        """That of the samples."""
         self.numbers = numbers
         self.rows = rows
         self.options = options
@@ -199,7 +201,10 @@ class PageShape:
         if result.node or self._certain:
             return result.node == self._certain
         location = Location(result, before.pod, cluster)
-        return all(location.node(row.identity) == row.series.node for row in self.rows)
+        return all(
+            row.identity is not None and location.node(row.identity) == row.series.node
+            for row in self.rows
+        )
 
     def _ends(self, too_old: float) -> bool:
         """Return whether an earlier device series is no longer kept."""
@@ -232,7 +237,7 @@ def shape_of(
     spellings: list[Spelling | None] = []
     taken: dict[SeriesKey, list[tuple[int, Spelling]]] = {key: [] for key in reader.by_key}
     left_out: dict[str, int] = {}
-    for place, (name, labels) in enumerate(samples.layout.named()):
+    for place, (name, labels, _, _) in enumerate(samples[:: len(samples.rows)]):
         spelling = catalog.spellings.get(name)
         if spelling is not None:
             if spelling.special:
@@ -250,7 +255,7 @@ def shape_of(
         DeviceRow(
             key,
             columns_of(*zip(*taken[key], strict=True)),
-            builder.identity,
+            None if result.node else builder.identity,
             _without_numbers(state.all_series[key]),
         )
         for key, builder in reader.by_key.items()

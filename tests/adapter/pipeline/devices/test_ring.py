@@ -278,7 +278,7 @@ def test_a_device_series_is_made_when_it_is_read() -> None:
 def test_a_ring_keeps_the_newest_rows_up_to_its_bound(rows: int) -> None:
     ring = NumberRows(array("d"), array("d"), 2)
     for time in range(rows):
-        ring = ring.with_row(time, (time, -time), window=2.0 * rows)
+        ring = ring.with_row(time, array("d", (time, -time)), window=2.0 * rows)
     kept = range(rows - MAX_SAMPLES, rows)
     assert list(ring.times) == list(kept)
     assert list(ring.column(1)) == [-time for time in kept]
