@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
+from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.builder import SeriesBuilder
 from adapter.pipeline.devices.history import NO_SAMPLES, in_order
 from adapter.pipeline.devices.location import KnownCluster, Location
@@ -84,7 +85,7 @@ class DeviceRow(NamedTuple):
 
 
 class PageShape:
-    """What an exporter's pages have in common. Immutable."""
+    """What an exporter's pages have in common. Immutable to its readers."""
 
     __slots__ = (
         *("_addressed", "_aside", "_catalog", "_certain", "_left_out", "_pods", "_refs", "_window"),
@@ -138,7 +139,7 @@ class PageShape:
         self._refs = tuple(named)
         """Every pod that labels could name."""
         self._pods = tuple(named.values())
-        """The same pods, as they were."""
+        """The same pods, as they were when they were last compared."""
         self._addressed = tuple(belief for belief in beliefs if belief.known.address)
         self._aside = tuple(
             Reject(reason, "", at.id if (at := belief.identity.device) else "")
@@ -190,11 +191,24 @@ class PageShape:
             and before.received <= result.received
             and result.received - options.oldest < samples.rows[0][0]
             and samples.time <= result.received
-            and tuple(map(cluster.pod, self._refs)) == self._pods
+            and self._names_alike(cluster)
             and all(placed(belief, cluster) for belief in self._addressed)
             and self._stays(before, result, cluster)
             and not self._ends(result.received - options.oldest - options.window)
         )
+
+    def _names_alike(self, cluster: KnownCluster) -> bool:
+        """Return whether the labels name the same devices and pods, though pods may have changed.
+
+        What else depends on the pods is computed again: objections, holdings and readings.
+        """
+        now = tuple(map(cluster.pod, self._refs))
+        if now == self._pods:
+            return True
+        alike = all(map(_names_equally, now, self._pods))
+        if alike:
+            self._pods = now
+        return alike
 
     def _stays(self, before: ExporterState, result: ScrapeResult, cluster: KnownCluster) -> bool:
         """Return whether the devices are on the same nodes."""
@@ -266,6 +280,22 @@ def shape_of(
     )
     # A container's values are compared with those of earlier pages.
     return None if shape.of_parts and shape.standing else shape
+
+
+def _names_equally(one: Pod | None, other: Pod | None) -> bool:
+    """Return whether labels that name a pod mean the same beside another state of it.
+
+    They are all of a pod that :func:`adapter.pipeline.devices.tenantlabels.believed` and
+    :func:`adapter.pipeline.devices.scrapetarget.unassigned` look at.
+    """
+    if one is None or other is None:
+        return one is other
+    return (
+        one.labels == other.labels
+        and one.holds_gpu == other.holds_gpu
+        and one.may_hold_gpu == other.may_hold_gpu
+        and one.finished == other.finished
+    )
 
 
 def _without_numbers(series: DeviceSeries) -> DeviceSeries:

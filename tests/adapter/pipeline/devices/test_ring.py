@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -73,6 +73,18 @@ def _mostly(usual: st.SearchStrategy[Any], other: st.SearchStrategy[Any]) -> Any
     return st.integers(0, 9).flatmap(lambda chance: other if chance == 9 else usual)
 
 
+CHANGED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "uid": {"uid": "another"},
+    "no_gpu": {"gpus": {}},
+    "label": {"labels": {"GPU_I_ID": "9", "UUID": "GPU-0"}},
+    "unready": {"ready": False},
+    "pending": {"phase": "Pending"},
+    "finished": {"phase": "Succeeded"},
+    "moved": {"node": "elsewhere"},
+    "deleting": {"deleting": True},
+}
+"""What may become of a pod -> the fields that differ then."""
+
 _SOUND, _INVALID, _ODD = NUMBERS[:7], NUMBERS[7:12], NUMBERS[12:]
 CHANGES = st.builds(
     Change,
@@ -87,7 +99,7 @@ CHANGES = st.builds(
     ),
     _mostly(
         st.none(),
-        st.tuples(st.sampled_from("pqr"), st.sampled_from(("gone", "uid", "no_gpu", "label"))),
+        st.tuples(st.sampled_from("pqr"), st.sampled_from(("gone", *CHANGED))),
     ),
     _mostly(st.just(5.0), st.sampled_from((0.0, -20.0, 70.0))),
     st.booleans(),
@@ -132,12 +144,8 @@ def changed(both: Both, pod: tuple[str, str]) -> None:
         if what == "gone":
             if PodRef("ml", name) in world.pods:
                 world.remove(name)
-        elif what == "uid":
-            world.put(make_pod(name, node=NODE, uid="another"))
-        elif what == "no_gpu":
-            world.put(make_pod(name, node=NODE, gpus={}))
         else:
-            world.put(make_pod(name, node=NODE, labels={"GPU_I_ID": "9", "UUID": "GPU-0"}))
+            world.put(make_pod(name, **{"node": NODE, **CHANGED[what]}))
 
 
 @settings(bounded(150), derandomize=True)
@@ -256,9 +264,25 @@ def test_the_samples_of_a_page_about_one_device_keep_their_fields() -> None:
     for scrape in range(4):
         both.take(text.encode(), EPOCH + 5 * scrape)
     assert both.numbered == 3
-    changed(both, ("p", "uid"))  # the samples of the next page are read
+    changed(both, ("p", "no_gpu"))  # the samples of the next page are read
     both.take(text.encode(), EPOCH + 20)
     assert both.numbered == 3
+    assert both.states()[0] == both.states()[1]
+
+
+@pytest.mark.parametrize(
+    ("what", "read"),
+    [(what, what in ("finished", "label", "no_gpu")) for what in CHANGED] + [("gone", True)],
+)
+def test_samples_are_read_again_if_labels_mean_something_else(what: str, *, read: bool) -> None:
+    """A pod that became ready, or was replaced, changes what is said of it, but not the page."""
+    both = Both(make_pod("p", node=NODE))
+    text = row(FIELDS[2], 37, "p").encode()
+    for scrape in range(4):
+        both.take(text, EPOCH + 5 * scrape)
+    changed(both, ("p", what))
+    both.take(text, EPOCH + 20)
+    assert both.numbered == 4 - read
     assert both.states()[0] == both.states()[1]
 
 
