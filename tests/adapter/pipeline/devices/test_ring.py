@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.options import MAX_SAMPLES
+from adapter.pipeline.devices.pages import LastPages
 from adapter.pipeline.devices.rows import NumberRows
 from adapter.pipeline.devices.state import Contents
 from adapter.pipeline.exposition.page import LabelMemo, parse
@@ -284,6 +286,23 @@ def test_samples_are_read_again_if_labels_mean_something_else(what: str, *, read
     both.take(text, EPOCH + 20)
     assert both.numbered == 4 - read
     assert both.states()[0] == both.states()[1]
+
+
+def test_an_exporter_whose_pages_differ_only_in_numbers_keeps_little() -> None:
+    """No label set and what it names, one object for a pod's only device, and no spare room."""
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    for scrape in range(4):
+        both.take(page_of(LINES, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+    fast = both.fast.store._exporters[ORIGIN]
+    assert (len(fast.beliefs), len(both._memo)) == (0, 0)
+    outline = fast.outline
+    assert outline.pods[PodRef("ml", "p")] is outline.devices["GPU-0"]
+    assert both.fast.store._holders.of(PodRef("ml", "p")) is both.fast.store._holders.of(
+        PodRef("ml", "q")
+    )
+    assert isinstance(fast.pages, LastPages)
+    numbers = fast.pages.rows.numbers
+    assert sys.getsizeof(numbers) == sys.getsizeof(numbers[:])
 
 
 def test_a_device_series_is_made_when_it_is_read() -> None:
