@@ -36,7 +36,7 @@ LOOK: Final = 1.0
 """Seconds between two looks at the files: an HPA with an Object metric costs an access review, so
 there may be hundreds of requests in a second."""
 _ROLES: Final = ("ssl_ca_cert", "cert_file", "key_file")
-"""What a file contains: its name in :class:`Access`."""
+"""What a file contains: its name in :class:`ClusterAccess`."""
 _RETIRED: Final = 4
 """Connections with earlier content that are kept open."""
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
@@ -48,7 +48,7 @@ _JSON: Final = "application/json"
 
 
 @dataclass(slots=True)
-class Access:
+class ClusterAccess:
     """The address of an API server and the credentials, as the library's loaders set them."""
 
     host: str = "http://localhost"
@@ -115,7 +115,9 @@ class ClusterClient:
         OSError, ssl.SSLError, ValueError: at construction, if a file cannot be used.
     """
 
-    def __init__(self, configuration: Access, headers: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, configuration: ClusterAccess, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self.configuration = configuration
         self._headers = headers
         named = {role: getattr(configuration, role) for role in _ROLES}
@@ -244,7 +246,7 @@ class ClusterClient:
 class _Connections:
     """Connections with one content of the files. They are made when they are first used."""
 
-    def __init__(self, access: Access, headers: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, access: ClusterAccess, headers: Sequence[tuple[str, str]]) -> None:
         self._tls = _tls(access) if access.host.startswith("https") else None
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
@@ -276,7 +278,7 @@ class _Connections:
             await self._session.close()
 
 
-def _tls(access: Access) -> ssl.SSLContext:
+def _tls(access: ClusterAccess) -> ssl.SSLContext:
     context = client_context(access.ssl_ca_cert)
     if access.cert_file:
         context.load_cert_chain(access.cert_file, access.key_file)

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from apiservice.kube.clusterclient import Access, ClusterClient
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 from apiservice.kube.credentials import RotatedTokenFile, remove_copies
 from apiservice.kube.failures import ClusterError
 from apiservice.kube.kubeconfig import kubeconfig_files, load_kubeconfig
@@ -57,7 +57,7 @@ async def connect(
     Raises:
         ClusterError: see the module.
     """
-    configuration = Access()
+    configuration = ClusterAccess()
     used = ""
     if kubeconfig is None and in_cluster(environ, service_account):
         _load_service_account(configuration, environ, service_account)
@@ -85,7 +85,7 @@ async def connect(
 
 
 def _load_service_account(
-    configuration: Access, environ: Mapping[str, str], service_account: Path
+    configuration: ClusterAccess, environ: Mapping[str, str], service_account: Path
 ) -> None:
     token = service_account / "token"
     loader = service_account_loader(

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from apiservice.kube.clusterclient import Access, ClusterClient
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 from apiservice.kube.reflector import EventType, Reflector, ReflectorOptions
 
 PATH = "/api/v1/pods"
@@ -180,7 +180,7 @@ async def running(
     port = server.sockets[0].getsockname()[1]
     options = options or ReflectorOptions(backoff_min=0.001, backoff_max=0.002)
     recorder = Recorder()
-    async with ClusterClient(Access(host=f"http://127.0.0.1:{port}")) as client:
+    async with ClusterClient(ClusterAccess(host=f"http://127.0.0.1:{port}")) as client:
         reflector = Reflector(
             client,
             PATH,
