@@ -13,12 +13,12 @@ from time import perf_counter
 from typing import Any
 
 import msgspec
-from kubernetes.aio.client import ApiClient
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from apiservice.auth.tokens import ReviewError
 from apiservice.identity import AccessDecision, Attributes, User
 from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.kube.clusterclient import ClusterClient
 from apiservice.selfmetrics.durations import SLOW, Durations
 
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
@@ -63,7 +63,7 @@ class KubernetesReviews:
     an API server that does not know audiences only confirms its own (TokenReview's reference).
     """
 
-    def __init__(self, client: ApiClient, audiences: Sequence[str] = ()) -> None:
+    def __init__(self, client: ClusterClient, audiences: Sequence[str] = ()) -> None:
         self._client = client
         self._audiences = tuple(audiences)
         self.asked: Counter[tuple[str, str]] = Counter()

@@ -2,8 +2,8 @@
 
 Of the ``kubernetes`` package only modules of its asynchronous half are used: ``kubernetes.aio``.
 Python runs the parents of a module first, and ``kubernetes/__init__.py`` imports the synchronous
-half with all of its logins (requests, oauthlib, google.auth): 0.2 s and 12 MB. So the two parents
-are entered here without running them. ``import kubernetes.client`` still works after that.
+half with all of its logins (requests, oauthlib, google.auth): 0.2 s and 12 MB. So the parents are
+entered here without running them. ``import kubernetes.client`` still works after that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from importlib.util import find_spec, module_from_spec
 from typing import Final
 
-_PARENTS: Final = ("kubernetes", "kubernetes.aio")
+_PARENTS: Final = ("kubernetes", "kubernetes.aio", "kubernetes.aio.config")
 
 
 def _enter_parents() -> None:

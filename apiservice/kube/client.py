@@ -1,7 +1,7 @@
 """Requests to the API server, over a client that ``connection`` made.
 
-Importing this module costs about 35 MB (aiohttp and the ``kubernetes`` package). A process that may
-run without a cluster imports it only when it connects to one.
+Importing this module costs about 15 MB (aiohttp). A process that may run without a cluster imports
+it only when it connects to one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 import aiohttp
 import msgspec
-from kubernetes.aio.client import ApiClient
-from kubernetes.aio.config import ConfigException
 
+from apiservice.kube.clusterclient import ClusterClient
 from apiservice.kube.failures import TOO_LONG, transport_failure
+from apiservice.kube.library import ConfigException
 from apiservice.runtime.jsontext import UNREADABLE
 
 _JSON: Final = "application/json"
@@ -42,7 +42,7 @@ class ClusterAnswerError(Exception):
 
 
 async def call(
-    client: ApiClient,
+    client: ClusterClient,
     method: str,
     path: str,
     body: Any = None,
@@ -90,7 +90,7 @@ class BoundedAnswer(NamedTuple):
 
 
 async def read_bounded(
-    client: ApiClient, path: str, most: int, timeout_seconds: float = 10.0
+    client: ClusterClient, path: str, most: int, timeout_seconds: float = 10.0
 ) -> BoundedAnswer:
     """GET a path behind the API server, such as a pod's page through its proxy.
 
@@ -99,8 +99,8 @@ async def read_bounded(
     """
     try:
         async with asyncio.timeout(timeout_seconds):
-            response = await _request(client, "GET", path, None, timeout_seconds, _JSON, "*/*")
-            body = await _read(response.response, most)
+            response = await client.request("GET", path, _within(timeout_seconds), accept="*/*")
+            body = await _read(response, most)
             return BoundedAnswer(response.status, body[:most], complete=len(body) <= most)
     except aiohttp.ClientResponseError as error:
         return BoundedAnswer(error.status, b"", complete=True)
@@ -108,7 +108,7 @@ async def read_bounded(
         raise ClusterAnswerError(f"GET {path}: {transport_failure(error)}") from error
 
 
-async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float:
+async def server_time(client: ClusterClient, timeout_seconds: float = 10.0) -> float:
     """Return the API server's clock in epoch seconds: the ``Date`` of any response.
 
     Raises:
@@ -125,7 +125,7 @@ async def server_time(client: ApiClient, timeout_seconds: float = 10.0) -> float
 
 
 async def _exchange(
-    client: ApiClient,
+    client: ClusterClient,
     method: str,
     path: str,
     body: Any,
@@ -134,15 +134,18 @@ async def _exchange(
     *,
     accept: str = _JSON,
     most: int,
-) -> tuple[Any, bytes]:
+) -> tuple[aiohttp.ClientResponse, bytes]:
     """Return the response with any status, and its body. Raise ClusterAnswerError without one."""
     try:
         # The client's own limit does not apply on a connection with unsolicited bytes.
         async with asyncio.timeout(timeout_seconds):
-            response = await _request(
-                client, method, path, body, timeout_seconds, content_type, accept
+            response = await client.request(
+                *(method, path, _within(timeout_seconds)),
+                body=body,
+                accept=accept,
+                content_type=content_type,
             )
-            answer = await _read(response.response, most)
+            answer = await _read(response, most)
     except (aiohttp.ClientError, OSError, ConfigException, ValueError) as error:
         raise ClusterAnswerError(f"{method} {path}: {transport_failure(error)}") from error
     if len(answer) > most:
@@ -165,23 +168,8 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     return bytes(body)
 
 
-async def _request(
-    client: ApiClient,
-    method: str,
-    path: str,
-    body: Any,
-    timeout_seconds: float,
-    content_type: str,
-    accept: str = _JSON,
-) -> Any:
-    """Send a request and return the response, of which only the head was read."""
-    headers: dict[str, str] = {"Accept": accept, "Content-Type": content_type}
-    arguments = await client.param_serialize(
-        method, path, header_params=headers, body=body, auth_settings=["BearerToken"]
-    )
-    verb, url, header_params, content, _ = arguments
-    limits = aiohttp.ClientTimeout(total=timeout_seconds)
-    return await client.call_api(verb, url, header_params, content, _request_timeout=limits)
+def _within(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds)
 
 
 class _Status(msgspec.Struct):

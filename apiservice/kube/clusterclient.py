@@ -1,49 +1,72 @@
 """The Kubernetes client, with the current content of its CA and client certificate files.
 
-The library's client reads both once. A cluster's CA is rotated while pods run: kubelet replaces the
-file that is mounted into each pod (kubernetes.io, "Manual Rotation of CA Certificates"). A client
-that does not read it again loses the API server when that serves a certificate of the new CA.
+A cluster's CA is rotated while pods run: kubelet replaces the file that is mounted into each pod
+(kubernetes.io, "Manual Rotation of CA Certificates"). A client that does not read it again loses
+the API server when that serves a certificate of the new CA.
+
+The client of the ``kubernetes`` package is not used: it reads the files once, and importing it
+takes 60 ms of CPU, most of it for pydantic.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
-from collections.abc import Collection, Mapping, Sequence
-from copy import copy
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, Self
+from urllib.parse import quote, urlencode
 from urllib.request import getproxies_environment
 
 import aiohttp
-from kubernetes.aio.client import ApiClient
-from kubernetes.aio.client.rest import RESTClientObject
+import msgspec
 
 from apiservice.kube.credentials import CredentialPlugin
 from apiservice.kube.outages import Outages
 from apiservice.runtime.filestamp import Stamp, stamp
 from apiservice.runtime.log import LateLog
 from apiservice.runtime.names import Resolver
-from apiservice.runtime.servertrust import checking_alike
+from apiservice.runtime.servertrust import client_context
 
 log = LateLog(__name__)
-
-# These classes carry no annotations.
-_client: Any = ApiClient
-_connections: Any = RESTClientObject
-
 
 LOOK: Final = 1.0
 """Seconds between two looks at the files: an HPA with an Object metric costs an access review, so
 there may be hundreds of requests in a second."""
 _ROLES: Final = ("ssl_ca_cert", "cert_file", "key_file")
-"""What a file contains: its name in the library's configuration."""
+"""What a file contains: its name in :class:`ClusterAccess`."""
 _RETIRED: Final = 4
 """Connections with earlier content that are kept open."""
 _LAST: Final = 1.0
 """Seconds in which requests that still wait for their answer may end before the client closes."""
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
+_CONNECTIONS: Final = 100
+"""Requests in progress, at most."""
+_BUFFER: Final = 1 << 21
+"""Bytes of an answer that are read ahead: an event of a watch may be larger than 64 KiB."""
+_JSON: Final = "application/json"
+
+
+@dataclass(slots=True)
+class ClusterAccess:
+    """The address of an API server and the credentials, as the library's loaders set them."""
+
+    host: str = "http://localhost"
+    """URL of the server."""
+    ssl_ca_cert: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    verify_ssl: bool = True
+    tls_server_name: str | None = None
+    """The name that the certificate must have; that of the URL by default."""
+    proxy: str | None = None
+    api_key: dict[str, str] = field(default_factory=dict)
+    """``BearerToken`` -> the value of the header ``Authorization``."""
+    refresh_api_key_hook: Callable[[Any], Awaitable[None] | None] | None = None
+    """Renews the credentials; runs before each request."""
 
 
 async def _stay(
@@ -82,32 +105,35 @@ class _Response(aiohttp.ClientResponse):
         super().close()
 
 
-class ClusterClient(ApiClient):
-    """Checks the files before a request, at most once a second. It interrupts no request.
+class ClusterClient:
+    """Sends requests to the API server.
+
+    Checks the files before a request, at most once a second. It interrupts no request.
+
+    Args:
+        configuration: the server and the credentials.
+        headers: sent with each request; a name may stand several times.
 
     Raises:
         OSError, ssl.SSLError, ValueError: at construction, if a file cannot be used.
     """
 
-    def __init__(self, configuration: Any, headers: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, configuration: ClusterAccess, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.configuration = configuration
+        self._headers = headers
         named = {role: getattr(configuration, role) for role in _ROLES}
         self._files = {role: Path(name) for role, name in named.items() if name}
         self._seen: Stamp = self._stamp()  # before reading: a change while reading counts
         self._looked = -LOOK
         self._read = self._contents()
-        configuration.client_session_kwargs = {
-            "middlewares": (_stay,),
-            "response_class": _Response,
-            # Otherwise each request asks a thread for a proxy, and one for a password in ~/.netrc.
-            "trust_env": bool(getproxies_environment()),
-            "headers": headers,
-        }
-        super().__init__(configuration)
-        _prepare(self.rest_client)
+        self.connections = _Connections(configuration, headers)
         self._waiting: set[asyncio.Future[None]] = set()
         """One for each request that waits for the head of its answer; done when that has ended."""
-        self._retired: list[Any] = []
+        self._retired: list[_Connections] = []
         """Connections made with earlier content; the watches of the newest ones continue."""
+        self.user_agent = "apiservice"
         self.origin = ""
         """The server, and the source of its address and credentials."""
         self.context = ""
@@ -116,26 +142,63 @@ class ClusterClient(ApiClient):
         """The namespace of the kubeconfig's context, or of the pod."""
         self.outages = Outages()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     def forget(self, copies: Collection[str]) -> None:
         """Do not check these files any more; what was read from them is kept."""
         self._files = {role: file for role, file in self._files.items() if str(file) not in copies}
         self._seen = self._stamp()
 
-    async def call_api(self, *arguments: Any, **named: Any) -> Any:
-        """See :class:`ApiClient`."""
-        plugin = self.configuration.refresh_api_key_hook
-        if isinstance(plugin, CredentialPlugin):  # the library runs it for a token only
-            await plugin(self.configuration)
+    async def request(
+        self,
+        method: str,
+        path: str,
+        limits: aiohttp.ClientTimeout,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        body: Any = None,
+        accept: str = _JSON,
+        content_type: str = _JSON,
+    ) -> aiohttp.ClientResponse:
+        """Send a request and return the response, of which only the head was read.
+
+        Args:
+            body: an object that is sent as JSON, which is YAML too; None for no body.
+
+        Raises:
+            aiohttp.ClientError, OSError, ValueError: there was no response.
+        """
+        access = self.configuration
+        if access.refresh_api_key_hook is not None:
+            renewed = access.refresh_api_key_hook(access)
+            if renewed is not None:
+                await renewed
         self._look()
         while len(self._retired) > _RETIRED:
             await self._retired.pop(0).close()
-        request = asyncio.get_running_loop().create_future()
-        self._waiting.add(request)
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": self.user_agent}
+        if token := access.api_key.get("BearerToken"):
+            headers["Authorization"] = token
+        more = f"?{urlencode(query, quote_via=quote)}" if query else ""
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
         try:
-            return await super().call_api(*arguments, **named)
+            return await self.connections.session().request(
+                method,
+                f"{access.host}{path}{more}",
+                headers=headers,
+                data=None if body is None else msgspec.json.encode(body),
+                timeout=limits,
+                proxy=access.proxy,
+                server_hostname=access.tls_server_name,
+            )
         finally:
-            self._waiting.discard(request)
-            request.set_result(None)
+            self._waiting.discard(waiting)
+            waiting.set_result(None)
 
     async def close(self) -> None:
         """Close every connection.
@@ -146,9 +209,8 @@ class ClusterClient(ApiClient):
         """
         if self._waiting:
             await asyncio.wait(self._waiting, timeout=_LAST)
-        for each in self._retired:
-            await each.close()
-        await _client.close(self)
+        for connections in (*self._retired, self.connections):
+            await connections.close()
 
     def _stamp(self) -> Stamp:
         return stamp(tuple(self._files.values()))
@@ -181,35 +243,64 @@ class ClusterClient(ApiClient):
             log.warning("cluster CA or client certificate rejected", error=str(error))
             return
         self._read = read
-        self._retired.append(self.rest_client)
-        self.rest_client = fresh
+        self._retired.append(self.connections)
+        self.connections = fresh
         log.info("cluster CA or client certificate read again", files=self._named())
 
     def _named(self) -> list[str]:
         plugin = ["the credential plugin"] if self._renewed() else []
         return [*map(str, self._files.values()), *plugin]
 
-    def _connect(self, contents: Mapping[str, bytes]) -> Any:
-        """Return connections with these certificates, which the library reads from files."""
-        changed = copy(self.configuration)
+    def _connect(self, contents: Mapping[str, bytes]) -> _Connections:
+        """Return connections with these certificates, which Python reads from files."""
         with TemporaryDirectory() as folder:
+            files = {role: Path(folder) / role for role in contents}
             for role, content in contents.items():
-                file = Path(folder) / role
-                file.write_bytes(content)
-                setattr(changed, role, str(file))
-            fresh = _connections(changed)
-        _prepare(fresh)
-        return fresh
+                files[role].write_bytes(content)
+            named: dict[str, Any] = {role: str(file) for role, file in files.items()}
+            return _Connections(replace(self.configuration, **named), self._headers)
 
 
-def _prepare(connections: Any) -> None:
-    """Let new connections check certificates and look up names as all others of this project.
+class _Connections:
+    """Connections with one content of the files. They are made when they are first used."""
 
-    The address of a cluster may be a name inside a pod, too: AKS can set
-    ``KUBERNETES_SERVICE_HOST`` to one (Azure/AKS issue 3183). The library's hook is for a subclass;
-    to construct one reads the system's CAs a second time.
-    """
-    checking_alike(connections.ssl_context)
-    connections._create_connector = lambda: aiohttp.TCPConnector(
-        limit=connections.maxsize, ssl=connections.ssl_context, resolver=Resolver()
-    )
+    def __init__(self, access: ClusterAccess, headers: Sequence[tuple[str, str]]) -> None:
+        self._tls = _tls(access) if access.host.startswith("https") else None
+        self._headers = headers
+        self._session: aiohttp.ClientSession | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        """Return the connections.
+
+        The address of a cluster may be a name inside a pod, too: AKS can set
+        ``KUBERNETES_SERVICE_HOST`` to one (Azure/AKS issue 3183).
+        """
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=_CONNECTIONS, ssl=self._tls or True, resolver=Resolver()
+                ),
+                middlewares=(_stay,),
+                response_class=_Response,
+                # Otherwise each request asks a thread for a proxy, and one for a password in
+                # ~/.netrc.
+                trust_env=bool(getproxies_environment()),
+                headers=self._headers,
+                read_bufsize=_BUFFER,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+def _tls(access: ClusterAccess) -> ssl.SSLContext:
+    context = client_context(access.ssl_ca_cert)
+    if access.cert_file:
+        context.load_cert_chain(access.cert_file, access.key_file)
+    if not access.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

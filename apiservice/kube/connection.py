@@ -4,8 +4,8 @@ A mistake in the configuration becomes a :class:`ClusterError` that names the fi
 Credentials that rotate are read again: files when they change, the cluster's CA among them, and
 exec plugins when their credentials expire.
 
-Importing this module costs about 35 MB (aiohttp and the ``kubernetes`` package). A process that may
-run without a cluster imports it only when it connects to one.
+Importing this module costs about 15 MB (aiohttp). A process that may run without a cluster imports
+it only when it connects to one.
 """
 
 from __future__ import annotations
@@ -14,22 +14,17 @@ import os
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.incluster_config import (
-    SERVICE_HOST_ENV_NAME,
-    SERVICE_TOKEN_FILENAME,
-    InClusterConfigLoader,
-)
-
-from apiservice.kube.clusterclient import ClusterClient
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 from apiservice.kube.credentials import RotatedTokenFile, remove_copies
 from apiservice.kube.failures import ClusterError
 from apiservice.kube.kubeconfig import kubeconfig_files, load_kubeconfig
-
-_service_account_loader: Any = InClusterConfigLoader  # it carries no annotations
+from apiservice.kube.library import (
+    SERVICE_HOST_ENV_NAME,
+    SERVICE_TOKEN_FILENAME,
+    ConfigException,
+    service_account_loader,
+)
 
 SERVICE_ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent
 """Where a pod's service account is mounted."""
@@ -50,7 +45,7 @@ async def connect(
     service_account: Path = SERVICE_ACCOUNT,
     user_agent: str = "apiservice",
     headers: Sequence[tuple[str, str]] = (),
-) -> ApiClient:
+) -> ClusterClient:
     """Return a client for the cluster. It has sent nothing yet.
 
     Args:
@@ -62,7 +57,7 @@ async def connect(
     Raises:
         ClusterError: see the module.
     """
-    configuration: Any = Configuration()
+    configuration = ClusterAccess()
     used = ""
     if kubeconfig is None and in_cluster(environ, service_account):
         _load_service_account(configuration, environ, service_account)
@@ -90,10 +85,10 @@ async def connect(
 
 
 def _load_service_account(
-    configuration: Any, environ: Mapping[str, str], service_account: Path
+    configuration: ClusterAccess, environ: Mapping[str, str], service_account: Path
 ) -> None:
     token = service_account / "token"
-    loader = _service_account_loader(
+    loader = service_account_loader(
         str(token), str(service_account / "ca.crt"), try_refresh_token=False, environ=environ
     )
     try:

@@ -6,12 +6,10 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from kubernetes.aio.config import kube_config
-
 from apiservice.kube.failures import ClusterError
+from apiservice.kube.library import kubeconfigs
 from apiservice.runtime.filestamp import Stamp, stamp
 
-_library: Any = kube_config  # it carries no annotations
 _REFRESH: Final = 60.0
 """Seconds between runs of a credential plugin that names no expiry."""
 
@@ -92,6 +90,6 @@ def remove_copies() -> frozenset[str]:
     Returns:
         the names of the files.
     """
-    copies = frozenset(_library._temp_files.values())
-    _library._cleanup_temp_files()
+    copies = frozenset(kubeconfigs._temp_files.values())
+    kubeconfigs._cleanup_temp_files()
     return copies

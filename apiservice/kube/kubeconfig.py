@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from kubernetes.aio.config import ConfigException
-from kubernetes.aio.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
 from apiservice.kube.credentials import keep_fresh
 from apiservice.kube.failures import ClusterError, NoKubeconfigError
+from apiservice.kube.library import (
+    ConfigException,
+    kubeconfig_loader,
+    kubeconfig_merger,
+    kubeconfig_node,
+)
 from apiservice.runtime.nearest import nearest
 from apiservice.runtime.yamltext import YamlError, document
 
-# These classes carry no annotations.
-_kubeconfig_loader: Any = KubeConfigLoader
-_kubeconfig_merger: Any = KubeConfigMerger
 _LISTS = ("clusters", "contexts", "users")
 
 
@@ -61,7 +62,7 @@ async def load_kubeconfig(configuration: Any, source: str, context: str | None) 
                 f"context {context!r} is not in kubeconfig {source}; "
                 f"{hint}ee `kubectl config get-contexts`"
             )
-        loader = _kubeconfig_loader(merged, active_context=context or None, config_base_path=None)
+        loader = kubeconfig_loader(merged, active_context=context or None, config_base_path=None)
         await loader.load_and_set(configuration)
         keep_fresh(configuration, loader, source)
     except ConfigException as error:
@@ -143,7 +144,7 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     current_context: str | None = None
 
 
-class _Merger(_kubeconfig_merger):  # type: ignore[misc]  # the base carries no annotations
+class _Merger(kubeconfig_merger):  # type: ignore[misc]  # the base carries no annotations
     """The library's, with files that :func:`_checked` has read."""
 
     config_merged: Any
@@ -152,7 +153,7 @@ class _Merger(_kubeconfig_merger):  # type: ignore[misc]  # the base carries no 
         """Merge one file into the configuration."""
         content = _checked(Path(path))
         if self.config_merged is None:
-            self.config_merged = ConfigNode(
+            self.config_merged = kubeconfig_node(
                 path, {**content, **{name: [] for name in _LISTS}}, path
             )
         for name in _LISTS:

@@ -10,11 +10,12 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import aiohttp
 import msgspec
 
+from apiservice.kube.clusterclient import ClusterClient
 from apiservice.kube.failures import NOT_AN_API_SERVER
 
 _SLICE: Final = 0.005
@@ -124,7 +125,7 @@ class ListWatch:
 
     def __init__(
         self,
-        client: Any,
+        client: ClusterClient,
         path: str,
         *,
         field_selector: str,
@@ -201,17 +202,9 @@ class ListWatch:
     async def _get(
         self, query: list[tuple[str, str]], limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        method, url, headers, body, form = await self._client.param_serialize(
-            "GET",
-            self._path,
-            query_params=[*self._selectors, *query],
-            header_params={"Accept": "application/json"},
-            auth_settings=["BearerToken"],
+        response = await self._client.request(
+            "GET", self._path, limits, query=[*self._selectors, *query]
         )
-        answer = await self._client.call_api(
-            method, url, headers, body, form, _request_timeout=limits
-        )
-        response: aiohttp.ClientResponse = answer.response
         if response.status == 200:
             return response
         try:

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from apiservice.kube.clusterclient import ClusterClient
 from apiservice.kube.failures import transport_failure
 from apiservice.kube.listwatch import (
     ExpiredError,
@@ -99,7 +100,7 @@ class Reflector(Generic[T]):
     """Keeps ``into`` equal to the server's collection while ``run`` runs.
 
     Args:
-        client: a :class:`kubernetes.aio.client.ApiClient` (credentials, TLS, URL).
+        client: a :class:`apiservice.kube.clusterclient.ClusterClient` (credentials, TLS, URL).
         path: the collection, such as ``/api/v1/pods``; the selectors narrow it
             (``metadata.name=x`` for one object).
         decode: reads one object's JSON; an object for which it raises is left out and counted.
@@ -108,7 +109,7 @@ class Reflector(Generic[T]):
 
     def __init__(
         self,
-        client: Any,
+        client: ClusterClient,
         path: str,
         decode: Callable[[msgspec.Raw], T],
         into: Collection[T] | Large[T],

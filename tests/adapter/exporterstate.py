@@ -28,7 +28,6 @@ def state_of(world: World, origin: str) -> Any:
         [(key, series_of(series)) for key, series in state.all_series.items()],
         *(state.received, state.pod, dict(state.reported), state.scale, state.idle._models),
         dict(state.disowned),
-        sorted({repr((belief.key, belief.aside)) for belief in state.beliefs.values()}),
         {ref: len(its) for ref, its in state.pods.items()},
         dict(world.store.sharing_nodes),
     )

@@ -13,7 +13,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from kubernetes.aio.client import Configuration
 
 from adapter.config.process.config import ConfigError, load
 from adapter.server.recording import blocks
@@ -24,6 +23,7 @@ from adapter.tools.client.errors import ClientError
 from adapter.tools.doctor.manifests import read_files
 from adapter.tools.idle.prices import load as load_prices
 from adapter.tools.replay.hpasource import read_hpa, spec_of
+from apiservice.kube.clusterclient import ClusterAccess
 from apiservice.kube.failures import ClusterError
 from apiservice.kube.kubeconfig import context_names, load_kubeconfig
 from tests.adapter.fuzzing import bent
@@ -77,7 +77,7 @@ def prices(path: Path) -> list[str]:
 def kubeconfig(path: Path) -> list[str]:
     try:
         context_names(str(path))
-        asyncio.run(load_kubeconfig(Configuration(), str(path), None))
+        asyncio.run(load_kubeconfig(ClusterAccess(), str(path), None))
     except ClusterError as error:
         return [str(error)]
     return []

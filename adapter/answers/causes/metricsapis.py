@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 from adapter.answers.causes.cause import Cause, CauseCode
 from adapter.answers.causes.facts import ClusterFacts, ScalerFacts
 from adapter.answers.causes.signs import Sign, sign_of
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
 from adapter.pipeline.cluster.objects import ApiService
 
 _SHORT: Final = 200
 _ADAPTER: Final = "gpu-metrics-adapter"
 _KEDA: Final = "keda"
-_METRICS: Final = Catalog().metrics
+_METRICS: Final = built_in().metrics
 
 
 class MetricsGroup(NamedTuple):

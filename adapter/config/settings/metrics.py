@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from adapter.config.settings.types import Interval, Promql, Section
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.metric import Combine, Kind, Scope, Unit
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_:.-]*")
@@ -29,7 +29,7 @@ def _metric_name(text: str) -> str:
 
 @cache
 def _taken() -> frozenset[str]:
-    return frozenset(name.lower() for name in Catalog().own_names)
+    return frozenset(name.lower() for name in built_in().own_names)
 
 
 def _series_name(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from adapter.pipeline.attribution.policy import SharingPolicy
-from adapter.pipeline.attribution.reading import Attribution, DeviceReading
+from adapter.pipeline.attribution.reading import Attribution, DeviceReading, device_labels
 from adapter.pipeline.attribution.sharing import Share
 from adapter.pipeline.attribution.split import (
     Allocation,
@@ -17,7 +17,6 @@ from adapter.pipeline.attribution.split import (
     of_request,
 )
 from adapter.pipeline.catalog.field import Field
-from adapter.pipeline.catalog.labelvalue import label_value
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Statistic
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.series import DeviceSeries
@@ -95,30 +94,19 @@ class Candidate(NamedTuple):
 
     def labels(self, metric: Metric) -> dict[str, str]:
         """Return the known labels for ``metric.selector``, with values that a selector can name."""
-        device, assignment = self.series.device, self.series.assignment
-        labels = {
-            "device": label_value(device.id),
-            "sharing": "shared" if self.shared else "exclusive",
-            "attribution": self._how(metric).value,
-        }
-        model = device.model or self.context.facts.model
-        if model:
-            labels["model"] = label_value(model)
-        if device.mig_profile:
-            labels["mig_profile"] = label_value(device.mig_profile)
-        if assignment is not None and assignment.container:
-            labels["container"] = assignment.container
-        return labels
+        device, how = self.series.device, self._how(metric)
+        return device_labels(device, self._model, self._container, how, shared=self.shared)
 
-    def reading(self, metric: Metric) -> DeviceReading:
+    def reading(self) -> DeviceReading:
         """Return the device's part of a reading; the candidate must have a value and a part."""
         measured, part, share = self.measured, self.allocation, self.share
         assert measured is not None and isinstance(part, Allocation)  # noqa: S101, PT018 - see above
         return DeviceReading(
-            device=self.series.device.id,
+            of=self.series.device,
+            model=self._model,
+            container=self._container,
             value=part.value,
             time=measured.time,
-            labels=self.labels(metric),
             formula=measured.series,
             attribution=part.how,
             policy=self.context.policy.value if self.shared else "",
@@ -126,6 +114,15 @@ class Candidate(NamedTuple):
             sharers=len(share.pods) if share else 1,
             increase=measured.increase,
         )
+
+    @property
+    def _model(self) -> str:
+        return self.series.device.model or self.context.facts.model
+
+    @property
+    def _container(self) -> str:
+        assignment = self.series.assignment
+        return "" if assignment is None else assignment.container
 
     def _how(self, metric: Metric) -> Attribution:
         if isinstance(self.allocation, Allocation):

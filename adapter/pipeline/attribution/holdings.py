@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from adapter.pipeline.cluster.pod import Pod, PodRef
+from adapter.pipeline.cluster.pod import PodRef
 
 
 class Holding(NamedTuple):
@@ -43,26 +43,24 @@ class Holdings:
         """Return the pods that samples named for a device."""
         return self._devices.get(device, ())
 
-    def named(self, device: str, pod: Pod, origin: str, *, certain: bool) -> None:
+    def named(self, device: str, holding: Holding, *, certain: bool) -> None:
         """Record that a sample names the pod for the device.
 
         Args:
             device: its identity.
-            pod: the current pod.
-            origin: the exporter of the sample.
+            holding: the current pod, and the exporter of the sample.
             certain: the sample carries the pod's UID. Without it, a sample on the device of a
                 predecessor with the same name may be an old one and is not recorded.
         """
         known = self._devices.get(device, ())
-        holding = Holding(pod.ref, pod.uid, origin)
         if holding in known:
             return
-        namesakes = [held for held in known if held.pod == pod.ref]
-        if not certain and any(held.uid != pod.uid for held in namesakes):
+        namesakes = [held for held in known if held.pod == holding.pod]
+        if not certain and any(held.uid != holding.uid for held in namesakes):
             return
         # If exporters come and go, only the last other one is kept besides this one.
-        others = [held for held in namesakes if held.uid == pod.uid][-1:]
-        kept = [held for held in known if held.pod != pod.ref]
+        others = [held for held in namesakes if held.uid == holding.uid][-1:]
+        kept = [held for held in known if held.pod != holding.pod]
         self._set(device, (*kept, *others, holding))
 
     def drop(self, device: str, gone: tuple[Holding, ...]) -> None:

@@ -8,7 +8,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from adapter.pipeline.catalog.increases import Increase
+from adapter.pipeline.catalog.labelvalue import label_value
 from adapter.pipeline.cluster.pod import PodRef
+from adapter.pipeline.devices.device import Device
 
 
 class Attribution(StrEnum):
@@ -21,17 +23,44 @@ class Attribution(StrEnum):
     """No sample names a pod: the pod is the only one that holds a GPU of a node with one GPU."""
 
 
-class DeviceReading(NamedTuple):
-    """One device's part in a reading; also what ``metric.selector`` selects by."""
+def device_labels(
+    device: Device, model: str, container: str, how: Attribution, *, shared: bool
+) -> dict[str, str]:
+    """Return the labels of a device by which ``metric.selector`` selects, as selectors write them.
 
-    device: str
-    """The device's identity: UUID, UUID/GPU_I_ID, or node/index."""
+    Args:
+        device: the device.
+        model: empty if it is not known.
+        container: that the device is assigned to; empty if it is not known.
+        how: the value follows from the device's.
+        shared: several pods have the device.
+    """
+    labels = {
+        "device": label_value(device.id),
+        "sharing": "shared" if shared else "exclusive",
+        "attribution": how.value,
+    }
+    if model:
+        labels["model"] = label_value(model)
+    if device.mig_profile:
+        labels["mig_profile"] = label_value(device.mig_profile)
+    if container:
+        labels["container"] = container
+    return labels
+
+
+class DeviceReading(NamedTuple):
+    """One device's part in a reading."""
+
+    of: Device
+    model: str
+    """That of the device or of its node; empty if it is not known."""
+    container: str
+    """That the device is assigned to; empty if it is not known."""
     value: float
     """In the metric's unit."""
     time: float
     """Epoch seconds of the newest valid sample behind ``value``."""
-    labels: Mapping[str, str]
-    """``model``, ``mig_profile``, ``sharing``, ``attribution``, ``container``, ``device``."""
     formula: str
     """The exporter's series of the value."""
     attribution: Attribution = Attribution.EXACT
@@ -43,6 +72,17 @@ class DeviceReading(NamedTuple):
     """Running pods known to share the device, including this one."""
     increase: Increase | None = None
     """What a histogram of the server counted, for a latency."""
+
+    @property
+    def device(self) -> str:
+        """The device's identity: UUID, UUID/GPU_I_ID, or node/index."""
+        return self.of.id
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """See :func:`device_labels`. Few readers ask for them, so a reading does not keep them."""
+        shared = bool(self.policy)
+        return device_labels(self.of, self.model, self.container, self.attribution, shared=shared)
 
 
 @dataclass(slots=True)

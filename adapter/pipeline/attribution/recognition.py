@@ -68,7 +68,7 @@ class Recognition:
             for series in all_series:
                 if series.received != exporter.received or not _holds(series, pod):
                     continue
-                self._named(series, pod)
+                self._named(series, Holding(ref, pod.uid, series.origin))
                 devices.add((ref, series.device.id))
                 if series.shared:
                     evidence[pod.node].add(Evidence.ROWS)
@@ -93,16 +93,16 @@ class Recognition:
         self._evidence.pop(node, None)
         self._recognise(node, origin, None)
 
-    def _named(self, series: DeviceSeries, pod: Pod) -> None:
+    def _named(self, series: DeviceSeries, holding: Holding) -> None:
         assignment = series.assignment
         certain = assignment is not None and bool(assignment.uid)
         known = self._holdings.of(series.device.id)
-        if Holding(pod.ref, pod.uid, series.origin) in known:
+        if holding in known:
             return
-        gone = tuple(held for held in known if held.pod != pod.ref and not self._lives(held))
+        gone = tuple(held for held in known if held.pod != holding.pod and not self._lives(held))
         if gone:
             self._holdings.drop(series.device.id, gone)
-        self._holdings.named(series.device.id, pod, series.origin, certain=certain)
+        self._holdings.named(series.device.id, holding, certain=certain)
 
     def _flaps(self, device: str, node: str) -> bool:
         known = self._holdings.of(device)

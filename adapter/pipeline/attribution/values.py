@@ -241,7 +241,7 @@ def _combined(
             left.append(Absence(why, device=device))
     order = sorted(devices) if len(devices) > 1 else devices
     parts = tuple(
-        [of_device(devices[name], metric, pod).reading(metric) for name in order if devices[name]]
+        [of_device(devices[name], metric, pod).reading() for name in order if devices[name]]
     )
     expected = max(requested if everything else 0, len(devices))
     if not parts:

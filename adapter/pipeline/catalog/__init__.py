@@ -18,7 +18,7 @@ from adapter.pipeline.catalog.nvidia import (
     USED_SHARE,
     UTIL,
 )
-from adapter.pipeline.catalog.table import Catalog
+from adapter.pipeline.catalog.table import Catalog, built_in
 from adapter.pipeline.catalog.units import MIB
 from adapter.pipeline.catalog.vendors import FIELDS, VENDORS
 
@@ -37,4 +37,5 @@ __all__ = [
     "UTIL",
     "VENDORS",
     "Catalog",
+    "built_in",
 ]

@@ -7,12 +7,11 @@ The fields say it (:class:`adapter.pipeline.catalog.field.Mig`): NVML and DCGM c
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from adapter.pipeline.catalog.field import Mig
 from adapter.pipeline.catalog.metric import Formula, Metric, Scope
-from adapter.pipeline.catalog.table import Catalog
+from adapter.pipeline.catalog.table import Catalog, built_in
 
 _COUNT: Final = "gpu_count"
 """It counts devices of any kind, regardless of what is known of them."""
@@ -23,15 +22,10 @@ _INSTEAD: Final = (
 """A metric that instances have, and fields that it stands for beside those of its formulas."""
 
 
-@cache
-def _catalog() -> Catalog:
-    return Catalog()
-
-
 def instead_on_mig(name: str) -> str | None:
     """Return a metric of the same meaning that MIG instances have; empty if there is none, and
     None if they have this one, or it is not a metric of devices."""
-    catalog = _catalog()
+    catalog = built_in()
     metric = catalog.metrics.get(name)
     if metric is None or metric.scope is not Scope.DEVICE or metric.name == _COUNT:
         return None

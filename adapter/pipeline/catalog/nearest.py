@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from adapter.pipeline.catalog.table import Catalog
+from adapter.pipeline.catalog.table import built_in
 from apiservice.runtime.nearest import nearest
 
-_CATALOG: Final = Catalog()
+_CATALOG: Final = built_in()
 _NEUTRAL: Final = frozenset(metric.name for metric in _CATALOG.neutral)
 _PRINCIPAL: Final = frozenset(_CATALOG.principal)
 _CUTOFF: Final = 0.7

@@ -160,7 +160,7 @@ class History:
     ) -> History | None:
         """Return the history with one newer frame, or None if a field has no column yet."""
         missing = self.layout.width - len(frame)
-        row = list(map(frame.get, self.layout.columns, self.layout.missing))
+        row = array("d", map(frame.get, self.layout.columns, self.layout.missing))
         if sum(map(isnan, row)) != missing:
             return None
         rows = self._rows

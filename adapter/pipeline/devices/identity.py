@@ -85,14 +85,16 @@ def _identify(
     found, others = workload(labels, direct=result.direct)
     scraped = None if result.direct else target(labels, found)
     pods = possible_pods(labels, direct=result.direct)
+    assigned = None if found is None else assigned_to(found, labels, exporter)
+    own = None if assigned is None else assigned.pod
     return Identity(
         labels,
         at,
-        None if found is None else assigned_to(found, labels, exporter),
+        assigned,
         None if scraped is None else PodRef(*scraped.key),
         host(labels, exporter),
         bool(labels.get("vgpu")),
-        named=tuple(PodRef(namespace, name) for namespace, name in pods),
+        named=tuple(own if own == pod else PodRef(*pod) for pod in pods),  # one object for both
         cluster=_cluster(labels, result),
         otherwise=tuple(assigned_to(other, labels, exporter) for other in others),
     )

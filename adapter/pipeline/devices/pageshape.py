@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.layout import Layout, layout
+from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.devices.builder import SeriesBuilder
 from adapter.pipeline.devices.history import NO_SAMPLES, in_order
 from adapter.pipeline.devices.location import KnownCluster, Location
@@ -25,7 +26,7 @@ from adapter.pipeline.devices.rejects import Reject, Rejects
 from adapter.pipeline.devices.series import CLEAR, NO_FIELDS, DeviceSeries, SeriesKey
 from adapter.pipeline.devices.state import Belief, ExporterState, Identity, contents_of
 from adapter.pipeline.devices.tenantlabels import placed
-from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ScrapeResult
 
 _PAGE_FIELDS: Final = 512
@@ -77,13 +78,14 @@ class DeviceRow(NamedTuple):
 
     key: SeriesKey
     columns: DeviceColumns
-    identity: Identity
+    identity: Identity | None
+    """None if the source knows the node."""
     series: DeviceSeries
     """Without samples."""
 
 
 class PageShape:
-    """What an exporter's pages have in common. Immutable."""
+    """What an exporter's pages have in common. Immutable to its readers."""
 
     __slots__ = (
         *("_addressed", "_aside", "_catalog", "_certain", "_left_out", "_pods", "_refs", "_window"),
@@ -93,7 +95,7 @@ class PageShape:
 
     def __init__(
         self,
-        samples: SampleLayout,
+        layout: object,
         numbers: PageNumbers,
         rows: tuple[DeviceRow, ...],
         left_out: Mapping[str, int],
@@ -102,7 +104,8 @@ class PageShape:
         catalog: Catalog,
         options: TelemetryOptions,
     ) -> None:
-        self.layout = samples
+        self.layout = layout
+        """That of the samples."""
         self.numbers = numbers
         self.rows = rows
         self.options = options
@@ -136,7 +139,7 @@ class PageShape:
         self._refs = tuple(named)
         """Every pod that labels could name."""
         self._pods = tuple(named.values())
-        """The same pods, as they were."""
+        """The same pods, as they were when they were last compared."""
         self._addressed = tuple(belief for belief in beliefs if belief.known.address)
         self._aside = tuple(
             Reject(reason, "", at.id if (at := belief.identity.device) else "")
@@ -188,18 +191,34 @@ class PageShape:
             and before.received <= result.received
             and result.received - options.oldest < samples.rows[0][0]
             and samples.time <= result.received
-            and tuple(map(cluster.pod, self._refs)) == self._pods
+            and self._names_alike(cluster)
             and all(placed(belief, cluster) for belief in self._addressed)
             and self._stays(before, result, cluster)
             and not self._ends(result.received - options.oldest - options.window)
         )
+
+    def _names_alike(self, cluster: KnownCluster) -> bool:
+        """Return whether the labels name the same devices and pods, though pods may have changed.
+
+        What else depends on the pods is computed again: objections, holdings and readings.
+        """
+        now = tuple(map(cluster.pod, self._refs))
+        if now == self._pods:
+            return True
+        alike = all(map(_names_equally, now, self._pods))
+        if alike:
+            self._pods = now
+        return alike
 
     def _stays(self, before: ExporterState, result: ScrapeResult, cluster: KnownCluster) -> bool:
         """Return whether the devices are on the same nodes."""
         if result.node or self._certain:
             return result.node == self._certain
         location = Location(result, before.pod, cluster)
-        return all(location.node(row.identity) == row.series.node for row in self.rows)
+        return all(
+            row.identity is not None and location.node(row.identity) == row.series.node
+            for row in self.rows
+        )
 
     def _ends(self, too_old: float) -> bool:
         """Return whether an earlier device series is no longer kept."""
@@ -232,7 +251,7 @@ def shape_of(
     spellings: list[Spelling | None] = []
     taken: dict[SeriesKey, list[tuple[int, Spelling]]] = {key: [] for key in reader.by_key}
     left_out: dict[str, int] = {}
-    for place, (name, labels) in enumerate(samples.layout.named()):
+    for place, (name, labels, _, _) in enumerate(samples[:: len(samples.rows)]):
         spelling = catalog.spellings.get(name)
         if spelling is not None:
             if spelling.special:
@@ -250,7 +269,7 @@ def shape_of(
         DeviceRow(
             key,
             columns_of(*zip(*taken[key], strict=True)),
-            builder.identity,
+            None if result.node else builder.identity,
             _without_numbers(state.all_series[key]),
         )
         for key, builder in reader.by_key.items()
@@ -261,6 +280,22 @@ def shape_of(
     )
     # A container's values are compared with those of earlier pages.
     return None if shape.of_parts and shape.standing else shape
+
+
+def _names_equally(one: Pod | None, other: Pod | None) -> bool:
+    """Return whether labels that name a pod mean the same beside another state of it.
+
+    They are all of a pod that :func:`adapter.pipeline.devices.tenantlabels.believed` and
+    :func:`adapter.pipeline.devices.scrapetarget.unassigned` look at.
+    """
+    if one is None or other is None:
+        return one is other
+    return (
+        one.labels == other.labels
+        and one.holds_gpu == other.holds_gpu
+        and one.may_hold_gpu == other.may_hold_gpu
+        and one.finished == other.finished
+    )
 
 
 def _without_numbers(series: DeviceSeries) -> DeviceSeries:

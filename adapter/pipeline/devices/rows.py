@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from adapter.pipeline.devices.options import MAX_SAMPLES
@@ -34,7 +33,7 @@ class NumberRows:
             else self
         )
 
-    def with_row(self, time: float, row: Iterable[float], window: float) -> NumberRows:
+    def with_row(self, time: float, row: array[float], window: float) -> NumberRows:
         """Return the rows with one of a newer time, without those that are too old.
 
         Args:
@@ -42,7 +41,7 @@ class NumberRows:
         """
         cut = bisect_right(self.times, time - window)
         cut = max(cut, len(self.times) + 1 - MAX_SAMPLES)
-        times, numbers = self.times[cut:], self.numbers[cut * self.width :]
-        times.append(time)
-        numbers.extend(row)
+        # A longer array would have room for more: a sixteenth of the numbers of an exporter.
+        times = self.times[cut:] + array("d", (time,))
+        numbers = self.numbers[cut * self.width :] + row
         return NumberRows(times, numbers, self.width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from adapter.pipeline.cluster.pod import Pod, PodRef
 from adapter.pipeline.devices.assignment import Assignment, Mismatch
@@ -13,6 +13,7 @@ from adapter.pipeline.devices.series import DeviceSeries, SeriesKey, Verdict, se
 from adapter.pipeline.devices.validity import RatioScale
 
 NO_REJECTS: Final[Mapping[PodRef, str]] = {}
+_NOTHING: Final[Mapping[int, Any]] = {}
 
 
 class Identity(NamedTuple):
@@ -145,13 +146,13 @@ def contents_of(
         devices.setdefault(key.device, []).append(series)
         if key.pod is not None:
             pods.setdefault(key.pod, []).append(series)
-    return Contents(
-        all_series,
-        reported,
-        idle,
-        {ref: tuple(its) for ref, its in pods.items()},
-        {at: tuple(its) for at, its in devices.items()},
-    )
+    by_device = {at: tuple(its) for at, its in devices.items()}
+    by_pod = {}
+    for ref, its in pods.items():
+        # Most pods have one device, and most devices one pod: then both have the same tuple.
+        same = by_device[its[0].device.id]
+        by_pod[ref] = same if len(its) == len(same) == 1 else tuple(its)
+    return Contents(all_series, reported, idle, by_pod, by_device)
 
 
 class ExporterState:
@@ -185,7 +186,11 @@ class ExporterState:
         """The exporter's own pod, if known."""
         self.scale = scale
         self.beliefs = beliefs
-        """Address of a label set of the last result (plus a salt for servers) -> what it names."""
+        """Address of a label set of the last result (plus a salt for servers) -> what it names.
+
+        Empty while the last pages are rows of numbers: who keeps no labels needs no addresses. A
+        server page, of which it matters whom it repeats, is never such a page.
+        """
         self.disowned = disowned
         """Pods that samples of the last result appear to name for devices, and the mismatch."""
         self.rejected = rejected
@@ -244,8 +249,8 @@ class ExporterState:
         series = self.all_series.get(key)
         return None if series is None else series.verdict
 
-    def after(self, received: float, contents: Contents | NumberPages) -> ExporterState:
-        """Return the state with other numbers.
+    def after(self, received: float, pages: NumberPages) -> ExporterState:
+        """Return the state with rows of numbers, or with other ones.
 
         Args:
             received: epoch seconds of the last page.
@@ -254,9 +259,9 @@ class ExporterState:
             origin=self.origin,
             received=received,
             pod=self.pod,
-            contents=contents,
+            contents=pages,
             scale=self.scale,
-            beliefs=self.beliefs,
+            beliefs=_NOTHING,
             disowned=self.disowned,
             rejected=self.rejected,
         )

@@ -2,10 +2,11 @@
 
 Strict parsers reject a page for one duplicate label name, which dcgm-exporter up to 4.8.2
 writes. A page is also read every few seconds, so this parser relies on two facts. First, from
-scrape to scrape few labels of a page change, so the text between the braces is parsed once
-and cached; if nothing but numbers has changed, :mod:`adapter.pipeline.exposition.pagelayout` reads
-the page. Second, few lines are not plain ``name{labels} number``, so these lines go through the
-strict and slow :mod:`adapter.pipeline.exposition.line`.
+scrape to scrape nothing but numbers changes on most pages, and
+:mod:`adapter.pipeline.exposition.pagelayout` reads these. On the others few labels change, so the
+text between the braces is parsed once and cached. Second, few lines are not plain
+``name{labels} number``, so these lines go through the strict and slow
+:mod:`adapter.pipeline.exposition.line`.
 
 The author of a page may be hostile. :mod:`adapter.pipeline.exposition.limits` bounds the time that
 a page may cost and the memory that is kept for it. The cost grows linearly with the page's length.
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from adapter.pipeline.exposition.bucketnames import BOUND, bucket_name, may_be_bucket
@@ -42,7 +44,7 @@ from adapter.pipeline.exposition.line import (
     sample_time,
 )
 from adapter.pipeline.exposition.lines import TOO_LONG, lines_of, open_metrics
-from adapter.pipeline.exposition.pagelayout import LayoutMemo
+from adapter.pipeline.exposition.pagelayout import LayoutMemo, LayoutSamples
 from adapter.pipeline.exposition.samples import ONE_WITH_DECIMALS, Sample
 from apiservice.runtime.steps import Steps, at_once, parts
 
@@ -62,6 +64,9 @@ _UNREAD: Final = 64
 _UNREAD_TEXT: Final = 1024
 """Bytes of the labels of such a sample."""
 _MAX_NAMES: Final = 4096
+_NO_SETS: Final[dict[bytes, Mapping[str, str]]] = {}
+_NONE_FLAWED: Final[dict[bytes, Labels]] = {}
+"""Both stay empty: a memo's are replaced, never changed."""
 _MAX_SERIES_NAME: Final = 512
 """Longest series name, in bytes, that is cached while its page is read."""
 
@@ -91,10 +96,10 @@ class Page:
 
 
 class LabelMemo:
-    """Cache of the label sets on one exporter's last page, so that they are parsed once.
+    """What is known of one exporter's last page: its layout, or else its label sets.
 
-    There is one per exporter. It holds exactly the label sets of the last page: others are
-    dropped with the page that had them last.
+    It holds exactly the label sets of a last page without a layout, so that they are parsed once.
+    Others are dropped with the page that had them last.
     """
 
     __slots__ = ("flawed", "layouts", "sets")
@@ -142,7 +147,8 @@ def parsing(
     """
     repeats = memo is not None and limits.layouts and len(page) < limits.large
     memo = LabelMemo() if memo is None else memo
-    known = memo.layouts.read(page, time, limits.held) if repeats else None
+    again = partial(_samples, page, time, wanted, limits)
+    known = memo.layouts.read(page, time, limits.held, again) if repeats else None
     if known is not None:
         layout, same = known
         return Page(same, dict(layout.rejects), layout.held)
@@ -168,7 +174,15 @@ def parsing(
     if repeats:
         texts = reader.sets.keys() | reader.flawed.keys()
         samples = memo.layouts.learn(page, reader.samples, rejects, reader.held, time, texts)
+        if isinstance(samples, LayoutSamples):
+            memo.sets, memo.flawed = _NO_SETS, _NONE_FLAWED
     return Page(samples, rejects, reader.held, reader.unread)
+
+
+def _samples(
+    page: bytes, time: float, wanted: Container[str] | None, limits: PageLimits
+) -> Sequence[Sample]:
+    return parse(page, time=time, wanted=wanted, limits=limits).samples
 
 
 class _Reader:

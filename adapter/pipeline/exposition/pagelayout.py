@@ -11,7 +11,7 @@ second text with the same hash, because the key is random for each process.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, overload
 
@@ -48,37 +48,12 @@ class _Lines(NamedTuple):
 _TakenApart = Callable[[bytes], "_Lines | None"]
 
 
-class SampleLayout:
-    """Samples without their numbers. Immutable.
+class PageLayout:
+    """Where the numbers of a page's samples are. Immutable.
 
-    Args:
-        names: the series name of each sample.
-        labels: the label set of each sample; equal ones are one object.
-    """
-
-    __slots__ = ("names", "set_of", "sets")
-
-    def __init__(self, names: Iterable[str], labels: Sequence[Mapping[str, str]]) -> None:
-        numbers: dict[int, int] = {}
-        for its in labels:
-            numbers.setdefault(id(its), len(numbers))
-        sets = {id(its): its for its in labels}
-        self.sets: tuple[Mapping[str, str], ...] = tuple(sets[address] for address in numbers)
-        """The distinct label sets."""
-        self.set_of: tuple[int, ...] = _shared(tuple(numbers[id(its)] for its in labels))
-        """The label set of each sample, as an index."""
-        self.names: tuple[str, ...] = _shared(tuple(names))
-        """The series name of each sample."""
-
-    def named(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Yield the series name and the label set of each sample."""
-        return zip(self.names, map(self.sets.__getitem__, self.set_of), strict=True)
-
-
-class PageLayout(SampleLayout):
-    """The samples of a page without their numbers. Immutable.
-
-    ``held`` and ``rejects`` are those of :class:`adapter.pipeline.exposition.page.Page`.
+    It has no labels: they are read again where somebody asks for the samples, so that an exporter
+    whose pages nobody reads sample by sample keeps none. ``held`` and ``rejects`` are those of
+    :class:`adapter.pipeline.exposition.page.Page`.
     """
 
     __slots__ = ("_at", "_digest", "_take_apart", "held", "rejects")
@@ -87,24 +62,25 @@ class PageLayout(SampleLayout):
         self,
         digest: int,
         at: tuple[int, ...],
-        samples: Sequence[Sample],
         rejects: dict[str, int],
         held: int,
         take_apart: _TakenApart,
     ) -> None:
-        super().__init__((sample.name for sample in samples), [sample.labels for sample in samples])
         self._digest = digest
         self._take_apart = take_apart
-        self._at = _shared(at)
+        self._at = shared(at)
         """The number of each sample."""
         self.rejects = rejects
         self.held = held
 
-    def samples(self, page: bytes, time: float) -> LayoutSamples | None:
+    def samples(
+        self, page: bytes, time: float, make: Callable[[], Sequence[Sample]]
+    ) -> LayoutSamples | None:
         """Return the samples of a page that has this layout, else None.
 
         Args:
             time: epoch seconds of the scrape.
+            make: reads the samples with their labels.
         """
         lines = self._take_apart(page)
         if lines is None or lines.digest != self._digest:
@@ -115,33 +91,36 @@ class PageLayout(SampleLayout):
             return None
         if 1.0 in values:
             _spell(values, tails)
-        return LayoutSamples(self, values, time)
+        return LayoutSamples(self, values, time, make)
 
 
 class LayoutSamples(Sequence[Sample]):
     """The samples of a page with a known layout. They are made when they are asked for.
 
     Args:
+        make: returns the samples; those of one series follow each other, the oldest first.
         earlier: the times and numbers of samples of the same series before them, the oldest first.
     """
 
-    __slots__ = ("_earlier", "_made", "layout", "time", "values")
+    __slots__ = ("_earlier", "_made", "_make", "layout", "time", "values")
 
     def __init__(
         self,
-        layout: SampleLayout,
+        layout: object,
         values: Sequence[float],
         time: float,
-        made: list[Sample] | None = None,
+        make: Callable[[], Sequence[Sample]],
         earlier: Sequence[tuple[float, Sequence[float]]] = (),
     ) -> None:
         self._earlier = earlier
         self.layout = layout
+        """One object for all pages of an exporter that differ only in their numbers."""
         self.values = values
         """Of each series' newest sample, as on the page."""
         self.time = time
         """Epoch seconds of all of these."""
-        self._made = made
+        self._make = make
+        self._made: Sequence[Sample] | None = None
 
     @property
     def rows(self) -> Sequence[tuple[float, Sequence[float]]]:
@@ -151,8 +130,13 @@ class LayoutSamples(Sequence[Sample]):
     def __len__(self) -> int:
         return len(self.values) * len(self.rows)
 
+    def numbers(self) -> Iterator[tuple[float, float]]:
+        """Yield the number and the time of each sample, without making them."""
+        rows = self.rows
+        return ((row[place], time) for place in range(len(self.values)) for time, row in rows)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._all() == list(other)
+        return isinstance(other, Sequence) and list(self._all()) == list(other)
 
     def __repr__(self) -> str:
         return repr(self._all())
@@ -166,18 +150,14 @@ class LayoutSamples(Sequence[Sample]):
     def __getitem__(self, index: int) -> Sample: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[Sample]: ...
+    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
 
-    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
         return self._all()[index]
 
-    def _all(self) -> list[Sample]:
+    def _all(self) -> Sequence[Sample]:
         if self._made is None:
-            self._made = [
-                Sample(*named, values[place], time)
-                for place, named in enumerate(self.layout.named())
-                for time, values in self.rows
-            ]
+            self._made = self._make()
         return self._made
 
 
@@ -195,16 +175,19 @@ class LayoutMemo:
         self._first = True
         self.layout: PageLayout | None = None
 
-    def read(self, page: bytes, time: float, room: int) -> tuple[PageLayout, LayoutSamples] | None:
+    def read(
+        self, page: bytes, time: float, room: int, make: Callable[[], Sequence[Sample]]
+    ) -> tuple[PageLayout, LayoutSamples] | None:
         """Return the last page's layout and the samples of a page that has it, else None.
 
         Args:
             room: bytes of label sets that may be kept.
+            make: reads the samples with their labels.
         """
         layout = self.layout
         if layout is None or layout.held > room:
             return None
-        samples = layout.samples(page, time)
+        samples = layout.samples(page, time, make)
         return None if samples is None else (layout, samples)
 
     def learn(
@@ -232,8 +215,10 @@ class LayoutMemo:
         at = _places(lines, samples, time, texts)
         if at is None:
             return samples
-        self.layout = PageLayout(lines.digest, at, samples, rejects, held, take_apart)
-        return LayoutSamples(self.layout, [sample.value for sample in samples], time, samples)
+        self.layout = PageLayout(lines.digest, at, rejects, held, take_apart)
+        return LayoutSamples(
+            self.layout, [sample.value for sample in samples], time, lambda: samples
+        )
 
 
 def _by_labels(page: bytes) -> _Lines | None:
@@ -330,6 +315,6 @@ def _spell(values: list[float], tails: Sequence[bytes]) -> None:
 
 
 @lru_cache(maxsize=512)
-def _shared(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def shared(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the first tuple that was equal to this one: most exporters write alike pages."""
     return values

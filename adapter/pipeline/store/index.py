@@ -41,8 +41,10 @@ class OriginIndex(Generic[K]):
             self._shared = False
         for key in gone:
             self._set(key, tuple(other for other in self.of(key) if other != origin))
+        alone = (origin,)  # one object for nearly all keys
         for key in new:
-            self._set(key, (*self.of(key), origin))
+            others = self.of(key)
+            self._set(key, (*others, origin) if others else alone)
 
     def view(self) -> tuple[Mapping[K, tuple[str, ...]], Mapping[K, tuple[str, ...]]]:
         """Return the whole index, and its part with several origins per key; both are immutable."""

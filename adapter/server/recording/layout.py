@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.samples import ONE_WITH_DECIMALS, Decimals, Sample, ScrapeResult
 
 ORIGINS: Final = 1 << 16
@@ -30,10 +31,14 @@ class LayoutKey(NamedTuple):
     series: tuple[tuple[str, Mapping[str, str]], ...]
     """Name and labels of each sample."""
 
+    def is_from(self, result: ScrapeResult) -> bool:
+        """Return whether a page is from the same exporter in the same place."""
+        return (self.node, self.pod, self.serves) == (result.node, result.pod, result.serves)
+
     def fits(self, result: ScrapeResult) -> bool:
         """Return whether a page has this layout. Equal labels are nearly always one object."""
         return (
-            (self.node, self.pod, self.serves) == (result.node, result.pod, result.serves)
+            self.is_from(result)
             and len(self.series) == len(result.samples)
             and all(
                 name == sample.name and (labels is sample.labels or labels == sample.labels)
@@ -57,18 +62,24 @@ class Layouts:
     """Numbers for layouts, the last one of each origin. Bounded by :data:`ORIGINS`."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[int, LayoutKey]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[int, LayoutKey, object]] = OrderedDict()
+        """The last is that of the source, which stays while only numbers change."""
         self._next = 0
 
     def number(self, result: ScrapeResult) -> tuple[int, LayoutKey | None]:
         """Return the number of a page's layout, and the layout if it is new."""
-        known = self._known.get(result.origin)
-        if known is not None and known[1].fits(result):
-            self._known.move_to_end(result.origin)
-            return known[0], None
+        known, samples = self._known.get(result.origin), result.samples
+        at_source = samples.layout if isinstance(samples, LayoutSamples) else None
+        if known is not None:
+            number, layout, last = known
+            same = at_source is not None and at_source is last and layout.is_from(result)
+            if same or layout.fits(result):
+                self._known[result.origin] = number, layout, at_source
+                self._known.move_to_end(result.origin)
+                return number, None
         layout, number = layout_of(result), self._next
         self._next += 1
-        self._known[result.origin] = number, layout
+        self._known[result.origin] = number, layout, at_source
         self._known.move_to_end(result.origin)
         if len(self._known) > ORIGINS:
             self._known.popitem(last=False)
@@ -89,14 +100,20 @@ def read_value(written: Written) -> float:
     return float(written)
 
 
-def write_times(samples: Sequence[Sample], received: float) -> list[float] | float | None:
+def numbers_of(samples: Sequence[Sample]) -> tuple[list[float], list[float]]:
+    """Return the number and the time of each sample."""
+    if isinstance(samples, LayoutSamples):
+        pairs = list(samples.numbers())
+    else:
+        pairs = [(sample.value, sample.time) for sample in samples]
+    return [value for value, _ in pairs], [time for _, time in pairs]
+
+
+def write_times(times: list[float], received: float) -> list[float] | float | None:
     """Return the time of each sample; one number if they agree; None if it is ``received``."""
-    if all(sample.time == received for sample in samples):
+    if times.count(received) == len(times):
         return None
-    first = samples[0].time
-    if all(sample.time == first for sample in samples):
-        return first
-    return [sample.time for sample in samples]
+    return times[0] if times.count(times[0]) == len(times) else times
 
 
 def read_samples(

@@ -23,7 +23,7 @@ from adapter.server.recording.events import (
     RecordingError,
     Stretch,
 )
-from adapter.server.recording.layout import LayoutKey, Layouts, write_times, write_value
+from adapter.server.recording.layout import LayoutKey, Layouts, numbers_of, write_times, write_value
 from adapter.server.recording.records import (
     MOST_PARTS,
     VERSION,
@@ -112,12 +112,13 @@ class RecordingWriter:
         number, layout = self._layouts.number(result)
         if layout is not None:
             self._define(number, layout)
+        values, times = numbers_of(result.samples)
         self._add(
             PageRecord(
                 number,
                 result.received,
-                [write_value(sample.value) for sample in result.samples],
-                write_times(result.samples, result.received),
+                list(map(write_value, values)),
+                write_times(times, result.received),
                 dict(result.rejects),
             )
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from adapter.config.process.config import ConfigError
 from adapter.config.settings import Settings
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.nodes import Nodes
@@ -33,7 +33,7 @@ def unusable(settings: Settings) -> Iterator[str]:
     """
     objects = ObjectLookup(PodIndex(), Services(), Nodes(), None)
     try:
-        PipelineSwitcher(Catalog(), objects).use(settings)
+        PipelineSwitcher(built_in(), objects).use(settings)
     except ConfigError as error:
         yield from error.problems
     yield from _certificate(settings.server.cert_file, settings.server.key_file)

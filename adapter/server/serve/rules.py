@@ -18,7 +18,7 @@ from adapter.answers.rules.store import RuleStore, StoreOptions
 from adapter.answers.rules.widening import why_not
 from adapter.config.process.config import ConfigError
 from adapter.config.settings import Settings
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.prometheus.ruleoptions import RuleOptions
@@ -83,7 +83,7 @@ def rule_problems(settings: Settings) -> tuple[Sequence[str], bool]:
 
 def _hidden(settings: Settings, rules: RuleSet) -> list[str]:
     """Return which rules have names of the catalogue, and who answers then."""
-    catalog = Catalog()
+    catalog = built_in()
     metrics = {*catalog.metrics, *(each.name for each in settings.metrics)}
     answers = "this rule answers" if settings.rules.prefer == "rules" else "the catalogue answers"
     try:

@@ -21,7 +21,7 @@ from adapter import __version__
 from adapter.config.process.reload import ConfigWatch
 from adapter.config.settings import Settings
 from adapter.config.settings.server import ServerSettings
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.lookup import ObjectLookup
@@ -90,7 +90,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         background = Background()
         try:
             recorder = _recorder(settings, objects)
-            pipelines = PipelineSwitcher(Catalog(), objects, background, recorder)
+            pipelines = PipelineSwitcher(built_in(), objects, background, recorder)
             feeds = await cluster_loops(settings.cluster, client, objects)
             security = build_security(settings, client, time.time())
             pipelines.use(settings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.field import Spelling
 from adapter.pipeline.catalog.serverkinds import looks_like
 from adapter.pipeline.cluster.pod import PodRef
@@ -19,7 +19,7 @@ from adapter.pipeline.exposition.samples import Sample
 from adapter.pipeline.exposition.seriesnames import series_names
 
 XID: Final = "DCGM_FI_DEV_XID_ERRORS"
-_CATALOG: Final = Catalog()
+_CATALOG: Final = built_in()
 _HTML: Final = (b"<!doctype", b"<html")
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from adapter.config.settings import Settings
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.metric import Combine, LoadDirection, Scope, Unit
 
-CATALOG: Final = Catalog()
+CATALOG: Final = built_in()
 
 
 class KnownMetric(NamedTuple):

@@ -11,7 +11,7 @@ from adapter.answers.causes.metricsapis import OF_TYPES
 from adapter.answers.judgement.judge import START
 from adapter.figures import count
 from adapter.hpa import Decision, HpaSpec, MetricKind, MetricSpec, Missing, Select
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.tools.client.access import Json
 from adapter.tools.client.errors import MissingRight
@@ -24,7 +24,7 @@ from adapter.tools.explain.hpamisfits import flaws, target_blocks
 from adapter.tools.explain.hpaparts import Block, MetricLines, PodLine
 from adapter.tools.explain.words import one_line
 
-CATALOG: Final = Catalog()
+CATALOG: Final = built_in()
 _BEFORE: Final = "correct this first: the HPA goes to its maximum as soon as it gets values"
 _ENDS = ("Failed", "Succeeded")
 _DISABLED = "ScalingDisabled"

@@ -10,7 +10,7 @@ from adapter.answers.causes import CauseCode
 from adapter.hpa import MetricKind, MetricSpec
 from adapter.hpa.spec import source_key
 from adapter.pipeline.attribution.reasons import doctor
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.nearest import nearest_metric
 from adapter.pipeline.cluster.changes import ChangedObject, scale
 from adapter.pipeline.cluster.fixes import lasting
@@ -19,7 +19,7 @@ from adapter.tools.client.access import Json
 from adapter.tools.client.hpacommands import change_hpa, edit_hpa, one_hpa, scaled_object
 from adapter.tools.explain.hpafacts import HpaFacts
 
-_CATALOG: Final = Catalog()
+_CATALOG: Final = built_in()
 
 
 def stopped(facts: HpaFacts, reason: str) -> str:

@@ -11,7 +11,7 @@ from adapter.answers.causes import CauseCode
 from adapter.answers.judgement.flaws import Flaw, flaws_of
 from adapter.figures import decimal
 from adapter.hpa import HpaSpec, MetricKind
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.targetfit import Misfit, selector_with
 from adapter.pipeline.cluster.gpuresources import MIG_PREFIX
 from adapter.pipeline.cluster.hpamanifest import HpaManifest, reduce
@@ -22,7 +22,7 @@ from adapter.tools.explain import hpafixes
 from adapter.tools.explain.hpafacts import HpaFacts
 from adapter.tools.explain.hpaparts import Block
 
-_CATALOG: Final = Catalog()
+_CATALOG: Final = built_in()
 
 
 def flaws(facts: HpaFacts) -> Sequence[Flaw]:

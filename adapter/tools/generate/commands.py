@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.metric import Combine
-from adapter.pipeline.catalog.promise import LATENCIES, PromiseError, parse_promise
-from adapter.pipeline.catalog.serverkinds import shown_latencies
-from adapter.pipeline.catalog.targetfit import AVERAGE, AskedTarget, misfits
 from adapter.tools.client.options import NearestChoice, SharedOption, ToolGroup, ends, joined
-from adapter.tools.generate import manifests
-from adapter.tools.generate.presets import PRESETS, PROMISED
 
+if TYPE_CHECKING:  # importing it takes as long as all of --help
+    from adapter.tools.generate.manifests import Wanted
+
+ADDRESS: Final = "gpu-metrics-adapter.gpu-metrics.svc:6000"
+"""KEDA's scaler, if the chart is installed as the README describes."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -64,12 +63,33 @@ class _Target(click.ParamType[str]):
         return str(value)
 
 
+class _Server(NearestChoice):
+    """A kind of server with a preset."""
+
+    def __init__(self) -> None:
+        self.case_sensitive = True
+
+    @cached_property
+    def choices(self) -> Sequence[str]:  # type: ignore[override]  # the base sets an attribute
+        """The kinds, in the order of the help text."""
+        # Imported late: --help of the program needs none of it.
+        from adapter.tools.generate.presets import PRESETS  # noqa: PLC0415
+
+        return tuple(PRESETS)
+
+
+_BOUNDS: Final = (
+    ("ttft", "their first token", "1s"),
+    ("itl", "each next token", "50ms"),
+    ("e2e", "their whole answer", "10s"),
+)
+"""Bounds of a promise: option, what it bounds, and an example."""
 _COMMON = joined(
     click.option(
         "--for",
         "server",
         required=True,
-        type=NearestChoice(tuple(PRESETS)),
+        type=_Server(),
         help="What the pods run.",
     ),
     click.option("--workload", required=True, type=_Name(), help="Name of the workload."),
@@ -117,11 +137,7 @@ _COMMON = joined(
             metavar="TIME",
             help=f"Promise that 90 % of the requests have {what} within this time, such as {such}.",
         )
-        for key, what, such in (
-            ("ttft", "their first token", "1s"),
-            ("itl", "each next token", "50ms"),
-            ("e2e", "their whole answer", "10s"),
-        )
+        for key, what, such in _BOUNDS
     ),
 )
 
@@ -155,7 +171,10 @@ def generate_hpa(**given: Any) -> None:
       gpu-metrics-adapter generate hpa --for vllm --workload llm --gateway llm-epp
     """
     _check_zero(**given)
-    click.echo(manifests.hpa(_wanted(**given)), nl=False)
+    # Imported late: --help of the program needs none of it.
+    from adapter.tools.generate.manifests import hpa  # noqa: PLC0415
+
+    click.echo(hpa(_wanted(**given)), nl=False)
 
 
 @generate.command("scaledobject")
@@ -169,7 +188,7 @@ def generate_hpa(**given: Any) -> None:
 @click.option(
     "--scaler-address",
     "address",
-    default=manifests.ADDRESS,
+    default=ADDRESS,
     show_default=True,
     metavar="HOST:PORT",
     help="The adapter's port for KEDA.",
@@ -186,7 +205,10 @@ def generate_scaledobject(**given: Any) -> None:
     given["pods"] = given["pods"] or f"app={given['workload']}"
     if not re.fullmatch(r"[A-Za-z0-9.-]{1,253}:\d{1,5}", given["address"]):
         raise click.UsageError(f"--scaler-address {given['address']!r}: write HOST:PORT")
-    click.echo(manifests.scaledobject(_wanted(**given)), nl=False)
+    # Imported late: --help of the program needs none of it.
+    from adapter.tools.generate.manifests import scaledobject  # noqa: PLC0415
+
+    click.echo(scaledobject(_wanted(**given)), nl=False)
 
 
 def _check_zero(low: int, gateway: str | None, **_: Any) -> None:
@@ -198,24 +220,28 @@ def _check_zero(low: int, gateway: str | None, **_: Any) -> None:
         )
 
 
-def _wanted(server: str, kind: str, api_version: str, **given: Any) -> manifests.Wanted:
+def _wanted(server: str, kind: str, api_version: str, **given: Any) -> Wanted:
+    # Imported late: --help of the program needs none of it.
+    from adapter.tools.generate.manifests import API_VERSIONS, Wanted  # noqa: PLC0415
+    from adapter.tools.generate.presets import PRESETS, PROMISED  # noqa: PLC0415
+
     if given["low"] >= given["high"]:
         raise click.UsageError(
             f"--min {given['low']} and --max {given['high']}: the maximum must be higher, or "
             "nothing scales"
         )
-    known = {each.lower(): each for each in manifests.API_VERSIONS}
+    known = {each.lower(): each for each in API_VERSIONS}
     spelt = known.get(kind.lower(), kind)
-    version = api_version or manifests.API_VERSIONS.get(spelt, "")
+    version = api_version or API_VERSIONS.get(spelt, "")
     if not version:
-        near = NearestChoice(tuple(manifests.API_VERSIONS)).near(kind)
+        near = NearestChoice(tuple(API_VERSIONS)).near(kind)
         guess = f"; did you mean {near}?" if near else ""
         raise click.UsageError(f"--kind {kind!r} needs --api-version, such as apps/v1{guess}")
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]{0,62}", spelt):
         raise click.UsageError(f"--kind {kind!r}: write a kind, such as Deployment")
     if not re.fullmatch(r"([a-z0-9.-]{1,253}/)?v[0-9][a-z0-9]{0,20}", version):
         raise click.UsageError(f"--api-version {version!r}: write GROUP/VERSION, such as apps/v1")
-    bounds = {f"{key}_p90": given.pop(key) for key in LATENCIES}
+    bounds = {f"{key}_p90": given.pop(key) for key, *_ in _BOUNDS}
     promise = {key: value for key, value in bounds.items() if value is not None}
     if promise:
         _check_promise(promise, server)
@@ -224,11 +250,20 @@ def _wanted(server: str, kind: str, api_version: str, **given: Any) -> manifests
         _check_target(first.name, given["target"])
     given["promise"] = promise
     said = {name: value for name, value in given.items() if value is not None}
-    return manifests.Wanted(PRESETS[server], kind=spelt, api_version=version, **said)
+    return Wanted(PRESETS[server], kind=spelt, api_version=version, **said)
 
 
 def _check_promise(labels: Mapping[str, str], server: str) -> None:
     """Refuse a promise that cannot be meant, or that the server shows nothing of."""
+    # Imported late: --help of the program needs none of it.
+    from adapter.pipeline.catalog.promise import (  # noqa: PLC0415
+        LATENCIES,
+        PromiseError,
+        parse_promise,
+    )
+    from adapter.pipeline.catalog.serverkinds import shown_latencies  # noqa: PLC0415
+    from adapter.tools.generate.presets import PRESETS  # noqa: PLC0415
+
     try:
         promise = parse_promise(labels)
     except PromiseError as error:
@@ -245,7 +280,12 @@ def _check_promise(labels: Mapping[str, str], server: str) -> None:
 
 def _check_target(name: str, number: str) -> None:
     """Refuse a target that does not fit the metric of the preset that follows the load."""
-    metric = Catalog().metrics[name]
+    # Imported late: --help of the program needs none of it.
+    from adapter.pipeline.catalog import built_in  # noqa: PLC0415
+    from adapter.pipeline.catalog.metric import Combine  # noqa: PLC0415
+    from adapter.pipeline.catalog.targetfit import AVERAGE, AskedTarget, misfits  # noqa: PLC0415
+
+    metric = built_in().metrics[name]
     asked = AskedTarget(
         name, metric.unit, metric.load, Combine.MEAN.value, AVERAGE, Decimal(number), metric.high
     )

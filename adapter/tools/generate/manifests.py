@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.catalog.serverkind import GATEWAY_WAITING
 from adapter.pipeline.catalog.targetfit import Selects
@@ -15,8 +15,6 @@ from adapter.pipeline.cluster.optin import PREFIX
 from adapter.pipeline.cluster.podgroups import selects_of
 from adapter.tools.generate.presets import PROMISED, Preset, ScaledMetric
 
-ADDRESS: Final = "gpu-metrics-adapter.gpu-metrics.svc:6000"
-"""KEDA's scaler, if the chart is installed as the README describes."""
 API_VERSIONS: Final = {
     "Deployment": "apps/v1",
     "StatefulSet": "apps/v1",
@@ -25,7 +23,7 @@ API_VERSIONS: Final = {
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
 }
 """Kind of a workload with a scale subresource -> its usual API version."""
-_METRICS: Final = Catalog().metrics
+_METRICS: Final = built_in().metrics
 _HELD: Final = 600
 """Seconds that a replica is kept: several times the minutes that a new one needs."""
 _COOLDOWN: Final = 900
@@ -57,7 +55,7 @@ class Wanted:
     target: str = ""
     gateway: str = ""
     pods: str = ""
-    address: str = ADDRESS
+    address: str = ""
     promise: Mapping[str, str] = field(default_factory=dict)
     """Labels of a latency promise, which replaces the metrics of the preset; empty without one."""
 

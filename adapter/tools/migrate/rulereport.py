@@ -14,7 +14,7 @@ from adapter.answers.rules.rulefile import RuleProblem, RulesFileError, RuleText
 from adapter.answers.rules.ruleset import RuleSet, rule_set
 from adapter.answers.rules.seriesquery import matchers_of
 from adapter.pipeline.attribution.serieslabels import DEVICE_LABELS
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.tools.client.errors import ClientError
 from adapter.tools.explain.words import NONE, one_line
 from adapter.tools.migrate.configfile import Configuration
@@ -78,7 +78,7 @@ def report_rules(found: Configuration) -> RuleReport:
             rules = rule_set(file, resource_metrics=file.has_resource_rules)
     except RulesFileError as error:
         raise ClientError(f"{found.origin}: {error}") from None
-    catalog = Catalog()
+    catalog = built_in()
     compiled = {each.name: each for each in (*rules.custom, *rules.external)}
     hides = {each.rule.name: each.names for each in hidden(rules, catalog.metrics, catalog.series)}
     broken = {each.rule: each for each in rules.problems if each.broken}

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import click
 
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.tools.client.access import Api, cluster
 from adapter.tools.client.command import BLOCKED, FINE, UNSEEN, complain, show
 from adapter.tools.client.errors import ClientError, odd_answers
@@ -102,7 +102,7 @@ async def _of_cluster(options: MigrateOptions) -> int:
             by_metric(uses),
             found.unreadable,
             compared,
-            lost_keys(uses, Catalog().metrics),
+            lost_keys(uses, built_in().metrics),
         )
         return _print(report, options)
 

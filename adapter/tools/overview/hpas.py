@@ -13,7 +13,7 @@ from adapter.answers.judgement.readings import MetricReading, leading, readings_
 from adapter.answers.judgement.states import HpaJudgement, Level, ScalingState
 from adapter.answers.keda.sleep import never_wakes
 from adapter.answers.keda.unmade import MadeHpa, UnmadeHpa, unmade
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.tools.client.tables import Cell, ObjectTable, TableRow
 from adapter.tools.overview.columns import Columns
@@ -21,7 +21,7 @@ from adapter.tools.overview.groups import CauseRow
 from adapter.tools.overview.scalers import ReadScalers
 
 Json = dict[str, Any]
-_CATALOG: Final = Catalog()
+_CATALOG: Final = built_in()
 SCALED: Final = "scaledobject"
 """Before the name of a row without an HPA. The name of an HPA has no slash."""
 WorkloadPods = Mapping[tuple[str, str], TargetPods]

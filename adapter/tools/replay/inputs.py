@@ -11,7 +11,7 @@ from typing import Any, Final
 from adapter.config.process.config import ConfigError, load
 from adapter.config.settings import Settings
 from adapter.hpa import HpaSpec
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import Catalog, built_in
 from adapter.pipeline.cluster.gpuresources import GpuResources
 from adapter.pipeline.cluster.manifest import PodDecoder
 from adapter.pipeline.sources.errors import SourceError
@@ -100,8 +100,8 @@ def _saved(given: Mapping[str, Any]) -> SavedPages:
 
 
 def _catalog(settings: Settings) -> Catalog:
-    built_in = Catalog()
-    return built_in.extended(*rows(settings.metrics, built_in))
+    shipped = built_in()
+    return shipped.extended(*rows(settings.metrics, shipped))
 
 
 def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:

@@ -16,7 +16,7 @@ from adapter.config.process.logs import configure
 from adapter.config.process.output import say
 from adapter.config.settings import Settings
 from adapter.figures import count
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.lookup import ObjectLookup
@@ -78,7 +78,7 @@ class _LiveRecording:
         self._recorder = Recorder(self._file, self._objects)
         self._background = Background()
         self._pipelines = PipelineSwitcher(
-            Catalog(), self._objects, self._background, self._recorder
+            built_in(), self._objects, self._background, self._recorder
         )
         self._said: str | None = None
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from adapter.figures import age
 from adapter.hpa import HpaSpec, MetricKind
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import Catalog, built_in
 from adapter.pipeline.catalog.formulas import Rated, Unless
 from adapter.pipeline.catalog.metric import Kind
 from adapter.pipeline.devices.assignment import Mismatch
@@ -121,8 +121,8 @@ class Scrutiny:
 
     def _begin(self, event: Begun) -> None:
         settings = restored(event.settings)
-        built_in = Catalog()
-        catalog = built_in.extended(*rows(settings.metrics, built_in))
+        shipped = built_in()
+        catalog = shipped.extended(*rows(settings.metrics, shipped))
         own = set(device_series(catalog, self._spec, cross_checks=False).own)
         self._names = {
             each.series: each.field.name

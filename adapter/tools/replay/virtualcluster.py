@@ -9,7 +9,7 @@ from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
 from adapter.config.settings import Settings
 from adapter.pipeline.attribution.reading import Reading
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 from adapter.pipeline.catalog.promise import PromiseError
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
@@ -47,7 +47,7 @@ class VirtualCluster:
         self.pods = PodIndex()
         self.hpas = Hpas()
         self.settings = Settings()
-        self.catalog = Catalog()
+        self.catalog = built_in()
         self._ratios = PromisedRatios(self.pods)
         self._nodes = Nodes()
         self._store: Store | None = None
@@ -105,8 +105,8 @@ class VirtualCluster:
         self.settings = settings = restored(event.settings)
         self.pods, self.hpas, self._nodes = PodIndex(), Hpas(), Nodes()
         self._ratios = PromisedRatios(self.pods)
-        built_in = Catalog()
-        self.catalog = built_in.extended(*rows(settings.metrics, built_in))
+        shipped = built_in()
+        self.catalog = shipped.extended(*rows(settings.metrics, shipped))
         self._store = Store(
             self.catalog,
             telemetry_options(settings),

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from kubernetes.aio.client import ApiClient
 
 from apiservice.http.server import Server
+from apiservice.kube.clusterclient import ClusterClient
 from apiservice.kube.connection import connect
 from tests.apiservice.kube.reflectorrig import Rig, running
 from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
@@ -27,7 +27,7 @@ async def server(api: FakeApiServer) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def client(tmp_path: Path, server: Server) -> AsyncIterator[ApiClient]:
+async def client(tmp_path: Path, server: Server) -> AsyncIterator[ClusterClient]:
     path = write(tmp_path, kubeconfig(f"http://127.0.0.1:{server.port}", token="t"))
     async with await connect(path, environ=NOWHERE) as connected:
         yield connected

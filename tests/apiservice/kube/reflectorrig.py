@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
-from kubernetes.aio.client import ApiClient, Configuration
 
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 from apiservice.kube.reflector import EventType, Reflector, ReflectorOptions
 
 PATH = "/api/v1/pods"
@@ -154,7 +154,7 @@ class Rig:
     """A reflector under test and both its ends."""
 
     api: Api
-    client: ApiClient
+    client: ClusterClient
     recorder: Recorder
     options: ReflectorOptions
     reflector: Reflector[Thing]
@@ -180,7 +180,7 @@ async def running(
     port = server.sockets[0].getsockname()[1]
     options = options or ReflectorOptions(backoff_min=0.001, backoff_max=0.002)
     recorder = Recorder()
-    async with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
+    async with ClusterClient(ClusterAccess(host=f"http://127.0.0.1:{port}")) as client:
         reflector = Reflector(
             client,
             PATH,

@@ -6,16 +6,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from kubernetes.aio.client import ApiClient
 
 from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.kube.clusterclient import ClusterClient
 from apiservice.kube.connection import connect
 from tests.apiservice.kubeapi import NOWHERE, FakeApiServer, kubeconfig, write
 from tests.apiservice.rawhttp import PATIENCE
 
 
 async def test_an_answer_other_than_2xx_carries_status_and_message(
-    client: ApiClient, api: FakeApiServer
+    client: ClusterClient, api: FakeApiServer
 ) -> None:
     api.answers = [(403, b'{"kind":"Status","message":"no rights"}'), (500, b"<html>")]
 
@@ -26,7 +26,7 @@ async def test_an_answer_other_than_2xx_carries_status_and_message(
         await call(client, "GET", "/x")
 
 
-async def test_an_answer_is_bounded(client: ApiClient, api: FakeApiServer) -> None:
+async def test_an_answer_is_bounded(client: ClusterClient, api: FakeApiServer) -> None:
     api.answers = [(200, b"x" * 1000), (200, b"x" * 1000)]
     assert len(await call(client, "GET", "/x", most=1000)) == 1000
     with pytest.raises(ClusterAnswerError, match="999 bytes"):

@@ -334,11 +334,11 @@ async def test_files_that_are_written_again_with_the_same_content_change_nothing
         environ = pod(tmp_path, server.port, ca.pem)
         async with await connect(environ=environ, service_account=tmp_path) as client:
             await call(client, "GET", "/a")
-            before = client.rest_client
+            before = client.connections
             (tmp_path / "ca.crt.new").write_bytes(ca.pem)
             (tmp_path / "ca.crt.new").rename(tmp_path / "ca.crt")
             await call(client, "GET", "/b")
-            assert client.rest_client is before
+            assert client.connections is before
 
 
 @pytest.mark.parametrize("spoiled", ["token", "ca.crt"])

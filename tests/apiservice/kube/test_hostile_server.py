@@ -9,9 +9,9 @@ from itertools import count
 
 import msgspec
 import pytest
-from kubernetes.aio.client import ApiClient
 
 from apiservice.kube.client import ClusterAnswerError, call
+from apiservice.kube.clusterclient import ClusterClient
 from apiservice.kube.pages import EndlessListError, Pages
 from apiservice.kube.reflector import ReflectorOptions
 from tests.apiservice.kube.reflectorrig import Exchange, Rig, running, thing
@@ -150,7 +150,7 @@ async def test_a_flood_of_blank_lines_leaves_turns_to_others() -> None:
 
 
 async def test_an_answer_is_bounded_after_decompression(
-    client: ApiClient, api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+    client: ClusterClient, api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the caller names no bound, such as ``maintain`` and ``nodepool``."""
     monkeypatch.setattr("apiservice.kube.client._MOST_ANSWER", 1 << 12)

@@ -6,8 +6,8 @@ import asyncio
 
 import msgspec
 import pytest
-from kubernetes.aio.client import ApiClient, Configuration
 
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 from apiservice.kube.reflector import Reflector, ReflectorOptions
 from tests.apiservice.kube.reflectorrig import PATH, Recorder, Rig, decode, running, thing
 
@@ -234,7 +234,7 @@ async def test_a_server_that_ends_every_watch_at_once_is_not_hammered_in_vain(ri
 
 async def test_an_unreachable_server_is_tried_until_cancelled() -> None:
     recorder = Recorder()
-    async with ApiClient(Configuration(host="http://127.0.0.1:1")) as client:
+    async with ClusterClient(ClusterAccess(host="http://127.0.0.1:1")) as client:
         options = ReflectorOptions(backoff_min=0.001, backoff_max=0.001)
         reflector = Reflector(client, PATH, decode, recorder, options=options)
         task = asyncio.create_task(reflector.run())

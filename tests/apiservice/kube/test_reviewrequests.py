@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from kubernetes.aio.client import ApiClient
 
 from apiservice.auth.reviews import KubernetesReviews, access_spec
 from apiservice.auth.tokens import ReviewError
 from apiservice.identity import AccessDecision, Attributes, User
+from apiservice.kube.clusterclient import ClusterClient
 from tests.apiservice.kubeapi import FakeApiServer
 
 TOKEN_ANSWERS: dict[str, tuple[dict[str, Any], tuple[str, ...], User | None]] = {
@@ -46,7 +46,7 @@ TOKEN_ANSWERS: dict[str, tuple[dict[str, Any], tuple[str, ...], User | None]] = 
     ("status", "audiences", "user"), TOKEN_ANSWERS.values(), ids=TOKEN_ANSWERS.keys()
 )
 async def test_token_review(
-    client: ApiClient,
+    client: ClusterClient,
     api: FakeApiServer,
     status: dict[str, Any],
     audiences: tuple[str, ...],
@@ -67,7 +67,7 @@ ACCESS_ANSWERS: dict[str, tuple[dict[str, Any], AccessDecision]] = {
 
 @pytest.mark.parametrize(("status", "decision"), ACCESS_ANSWERS.values(), ids=ACCESS_ANSWERS.keys())
 async def test_access_review(
-    client: ApiClient, api: FakeApiServer, status: dict[str, Any], decision: AccessDecision
+    client: ClusterClient, api: FakeApiServer, status: dict[str, Any], decision: AccessDecision
 ) -> None:
     api.answers = [(201, json.dumps({"status": status}).encode())]
 
@@ -76,7 +76,7 @@ async def test_access_review(
     assert api.asked[0][1] == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-async def test_a_passing_failure_is_asked_again(client: ApiClient, api: FakeApiServer) -> None:
+async def test_a_passing_failure_is_asked_again(client: ClusterClient, api: FakeApiServer) -> None:
     good = b'{"status":{"allowed":true}}'
     api.answers = [(503, b"{}"), (201, good)]
 
@@ -98,7 +98,7 @@ ERRORS: dict[str, tuple[int, bytes, str]] = {
 
 @pytest.mark.parametrize(("code", "body", "why"), ERRORS.values(), ids=ERRORS.keys())
 async def test_no_answer_is_an_error_never_a_decision(
-    client: ApiClient, api: FakeApiServer, code: int, body: bytes, why: str
+    client: ClusterClient, api: FakeApiServer, code: int, body: bytes, why: str
 ) -> None:
     api.answers = [(code, body)]
     reviews = KubernetesReviews(client)

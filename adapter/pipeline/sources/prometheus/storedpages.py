@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
+from adapter.pipeline.exposition.pagelayout import LayoutSamples, shared
 from adapter.pipeline.exposition.samples import Sample
 from adapter.pipeline.sources.prometheus.answer import QueryAnswer
 from apiservice.runtime.steps import Steps
@@ -28,6 +29,34 @@ pod that comes or goes, and a layout of it is long work.
 
 _MOST_TIMES: Final = 8
 """Times of such pages: a round that is seven intervals late has as many."""
+
+
+class SampleLayout:
+    """The names and label sets of samples. Immutable.
+
+    Args:
+        samples: equal label sets are one object.
+    """
+
+    __slots__ = ("_names", "_set_of", "sets")
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        sets = {id(sample.labels): sample.labels for sample in samples}
+        place_of = {address: place for place, address in enumerate(sets)}
+        self.sets = tuple(sets.values())
+        """The distinct label sets."""
+        self._set_of = shared(tuple(place_of[id(sample.labels)] for sample in samples))
+        """The label set of each sample, as an index."""
+        self._names = shared(tuple(sample.name for sample in samples))
+
+    def samples(self, rows: Sequence[tuple[float, Sequence[float]]]) -> list[Sample]:
+        """Return the samples of times, each with a number of each series, the oldest first."""
+        labels = map(self.sets.__getitem__, self._set_of)
+        return [
+            Sample(*named, numbers[place], time)
+            for place, named in enumerate(zip(self._names, labels, strict=True))
+            for time, numbers in rows
+        ]
 
 
 class _Known(NamedTuple):
@@ -69,11 +98,11 @@ class StoredPages:
             newest: list[Sample] = []
             for answer in answers:
                 newest += yield from answer.newest_of(origin)
-            layout = SampleLayout((row.name for row in newest), [row.labels for row in newest])
-            known = _Known(page.digest, layout)
+            known = _Known(page.digest, SampleLayout(newest))
         self._known[origin] = known
         *earlier, (time, numbers) = page.rows
-        return LayoutSamples(known.layout, numbers, time, earlier=earlier)
+        make = partial(known.layout.samples, page.rows)
+        return LayoutSamples(known.layout, numbers, time, make, earlier)
 
 
 class _Page(NamedTuple):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from kubernetes.aio.client import ApiClient, Configuration
-
 from adapter.answers.keda.scaledobjects import PATH, ScaledObject, ScaledObjects, watch
 from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 
 LIST = (
     b'{"kind":"ScaledObjectList","metadata":{"resourceVersion":"7"},"items":['
@@ -38,7 +37,7 @@ async def test_targets_are_watched_and_one_broken_object_costs_itself() -> None:
     table = ScaledObjects()
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
+    async with ClusterClient(ClusterAccess(host=f"http://127.0.0.1:{port}")) as client:
         task = asyncio.create_task(watch(client, table).run())
         await asyncio.wait_for(watching.wait(), 10)
         task.cancel()

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import click
 import pytest
-from kubernetes.aio.client import ApiClient
 
 from adapter.__main__ import main
 from adapter.tools.ui import run as page
 from apiservice.kube import client
+from apiservice.kube.clusterclient import ClusterClient
 from tests.adapter.commandline import Ended, invoke
 from tests.adapter.failingapi import ANSWERS, KUBECONFIGS, UNREACHED, WELL, Failing, failing
 
@@ -116,7 +116,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     exchange = client._exchange
 
     def soon(
-        at: ApiClient, method: str, path: str, body: Any, seconds: float, kind: str, **more: Any
+        at: ClusterClient, method: str, path: str, body: Any, seconds: float, kind: str, **more: Any
     ) -> Any:
         return exchange(at, method, path, body, min(seconds, 1.0), kind, **more)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.pipeline.catalog import FIELDS, METRICS, VENDORS, Catalog
+import adapter
+from adapter.pipeline.catalog import FIELDS, METRICS, VENDORS, Catalog, built_in
 from adapter.pipeline.catalog.field import Field
 from adapter.pipeline.catalog.formulas import Scaled
 from adapter.pipeline.catalog.metric import Combine, Kind, Metric, Unit
@@ -151,3 +154,14 @@ def test_every_combination_except_a_sum_is_within_the_range_of_its_values(
         slack = 1e-9 * max(values)
         assert min(values) - slack <= combine.of(values) <= max(values) + slack
     assert Combine.SUM.of(values) == pytest.approx(sum(values))
+
+
+def test_a_process_makes_the_built_in_catalogue_once() -> None:
+    """It takes 5 ms, and a command made six of them."""
+    assert built_in() is built_in()
+    again = [
+        str(file)
+        for file in Path(adapter.__path__[0]).rglob("*.py")
+        if file.name != "table.py" and "Catalog()" in file.read_text()
+    ]
+    assert again == []

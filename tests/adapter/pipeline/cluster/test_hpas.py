@@ -7,13 +7,13 @@ import contextlib
 from itertools import count
 
 import msgspec
-from kubernetes.aio.client import ApiClient, Configuration
 from structlog.testing import capture_logs
 
 from adapter.pipeline.cluster.hpamanifest import decode
 from adapter.pipeline.cluster.hpas import Hpas, ShownHpa
 from adapter.pipeline.cluster.watch import watch_hpas
 from adapter.pipeline.cluster.workload import Workload
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 from apiservice.kube.reflector import EventType, ReflectorOptions
 from apiservice.provider import GroupResource
 
@@ -91,7 +91,7 @@ async def test_a_missing_right_is_warned_about_once_with_the_fix() -> None:
     server = await asyncio.start_server(forbid, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     with capture_logs() as logs:
-        async with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
+        async with ClusterClient(ClusterAccess(host=f"http://127.0.0.1:{port}")) as client:
             task = asyncio.create_task(
                 watch_hpas(client, table, ReflectorOptions(backoff_min=0.001)).run()
             )

@@ -9,12 +9,12 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubernetes.aio.client import ApiClient, Configuration
 
 from adapter.pipeline.cluster import nodes, services
 from adapter.pipeline.cluster.nodes import Node, Nodes
 from adapter.pipeline.cluster.services import Service, Services
 from adapter.pipeline.cluster.watch import watch_services
+from apiservice.kube.clusterclient import ClusterAccess, ClusterClient
 from apiservice.kube.reflector import EventType, ReflectorOptions
 from apiservice.labels.selector import SelectorError, parse
 
@@ -107,7 +107,7 @@ async def test_a_missing_right_to_services_is_reported_by_queries_on_services() 
     table = Services()
     server = await asyncio.start_server(forbid, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with ApiClient(Configuration(host=f"http://127.0.0.1:{port}")) as client:
+    async with ClusterClient(ClusterAccess(host=f"http://127.0.0.1:{port}")) as client:
         watch = watch_services(client, table, ReflectorOptions(backoff_min=0.001))
         task = asyncio.create_task(watch.run())
         await asyncio.wait_for(refused.wait(), 10)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import pytest
 
-from adapter.pipeline.exposition.pagelayout import LayoutSamples, SampleLayout
+from adapter.pipeline.exposition.pagelayout import LayoutSamples
 from adapter.pipeline.exposition.podspellings import SPELLINGS
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult
 from tests.adapter.world import World, make_pod, said
@@ -144,10 +145,11 @@ def test_an_address_of_several_pods_names_no_server() -> None:
 def test_an_address_follows_its_pod() -> None:
     """Also on pages that are taken in by a plan, and for a pod that is known later."""
     world = World(make_pod("llm"))
-    layout = SampleLayout([QUEUE], [{"instance": "10.0.0.5:8000"}])
+    layout, labels = object(), {"instance": "10.0.0.5:8000"}
 
     def scrape(time: float) -> None:
-        samples = LayoutSamples(layout, array("d", [7.0]), time)
+        made = [Sample(QUEUE, labels, 7.0, time)]
+        samples = LayoutSamples(layout, array("d", [7.0]), time, partial(list, made))
         world.store.ingest(ScrapeResult("10.0.0.5:8000", None, samples, time, {}))
 
     for time in (T, T + 5):
@@ -170,12 +172,13 @@ def test_another_pod_that_labels_may_name_is_found_when_it_exists(*, known_later
     workload = make_pod("llm", node="n1")
     world = World() if known_later else World(workload)
     labels = {"UUID": "GPU-0", "k8s_pod_name": "llm", "k8s_namespace_name": "ml"} | SCRAPED
-    layout = SampleLayout([UTIL], [labels])
+    layout = object()
     for number in range(4):
         if number == 2:
             world.put(workload)
         time = T + 5 * number
-        samples = LayoutSamples(layout, array("d", [70.0]), time)
+        made = [Sample(UTIL, labels, 70.0, time)]
+        samples = LayoutSamples(layout, array("d", [70.0]), time, partial(list, made))
         world.store.ingest(ScrapeResult("10.0.0.7:9400", None, samples, time, {}))
     assert world.value("llm", "gpu_utilization", T + 15) == 70.0
 

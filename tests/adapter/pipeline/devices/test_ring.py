@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from adapter.pipeline.cluster.pod import PodRef
 from adapter.pipeline.devices.options import MAX_SAMPLES
+from adapter.pipeline.devices.pages import LastPages
 from adapter.pipeline.devices.rows import NumberRows
 from adapter.pipeline.devices.state import Contents
 from adapter.pipeline.exposition.page import LabelMemo, parse
@@ -73,6 +75,18 @@ def _mostly(usual: st.SearchStrategy[Any], other: st.SearchStrategy[Any]) -> Any
     return st.integers(0, 9).flatmap(lambda chance: other if chance == 9 else usual)
 
 
+CHANGED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "uid": {"uid": "another"},
+    "no_gpu": {"gpus": {}},
+    "label": {"labels": {"GPU_I_ID": "9", "UUID": "GPU-0"}},
+    "unready": {"ready": False},
+    "pending": {"phase": "Pending"},
+    "finished": {"phase": "Succeeded"},
+    "moved": {"node": "elsewhere"},
+    "deleting": {"deleting": True},
+}
+"""What may become of a pod -> the fields that differ then."""
+
 _SOUND, _INVALID, _ODD = NUMBERS[:7], NUMBERS[7:12], NUMBERS[12:]
 CHANGES = st.builds(
     Change,
@@ -87,7 +101,7 @@ CHANGES = st.builds(
     ),
     _mostly(
         st.none(),
-        st.tuples(st.sampled_from("pqr"), st.sampled_from(("gone", "uid", "no_gpu", "label"))),
+        st.tuples(st.sampled_from("pqr"), st.sampled_from(("gone", *CHANGED))),
     ),
     _mostly(st.just(5.0), st.sampled_from((0.0, -20.0, 70.0))),
     st.booleans(),
@@ -132,12 +146,8 @@ def changed(both: Both, pod: tuple[str, str]) -> None:
         if what == "gone":
             if PodRef("ml", name) in world.pods:
                 world.remove(name)
-        elif what == "uid":
-            world.put(make_pod(name, node=NODE, uid="another"))
-        elif what == "no_gpu":
-            world.put(make_pod(name, node=NODE, gpus={}))
         else:
-            world.put(make_pod(name, node=NODE, labels={"GPU_I_ID": "9", "UUID": "GPU-0"}))
+            world.put(make_pod(name, **{"node": NODE, **CHANGED[what]}))
 
 
 @settings(bounded(150), derandomize=True)
@@ -286,10 +296,43 @@ def test_the_samples_of_a_page_about_one_device_keep_their_fields() -> None:
     for scrape in range(4):
         both.take(text.encode(), EPOCH + 5 * scrape)
     assert both.numbered == 3
-    changed(both, ("p", "uid"))  # the samples of the next page are read
+    changed(both, ("p", "no_gpu"))  # the samples of the next page are read
     both.take(text.encode(), EPOCH + 20)
     assert both.numbered == 3
     assert both.states()[0] == both.states()[1]
+
+
+@pytest.mark.parametrize(
+    ("what", "read"),
+    [(what, what in ("finished", "label", "no_gpu")) for what in CHANGED] + [("gone", True)],
+)
+def test_samples_are_read_again_if_labels_mean_something_else(what: str, *, read: bool) -> None:
+    """A pod that became ready, or was replaced, changes what is said of it, but not the page."""
+    both = Both(make_pod("p", node=NODE))
+    text = row(FIELDS[2], 37, "p").encode()
+    for scrape in range(4):
+        both.take(text, EPOCH + 5 * scrape)
+    changed(both, ("p", what))
+    both.take(text, EPOCH + 20)
+    assert both.numbered == 4 - read
+    assert both.states()[0] == both.states()[1]
+
+
+def test_an_exporter_whose_pages_differ_only_in_numbers_keeps_little() -> None:
+    """No label set and what it names, one object for a pod's only device, and no spare room."""
+    both = Both(*(make_pod(name, node=NODE) for name in "pqr"))
+    for scrape in range(4):
+        both.take(page_of(LINES, [str(scrape), "0.5"]), EPOCH + 5 * scrape)
+    fast = both.fast.store._exporters[ORIGIN]
+    assert (len(fast.beliefs), len(both._memo)) == (0, 0)
+    outline = fast.outline
+    assert outline.pods[PodRef("ml", "p")] is outline.devices["GPU-0"]
+    assert both.fast.store._holders.of(PodRef("ml", "p")) is both.fast.store._holders.of(
+        PodRef("ml", "q")
+    )
+    assert isinstance(fast.pages, LastPages)
+    numbers = fast.pages.rows.numbers
+    assert sys.getsizeof(numbers) == sys.getsizeof(numbers[:])
 
 
 def test_a_device_series_is_made_when_it_is_read() -> None:
@@ -308,7 +351,7 @@ def test_a_device_series_is_made_when_it_is_read() -> None:
 def test_a_ring_keeps_the_newest_rows_up_to_its_bound(rows: int) -> None:
     ring = NumberRows(array("d"), array("d"), 2)
     for time in range(rows):
-        ring = ring.with_row(time, (time, -time), window=2.0 * rows)
+        ring = ring.with_row(time, array("d", (time, -time)), window=2.0 * rows)
     kept = range(rows - MAX_SAMPLES, rows)
     assert list(ring.times) == list(kept)
     assert list(ring.column(1)) == [-time for time in kept]

@@ -34,7 +34,8 @@ def test_a_page_that_needs_too_many_closer_looks_is_abandoned_as_a_whole(line: b
 
 def test_an_abandoned_page_leaves_what_was_learnt_before() -> None:
     memo = LabelMemo()
-    read(b'a{b="c"} 1\n', memo=memo)
+    for label in (b"a", b"c"):  # a first page would have a layout instead
+        read(b'a{b="%b"} 1\n' % label, memo=memo)
     read(b'a{b="new"} 1\n' + b"\n" * 11, memo=memo)
     assert list(memo.sets) == [b'b="c"']
 
@@ -97,7 +98,7 @@ def test_a_label_beyond_a_bound_is_left_out_of_its_line(
         assert isinstance(sample.labels, CutLabels)
         assert sample.labels.cut[cut] == reason
         assert page.rejects == {}
-    assert len(memo) == 1
+    assert len(memo) == 0
 
 
 def test_a_label_beyond_a_bound_takes_part_in_the_memory_of_the_page() -> None:

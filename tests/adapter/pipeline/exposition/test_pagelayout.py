@@ -80,7 +80,7 @@ def test_random_pages_give_what_parsing_them_gives() -> None:
         end, memo = random.choice(ENDS), LabelMemo()
         for scrape in range(6):
             page = b"\n".join(map(b"".join, lines)) + end
-            by_layout += memo.layouts.read(page, SCRAPED, 1 << 20) is not None
+            by_layout += memo.layouts.read(page, SCRAPED, 1 << 20, list) is not None
             known, parsed = both(memo, page)
             assert known == parsed, page
             if scrape:
@@ -131,13 +131,13 @@ def test_a_layout_is_not_kept_for_large_pages() -> None:
 
 def test_few_layouts_are_shared() -> None:
     def shared(number: int) -> tuple[Any, ...]:
-        return pagelayout._shared(tuple([number]))  # noqa: C409 - each call has its own
+        return pagelayout.shared(tuple([number]))  # noqa: C409 - each call has its own
 
     first = shared(0)
     assert shared(0) is first
     for number in range(1, 1000):
         shared(number)
-    assert pagelayout._shared.cache_info().currsize == 512
+    assert pagelayout.shared.cache_info().currsize == 512
     assert shared(0) is not first
 
 
