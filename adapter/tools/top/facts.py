@@ -64,6 +64,11 @@ class ClusterLists:
         return self.hpas is not None if name == "hpas" else name in self.tables
 
     @property
+    def shows(self) -> bool:
+        """Whether a list with rows has been read; events alone show nothing."""
+        return bool(self.tables) or self.hpas is not None
+
+    @property
     def texts(self) -> list[str]:
         """The problems, each once."""
         return list(dict.fromkeys(str(error) for error in self.problems.values()))

@@ -38,7 +38,7 @@ async def _run(
         scope = scope_of(api)
         say(f"reading {api.origin} ...", err=True)
         facts = await look(api, scope, LISTS, ClusterLists())
-        if not any(facts.has(name) for name in LISTS):
+        if not facts.shows:
             raise next(iter(facts.problems.values()))
         state = TopState(view=plain.view, everywhere=not scope.namespace)
         return await LiveTop(

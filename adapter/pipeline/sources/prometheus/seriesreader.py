@@ -137,9 +137,10 @@ class SeriesReader:
         self.url = store.url
         """The store's name in messages."""
 
-    async def instant(self, query: str) -> SeriesAnswer:
-        """Return the vector or matrix of a query now."""
-        return await self._read(lambda library: library.custom_query(query))
+    async def instant(self, query: str, at: float | None = None) -> SeriesAnswer:
+        """Return the vector or matrix of a query, now or at a time in epoch seconds."""
+        time = {} if at is None else {"time": f"{at:.3f}"}
+        return await self._read(lambda library: library.custom_query(query, time))
 
     async def range(self, query: str, start: float, end: float, step: float) -> SeriesAnswer:
         """Return the matrix of a query, evaluated each ``step`` seconds; see the class."""
