@@ -19,7 +19,6 @@ from load.fanout import fanout
 from load.freshness import freshness
 from load.keda import keda
 from load.nodepool import nodepool
-from load.nodepoollab import lab
 from load.nodepoolround import rounds
 from load.parsing import parsing
 from load.peer import peer
@@ -73,7 +72,6 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "forecast": Scenario("calibration of the forecast, its first hours, its inputs", forecast),
     "round": Scenario("CPU of a round of nodepool for 500 workloads", rounds),
-    "lab": Scenario("headroom policies before Karpenter, 40 minutes", lab, named_only=True),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
     "tools": Scenario("start of the commands, doctor at 150,000 pods, serve's base", tools),
     "top": Scenario("pictures of top at 10,000 GPUs, with new values", top),

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.arrivals import rise_at, rise_chances, rise_since
-from adapter.nodepool.learn.checks import pods_of, with_share
+from adapter.nodepool.learn.checks import FEWEST_MOVING, pods_of, with_share
 from adapter.nodepool.learn.quantiles import MOST
 from adapter.nodepool.learn.record import Record, record
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
@@ -257,8 +257,10 @@ def _worded(
         based.append(_usual_rise(rises))
     if own.checks:
         such = "forecasts" if shared else "such forecasts"
-        only = f"only in {own.held}" if own.unsure else f"in {own.held}"
-        based.append(f"{such} held {only} of {own.judged} checks")
+        only = "only " if own.seldom else ""
+        based.append(f"{such} held {only}in {own.held} of {own.judged} checks")
+    if own.unproven and not shared:
+        based.append(f"a probability needs {FEWEST_MOVING} checks")
     pods = pods_of(most, asked.present, asked.tolerance)
     within = ""
     if pods < pods_of(most):
