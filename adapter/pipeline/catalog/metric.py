@@ -171,6 +171,8 @@ class Metric:
             (:mod:`adapter.pipeline.catalog.seriesdemand`).
         of_request: divide by the share of a device that the pod's spec requests. There is no
             value if the share is not known or the value is not the pod's own.
+        expects: the metric of which this is what it will not exceed
+            (:mod:`adapter.pipeline.catalog.expected`); empty for a measured one.
     """
 
     name: str
@@ -189,6 +191,7 @@ class Metric:
     load: LoadDirection = LoadDirection.UNKNOWN
     high: float | None = None
     on_demand: bool = False
+    expects: str = ""
     statistic: Statistic = field(init=False, repr=False, compare=False)
     """Which statistic of a field's samples the formulas read."""
     of_device: Metric = field(init=False, repr=False, compare=False)
