@@ -152,7 +152,9 @@ class Ahead:
 def play_ahead(trace: Trace, part: Part, probability: float, start: float) -> AheadOutcome:
     """Let the expectation scale a service."""
     policy = Ahead(trace, part, probability, start)
-    return play(trace, part, policy, start)._replace(stated=policy.stated, held=policy.held, pods_held=policy.pods_held)
+    return play(trace, part, policy, start)._replace(
+        stated=policy.stated, held=policy.held, pods_held=policy.pods_held
+    )
 
 
 def needs(work: Sequence[float]) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pydantic import model_validator
 
 from adapter.config.settings.access import AuthenticationSettings, AuthorizationSettings
+from adapter.config.settings.ahead import AheadSettings
 from adapter.config.settings.cluster import ClusterSettings
 from adapter.config.settings.delegation import DelegationSettings
 from adapter.config.settings.external import ExternalSettings
@@ -46,6 +47,7 @@ class Settings(Section):
     delegation: DelegationSettings = DelegationSettings()
     view: ViewSettings = ViewSettings()
     keda: KedaSettings = KedaSettings()
+    ahead: AheadSettings = AheadSettings()
     recording: RecordingSettings = RecordingSettings()
     nodepool: NodepoolSettings = NodepoolSettings()
     log: LogSettings = LogSettings()

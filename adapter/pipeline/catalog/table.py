@@ -76,8 +76,10 @@ class Catalog:
         verbatim = {metric.name: metric for field in fields for metric in _verbatim(field)}
         self.metrics: Mapping[str, Metric] = verbatim | {metric.name: metric for metric in metrics}
         """API name -> metric."""
-        if expecting:
-            self.metrics = {**self.metrics, **expected(metrics, self.metrics)}
+        expectations = expected(metrics, self.metrics) if expecting else {}
+        self.expected: Mapping[str, str] = {n: m.expects for n, m in expectations.items()}
+        """Name of a metric that is expected -> name of the measured one."""
+        self.metrics = {**self.metrics, **expectations}
         self.windows: Mapping[str, float] = _windows(self.metrics.values())
         """Field -> seconds of the longest window of a metric that has its own window.
 
@@ -135,8 +137,7 @@ class Catalog:
     def own_names(self) -> frozenset[str]:
         """API names other than aliases; a user's metric may have the name of an alias."""
         written = (name for field in self._fields if not field.series for name, *_ in field.names)
-        expected_ones = (name for name, metric in self.metrics.items() if metric.expects)
-        return frozenset((*written, *(metric.name for metric in self.neutral), *expected_ones))
+        return frozenset((*written, *(m.name for m in self.neutral), *self.expected))
 
     @cached_property
     def principal(self) -> Sequence[str]:

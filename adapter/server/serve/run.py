@@ -32,6 +32,7 @@ from adapter.server.recording.events import RecordingError
 from adapter.server.recording.recorder import Recorder
 from adapter.server.recording.writer import RecordingFile
 from adapter.server.serve import garbage
+from adapter.server.serve.ahead import build_ahead
 from adapter.server.serve.apiserviceowner import external_owner
 from adapter.server.serve.build import Loop, cluster_loops
 from adapter.server.serve.coverage import Coverage, CoverageLog
@@ -102,6 +103,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
         ) as error:
             raise StartError(str(error)) from None
         providers = build_providers(settings, pipelines, objects, client)
+        ahead = build_ahead(settings, pipelines, objects, client)
         owner = external_owner(settings.external, client)
         registry = CollectorRegistry()
         checks = (*security.checks, *providers.checks)
@@ -189,6 +191,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),
             keep("telemetry", pipelines.run, essential=True),
             *(keep("rules", loop) for loop in providers.loops),
+            *(keep("ahead", loop) for loop in ahead),
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
             *([keep("recording", recorder.run)] if recorder else ()),

@@ -12,13 +12,13 @@ from adapter.figures import count
 from adapter.hpa import ControllerOptions, HpaSpec, MetricKind, MetricSpec
 from adapter.hpa.podreplicas import Tolerances
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.divisible import Divisible, divisible
 from adapter.pipeline.cluster.gpuresources import devices
 from adapter.server.recording.events import Losses, Recording
 from adapter.tools.client.errors import ClientError
 from adapter.tools.replay.agreement import Agreement, compare
 from adapter.tools.replay.defects import Defects
 from adapter.tools.replay.demand import RecordedDemand, demands, require_demand
-from adapter.pipeline.catalog.divisible import Divisible, divisible
 from adapter.tools.replay.failures import BlindTime, outage_of
 from adapter.tools.replay.nodestudy import NodeOptions, NodeStudy, study_nodes
 from adapter.tools.replay.options import Failure
