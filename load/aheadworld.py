@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from adapter.hpa import ControllerOptions
 from adapter.nodepool.learn.checks import pods_of
 from adapter.nodepool.learn.history import learn
 from adapter.nodepool.model.history import EMPTY, DemandPoint
@@ -22,6 +23,7 @@ from research.traces import DAY, STEP, TARGET, Part, Trace
 from research.world import TICK, ceiling
 
 HOUR: Final = 3600
+USUAL_WINDOW: Final = ControllerOptions().downscale_stabilization
 
 
 class AheadOutcome(NamedTuple):
@@ -45,13 +47,16 @@ Policy = Callable[[int], float]
 GPU."""
 
 
-def play(trace: Trace, part: Part, policy: Policy, start: float) -> AheadOutcome:
+def play(
+    trace: Trace, part: Part, policy: Policy, start: float, window: float = USUAL_WINDOW
+) -> AheadOutcome:
     """Let a service run until the part is over. The policy decides once a minute.
 
     Args:
         start: seconds from the creation of a replica until it is Ready.
+        window: ``scaleDown.stabilizationWindowSeconds`` of the HPA.
     """
-    hpa = FastHpa(ceiling(trace.work))
+    hpa = FastHpa(ceiling(trace.work), window)
     ready, starting = max(1, math.ceil(trace.work[0] / TARGET)), deque[float]()
     waiting = needed = billed = 0.0
     for minute, load in enumerate(islice(trace.work, part.end)):
@@ -149,10 +154,12 @@ class Ahead:
         self.pods_held += pods_of(highest / TARGET) <= pods_of(enough / TARGET)
 
 
-def play_ahead(trace: Trace, part: Part, probability: float, start: float) -> AheadOutcome:
+def play_ahead(
+    trace: Trace, part: Part, probability: float, start: float, window: float = USUAL_WINDOW
+) -> AheadOutcome:
     """Let the expectation scale a service."""
     policy = Ahead(trace, part, probability, start)
-    return play(trace, part, policy, start)._replace(
+    return play(trace, part, policy, start, window)._replace(
         stated=policy.stated, held=policy.held, pods_held=policy.pods_held
     )
 

@@ -34,8 +34,3 @@ def expected(neutral: Iterable[Metric], metrics: Mapping[str, Metric]) -> dict[s
         and {metric.over_devices, metric.over_pods} <= _LINEAR
         and divisible(metric.name, metrics) is not None
     }
-
-
-def measured_name(name: str) -> str:
-    """Return the metric that a name is the expectation of; the name itself if it is measured."""
-    return name.removesuffix(SUFFIX)

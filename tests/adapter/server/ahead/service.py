@@ -1,4 +1,4 @@
-"""A workload whose servers' pages are written by a test, and what serve says of its next minutes."""
+"""A workload whose pages a test writes, and what ``serve`` says of its next minutes."""
 
 from __future__ import annotations
 
