@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 
 from load import machine, report
+from load.ahead import ahead
 from load.churn import churn, soak
 from load.fanout import fanout
 from load.freshness import freshness
@@ -70,6 +71,7 @@ SCENARIOS: dict[str, Scenario] = {
     "promises": Scenario(
         "requests that miss a latency promise, and GPU-hours, simulated", promises, named_only=True
     ),
+    "ahead": Scenario("replicas ahead of demand on made-up and recorded services", ahead),
     "forecast": Scenario("calibration of the forecast, its first hours, its inputs", forecast),
     "round": Scenario("CPU of a round of nodepool for 500 workloads", rounds),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
