@@ -88,6 +88,9 @@ class ForecastRequest(NamedTuple):
     """Fraction of the pods."""
     pending: int = 0
     """Pods that wait for a node."""
+    days_weight: float = _DAYS_WEIGHT
+    """Weight of earlier days in the distribution. What each of them had is expected at a
+    probability of more than 1 minus this."""
 
 
 def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
@@ -126,11 +129,13 @@ class LoadAhead(NamedTuple):
     """Of earlier days at this time, smallest first; empty if too few days are known."""
     below: _Quantiles
     """Quantiles of the fitted tables, or of the share that takes their place."""
+    days_weight: float = _DAYS_WEIGHT
 
     def quantile(self, probability: float) -> float:
         """Return the load in pods that is not exceeded with this probability."""
         level = self.own.situation.level
-        return _mixed(self.below, [level + rise for rise in self.rises], probability)
+        peaks = [level + rise for rise in self.rises]
+        return _mixed(self.below, peaks, probability, self.days_weight)
 
 
 def load_ahead(history: DemandHistory, asked: ForecastRequest, now: float) -> LoadAhead | str:
@@ -146,8 +151,8 @@ def load_ahead(history: DemandHistory, asked: ForecastRequest, now: float) -> Lo
     days = earlier_days(history.days, lead, now)
     rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
     if _takes_share(own, asked):
-        return LoadAhead(own, rises, _share_of(own, asked.share))
-    return LoadAhead(own, rises, own.quantiles(days.usual, lead))
+        return LoadAhead(own, rises, _share_of(own, asked.share), asked.days_weight)
+    return LoadAhead(own, rises, own.quantiles(days.usual, lead), asked.days_weight)
 
 
 def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
@@ -235,21 +240,24 @@ def _share_of(own: Record, share: float) -> _Quantiles:
     return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
 
 
-def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
+def _mixed(
+    below: _Quantiles, days: Sequence[float], asked: float, weight: float = _DAYS_WEIGHT
+) -> float:
     """Return the quantile of a mixture: a distribution, and a point of each earlier day.
 
     Args:
         days: pods that each day's rise would bring, smallest first.
+        weight: of the days.
     """
     if not days:
         return below(asked)
     for passed in range(len(days)):
-        rest = (asked - _DAYS_WEIGHT * passed / len(days)) / (1 - _DAYS_WEIGHT)
+        rest = (asked - weight * passed / len(days)) / (1 - weight)
         least = days[passed - 1] if passed else 0.0
         most = math.inf if rest >= 1 else below(rest) if rest > 0 else 0.0
         if most < days[passed]:
             return max(least, most)
-    return max(days[-1], below((asked - _DAYS_WEIGHT) / (1 - _DAYS_WEIGHT)))
+    return max(days[-1], below((asked - weight) / (1 - weight)))
 
 
 def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:
