@@ -88,9 +88,6 @@ class ForecastRequest(NamedTuple):
     """Fraction of the pods."""
     pending: int = 0
     """Pods that wait for a node."""
-    days_weight: float = _DAYS_WEIGHT
-    """Weight of earlier days in the distribution. What each of them had is expected at a
-    probability of more than 1 minus this."""
 
 
 def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
@@ -129,13 +126,11 @@ class LoadAhead(NamedTuple):
     """Of earlier days at this time, smallest first; empty if too few days are known."""
     below: _Quantiles
     """Quantiles of the fitted tables, or of the share that takes their place."""
-    days_weight: float = _DAYS_WEIGHT
 
     def quantile(self, probability: float) -> float:
         """Return the load in pods that is not exceeded with this probability."""
         level = self.own.situation.level
-        peaks = [level + rise for rise in self.rises]
-        return _mixed(self.below, peaks, probability, self.days_weight)
+        return _mixed(self.below, [level + rise for rise in self.rises], probability)
 
 
 def load_ahead(history: DemandHistory, asked: ForecastRequest, now: float) -> LoadAhead | str:
@@ -151,8 +146,8 @@ def load_ahead(history: DemandHistory, asked: ForecastRequest, now: float) -> Lo
     days = earlier_days(history.days, lead, now)
     rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
     if _takes_share(own, asked):
-        return LoadAhead(own, rises, _share_of(own, asked.share), asked.days_weight)
-    return LoadAhead(own, rises, own.quantiles(days.usual, lead), asked.days_weight)
+        return LoadAhead(own, rises, _share_of(own, asked.share))
+    return LoadAhead(own, rises, own.quantiles(days.usual, lead))
 
 
 def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
@@ -162,7 +157,7 @@ def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: fl
         return Forecast(need, "need", "its last minutes are unknown", kept=need)
     lead = max(asked.lead, float(MINUTE))
     chances = rise_chances(recent, lead)
-    due = _due(history, lead, now)
+    due = due_rises(history, lead, now)
     peaks = [need + rise for rise in due]
 
     def below(quantile: float) -> float:
@@ -188,7 +183,7 @@ def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: fl
     return Forecast(pods, "forecast", text, kept=kept)
 
 
-def _due(history: DemandHistory, lead: float, now: float) -> Sequence[float]:
+def due_rises(history: DemandHistory, lead: float, now: float) -> Sequence[float]:
     """Return the rises of earlier days at this time that today has not shown, smallest first."""
     days = earlier_days(history.days, lead, now)
     if len(days.rises) < _FEWEST_DAYS:
@@ -240,24 +235,21 @@ def _share_of(own: Record, share: float) -> _Quantiles:
     return lambda asked: min(own.most, with_share(own.pods, share_at(asked, share)))
 
 
-def _mixed(
-    below: _Quantiles, days: Sequence[float], asked: float, weight: float = _DAYS_WEIGHT
-) -> float:
+def _mixed(below: _Quantiles, days: Sequence[float], asked: float) -> float:
     """Return the quantile of a mixture: a distribution, and a point of each earlier day.
 
     Args:
         days: pods that each day's rise would bring, smallest first.
-        weight: of the days.
     """
     if not days:
         return below(asked)
     for passed in range(len(days)):
-        rest = (asked - weight * passed / len(days)) / (1 - weight)
+        rest = (asked - _DAYS_WEIGHT * passed / len(days)) / (1 - _DAYS_WEIGHT)
         least = days[passed - 1] if passed else 0.0
         most = math.inf if rest >= 1 else below(rest) if rest > 0 else 0.0
         if most < days[passed]:
             return max(least, most)
-    return max(days[-1], below((asked - weight) / (1 - weight)))
+    return max(days[-1], below((asked - _DAYS_WEIGHT) / (1 - _DAYS_WEIGHT)))
 
 
 def _shared(bare: Forecast, asked: ForecastRequest, why: str) -> Forecast:

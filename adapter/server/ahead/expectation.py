@@ -14,16 +14,13 @@ rises of earlier days at this time count.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from adapter.nodepool.learn.checks import FEWEST_MOVING
-from adapter.nodepool.learn.forecast import ForecastRequest, load_ahead
+from adapter.nodepool.learn.forecast import ForecastRequest, due_rises, load_ahead
 from adapter.nodepool.model.history import MINUTE, DemandDay, DemandHistory, DemandPoint
-
-_DAYS_WEIGHT: Final = 0.35
-"""Weight of earlier days in the distribution: what each of them had at this time is expected at a
-probability of 0.7. Chosen on made-up services (``python -m load ahead``, with another seed)."""
 
 
 class Expectation(NamedTuple):
@@ -53,8 +50,7 @@ def expect(
         now: epoch seconds.
     """
     scaled = _scaled(history, 1 / per_replica)
-    asked = ForecastRequest(lead, probability, share=0.0, days_weight=_DAYS_WEIGHT)
-    known = load_ahead(scaled, asked, now)
+    known = load_ahead(scaled, ForecastRequest(lead, probability, share=0.0), now)
     if isinstance(known, str):
         return known
     present = history.recent[-1].pods
@@ -72,13 +68,30 @@ def expect(
         now_pods = scaled.recent[-1].pods
         known = known._replace(below=lambda _: now_pods)
     shown = _shown(history)
-    most = max(present, min(shown, known.quantile(probability) * per_replica))
+    due = due_rises(scaled, lead, now)
+    pods = max(known.quantile(probability), own.situation.level + _usual(due, probability))
+    most = max(present, min(shown, pods * per_replica))
     if not proven:
         why = f"only {own.judged} of {FEWEST_MOVING} forecasts have been checked"
         based = f"{why}; {len(known.rises)} earlier days" if known.rises else why
         return Expectation(present, most, stated=False, text=based)
     text = f"not exceeded {within} with {probability:.0%}; {held}"
     return Expectation(present, most, stated=True, text=text)
+
+
+def _usual(rises: Sequence[float], probability: float) -> float:
+    """Return the rise that as many of the earlier days had at this time as the probability says.
+
+    In the mixture of the forecast, days have the weight of a part. So what each of them had is
+    beyond its quantile, unless the probability is high.
+
+    Args:
+        rises: those that today has not shown, smallest first.
+
+    Returns:
+        Pods; minus infinity if too few days are known.
+    """
+    return rises[int((1 - probability) * len(rises))] if rises else -math.inf
 
 
 def _shown(history: DemandHistory) -> float:

@@ -104,7 +104,7 @@ REFUSALS: Final = (
 TASKS: Final = (
     *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
     *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
-    *("garbage", "snapshot", "rules", "delegates", "recording"),
+    *("garbage", "snapshot", "rules", "delegates", "recording", "ahead"),
 )
 """Background tasks of ``serve``."""
 

@@ -167,6 +167,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 providers.rules,
                 delegation,
                 recorder,
+                ahead,
             ),
         )
         try:
@@ -191,7 +192,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
             *(keep("keda", loop) for loop in (keda.loops if keda else ())),
             keep("telemetry", pipelines.run, essential=True),
             *(keep("rules", loop) for loop in providers.loops),
-            *(keep("ahead", loop) for loop in ahead),
+            *(keep("ahead", loop) for loop in (ahead.loops if ahead else ())),
             keep("coverage", coverage.run),
             keep("event-loop-lag", lag.run),
             *([keep("recording", recorder.run)] if recorder else ()),

@@ -27,7 +27,13 @@ from adapter.pipeline.attribution.sharing import Evidence
 from adapter.pipeline.cluster.feed import Fed
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.server.recording.recorder import Recorder
-from adapter.server.serve import accessmetrics, delegatemetrics, rulemetrics, sourcemetrics
+from adapter.server.serve import (
+    accessmetrics,
+    ahead,
+    delegatemetrics,
+    rulemetrics,
+    sourcemetrics,
+)
 from adapter.server.serve.accessmetrics import access_families
 from adapter.server.serve.apiserviceowner import APIServiceOwner
 from adapter.server.serve.coverage import IDLE_FOR, Coverage
@@ -158,6 +164,7 @@ FAMILIES: Final = (
     *rulemetrics.FAMILIES,
     *kedametrics.FAMILIES,
     *delegatemetrics.FAMILIES,
+    *ahead.FAMILIES,
     *(RECORDING, RECORDED, UNRECORDED),
 )
 """All metrics of ``serve``, except the ``process_…`` metrics."""
@@ -189,6 +196,8 @@ class MetricSources:
     """None without delegates."""
     recorder: Recorder | None = None
     """None without a recording."""
+    ahead: ahead.Ahead | None = None
+    """None if nothing looks ahead."""
 
 
 def register(
@@ -227,6 +236,8 @@ class _Adapter(Collector):
             yield from rule_families(parts.rules)
         if parts.delegation is not None:
             yield from delegate_families(parts.delegation)
+        if parts.ahead is not None:
+            yield from ahead.ahead_families(parts.ahead)
         if parts.recorder is not None:
             yield RECORDING.one(not parts.recorder.stopped)
             yield RECORDED.one(parts.recorder.size)

@@ -183,7 +183,7 @@ def expected(name: str) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["gpu_utilization_expected", "s1-gpu_utilization_expected"])
-def test_what_serve_expects_is_wanted_and_no_load_to_forecast_from(name: str) -> None:
+def test_what_serve_expects_is_wanted_and_not_a_load_to_forecast_from(name: str) -> None:
     """Else nodepool would order headroom for a rise whose pods the HPA creates already."""
     own = hpa(expected(name))
     now, then = percent(50, 50, 50, 50), percent(80, 80, 80, 80)
@@ -191,7 +191,7 @@ def test_what_serve_expects_is_wanted_and_no_load_to_forecast_from(name: str) ->
     assert wanted(own, seen(now, now), {}) == Want(4, 4.0)
 
 
-def test_what_the_hpa_decided_by_an_expectation_is_no_load_either() -> None:
+def test_what_the_hpa_decided_by_an_expectation_is_not_a_load_either() -> None:
     own = hpa(expected("gpu_utilization_expected"), CPU)
     values = seen(percent(50, 50, 50, 50), percent(80, 80, 80, 80))
     assert wanted(own, values, status(7)) == Want(7, 4.0)

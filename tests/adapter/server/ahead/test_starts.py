@@ -41,6 +41,6 @@ def test_until_a_start_is_watched_the_conditions_of_other_pods_count() -> None:
     assert times.watch([*others, pod("d", NOW + 5, 60)], NOW + 90).seconds == 60
 
 
-def test_what_is_no_start_teaches_nothing() -> None:
+def test_times_that_are_not_starts_teach_nothing() -> None:
     odd = [pod("a", 0.0, 100), pod("b", NOW + 5, 3601), pod("c", NOW + 5, -3)]
     assert StartTimes().watch(odd, NOW).seconds is None

@@ -11,8 +11,8 @@ import pytest
 from adapter.config.process.output import Screen
 from adapter.hpa import ControllerOptions, HpaSpec, from_manifest
 from adapter.pipeline.catalog import Catalog
-from adapter.tools.client.errors import ClientError
 from adapter.pipeline.catalog.divisible import Divisible, divisible
+from adapter.tools.client.errors import ClientError
 from adapter.tools.replay.judgement import judge, verdict
 from adapter.tools.replay.recommendation import HpaAdvice
 from adapter.tools.replay.recommendreport import AdvisedHpa, RecommendReport
