@@ -96,6 +96,17 @@ def page() -> str:
         ),
         *_metric_rows([m for m in named if m.on_demand]),
         "",
+        "## What a metric will not exceed",
+        "",
+        *wrapped(
+            """
+            With `ahead.enabled`, a metric with the suffix `_expected` says what the measured one
+            will not exceed until a replica created now is Ready
+            ([replicas ahead of demand](ahead.md)).
+            """
+        ),
+        *_metric_rows(catalog.metrics[name] for name in catalog.expected),
+        "",
         "## Metrics that do not rise with the load",
         "",
         *wrapped(

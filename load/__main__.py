@@ -14,13 +14,13 @@ import click
 from rich.console import Console
 
 from load import machine, report
+from load.ahead import ahead
 from load.churn import churn, soak
 from load.fanout import fanout
 from load.freshness import freshness
 from load.keda import keda
 from load.latencies import latencies
 from load.nodepool import nodepool
-from load.nodepoollab import lab
 from load.nodepoolround import rounds
 from load.parsing import parsing
 from load.peer import peer
@@ -73,9 +73,9 @@ SCENARIOS: dict[str, Scenario] = {
     "promises": Scenario(
         "requests that miss a latency promise, and GPU-hours, simulated", promises, named_only=True
     ),
+    "ahead": Scenario("replicas ahead of demand on made-up and recorded services", ahead),
     "forecast": Scenario("calibration of the forecast, its first hours, its inputs", forecast),
     "round": Scenario("CPU of a round of nodepool for 500 workloads", rounds),
-    "lab": Scenario("headroom policies before Karpenter, 40 minutes", lab, named_only=True),
     "view": Scenario("full lists of the view API at 10,000 GPU pods", view),
     "tools": Scenario("start of the commands, doctor at 150,000 pods, serve's base", tools),
     "top": Scenario("pictures of top at 10,000 GPUs, with new values", top),

@@ -6,6 +6,7 @@ All policies and variants of the forecast share this demand, so each minute is p
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -174,12 +175,16 @@ def _taught(own: Minutes, weighed: Array) -> list[Lessons]:
             strict=True,
         )
     ]
-    apart = [math.ceil(number * (AHEAD + APART / MINUTE)) for number in range(RECENT // AHEAD)]
+    # In minutes from the first row: a check is of the last whole one before each of these times.
+    apart = AHEAD + APART / MINUTE
+    begin = own.trace.begin / MINUTE + FIRST
+    first = math.ceil(begin / apart)
+    due = [number * apart - begin for number in range(first, first + int(len(made) / apart) + 1)]
     found = []
     for newest in range(-AHEAD, len(made) - AHEAD):
         oldest = max(0, newest + AHEAD + FIRST + 1 - RECENT)
-        checks = [made[newest - back] for back in reversed(apart) if newest - back >= oldest]
-        found.append(lessons(checks, WEIGHED_AT))
+        known = due[bisect_left(due, oldest) : bisect_right(due, newest)]
+        found.append(lessons([made[int(minute)] for minute in known], WEIGHED_AT))
     return found
 
 

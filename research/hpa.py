@@ -61,10 +61,16 @@ class RealHpa(_WorkHpa):
 
 
 class FastHpa(_WorkHpa):
-    """The same decisions for one Pods metric with equal values and an HPA without ``behavior``."""
+    """The same decisions for one Pods metric with equal values.
 
-    def __init__(self, most: int) -> None:
+    Args:
+        most: ``maxReplicas``.
+        window: seconds of ``scaleDown.stabilizationWindowSeconds``; ``behavior`` has no more.
+    """
+
+    def __init__(self, most: int, window: float = _OPTIONS.downscale_stabilization) -> None:
         self._most = most
+        self._window = window
         self._highest: deque[tuple[float, int]] = deque()
         """Recommendations of the stabilization window that no later one exceeds, highest first."""
         self._new = True
@@ -78,7 +84,7 @@ class FastHpa(_WorkHpa):
             return replicas
         wanted = _proposed(bound, pending, _each(load or 0.0, bound))
         highest = self._highest
-        while highest and highest[0][0] < now - _OPTIONS.downscale_stabilization:
+        while highest and highest[0][0] < now - self._window:
             highest.popleft()
         while highest and highest[-1][1] <= wanted:
             highest.pop()

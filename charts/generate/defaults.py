@@ -12,7 +12,8 @@ _KEYS: Final = (
     *("server.port", "server.drain", "server.grace", "keda.port"),
     *("authentication.configmap", "authentication.token_review"),
     *("authorization.subject_access_review", "cluster.nodes", "cluster.services"),
-    *("source.kind", "source.prometheus.auth.kind", "source.scrape.inference.enabled"),
+    *("ahead.enabled", "source.kind", "source.prometheus.auth.kind"),
+    "source.scrape.inference.enabled",
     *("nodepool.port", "nodepool.provisioning_method", "nodepool.jobs", "nodepool.deletion_cost"),
     *("nodepool.lease.name", "nodepool.placeholder.image", "nodepool.placeholder.priority_class"),
 )

@@ -24,6 +24,7 @@ from adapter.pipeline.attribution.reasons import (
 from adapter.pipeline.cluster.pod import Owner, Pod, PodRef
 from adapter.pipeline.devices.assignment import Mismatch
 from adapter.pipeline.devices.series import UNSUPPORTED, Doubt
+from adapter.pipeline.store.outlook import UNKNOWN
 from adapter.server.serve.reasons import ABSENCES, FAILURES, REFUSALS, REJECTS, UNSCRAPABLE
 from apiservice.runtime import shares
 from tests.adapter.world import make_pod
@@ -90,6 +91,7 @@ def test_every_reason_of_the_engine_has_words_and_no_other() -> None:
         *(ratios.LEARNING, ratios.NOT_MEASURED),
         TOO_LARGE,
         INCOMPLETE,
+        UNKNOWN,
         *Mismatch,
         *Doubt,
         UNSUPPORTED,

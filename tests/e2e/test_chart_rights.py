@@ -128,6 +128,20 @@ def test_the_permissions_of_the_controller_follow_its_settings(
     assert (right in granted(render(values, only=["nodepool/rbac"]))) is there
 
 
+@pytest.mark.parametrize("enabled", [False, True])
+def test_what_is_learned_of_loads_has_one_configmap(enabled: bool) -> None:
+    rendered = render({"config": {"ahead": {"enabled": enabled}}}, only=["rbac"])
+    roles = [row for row in rendered if row["kind"] == "Role"]
+    rules = [rule for role in roles for rule in role["rules"]]
+    kept = {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "resourceNames": ["gpu-metrics-adapter-ahead"],
+        "verbs": ["get", "create", "patch"],
+    }
+    assert rules == ([kept] if enabled else [])
+
+
 def test_without_authentication_no_review_permission_is_rendered() -> None:
     def bound(values: Mapping[str, Any]) -> set[str]:
         rows = render(values, only=["rbac"])

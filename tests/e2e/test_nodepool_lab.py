@@ -175,8 +175,11 @@ def test_nodes_of_headroom_that_is_stopped_are_removed(lab: LabStage) -> None:
     lab.lab.wait_nodes(0)
 
 
-def test_a_burst_of_fifty_jobs_stays_within_the_limits(lab: LabStage) -> None:
-    """The jobs' pods order their own nodes; the controller must not order them again."""
+def test_a_burst_of_fifty_jobs_stays_within_the_limits_and_leaves_nothing(lab: LabStage) -> None:
+    """The jobs' pods order their own nodes; the controller must not order them again.
+
+    After the last Job there is no headroom: one burst says nothing about another.
+    """
     cap = 4
     controller = lab.controller("burst", limits={"max_pods": cap, "max_gpus_per_pool": cap})
     most = 0
@@ -194,7 +197,20 @@ def test_a_burst_of_fifty_jobs_stays_within_the_limits(lab: LabStage) -> None:
 
         wait_until(all_done, "fifty jobs are done", 240, 0.5)
         assert most <= 50 + cap
-        lab.lab.wait_nodes(0)
+        for number in range(50):
+            lab.admin.delete(f"/apis/batch/v1/namespaces/burst/jobs/burst-{number}")
+        ended = time.monotonic()
+        left = 0
+
+        def empty() -> bool:
+            nonlocal left
+            left = max(left, held(lab, "burst"))
+            return not lab.lab.nodes()
+
+        wait_until(empty, "the nodes of the jobs are gone", 180, 0.2)
+        assert not held(lab, "burst")
+        print(f"{left} pods of headroom at most after them", end=", ")
+        print(f"no node {time.monotonic() - ended:.0f} s after they were deleted")
     finally:
         controller.stop()
     print(f"burst of fifty jobs: {most} nodes at most")

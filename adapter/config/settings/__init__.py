@@ -12,6 +12,7 @@ from pydantic import model_validator
 
 from adapter.config.settings.access import AuthenticationSettings, AuthorizationSettings
 from adapter.config.settings.accounting import AccountingSettings
+from adapter.config.settings.ahead import AheadSettings
 from adapter.config.settings.cluster import ClusterSettings
 from adapter.config.settings.delegation import DelegationSettings
 from adapter.config.settings.external import ExternalSettings
@@ -50,6 +51,7 @@ class Settings(Section):
     view: ViewSettings = ViewSettings()
     keda: KedaSettings = KedaSettings()
     accounting: AccountingSettings = AccountingSettings()
+    ahead: AheadSettings = AheadSettings()
     recording: RecordingSettings = RecordingSettings()
     nodepool: NodepoolSettings = NodepoolSettings()
     log: LogSettings = LogSettings()

@@ -17,8 +17,8 @@ from adapter.nodepool.seen.status import groups_of
 
 KEPT: Final = 32
 """Boots remembered for each pool."""
-_LONGEST: Final = 3600.0
-"""Seconds after which an order without a node has failed."""
+LONGEST: Final = 3600.0
+"""Seconds after which an order without a node has failed, and a start is none."""
 
 
 class Boot(NamedTuple):
@@ -53,8 +53,13 @@ class BootTimes:
 
     def p90(self, pool: str) -> float | None:
         """Return the 90th percentile of a pool's boot times; None before the first boot."""
-        seen = sorted(self.seconds.get(pool, ()))
-        return seen[math.ceil(0.9 * len(seen)) - 1] if seen else None
+        return p90(self.seconds.get(pool, ()))
+
+
+def p90(seconds: Iterable[float]) -> float | None:
+    """Return the 90th percentile (nearest rank); None of nothing."""
+    ordered = sorted(seconds)
+    return ordered[math.ceil(0.9 * len(ordered)) - 1] if ordered else None
 
 
 def watch_claims(boots: BootTimes, ready: Iterable[Boot], present: Iterable[str]) -> BootTimes:
@@ -92,7 +97,7 @@ def watch_targets(
     found: list[Boot] = []
     for pool, target in targets.items():
         there = ready.get(pool, ())
-        orders = [at for at in boots.waiting.get(pool, ()) if now - at < _LONGEST]
+        orders = [at for at in boots.waiting.get(pool, ()) if now - at < LONGEST]
         raised = target.nodes - boots.targets.get(pool, target.nodes)
         orders += [min(target.since, now)] * max(0, raised)
         new = [name for name in there if f"node/{name}" not in boots.known] if boots.begun else []
@@ -118,7 +123,7 @@ def _with(
     grown = dict(seconds)
     for boot in found:
         took = boot.ready - boot.ordered
-        if 0 < took <= _LONGEST:
+        if 0 < took <= LONGEST:
             grown[boot.pool] = (*grown.get(boot.pool, ()), took)[-KEPT:]
     return grown
 

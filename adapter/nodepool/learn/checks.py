@@ -29,7 +29,7 @@ MIXTURES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 _WEIGHING: Final = 4.0
 """How fast a mixture loses weight, per unit of loss. Chosen on the traces of the fit, with tables
 that were not fitted to them."""
-_FEWEST_MOVING: Final = 15
+FEWEST_MOVING: Final = 15
 """Checks before which they move no forecast. With 10, an hour of sudden steps and a boot time of a
 minute (``azure-code``) cost up to 11 points more GPU-hours for the same waiting. In five such hours
 in a row, the checks spare waiting that the tables alone spare at no probability."""
@@ -78,7 +78,7 @@ class Residuals:
     @property
     def moves(self) -> bool:
         """Whether enough checks are known to move a forecast."""
-        return len(self._least) >= _FEWEST_MOVING
+        return len(self._least) >= FEWEST_MOVING
 
     def supported(self, probability: float, residual: float) -> float:
         """Return the residual of a forecast, moved into the range that the checks support.

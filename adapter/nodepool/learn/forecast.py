@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.arrivals import rise_at, rise_chances, rise_since
-from adapter.nodepool.learn.checks import pods_of, with_share
+from adapter.nodepool.learn.checks import FEWEST_MOVING, pods_of, with_share
 from adapter.nodepool.learn.quantiles import MOST
 from adapter.nodepool.learn.record import Record, record
 from adapter.nodepool.learn.situation import LEVEL, earlier_days
@@ -46,6 +46,10 @@ not fit makes the Cluster Autoscaler order at once instead of after 30 s. A node
 before its pod saves about half a boot time, 150 s. Chosen on the days and traces of the fit."""
 _SHARE_QUANTILE: Final = 0.8
 """Quantile at which a share is taken as it is set."""
+
+
+_Quantiles = Callable[[float], float]
+"""Probability -> pods."""
 
 
 class Forecast(NamedTuple):
@@ -97,30 +101,53 @@ def forecast(history: DemandHistory, need: int, asked: ForecastRequest, now: flo
     if asked.queue:
         return _of_queue(history, need, asked, now)
     bare = Forecast(need, "need", f"its metrics ask for {count_pods(need)}", kept=need)
+    known = load_ahead(history, asked, now)
+    if isinstance(known, str):
+        return _shared(bare, asked, known)
+    own, rises = known.own, known.rises
+    level = own.situation.level
+    most = known.quantile(asked.quantile)
+    found = _worded(most, level, rises, own, asked)
+    kept = known.quantile(keep_quantile(asked.quantile))
+    if found.pods <= need:
+        found = bare._replace(expects=found.text)
+    return found._replace(
+        kept=max(found.pods, pods_of(kept, asked.present, asked.tolerance)),
+        prompt=_prompt(known, need, asked),
+    )
+
+
+class LoadAhead(NamedTuple):
+    """The distribution of the highest load within the lead time."""
+
+    own: Record
+    """What the past of the workload says about forecasts of it."""
+    rises: Sequence[float]
+    """Of earlier days at this time, smallest first; empty if too few days are known."""
+    below: _Quantiles
+    """Quantiles of the fitted tables, or of the share that takes their place."""
+
+    def quantile(self, probability: float) -> float:
+        """Return the load in pods that is not exceeded with this probability."""
+        level = self.own.situation.level
+        return _mixed(self.below, [level + rise for rise in self.rises], probability)
+
+
+def load_ahead(history: DemandHistory, asked: ForecastRequest, now: float) -> LoadAhead | str:
+    """Return what a service's load may be within the lead time, or why that is unknown."""
     lead = max(asked.lead, float(MINUTE))
     own = None
     if history.recent:
         own = record(history.recent, lead, asked.quantile, share_at(asked.quantile, asked.share))
     if own is None or own.newest <= now - LEVEL * MINUTE:
-        return _shared(bare, asked, "the last minutes of its demand are unknown")
+        return "the last minutes of its demand are unknown"
     if own.minutes < _FEWEST_MINUTES:
-        return _shared(bare, asked, f"only {own.minutes} min of its demand are known")
+        return f"only {own.minutes} min of its demand are known"
     days = earlier_days(history.days, lead, now)
     rises = days.rises if len(days.rises) >= _FEWEST_DAYS else ()
-    level = own.situation.level
     if _takes_share(own, asked):
-        below = _share_of(own, asked.share)
-    else:
-        below = own.quantiles(days.usual, lead)
-    peaks = [level + rise for rise in rises]
-    found = _worded(_mixed(below, peaks, asked.quantile), level, rises, own, asked)
-    most = _mixed(below, peaks, keep_quantile(asked.quantile))
-    if found.pods <= need:
-        found = bare._replace(expects=found.text)
-    return found._replace(
-        kept=max(found.pods, pods_of(most, asked.present, asked.tolerance)),
-        prompt=_prompt(below, peaks, need, asked),
-    )
+        return LoadAhead(own, rises, _share_of(own, asked.share))
+    return LoadAhead(own, rises, own.quantiles(days.usual, lead))
 
 
 def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: float) -> Forecast:
@@ -130,7 +157,7 @@ def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: fl
         return Forecast(need, "need", "its last minutes are unknown", kept=need)
     lead = max(asked.lead, float(MINUTE))
     chances = rise_chances(recent, lead)
-    due = _due(history, lead, now)
+    due = due_rises(history, lead, now)
     peaks = [need + rise for rise in due]
 
     def below(quantile: float) -> float:
@@ -156,7 +183,7 @@ def _of_queue(history: DemandHistory, need: int, asked: ForecastRequest, now: fl
     return Forecast(pods, "forecast", text, kept=kept)
 
 
-def _due(history: DemandHistory, lead: float, now: float) -> Sequence[float]:
+def due_rises(history: DemandHistory, lead: float, now: float) -> Sequence[float]:
     """Return the rises of earlier days at this time that today has not shown, smallest first."""
     days = earlier_days(history.days, lead, now)
     if len(days.rises) < _FEWEST_DAYS:
@@ -188,15 +215,11 @@ def prompt_quantile(quantile: float, pending: int) -> float:
     return 1 - (1 - quantile) * max(0.0, 1 - pending / PROMPT)
 
 
-_Quantiles = Callable[[float], float]
-"""Probability -> pods."""
-
-
-def _prompt(below: _Quantiles, peaks: Sequence[float], need: int, asked: ForecastRequest) -> int:
+def _prompt(known: LoadAhead, need: int, asked: ForecastRequest) -> int:
     """Return :attr:`Forecast.prompt`."""
     enough = max(need, asked.present)
     for pending in range(1, min(asked.pending, PROMPT - 1) + 1):
-        most = _mixed(below, peaks, prompt_quantile(asked.quantile, pending))
+        most = known.quantile(prompt_quantile(asked.quantile, pending))
         if pods_of(most, asked.present, asked.tolerance) > enough:
             return pending
     return PROMPT
@@ -257,8 +280,10 @@ def _worded(
         based.append(_usual_rise(rises))
     if own.checks:
         such = "forecasts" if shared else "such forecasts"
-        only = f"only in {own.held}" if own.unsure else f"in {own.held}"
-        based.append(f"{such} held {only} of {own.judged} checks")
+        only = "only " if own.seldom else ""
+        based.append(f"{such} held {only}in {own.held} of {own.judged} checks")
+    if own.unproven and not shared:
+        based.append(f"a probability needs {FEWEST_MOVING} checks")
     pods = pods_of(most, asked.present, asked.tolerance)
     within = ""
     if pods < pods_of(most):

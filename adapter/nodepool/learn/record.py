@@ -10,6 +10,7 @@ from operator import mul
 from typing import Final, NamedTuple
 
 from adapter.nodepool.learn.checks import (
+    FEWEST_MOVING,
     WEIGHED_AT,
     Residuals,
     check,
@@ -29,7 +30,9 @@ Chosen on the traces of the fit."""
 _MOST_CHECKS: Final = 60
 APART: Final = (math.sqrt(5) - 1) / 2 * MINUTE
 """Seconds between two checks beside the lead time, in the mean. No number of minutes is a multiple
-of it, so checks of a load that repeats come upon all its minutes, each as often."""
+of it, so checks of a load that repeats come upon all its minutes, each as often. They are counted
+from the epoch: counted from the newest minute, they would be others in each minute of a cycle, and
+a probability would be withdrawn in the minutes in which it held and stated in the others."""
 _CHANCE: Final = 2.0
 """Standard deviations that chance explains."""
 
@@ -60,7 +63,7 @@ class Record(NamedTuple):
     """Earlier forecasts whose lead time is over. Their lead times do not overlap."""
     judged: int
     """Those that say how often the newest forecast holds: if it is moved by earlier checks, only
-    those that were moved too, unless they are too few."""
+    those that were moved too, unless they are too few to move one."""
     held: int
     """Of these, those whose pods, or the pods at that time, carried the load that followed."""
     cost: float
@@ -100,6 +103,16 @@ class Record(NamedTuple):
 
     @property
     def unsure(self) -> bool:
+        """Whether no probability can be stated: it is unproven, or forecasts held too seldom."""
+        return self.unproven or self.seldom
+
+    @property
+    def unproven(self) -> bool:
+        """Whether the checks are too few to correct a forecast."""
+        return not self.residuals.moves
+
+    @property
+    def seldom(self) -> bool:
         """Whether forecasts held so seldom that chance does not explain it."""
         expected = self.judged * self.quantile
         return self.held < expected - _CHANCE * math.sqrt(expected * (1 - self.quantile))
@@ -150,7 +163,7 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
     taught = lessons(checks, quantile)
     forecasts = list(zip(checks, taught.forecasts, strict=True))
     moved = [each for each, moved in zip(forecasts, taught.moved, strict=True) if moved]
-    judged = moved if len(moved) >= FEWEST_CHECKS else forecasts
+    judged = moved if len(moved) >= FEWEST_MOVING else forecasts
     cost, share_cost = costs(forecasts, quantile, share, largest if known else math.inf)
     newest = series.situation(len(times) - 1)
     return Record(
@@ -162,7 +175,7 @@ def record(points: tuple[DemandPoint, ...], lead: float, quantile: float, share:
         weights=taught.weights,
         residuals=taught.residuals(newest),
         quantile=quantile,
-        fewest=min(FEWEST_CHECKS, max(1, int((RECENT - LEVEL) * MINUTE // (ahead + APART)))),
+        fewest=min(FEWEST_CHECKS, max(1, _fewest_lines(ahead))),
         checks=len(checks),
         judged=len(judged),
         held=sum(pods_of(each.highest) <= max(each.need, pods_of(most)) for each, most in judged),
@@ -182,12 +195,18 @@ def checked(
         ahead: seconds of which the forecasts were.
     """
     count, last = 0, math.inf
-    newest = series.times[known - 1] if known else 0.0
+    step = ahead + APART
+    newest = series.times[known - 1] // step * step if known else 0.0
     for index in range(known - 1, -1, -1):
         time, highest = series.times[index], peaks[index]
-        due = time <= newest - count * (ahead + APART) and time <= last - ahead
+        due = time <= newest - count * step and time <= last - ahead
         if due and highest is not None and series.known(index, FULL) >= LEVEL:
             yield index, highest
             count, last = count + 1, time
         if count == _MOST_CHECKS:
             return
+
+
+def _fewest_lines(ahead: float) -> int:
+    """Return the fewest checks of a full history, whose first minutes have no level."""
+    return int(((RECENT - LEVEL) * MINUTE - ahead) // (ahead + APART))

@@ -29,7 +29,7 @@ def count_gpus(count: float) -> str:
 CODES: Final[Mapping[str, str]] = {
     "need": "the workload wants more pods than exist",
     "forecast": "the workload may want more pods within a boot time",
-    "unsure": "as `forecast`, but such forecasts have held less often than stated",
+    "unsure": "as `forecast`, but no probability is stated: too few checks, or too few that held",
     "share": "its forecast is missing, not checked, or would have cost more: a share of the pods",
     "floor": "the minimum headroom of the workload",
     "min_pods": "the minimum headroom of every shape",

@@ -7,9 +7,10 @@ calculation is the HPA controller's (:func:`adapter.hpa.replicas.propose_by`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from adapter.hpa import HpaSpec, Observation
 from adapter.hpa.podreplicas import (
@@ -22,7 +23,11 @@ from adapter.hpa.podreplicas import (
 from adapter.hpa.replicas import propose_by
 from adapter.hpa.spec import ControllerOptions
 from adapter.nodepool.seen.autoscalers import ReadableHpa
+from adapter.pipeline.catalog import Catalog
 
+_EXPECTED: Final = frozenset(Catalog().expected)
+_TRIGGER: Final = re.compile(r"^s\d+-")
+"""What KEDA writes before the name of a metric: the number of its trigger."""
 RATE_LIMITED = "ScaleUpLimit"
 """ScalingLimited: the HPA grows at its maximum rate and wants more."""
 AT_MOST = "TooManyReplicas"
@@ -54,11 +59,13 @@ def wanted(
     spec = hpa.spec
     if seen.replicas == 0 and spec.min_replicas > 0 and not from_zero:
         return Want(0, 0.0, parked=True)
-    proposals = _proposals(spec, seen)
-    asked = [each.replicas for each in proposals]
-    loads = [each.exact for each in proposals]
-    if len(proposals) < len(spec.metrics) or hpa.left_out:
-        decided = _decided(status)
+    measured, expected = _proposals(spec, seen)
+    asked = [each.replicas for each in (*measured, *expected)]
+    # What serve expects orders its pods itself. A forecast of it would order the same rise twice.
+    loads = [each.exact for each in measured or expected]
+    if len(asked) < len(spec.metrics) or hpa.left_out:
+        ahead = max((each.replicas for each in expected), default=0)
+        decided = [pods for pods in _decided(status) if pods > ahead]
         asked += decided
         loads += decided
     if not asked:
@@ -71,14 +78,19 @@ def tolerances(spec: HpaSpec) -> Tolerances:
     return Tolerances.of(spec.behavior, ControllerOptions().tolerance)
 
 
-def _proposals(spec: HpaSpec, seen: Observation) -> list[Proposed]:
-    """Return what each metric calls for, without metrics that cannot be read."""
-    found: list[Proposed] = []
+def _proposals(spec: HpaSpec, seen: Observation) -> tuple[list[Proposed], list[Proposed]]:
+    """Return what metrics call for: measured ones, and expected ones.
+
+    Metrics that cannot be read are left out.
+    """
+    measured: list[Proposed] = []
+    expected: list[Proposed] = []
     rules = MetricRules(tolerances(spec), ControllerOptions(), 0.0)
     for metric, values in zip(spec.metrics, seen.values, strict=True):
+        into = expected if _TRIGGER.sub("", metric.name) in _EXPECTED else measured
         with suppress(InvalidMetricError):
-            found.append(propose_by(metric, values, seen, spec.namespace, rules))
-    return found
+            into.append(propose_by(metric, values, seen, spec.namespace, rules))
+    return measured, expected
 
 
 def _decided(status: Mapping[str, Any]) -> list[int]:

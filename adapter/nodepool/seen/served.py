@@ -42,7 +42,9 @@ class ServedApis:
     """The optional APIs that the API server serves."""
 
     buffers: str = ""
-    """Version of CapacityBuffers; empty if they are not served."""
+    """Version of CapacityBuffers; empty if none is served that the controller knows."""
+    newer: str = ""
+    """Versions of CapacityBuffers if only others are served."""
     karpenter: bool = False
     """NodePools and NodeClaims, v1."""
     custom_metrics: str = ""
@@ -55,14 +57,16 @@ async def discover(call: ApiCall) -> ServedApis:
     """Discover the served APIs. Raises ClusterAnswerError."""
     answer = await get(call, "/apis", _Groups)
     groups = {group.name: [row.version for row in group.versions] for group in answer.groups}
-    scaling = groups.get(BUFFER_GROUP, [])
-    buffers = ""
-    for version in BUFFER_VERSIONS:
-        if not buffers and version in scaling:
-            names = await _resources(call, f"/apis/{BUFFER_GROUP}/{version}")
-            buffers = version if "capacitybuffers" in names else ""
+    # The group also has ProvisioningRequests, in versions of their own.
+    served = [
+        version
+        for version in groups.get(BUFFER_GROUP, [])
+        if "capacitybuffers" in await _resources(call, f"/apis/{BUFFER_GROUP}/{version}")
+    ]
+    buffers = _first(BUFFER_VERSIONS, served)
     return ServedApis(
         buffers=buffers,
+        newer="" if buffers else " and ".join(served),
         karpenter="v1" in groups.get(karpenter.GROUP, []),
         custom_metrics=_first(("v1beta2", "v1beta1"), groups.get(_CUSTOM, [])),
         claims=_first(claimtemplates.VERSIONS, groups.get(claimtemplates.GROUP, [])),

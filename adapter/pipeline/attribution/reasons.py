@@ -306,6 +306,12 @@ REASONS: Final[Mapping[str, AbsenceCause]] = {
         "The metric selector matches none of the pod's devices.",
         "Correct metric.selector of the HPA, or metricSelector of the trigger.",
     ),
+    "expectation_unknown": AbsenceCause(
+        "Nothing is known yet of the next minutes of the load, which a metric with the suffix "
+        "`_expected` is about.",
+        "The message says what is missing. The learning begins with the first question, and gives "
+        "a value after three minutes (docs/ahead.md).",
+    ),
     "group_incomplete": AbsenceCause(
         "The query asks for the value of the pod's group (`aggregate`), and a pod of the group has "
         "no value or does not exist. A value without it would say that it is idle.",

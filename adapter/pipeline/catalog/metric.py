@@ -173,6 +173,8 @@ class Metric:
             value if the share is not known or the value is not the pod's own.
         promised: the value depends on a latency promise, which the query states instead of devices
             (:mod:`adapter.answers.promises`). It has no formulas.
+        expects: the metric of which this is what it will not exceed
+            (:mod:`adapter.pipeline.catalog.expected`); empty for a measured one.
     """
 
     name: str
@@ -192,6 +194,7 @@ class Metric:
     high: float | None = None
     on_demand: bool = False
     promised: bool = False
+    expects: str = ""
     statistic: Statistic = field(init=False, repr=False, compare=False)
     """Which statistic of a field's samples the formulas read."""
     of_device: Metric = field(init=False, repr=False, compare=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from weakref import WeakValueDictionary
 
+from adapter.pipeline.catalog.expected import expected
 from adapter.pipeline.catalog.field import Field, Mig, Role, Spelling
 from adapter.pipeline.catalog.formulas import Rated, Scaled, Unless
 from adapter.pipeline.catalog.layout import Layout
@@ -21,7 +22,18 @@ _MAX_SPANS = 1024
 class Catalog:
     """Which series to read from pages and which metrics to serve. Immutable."""
 
-    def __init__(self, fields: Sequence[Field] = FIELDS, metrics: Sequence[Metric] = METRICS):
+    def __init__(
+        self,
+        fields: Sequence[Field] = FIELDS,
+        metrics: Sequence[Metric] = METRICS,
+        *,
+        expecting: bool = True,
+    ) -> None:
+        """Take the fields and metrics.
+
+        Args:
+            expecting: with what each metric that work is divided into will not exceed.
+        """
         self.fields: Mapping[str, Field] = {field.name: field for field in fields}
         self.neutral: Sequence[Metric] = tuple(metrics)
         """Metrics other than those with an exporter's own name."""
@@ -64,6 +76,10 @@ class Catalog:
         verbatim = {metric.name: metric for field in fields for metric in _verbatim(field)}
         self.metrics: Mapping[str, Metric] = verbatim | {metric.name: metric for metric in metrics}
         """API name -> metric."""
+        expectations = expected(metrics, self.metrics) if expecting else {}
+        self.expected: Mapping[str, str] = {n: m.expects for n, m in expectations.items()}
+        """Name of a metric that is expected -> name of the measured one."""
+        self.metrics = {**self.metrics, **expectations}
         self.windows: Mapping[str, float] = _windows(self.metrics.values())
         """Field -> seconds of the longest window of a metric that has its own window.
 
@@ -72,13 +88,19 @@ class Catalog:
         self.on_demand: Mapping[str, frozenset[str]] = _on_demand(self.metrics.values(), by_series)
         """Metric that is read on demand -> the series names that it needs."""
         self._longest = lru_cache(_MAX_SPANS)(self._longest_window)
-        self._fields, self._metrics = tuple(fields), tuple(metrics)
+        self._fields, self._metrics, self._expecting = tuple(fields), tuple(metrics), expecting
 
     def extended(self, fields: Sequence[Field], metrics: Sequence[Metric]) -> Catalog:
         """Return this catalogue with more fields and metrics, or itself if there are none."""
         if not fields and not metrics:
             return self
-        return Catalog((*self._fields, *fields), (*self._metrics, *metrics))
+        return Catalog(
+            (*self._fields, *fields), (*self._metrics, *metrics), expecting=self._expecting
+        )
+
+    def measured(self) -> Catalog:
+        """Return this catalogue without what metrics will not exceed."""
+        return Catalog(self._fields, self._metrics, expecting=False)
 
     def bucket(self, series: str, bound: float) -> Spelling | None:
         """Return the spelling of a histogram's bucket; None if the series is not that of buckets.
@@ -115,7 +137,7 @@ class Catalog:
     def own_names(self) -> frozenset[str]:
         """API names other than aliases; a user's metric may have the name of an alias."""
         written = (name for field in self._fields if not field.series for name, *_ in field.names)
-        return frozenset((*written, *(metric.name for metric in self.neutral)))
+        return frozenset((*written, *(m.name for m in self.neutral), *self.expected))
 
     @cached_property
     def principal(self) -> Sequence[str]:

@@ -66,6 +66,7 @@ from adapter.pipeline.store.answercache import (
     exporter_limit,
     snapshot_limit,
 )
+from adapter.pipeline.store.outlook import NO_OUTLOOK, UNKNOWN, Outlook, risen
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps, at_once
 
@@ -116,6 +117,7 @@ class Snapshot:
         pages: ReadPages = NO_PAGES,
         demand: SeriesDemand | None = None,
         rejects: Mapping[Reject, RejectCount] | None = None,
+        outlook: Outlook = NO_OUTLOOK,
     ) -> None:
         self.version = version
         self.catalog = self._catalog = catalog
@@ -131,6 +133,7 @@ class Snapshot:
         """Pods whose server page was seen earlier and is no longer in the store."""
         self._pages = pages
         self._demand = demand or SeriesDemand(catalog)
+        self._outlook = outlook
         self._rejects = SampleRejects(catalog, rejects or {}, options.oldest)
         self._own: dict[object, object] = {}
         """Answers that depend on several exporters; dropped with the snapshot."""
@@ -155,6 +158,8 @@ class Snapshot:
             keep: cache the answer. Otherwise a cached one is used, and none is added.
             ask: the question starts the reading of series that are read on demand, or keeps it up.
         """
+        if metric in self._catalog.expected:
+            return self._expected(pod, metric, selector, now)
         if ask and metric in self._catalog.on_demand:
             self._demand.ask(metric, pod.namespace, now)
         value = self._answer(pod, metric, selector, now, keep=keep)
@@ -169,6 +174,18 @@ class Snapshot:
             return value
         asked = self._catalog.metrics[metric]
         return self._rejects.explain(value, asked, self.naming(pod.ref), now)
+
+    def _expected(self, pod: Pod, metric: str, selector: Selector, now: float) -> Reading | Absence:
+        """Return what a pod's value will not exceed. Not cached: the measured value is."""
+        measured = self.pod(pod, self._catalog.expected[metric], selector, now)
+        if isinstance(measured, Absence):
+            return measured
+        if not selector.empty:
+            return Absence(UNKNOWN, "what is learned is about all devices: remove metric.selector")
+        rise = self._outlook.rise(self, pod, self._catalog.expected[metric], now)
+        if isinstance(rise, Absence):
+            return rise
+        return risen(measured, self._catalog.metrics[metric], rise)
 
     def _answer(
         self, pod: Pod, metric: str, selector: Selector, now: float, *, keep: bool
@@ -197,7 +214,7 @@ class Snapshot:
     def node(self, node: str, metric: str, selector: Selector, now: float) -> Reading | Absence:
         """Return a metric's value over all devices of a node, or an absence."""
         found = self._catalog.metrics.get(metric)
-        if found is None:
+        if found is None or found.expects:
             return Absence(UNKNOWN_METRIC)
         key = ("node", node, metric, selector)
         cached = self._own.get(key)

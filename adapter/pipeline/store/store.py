@@ -37,6 +37,7 @@ from adapter.pipeline.exposition.limits import OVER_BUDGET
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.pipeline.store.index import OriginIndex
 from adapter.pipeline.store.objections import Objections
+from adapter.pipeline.store.outlook import NO_OUTLOOK, Outlook
 from adapter.pipeline.store.serverbudget import ServerBudget
 from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.runtime.steps import Steps, at_once
@@ -86,6 +87,8 @@ class Store:
         self.rejects = Rejects()
         self.pages: ReadPages = NO_PAGES
         """The pages that the source reads; the source's owner sets it."""
+        self.outlook: Outlook = NO_OUTLOOK
+        """What is known of the next minutes; the owner of the store sets it."""
         self.demand = SeriesDemand(catalog)
         """Which series the source should read now."""
         self._catalog = catalog
@@ -227,6 +230,7 @@ class Store:
                 pages=self.pages,
                 demand=self.demand,
                 rejects=self.rejects.recent,
+                outlook=self.outlook,
                 contexts=NodeContexts(self._cluster, exporters, on_node, self._recognition.view()),
             )
         return self._snapshot

@@ -21,6 +21,7 @@ from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.devices.readpages import STORED_PAGES
 from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.scrape.source import ScrapeSource
+from adapter.pipeline.store.outlook import NO_OUTLOOK, Outlook
 from adapter.pipeline.store.snapshot import Snapshot
 from adapter.pipeline.store.store import Store
 from adapter.server.recording.recorder import Recorder
@@ -81,6 +82,7 @@ class PipelineSwitcher:
         self._recorder = recorder
         self._given = asyncio.Event()
         self._versions_before = 0
+        self._outlook: Outlook = NO_OUTLOOK
         self._shown: Snapshot | None = None
         self._shown_at = 0.0
         self._filled = False
@@ -129,6 +131,13 @@ class PipelineSwitcher:
         """A number that grows with every change of a value, also when the store is replaced."""
         return self._versions_before + self.snapshot.version
 
+    def look_ahead(self, outlook: Outlook) -> None:
+        """Take expectations from here, for the stores in use and to come."""
+        self._outlook = outlook
+        for pipeline in (self._current, self._next):
+            if pipeline is not None:
+                pipeline.store.outlook = outlook
+
     def use(self, settings: Settings) -> None:
         """Use these settings as soon as their pipeline has data.
 
@@ -144,13 +153,15 @@ class PipelineSwitcher:
         wrong = list(problems(settings.metrics, self._built_in, prometheus=prometheus))
         if wrong:
             raise ConfigError(wrong)
-        catalog = self._built_in.extended(*rows(settings.metrics, self._built_in))
+        built_in = self._built_in if settings.ahead.enabled else self._built_in.measured()
+        catalog = built_in.extended(*rows(settings.metrics, self._built_in))
         store = Store(catalog, telemetry_options(settings), pods, nodes, sharing_options(settings))
         sink = self._recorder.recording(store) if self._recorder else store
         try:
             source = build_source(settings, catalog, sink, self._objects, store.demand)
         except CredentialError as error:
             raise ConfigError([f"source.{settings.source.kind}: {error}"]) from None
+        store.outlook = self._outlook
         store.pages = source if isinstance(source, ScrapeSource) else STORED_PAGES
         if self._recorder is not None:
             self._recorder.begin(recorded(settings))

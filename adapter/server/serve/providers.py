@@ -25,6 +25,7 @@ from adapter.answers.view.standings import NodeStandings
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
+from adapter.server.serve.ahead import Ahead, build_ahead
 from adapter.server.serve.build import Loop
 from adapter.server.serve.pastreader import past_reader
 from adapter.server.serve.pipeline import PipelineSwitcher
@@ -103,6 +104,8 @@ class Providers(NamedTuple):
     """What all APIs of the process learn together."""
     memory: PromiseMemory | None
     """Keeps it over restarts; None if that is off."""
+    ahead: Ahead | None
+    """What looks ahead; None if nothing does."""
 
     @property
     def loops(self) -> Iterator[tuple[str, Loop]]:
@@ -111,6 +114,8 @@ class Providers(NamedTuple):
             yield "rules", self.rules.run
         if self.memory is not None:
             yield "promise-memory", self.memory.run
+        for loop in self.ahead.loops if self.ahead is not None else ():
+            yield "ahead", loop
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -150,4 +155,5 @@ def build_providers(
             rules.shared["external"] = lambda: both.both
             external = both
     memory = promise_memory(settings.promises, client, ratios)
-    return Providers(gpu, custom, external, rules, ratios, memory)
+    ahead = build_ahead(settings, pipelines, objects, client)
+    return Providers(gpu, custom, external, rules, ratios, memory, ahead)

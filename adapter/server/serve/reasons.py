@@ -105,6 +105,7 @@ TASKS: Final = (
     *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
     *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
     *("garbage", "snapshot", "rules", "delegates", "recording", "promise-memory", "history"),
+    "ahead",
 )
 """Background tasks of ``serve``."""
 

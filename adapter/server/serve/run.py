@@ -181,6 +181,7 @@ async def _serve(settings: Settings, file: Path | None, reload: Callable[[], Set
                 providers.ratios,
                 providers.memory,
                 view.history if view else None,
+                providers.ahead,
             ),
         )
         try:

@@ -29,7 +29,13 @@ from adapter.pipeline.attribution.sharing import Evidence
 from adapter.pipeline.cluster.feed import Fed
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.server.recording.recorder import Recorder
-from adapter.server.serve import accessmetrics, delegatemetrics, rulemetrics, sourcemetrics
+from adapter.server.serve import (
+    accessmetrics,
+    ahead,
+    delegatemetrics,
+    rulemetrics,
+    sourcemetrics,
+)
 from adapter.server.serve.accessmetrics import access_families
 from adapter.server.serve.apiserviceowner import APIServiceOwner
 from adapter.server.serve.coverage import IDLE_FOR, Coverage
@@ -195,6 +201,7 @@ FAMILIES: Final = (
     *rulemetrics.FAMILIES,
     *kedametrics.FAMILIES,
     *delegatemetrics.FAMILIES,
+    *ahead.FAMILIES,
     *(RECORDING, RECORDED, UNRECORDED, HISTORY, UNKEPT),
 )
 """All metrics of ``serve``, except the ``process_…`` metrics."""
@@ -233,6 +240,8 @@ class MetricSources:
     """Keeps what was learned about promises. None if that is off."""
     history: HistoryRing | None = None
     """None if the view API is off."""
+    ahead: ahead.Ahead | None = None
+    """None if nothing looks ahead."""
 
 
 def register(
@@ -275,6 +284,8 @@ class _Adapter(Collector):
             yield from rule_families(parts.rules)
         if parts.delegation is not None:
             yield from delegate_families(parts.delegation)
+        if parts.ahead is not None:
+            yield from ahead.ahead_families(parts.ahead)
         if parts.recorder is not None:
             yield RECORDING.one(not parts.recorder.stopped)
             yield RECORDED.one(parts.recorder.size)

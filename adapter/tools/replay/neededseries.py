@@ -10,10 +10,9 @@ from adapter.hpa import HpaSpec, MetricKind
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.catalog.nvidia import PROFILING
-from adapter.pipeline.catalog.serverkind import WAITING
+from adapter.pipeline.catalog.serverkind import RUNNING, WAITING
 from adapter.pipeline.cluster.gpuresources import NAME_FORMS, GpuResources
 from adapter.pipeline.devices import plausibility, remainder
-from adapter.tools.replay.divisible import RUNNING
 
 INFO: Final = "kube_pod_info"
 PHASE: Final = "kube_pod_status_phase"

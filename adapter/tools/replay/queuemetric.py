@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from adapter.hpa import HpaSpec, MetricKind, MetricSpec, MetricTarget, TargetKind
-from adapter.pipeline.catalog.serverkind import WAITING
+from adapter.pipeline.catalog.serverkind import RUNNING, WAITING
 from adapter.server.recording.events import Recording
 from adapter.tools.replay.demand import SATURATED
-from adapter.tools.replay.divisible import RUNNING
 from adapter.tools.replay.syncs import Syncs
 
 _LEAST: Final = 20

@@ -12,13 +12,13 @@ from adapter.figures import count
 from adapter.hpa import ControllerOptions, HpaSpec, MetricKind, MetricSpec
 from adapter.hpa.podreplicas import Tolerances
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.divisible import Divisible, divisible
 from adapter.pipeline.cluster.gpuresources import devices
 from adapter.server.recording.events import Losses, Recording
 from adapter.tools.client.errors import ClientError
 from adapter.tools.replay.agreement import Agreement, compare
 from adapter.tools.replay.defects import Defects
 from adapter.tools.replay.demand import RecordedDemand, demands, require_demand
-from adapter.tools.replay.divisible import Divisible, divisible
 from adapter.tools.replay.failures import BlindTime, outage_of
 from adapter.tools.replay.nodestudy import NodeOptions, NodeStudy, study_nodes
 from adapter.tools.replay.options import Failure
@@ -237,7 +237,7 @@ def _metric(
     """Return the metric to replay: its index, and how work is divided into it."""
     found: list[tuple[int, Divisible]] = []
     for index, metric in enumerate(spec.metrics):
-        kind = divisible(metric.name, catalog) if metric.kind is MetricKind.PODS else None
+        kind = divisible(metric.name, catalog.metrics) if metric.kind is MetricKind.PODS else None
         if kind is not None and wanted in ("", metric.name):
             found.append((index, kind))
     names = ", ".join(f"{metric.kind} {metric.name}" for metric in spec.metrics)

@@ -1,13 +1,13 @@
 """Models of the node autoscalers: when each adds how many 1-GPU nodes.
 
 They follow the autoscalers' code, and were compared with the programs on a real control plane
-(docs/nodepool.md, "Rounds"). Neither withdraws a node that it has ordered.
+(docs/nodepool.md, "Rounds"). Neither withdraws a node that boots.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from adapter.nodepool.plan.order import Tie
@@ -57,6 +57,9 @@ class NodeAutoscaler(Protocol):
     def add(self, seen: Seen, second: float) -> int:
         """Return the nodes that it adds now."""
 
+    def removed(self, seen: Seen, second: float) -> set[str]:
+        """Return the names of the nodes that the round of this second removes."""
+
 
 @dataclass
 class Karpenter:
@@ -83,6 +86,10 @@ class Karpenter:
         free = sum(not node.pod for node in seen.nodes) - seen.bound
         return max(0, len(seen.pending) + len(seen.placeholders) + seen.held - free)
 
+    def removed(self, seen: Seen, second: float) -> set[str]:
+        """Remove none: on Karpenter, the removal is tested with the program."""
+        return set()
+
 
 @dataclass
 class ClusterAutoscaler:
@@ -94,10 +101,16 @@ class ClusterAutoscaler:
       left out (``processors/capacitybuffer``, ``core/podlistprocessor``).
     - It adds no node while all pods are younger than 30 s. Pods of buffers have no age
       (``allPodsAreNew`` in ``core/static_autoscaler.go``).
+    - A node on which neither a pod nor one of a buffer fits is unneeded, and is removed after
+      ``--scale-down-unneeded-time`` (``core/scaledown/unneeded/nodes.go``).
     """
 
     scan: float = 10.0
+    unneeded: float = FOREVER
+    """Seconds."""
     waits = True
+    _since: dict[str, float] = field(default_factory=dict)
+    """Unneeded nodes, and since when."""
     _due: float = 0.0
     _triggered: float = FOREVER
     rounds: int = 0
@@ -128,3 +141,14 @@ class ClusterAutoscaler:
         if added:
             self._due = second
         return added
+
+    def removed(self, seen: Seen, second: float) -> set[str]:
+        """Return the names of the nodes that the round of this second removes."""
+        free = [node for node in seen.nodes if not node.pod and node.usable <= second]
+        free = free[seen.bound + len(seen.pending) :]
+        named = seen.tie.nodes if seen.tie is not None else ()
+        only = seen.tie is not None and seen.tie.only
+        kept = [node.name for node in free if (node.name in named) == only][: seen.held]
+        spare = {node.name for node in free} - set(kept)
+        self._since = {name: self._since.get(name, second) for name in spare}
+        return {name for name in spare if second - self._since[name] >= self.unneeded}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -40,28 +39,12 @@ class Lab:
 
     Args:
         boot: boot time of a node in seconds.
-        gpus: maximum GPUs of the pool.
-        features: Karpenter's feature gates.
         sync: seconds between two syncs of the HPA controller.
-        pools: names of the node pools, which are alike.
-        empty: seconds after which Karpenter removes an empty node.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        boot: int = 10,
-        gpus: int = 64,
-        features: str = "CapacityBuffer=true",
-        sync: int = 1,
-        pools: Sequence[str] = (POOL,),
-        empty: int = 5,
-    ) -> None:
+    def __init__(self, folder: Path, boot: int, sync: int) -> None:
         self.folder = folder
         self.boot = boot
-        self.gpus = gpus
-        self.pools = pools
-        self.empty = empty
         self.plane = ControlPlane(
             folder,
             _CONTROLLERS,
@@ -73,7 +56,7 @@ class Lab:
         self.admin = self.plane.admin
         self.scheduler = scheduler(self.plane, self.folder)
         self.kwok = self._kwok()
-        self.karpenter = self._karpenter(features)
+        self.karpenter = self._karpenter()
         self._stack = ExitStack()
 
     def __enter__(self) -> Lab:
@@ -92,12 +75,11 @@ class Lab:
             for process in (self.scheduler, self.kwok, self.karpenter):
                 process.start()
                 stack.callback(process.stop)
-            for pool in self.pools:
-                self.admin.wait(
-                    f"{NODEPOOLS}/{pool}",
-                    lambda obj: condition(obj, "Ready")[0] == "True",
-                    f"Karpenter says that the pool {pool} is ready",
-                )
+            self.admin.wait(
+                f"{NODEPOOLS}/{POOL}",
+                lambda obj: condition(obj, "Ready")[0] == "True",
+                "Karpenter says that the pool is ready",
+            )
             self._stack = stack.pop_all()
         return self
 
@@ -135,13 +117,13 @@ class Lab:
             self.folder / "kwok.log",
         )
 
-    def _karpenter(self, features: str) -> Process:
+    def _karpenter(self) -> Process:
         types = self.folder / "instance-types.json"
         types.write_text(json.dumps([_instance_type(1)]))
         environment = {
             "KUBECONFIG": str(self.plane.kubeconfig),
             "INSTANCE_TYPES_FILE_PATH": str(types),
-            "FEATURE_GATES": features,
+            "FEATURE_GATES": "CapacityBuffer=true",
             "DISABLE_LEADER_ELECTION": "true",
             "METRICS_PORT": str(free_port()),
             "HEALTH_PROBE_PORT": str(free_port()),
@@ -159,26 +141,23 @@ class Lab:
             "metadata": {"name": POOL},
             "spec": {"nodeRegistrationDelay": f"{self.boot}s"},
         }
-        return [node_class, *(self._pool(name) for name in self.pools)]
-
-    def _pool(self, name: str) -> Object:
-        node_class = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": POOL}
-        return {
+        reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": POOL}
+        pool = {
             "apiVersion": "karpenter.sh/v1",
             "kind": "NodePool",
-            "metadata": {"name": name},
+            "metadata": {"name": POOL},
             "spec": {
-                "limits": {GPU: str(self.gpus)},
+                "limits": {GPU: "64"},
                 "disruption": {
                     "consolidationPolicy": "WhenEmptyOrUnderutilized",
-                    "consolidateAfter": f"{self.empty}s",
+                    "consolidateAfter": "5s",
                     "budgets": [{"nodes": "100%"}],
                 },
                 "template": {
-                    "metadata": {"labels": {"pool": name}},
+                    "metadata": {"labels": SELECTOR},
                     "spec": {
                         "expireAfter": "Never",
-                        "nodeClassRef": node_class,
+                        "nodeClassRef": reference,
                         "taints": [TAINT],
                         "requirements": [
                             _requirement("karpenter.sh/capacity-type", "on-demand"),
@@ -188,6 +167,7 @@ class Lab:
                 },
             },
         }
+        return [node_class, pool]
 
 
 def holder(**more: Any) -> Object:

@@ -14,7 +14,7 @@ from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, register,
 from tests.e2e.cluster import DEPLOYMENTS, HPAS, PODS, Object
 from tests.e2e.exporter import Load
 from tests.e2e.lab.fleet import Fleet
-from tests.e2e.lab.lab import POOL, Lab, holder
+from tests.e2e.lab.lab import Lab, holder
 from tests.e2e.nodepoolstage import ACCOUNT, Controller
 from tests.e2e.process import wait_until
 from tests.e2e.stage import SCRAPE
@@ -31,22 +31,12 @@ class LabStage:
     Args:
         boot: boot time of a node in seconds.
         sync: seconds between two syncs of the HPA controller.
-        source: where the adapter reads values.
-        lab: more arguments of the lab.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        boot: int,
-        sync: int = 1,
-        source: Mapping[str, Any] = SCRAPE,
-        **lab: Any,
-    ) -> None:
+    def __init__(self, folder: Path, boot: int, sync: int = 1) -> None:
         self.folder = folder
-        self.source = source
         self.boot = boot
-        self.lab = Lab(folder, boot, sync=sync, **lab)
+        self.lab = Lab(folder, boot, sync)
         self.admin = self.lab.admin
         self.load = Load()
         self.fleet = Fleet(self.admin, self.load)
@@ -63,7 +53,7 @@ class LabStage:
             self.install()
             token = self.admin.token(NAMESPACE, SERVICE)
             kubeconfig = self.lab.plane.write_kubeconfig("adapter", token=token)
-            self.adapter = Adapter(self.folder, "adapter", kubeconfig, self.source)
+            self.adapter = Adapter(self.folder, "adapter", kubeconfig, SCRAPE)
             stack.callback(self.adapter.stop)
             # Readiness needs values, and no node exists yet.
             self.adapter.process.start()
@@ -114,12 +104,11 @@ class LabStage:
         replicas: int,
         headroom: int = 0,
         most: int = 12,
-        pool: str = POOL,
         **behavior: Any,
     ) -> None:
         """A Deployment of GPU pods, and its HPA at 50 percent."""
         ensure_namespace(self.admin, namespace)
-        self.admin.create(_deployment(namespace, replicas, pool))
+        self.admin.create(_deployment(namespace, replicas))
         self.admin.create(autoscaler(namespace, headroom, most, behavior))
 
     def clear(self, namespace: str) -> None:
@@ -164,7 +153,7 @@ def _created(obj: Object) -> str:
     return str(obj["metadata"]["creationTimestamp"])
 
 
-def _deployment(namespace: str, replicas: int, pool: str) -> Object:
+def _deployment(namespace: str, replicas: int) -> Object:
     labels = {"app": "inference"}
     return {
         "apiVersion": "apps/v1",
@@ -173,10 +162,7 @@ def _deployment(namespace: str, replicas: int, pool: str) -> Object:
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": holder(nodeSelector={"pool": pool}),
-            },
+            "template": {"metadata": {"labels": labels}, "spec": holder()},
         },
     }
 

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from adapter.nodepool.act.methods import capacitybuffer
 from adapter.nodepool.model.capacity import ProvisioningMethod
+from adapter.nodepool.model.names import BUFFER_VERSIONS
 from adapter.nodepool.seen.headroom import HeadroomObject
 from adapter.nodepool.seen.served import ServedApis
 
@@ -63,16 +64,25 @@ def choose(
     if setting == "buffer":
         if served.buffers:
             return MethodChoice(ProvisioningMethod.BUFFER, f"{_SETTING} is buffer ({version})")
+        why = f"{_SETTING} is buffer, but {_missing(served)}"
+        if served.newer:
+            return MethodChoice(None, f"{why}, or set auto")
         return MethodChoice(
             None,
-            f"{_SETTING} is buffer, but the API server serves no CapacityBuffer: install its CRD "
-            "and turn the autoscaler's feature on, or set auto",
+            f"{why}: install its CRD and turn the autoscaler's feature on, or set auto",
         )
     if not served.buffers:
-        return MethodChoice(
-            ProvisioningMethod.PLACEHOLDER, "the API server serves no CapacityBuffer"
-        )
+        return MethodChoice(ProvisioningMethod.PLACEHOLDER, _missing(served))
     return _probed(version, list(buffers), waited, patience)
+
+
+def _missing(served: ServedApis) -> str:
+    if not served.newer:
+        return "the API server serves no CapacityBuffer"
+    return (
+        f"the API server serves CapacityBuffer only as {served.newer}, and this controller knows "
+        f"{' and '.join(BUFFER_VERSIONS)}: install a newer controller"
+    )
 
 
 def _probed(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.checks import Residuals, least_load, pods_of
+from adapter.nodepool.learn.checks import FEWEST_MOVING, Residuals, least_load, pods_of
 from adapter.nodepool.learn.forecast import Forecast, ForecastRequest, forecast
 from adapter.nodepool.learn.record import checked, record
 from adapter.nodepool.learn.situation import Series, highest_after
@@ -138,16 +138,16 @@ def test_a_probability_is_stated_only_while_the_workloads_own_checks_bear_it(
             continue
         stated += 1
         held_checks, judged = map(int, re.findall(r"held in (\d+) of (\d+) checks", text)[0])
-        assert judged >= 5
+        assert judged >= FEWEST_MOVING
         assert chance_of_so_few(held_checks, judged, 0.8) >= 0.01, text
     event("stated" if stated else "never stated")
 
 
 def test_probabilities_of_many_processes_hold_as_often_as_stated() -> None:
-    """Random cycles, none of which was chosen. Six of 239 others were below 65 %, their mean 78 %.
+    """Random cycles, none of which was chosen. In 272 others 79 %, and less than 65 % in 6 of them.
 
-    A search for the worst process finds one below any bound: some sixty forecasts that overlap
-    held in 56 % of one of these by chance, and the checks correct that only afterwards.
+    A search for the worst process finds one below any bound: the forecasts of an hour overlap, and
+    the checks correct by chance what held too seldom only afterwards.
     """
     draw = random.Random(20261127)
     shares = []
@@ -159,7 +159,7 @@ def test_probabilities_of_many_processes_hold_as_often_as_stated() -> None:
         share, count = held(load, lead, minutes)
         if count >= 20:
             shares.append(share)
-    assert len(shares) >= 70
+    assert len(shares) >= 60
     assert sum(shares) / len(shares) >= 0.75
     assert sum(share < 0.65 for share in shares) <= len(shares) / 16
 
@@ -177,11 +177,44 @@ def test_checks_come_upon_most_minutes_of_a_cycle(period: int, lead: float) -> N
     assert len({index % period for index in at}) >= period / 2
 
 
+@pytest.mark.parametrize("lead", LEADS)
+def test_which_minutes_are_checked_does_not_depend_on_the_newest_minute(lead: float) -> None:
+    """Else a probability is withdrawn in those minutes of a cycle in which it holds, and stated in
+    the others: of a cycle of nine minutes with five peaks, 80 % held in 57 %.
+    """
+    chosen = []
+    for newest in range(200, 240):
+        series = Series(DemandPoint(NOON + 60 * at, 1.0) for at in range(newest + 1))
+        ahead = max(lead, 60.0) + 60
+        peaks = highest_after(series.times, series.pods, ahead)
+        known = newest + 1 - int(ahead // 60)
+        chosen.append({index for index, _ in checked(series, peaks, known, ahead)})
+    for before, after in pairwise(chosen):
+        assert len(after - before) <= 1
+        assert len(before - after) <= (len(before) == 60)
+
+
+def test_no_probability_is_stated_while_no_check_could_correct_it() -> None:
+    """Until then, the tables alone held in 71 to 74 % of the minutes of random cycles."""
+    draw = random.Random(5)
+    load = [max(0.0, draw.gauss(30, 4)) for _ in range(150)]
+    found = [said(load, at, 300) for at in range(60, 150)]
+    texts = [each.text if each.code != "need" else each.expects for each in found]
+    counts = [int(re.findall(r"in \d+ of (\d+) checks", text)[0]) for text in texts]
+    assert min(counts) < FEWEST_MOVING <= max(counts)
+    for text, count in zip(texts, counts, strict=True):
+        too_few = count < FEWEST_MOVING
+        assert ("is expected" in text) is not too_few
+        assert ("is assumed within 5 min (" in text) is too_few
+        assert ("a probability needs 15 checks" in text) is too_few
+    assert {each.code for each in found[:10]} <= {"unsure", "need"}
+
+
 def test_a_probability_that_has_not_held_is_withdrawn_and_says_so() -> None:
     """The load trebles, and its noise with it: most checks are of other hours."""
     draw = random.Random(3)
-    load = [draw.gauss(10, 0.2) for _ in range(200)] + [draw.gauss(30, 14) for _ in range(70)]
-    found = [said([max(0.0, each) for each in load], at, 60) for at in range(200, 270)]
+    load = [draw.gauss(10, 0.2) for _ in range(240)] + [draw.gauss(30, 14) for _ in range(90)]
+    found = [said([max(0.0, each) for each in load], at, 60) for at in range(240, 330)]
     texts = [each.text for each in found if each.code == "unsure"]
     assert texts
     assert all("is assumed within 1 min" in text and "held only in" in text for text in texts)

@@ -72,18 +72,19 @@ def test_less_than_three_minutes_give_a_share_and_say_so(minutes: int) -> None:
 
 
 def test_a_share_applies_until_five_forecasts_have_been_checked() -> None:
-    """The first is of minute 10, the fifth of minute 37, and each looks 6 minutes ahead."""
+    """The fifth has looked 6 minutes ahead after 43 to 50 minutes."""
     load = noisy(50, 60)
-    found = [said(past(load[:minutes]), 1, share=2) for minutes in range(39, 47)]
+    found = [said(past(load[:minutes]), 1, share=2) for minutes in range(30, 60)]
     texts = [each.text for each in found]
-    assert all(
-        "a share of 200%, until 5 past forecasts have been checked;" in text for text in texts[:4]
-    )
-    assert not any("have been checked" in text for text in texts[4:])
-    assert {each.code for each in found[:4]} == {"share"}
-    assert {each.code for each in found[5:]} == {"forecast"}
+    why = "a share of 200%, until 5 past forecasts have been checked;"
+    first = next(number for number, text in enumerate(texts) if why not in text)
+    assert 43 <= first + 30 <= 50
+    assert all(why in text for text in texts[:first])
+    assert not any("have been checked" in text for text in texts[first:])
+    assert {each.code for each in found[:first]} == {"share"}
+    assert {each.code for each in found[first:]} == {"unsure"}
     assert re.match(r"load for at most \d+\.\d pods is assumed within 5 min \(", texts[0])
-    assert said(past(load[:36]), 1, share=0).code == "forecast"
+    assert said(past(load[:36]), 1, share=0).code == "unsure"
 
 
 @pytest.mark.parametrize("lead", [4140, 4200, 7200])
@@ -190,7 +191,7 @@ def test_existing_capacity_is_kept_for_less_probable_loads() -> None:
 
 
 def test_no_more_is_kept_than_the_largest_rise() -> None:
-    surest = said(past(noisy(40, 360)), 1, 0.95)
+    surest = said(past(noisy(40, 360)), 1, 0.99)
     assert surest.kept == surest.pods
 
 

@@ -134,7 +134,7 @@ def test_a_longer_history_takes_no_more_checks_than_their_bound() -> None:
     points = tuple(DemandPoint(60.0 * minute, draw.randint(0, 9)) for minute in range(RECENT))
     assert record(points, 300.0, 0.8, 0.2).checks == 52
     assert record(points, 60.0, 0.8, 0.2).checks == 60
-    assert record(points[:30], 300.0, 0.8, 0.2).checks == 3
+    assert record(points[:30], 300.0, 0.8, 0.2).checks == 2
 
 
 def test_the_rounds_of_a_minute_share_one_record() -> None:

@@ -19,7 +19,7 @@ from tests.examples import bounded
 
 LEAD = 300.0
 CHECK = 6
-"""Minutes between two checks."""
+"""Minutes that a check looks ahead."""
 
 
 def points(pods: Sequence[float]) -> tuple[DemandPoint, ...]:
@@ -83,12 +83,12 @@ def test_weights_do_not_depend_on_what_is_asked(quantile: float) -> None:
 
 def test_forecasts_are_checked_with_the_weights_of_their_time() -> None:
     """Three checks by hand: a forecast knows the checks before it, and no other."""
-    load = bursty(9 + 14 + CHECK + 1)
+    load = bursty(27 + CHECK + 1)
     series = Series(points(load))
-    newest = len(load) - 1
     lost = [0.0] * len(MIXTURES)
     held, cost, own = 0, 0.0, []
-    for minute in (newest - CHECK - back for back in (14, 7, 0)):
+    # The second, third and fourth multiple of 6.618 minutes.
+    for minute in (13, 19, 26):
         first, second = quantile_of_each(series.situation(minute), LEAD, 0.8)
         own.append(weights_of(lost))
         most = own[-1][0] * first + own[-1][1] * second

@@ -129,17 +129,32 @@ class World:
         self.raced = False
         self.seen = 0
         """Headroom when the autoscaler last ran a round."""
+        self.ordered = 0
+        """Nodes that the autoscaler has added."""
+        self.removed = 0
 
-    def play(self) -> Played:
+    def play(self, seconds: float = LASTS) -> Played:
         """Let time pass."""
         if self.case.floor:
             self._prepare()
-        for tick in range(int(LASTS / STEP)):
+        for tick in range(int(seconds / STEP)):
             second = tick * STEP
             self._sync(second)
             self._schedule(second)
             self._plan(second)
             self._order(second)
+        return self.played()
+
+    def abandon(self, begin: float, seconds: float) -> Played:
+        """Delete the headroom, as a kill switch or the end of a lifeline does, and wait."""
+        self.at, self.tie = replace(self.at, headroom=()), None
+        self.placeholders, self.bound = [], 0
+        for tick in range(int(seconds / STEP)):
+            self._order(begin + tick * STEP)
+        return self.played()
+
+    def played(self) -> Played:
+        """Return what the jump came to until now."""
         return Played(len(self.nodes), self.held, self._held(), self.wait, self.raced)
 
     def _prepare(self) -> None:
@@ -244,8 +259,12 @@ class World:
         added = self.autoscaler.add(seen, second)
         if self.autoscaler.rounds > rounds:
             self.seen = self._held()
+            gone = self.autoscaler.removed(seen, second)
+            self.removed += len(gone)
+            self.nodes = [each for each in self.nodes if each.name not in gone]
         for _ in range(added):
-            self.nodes.append(Node(f"n{len(self.nodes)}", second + BOOT))
+            self.ordered += 1
+            self.nodes.append(Node(f"ordered-{self.ordered}", second + BOOT))
         if added:
             self.round_at = min(self.round_at, second + EVENTS)
 
@@ -269,6 +288,19 @@ def test_nodes_do_not_exceed_the_pods_and_the_headroom_of_the_plan(
     played = world(case).play()
     late = played.raced and world is WAYS["Karpenter, buffers"]
     assert played.nodes <= case.pods + (played.held if late else played.left)
+
+
+@pytest.mark.parametrize("buffers", [True, False], ids=["buffers", "placeholders"])
+@given(case=cases())
+def test_headroom_keeps_its_nodes_until_it_is_deleted_and_then_none(
+    case: Case, buffers: bool
+) -> None:
+    """The cluster-autoscaler removes a node that has been unneeded for 30 s."""
+    world = World(replace(case, policy=None), ClusterAutoscaler(unneeded=30.0), buffers=buffers)
+    played = world.play(240)
+    assert (played.nodes, world.removed) == (world.pods + played.left, 0)
+    assert world.abandon(240, 60).nodes == world.pods
+    assert world.removed == played.left
 
 
 @pytest.mark.parametrize("world", WAYS.values(), ids=WAYS)

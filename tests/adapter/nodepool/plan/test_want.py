@@ -175,3 +175,34 @@ def test_the_load_of_several_metrics_is_the_highest() -> None:
 def test_a_scale_out_that_only_the_controller_sees_is_a_load_of_whole_pods() -> None:
     want = wanted(hpa(), seen(GONE), status(6, current=4))
     assert (want.pods, want.load) == (6, 6.0)
+
+
+def expected(name: str) -> Mapping[str, Any]:
+    target = {"type": "AverageValue", "averageValue": "50"}
+    return {"type": "Pods", "pods": {"metric": {"name": name}, "target": target}}
+
+
+@pytest.mark.parametrize("name", ["gpu_utilization_expected", "s1-gpu_utilization_expected"])
+def test_what_serve_expects_is_wanted_and_not_a_load_to_forecast_from(name: str) -> None:
+    """Else nodepool would order headroom for a rise whose pods the HPA creates already."""
+    own = hpa(expected(name))
+    now, then = percent(50, 50, 50, 50), percent(80, 80, 80, 80)
+    assert wanted(own, seen(now, then), {}) == Want(7, 4.0)
+    assert wanted(own, seen(now, now), {}) == Want(4, 4.0)
+
+
+def test_what_the_hpa_decided_by_an_expectation_is_not_a_load_either() -> None:
+    own = hpa(expected("gpu_utilization_expected"), CPU)
+    values = seen(percent(50, 50, 50, 50), percent(80, 80, 80, 80))
+    assert wanted(own, values, status(7)) == Want(7, 4.0)
+    assert wanted(own, values, status(9)) == Want(9, 9.0)
+
+
+def test_an_expectation_alone_is_the_load() -> None:
+    own = hpa(expected("gpu_utilization_expected"))
+    values = seen(GONE, percent(80, 80, 80, 80))
+    assert wanted(own, values, {}) == Want(7, 6.4)
+    assert (
+        wanted(hpa(expected("foreign_expected")), seen(percent(50), percent(80), replicas=1), {})[1]
+        == 1.6
+    )

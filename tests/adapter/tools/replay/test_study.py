@@ -11,8 +11,8 @@ import pytest
 from adapter.config.process.output import Screen
 from adapter.hpa import ControllerOptions, HpaSpec, from_manifest
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.divisible import Divisible, divisible
 from adapter.tools.client.errors import ClientError
-from adapter.tools.replay.divisible import Divisible, divisible
 from adapter.tools.replay.judgement import judge, verdict
 from adapter.tools.replay.recommendation import HpaAdvice
 from adapter.tools.replay.recommendreport import AdvisedHpa, RecommendReport
@@ -187,8 +187,8 @@ def test_too_many_combinations_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["num_requests_running", "ray_vllm_num_requests_running"])
 def test_requests_that_run_are_divided_under_every_name_of_a_server(name: str) -> None:
-    assert divisible(name, Catalog()) == Divisible(None)
+    assert divisible(name, Catalog().metrics) == Divisible(None)
 
 
 def test_requests_that_wait_are_not_divided() -> None:
-    assert divisible("inference_requests_waiting", Catalog()) is None
+    assert divisible("inference_requests_waiting", Catalog().metrics) is None

@@ -69,6 +69,11 @@ SERVED = {
         {},
         ServedApis(),
     ),
+    "a later version alone": (
+        {"v1": ["capacitybuffers", "provisioningrequests"]},
+        {},
+        ServedApis(newer="v1"),
+    ),
     "metrics and claims": (
         {},
         {"custom_metrics_k8s_io": ["v1beta1"], "resource_k8s_io": ["v1beta2", "v1"]},
@@ -103,6 +108,7 @@ BAD = probe(
     conditions=[{"type": "ReadyForProvisioning", "status": "False", "reason": "NoTemplate"}]
 )
 YES, NO = ServedApis(buffers="v1beta1"), ServedApis()
+LATER = ServedApis(newer="v1")
 
 CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
     "not served": (
@@ -134,6 +140,12 @@ CHOICES: dict[str, tuple[Any, ProvisioningMethod | None, str]] = {
         "nodepool.provisioning_method is buffer",
     ),
     "set, and not served": (("buffer", NO, [], None, 30), None, "install its CRD"),
+    "served in a later version": (
+        ("auto", LATER, [], None, 30),
+        ProvisioningMethod.PLACEHOLDER,
+        "serves CapacityBuffer only as v1, and this controller knows v1beta1 and v1alpha1: install",
+    ),
+    "set, and served in a later version": (("buffer", LATER, [], None, 30), None, "only as v1"),
     "placeholders set": (
         ("placeholder", YES, [TAKEN_UP], None, 30),
         ProvisioningMethod.PLACEHOLDER,

@@ -1,0 +1,24 @@
+"""Settings: replicas ahead of demand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from adapter.config.settings.types import ADVANCED, Interval, Section
+
+
+class AheadSettings(Section):
+    """Metrics that say what a load will not exceed until a new replica is Ready: see
+    docs/ahead.md. A change of this section needs a restart."""
+
+    enabled: bool = False
+    """Learn the load of the workloads that somebody asks about, and serve metrics with the suffix
+    ``_expected``. The account of `serve` then needs the right to write one ConfigMap, which the
+    chart grants."""
+    probability: Annotated[float, Field(gt=0, lt=1)] = 0.7
+    """Probability that a load does not exceed what is expected of it. A higher one orders more
+    replicas."""
+    interval: Annotated[Interval, Field(ge=15), ADVANCED] = 300
+    """Seconds between two writes of the ConfigMap that keeps what was learned across restarts."""

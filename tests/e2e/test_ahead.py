@@ -1,0 +1,126 @@
+"""Replicas ahead of demand on the real HPA controller: what was learned comes from a ConfigMap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from adapter.nodepool.model.history import (
+    DAY,
+    MINUTE,
+    SLOT,
+    SLOTS,
+    DemandDay,
+    DemandHistory,
+    DemandPoint,
+)
+from adapter.nodepool.model.names import MANAGER
+from adapter.pipeline.cluster.workload import DEPLOYMENTS
+from adapter.server.ahead.replicaload import ReplicaLoad
+from adapter.server.ahead.starts import StartTimes
+from adapter.server.ahead.stored import NAME, dump
+from adapter.server.ahead.workloadload import LoadKey, WorkloadLoad
+from tests.e2e import chart
+from tests.e2e.apiservice import NAMESPACE, ensure_namespace, wait_available
+from tests.e2e.cluster import HPAS
+from tests.e2e.process import wait_until
+from tests.e2e.stage import Stage, autoscaler, deployment
+
+pytestmark = pytest.mark.e2e
+MEASURED = "gpu_utilization"
+EXPECTED = MEASURED + "_expected"
+PLACE = "ahead"
+LOAD, RISE = 100.0, 120.0
+"""Percent of one GPU: what runs now, and what came on top at this time on each earlier day."""
+CONFIGMAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
+AHEAD = {"ahead": {"enabled": True, "interval": 15}}
+
+
+def earlier_days(now: float) -> DemandHistory:
+    """Four days that rise at this time, and in the next slot too: it may begin soon."""
+    minute, today = now // MINUTE * MINUTE, int(now // DAY)
+    begins = int(now // SLOT)
+
+    def peak(slot: int) -> float:
+        return LOAD + RISE * max(0, min(2, slot - begins + 1))
+
+    peaks = tuple(peak(today * SLOTS + slot) for slot in range(SLOTS))
+    days = (DemandDay(day, peaks) for day in range(today - 4, today))
+    recent = (DemandPoint(minute - back * MINUTE, LOAD) for back in range(300, 0, -1))
+    return DemandHistory(tuple(recent), tuple(days))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("ahead")) as running:
+        ensure_namespace(running.admin, PLACE)
+        for row in chart.render({"config": AHEAD}, only=("rbac",)):
+            if row["metadata"]["name"].endswith(":ahead"):
+                running.admin.create(row)
+        now = time.time()
+        key = LoadKey(PLACE, DEPLOYMENTS, "inference", MEASURED)
+        load = WorkloadLoad(
+            now,
+            history=earlier_days(now),
+            replica=ReplicaLoad(60.0 * 1e6, 1e6, now),
+            starts=StartTimes(watched=(30.0,)),
+        )
+        stored = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "data": {"loads": dump({key: load})},
+        }
+        # As an earlier process of serve wrote it.
+        path = f"{CONFIGMAP}?fieldManager={MANAGER}"
+        apply = {"Content-Type": "application/apply-patch+yaml"}
+        running.admin.request("PATCH", path, stored, **apply)
+        running.adapter.stop()
+        kubeconfig = running.folder / "adapter.kubeconfig"
+        access = yaml.safe_load(kubeconfig.read_text())
+        access["contexts"][0]["context"]["namespace"] = NAMESPACE
+        kubeconfig.write_text(yaml.safe_dump(access))
+        settings = yaml.safe_load(running.adapter.config.read_text()) | AHEAD
+        running.adapter.config.write_text(yaml.safe_dump(settings))
+        running.adapter.start()
+        wait_available(running.admin)
+        yield running
+
+
+def test_the_hpa_adds_replicas_for_a_rise_that_each_day_had_at_this_time(stage: Stage) -> None:
+    """Two replicas carry the load. The expected one asks for four, and the HPA takes the larger."""
+    stage.load.set(PLACE, LOAD, expected=2)
+    stage.admin.create(deployment(PLACE, 2))
+    hpa = autoscaler(PLACE, low=2, high=6, metric=MEASURED, target="60")
+    second = autoscaler(PLACE, metric=EXPECTED, target="60")["spec"]["metrics"][0]
+    hpa["spec"]["metrics"].append(second)
+    stage.admin.create(hpa)
+
+    def sizes() -> dict[str, float]:
+        status = stage.admin.get(f"{HPAS.format(ns=PLACE)}/inference")["status"]
+        return {"desired": status["desiredReplicas"], "max": max(stage.sizes[PLACE])}
+
+    try:
+        wait_until(lambda: sizes()["desired"] == 4, "the HPA wants four replicas", 120)
+        measured, expected = (stage.values(PLACE, name) for name in (MEASURED, EXPECTED))
+        assert measured.keys() == expected.keys()
+        total = sum(map(float, measured.values()))
+        assert total == pytest.approx(LOAD, abs=15)
+        # The measured metric alone asks for two.
+        assert total / 60 < 2.2
+        assert sizes()["max"] == 4
+    except BaseException:
+        print(stage.tails())
+        raise
+
+
+def test_what_it_learns_is_stored_again_with_the_rights_of_the_chart(stage: Stage) -> None:
+    begun = stage.admin.get(CONFIGMAP)["metadata"]["resourceVersion"]
+    wait_until(
+        lambda: stage.admin.get(CONFIGMAP)["metadata"]["resourceVersion"] != begun,
+        "the ConfigMap is written",
+        90,
+    )
