@@ -96,6 +96,9 @@ def test_every_query_is_about_the_chosen_cluster(monitored: Monitored) -> None:
     assert clustered('a(gma_x) + by (gma) kube_y{z="gma_z"}') == (
         'a(gma_x{cluster="$cluster"}) + by (gma) kube_y{cluster="$cluster", z="gma_z"}'
     )
+    assert clustered("vllm_omni:num_requests_waiting") == (
+        'vllm_omni:num_requests_waiting{cluster="$cluster"}'
+    )
 
 
 def test_every_inference_server_has_its_queue(monitored: Monitored) -> None:

@@ -18,6 +18,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
+from adapter.server.serve import ahead
 from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import Family
 from charts.generate.dashboard import BOARDS, dashboard
@@ -30,8 +31,12 @@ from tests.needs import PROMTOOL, needs
 
 pytestmark = pytest.mark.timeout(900)
 
-IN_A_CLUSTER = {"gma_external_other_adapter"}
-"""Exists only with an API server: an end-to-end test reads it."""
+IN_A_CLUSTER = {
+    "gma_external_other_adapter",
+    "gma_promise_memory_ok",
+    *(family.name for family in ahead.FAMILIES),
+}
+"""Exist only with an API server, or if they are turned on: tests of these parts read them."""
 OTHERS = ("DCGM_FI_", "kube_", "process_", "aggregator_")
 
 

@@ -64,7 +64,7 @@ _OF_SERVERS: Final = "|".join(
 )
 _SERIES: Final = re.compile(
     r"(?<![\w:$\"])((?:(?:gma|kube|process|DCGM_FI|gpu_gfx|gpu_used|gpu_package|xpum)_"
-    rf"|{_OF_SERVERS})\w+)(\{{)?"
+    rf"|{_OF_SERVERS})[\w:]+)(\{{)?"
 )
 """The names of series in an expression, each with the brace of its matchers if it has any."""
 _CLUSTER: Final = 'cluster="$cluster"'

@@ -58,7 +58,8 @@ def test_every_field_of_a_vendor_is_on_an_own_page(vendor: str) -> None:
 
 
 def test_every_neutral_metric_has_an_own_page_that_yields_a_value() -> None:
-    assert {metric.name for metric in CATALOG.neutral} - VALUES == set()
+    measured = {metric.name for metric in CATALOG.neutral if not metric.promised}
+    assert measured - VALUES == set()
 
 
 @pytest.mark.parametrize("kind", KINDS)
