@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(900)
 
 IN_A_CLUSTER = {
     "gma_external_other_adapter",
-    "gma_promise_memory_ok",
+    "gma_memory_ok",
     *(family.name for family in ahead.FAMILIES),
 }
 """Exist only with an API server, or if they are turned on: tests of these parts read them."""

@@ -65,7 +65,7 @@ class Stage:
                 exporter.start()
                 stack.callback(exporter.stop)
                 self.admin.create(exporter_pod(exporter))
-            for row in chart.render(RIGHTS, only=("serviceaccount", "rbac", "promises")):
+            for row in chart.render(RIGHTS, only=("serviceaccount", "rbac", "memory")):
                 self.admin.create(row)
             external = {"enabled": True, "service": f"{NAMESPACE}/{SERVICE}"}
             self.adapter = Adapter(

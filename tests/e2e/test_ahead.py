@@ -17,14 +17,12 @@ from adapter.nodepool.model.history import (
     DemandHistory,
     DemandPoint,
 )
-from adapter.nodepool.model.names import MANAGER
 from adapter.pipeline.cluster.workload import DEPLOYMENTS
 from adapter.server.ahead.replicaload import ReplicaLoad
 from adapter.server.ahead.starts import StartTimes
-from adapter.server.ahead.stored import NAME, dump
+from adapter.server.ahead.stored import dump
 from adapter.server.ahead.workloadload import LoadKey, WorkloadLoad
-from tests.e2e import chart
-from tests.e2e.apiservice import NAMESPACE, ensure_namespace, wait_available
+from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace, wait_available
 from tests.e2e.cluster import HPAS
 from tests.e2e.process import wait_until
 from tests.e2e.stage import Stage, autoscaler, deployment
@@ -35,8 +33,12 @@ EXPECTED = MEASURED + "_expected"
 PLACE = "ahead"
 LOAD, RISE = 100.0, 120.0
 """Percent of one GPU: what runs now, and what came on top at this time on each earlier day."""
+NAME = f"{SERVICE}-memory"
 CONFIGMAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
-AHEAD = {"ahead": {"enabled": True, "interval": 15}}
+AHEAD = {
+    "ahead": {"enabled": True},
+    "memory": {"configmap": f"{NAMESPACE}/{NAME}", "interval": 15},
+}
 
 
 def earlier_days(now: float) -> DemandHistory:
@@ -57,9 +59,6 @@ def earlier_days(now: float) -> DemandHistory:
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with Stage(tmp_path_factory.mktemp("ahead")) as running:
         ensure_namespace(running.admin, PLACE)
-        for row in chart.render({"config": AHEAD}, only=("rbac",)):
-            if row["metadata"]["name"].endswith(":ahead"):
-                running.admin.create(row)
         now = time.time()
         key = LoadKey(PLACE, DEPLOYMENTS, "inference", MEASURED)
         load = WorkloadLoad(
@@ -68,21 +67,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             replica=ReplicaLoad(60.0 * 1e6, 1e6, now),
             starts=StartTimes(watched=(30.0,)),
         )
-        stored = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": NAME, "namespace": NAMESPACE},
-            "data": {"loads": dump({key: load})},
-        }
         # As an earlier process of serve wrote it.
-        path = f"{CONFIGMAP}?fieldManager={MANAGER}"
-        apply = {"Content-Type": "application/apply-patch+yaml"}
-        running.admin.request("PATCH", path, stored, **apply)
+        running.admin.patch(CONFIGMAP, {"data": {"loads": dump({key: load})}})
         running.adapter.stop()
-        kubeconfig = running.folder / "adapter.kubeconfig"
-        access = yaml.safe_load(kubeconfig.read_text())
-        access["contexts"][0]["context"]["namespace"] = NAMESPACE
-        kubeconfig.write_text(yaml.safe_dump(access))
         settings = yaml.safe_load(running.adapter.config.read_text()) | AHEAD
         running.adapter.config.write_text(yaml.safe_dump(settings))
         running.adapter.start()

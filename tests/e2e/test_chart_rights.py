@@ -129,17 +129,17 @@ def test_the_permissions_of_the_controller_follow_its_settings(
 
 
 @pytest.mark.parametrize("enabled", [False, True])
-def test_what_is_learned_of_loads_has_one_configmap(enabled: bool) -> None:
-    rendered = render({"config": {"ahead": {"enabled": enabled}}}, only=["rbac"])
-    roles = [row for row in rendered if row["kind"] == "Role"]
-    rules = [rule for role in roles for rule in role["rules"]]
+def test_what_is_learned_has_one_configmap(enabled: bool) -> None:
+    rendered = render({"memory": {"enabled": enabled}}, only=["rbac", "memory"])
+    rules = [rule for row in rendered if row["kind"] == "Role" for rule in row["rules"]]
     kept = {
         "apiGroups": [""],
         "resources": ["configmaps"],
-        "resourceNames": ["gpu-metrics-adapter-ahead"],
-        "verbs": ["get", "create", "patch"],
+        "resourceNames": [f"{SERVICE}-memory"],
+        "verbs": ["get", "patch"],
     }
     assert rules == ([kept] if enabled else [])
+    assert [row["kind"] for row in rendered].count("ConfigMap") == enabled
 
 
 def test_without_authentication_no_review_permission_is_rendered() -> None:

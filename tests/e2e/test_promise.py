@@ -11,12 +11,12 @@ import pytest
 from adapter.answers.promises.capacity import StepCounts
 from adapter.answers.promises.memory import Lesson, Topic
 from adapter.answers.promises.ratios import PodQuestion
-from adapter.config.settings.promises import PromisesSettings
+from adapter.config.settings.memory import MemorySettings
 from adapter.pipeline.catalog.promise import parse_promise
 from adapter.pipeline.cluster.lookup import PODS
 from adapter.pipeline.cluster.optin import PREFIX
 from adapter.pipeline.cluster.workload import Workload
-from adapter.server.serve.promisememory import KEY, promise_memory
+from adapter.server.serve.memory import MemoryPart, cluster_memory
 from apiservice.kube.connection import connect
 from apiservice.labels.selector import parse
 from apiservice.runtime.steps import at_once
@@ -30,6 +30,7 @@ from tests.e2e.stage import Stage, deployment
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SPACE = "promise"
+KEY = "promises"
 RATIO = "inference_slo_ratio"
 PROMISE = {"ttft_p90": "500ms"}
 TARGET = 0.8
@@ -124,16 +125,17 @@ def test_a_promise_is_learned_kept_and_remembered(
 async def test_what_was_learned_is_kept_in_the_charts_configmap_with_the_charts_rights(
     running_stage: Stage,
 ) -> None:
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{SERVICE}-promises"
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{SERVICE}-memory"
     before = running_stage.admin.get(path)
-    settings = PromisesSettings(configmap=f"{NAMESPACE}/{SERVICE}-promises")
+    settings = MemorySettings(configmap=f"{NAMESPACE}/{SERVICE}-memory")
     client = await connect(running_stage.kubeconfig())
     try:
         replicas = [World(make_pod("a", gpus={})) for _ in range(2)]
         memories = []
         for number, world in enumerate(replicas):
             ratios = world.custom._ratios
-            memory = promise_memory(settings, client, ratios)
+            part = MemoryPart(KEY, lambda: True, ratios.merge)
+            memory = cluster_memory(settings, client, [part])
             assert memory is not None
             memories.append(memory)
             asked = PodQuestion(

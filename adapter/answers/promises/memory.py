@@ -17,8 +17,9 @@ from adapter.pipeline.cluster.workload import Workload
 from apiservice.provider import GroupResource
 from apiservice.runtime.jsontext import UNREADABLE
 
-MOST_BYTES: Final = 512 << 10
-"""Bytes of the text; a ConfigMap takes 1 MiB. The lines with the least evidence are left out."""
+MOST_BYTES: Final = 256 << 10
+"""Bytes of the text; a ConfigMap takes 1 MiB, for all that is kept. The lines with the least
+evidence are left out."""
 LONGEST_LINE: Final = 1 << 15
 """Bytes of one line that are read: all loads with evidence are less than a tenth of it."""
 _LEAST: Final = 1.0

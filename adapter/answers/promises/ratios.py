@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import structlog
+
 from adapter.answers.promises.capacity import PodCapacity, load_of
-from adapter.answers.promises.memory import Lessons, Topic, better_of
+from adapter.answers.promises.memory import Lessons, Topic, better_of, dump_lessons, load_lessons
 from adapter.answers.promises.ratio import Basis, Ratio, describe_ratio
 from adapter.answers.promises.workload import PromisedWorkload
 from adapter.pipeline.attribution.reading import Absence, Reading
@@ -32,6 +34,8 @@ from adapter.pipeline.cluster.workload import Workload, workloads
 from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.labels.selector import EVERYTHING, Selector
 from apiservice.runtime.steps import Steps
+
+log = structlog.get_logger(__name__)
 
 LEARNING: Final = "promise_learning"
 NOT_MEASURED: Final = "promise_not_measured"
@@ -131,6 +135,23 @@ class PromisedRatios:
             for gpu, lesson in asked.workload.lessons().items()
         }
         return better_of(own, self._recalled, now)
+
+    def merge(self, text: str, now: float) -> str:
+        """Take what a text knows better, and return the text of what both know.
+
+        A line that cannot be read is logged, left out, and missing from the answer; of what is too
+        much for the text, what has the least evidence.
+        """
+        lessons, unread = load_lessons(text)
+        if unread:
+            log.warning("lines of what was learned about promises cannot be read", lines=unread)
+        self.recall(lessons, now)
+        if not self._asked:
+            return text
+        known, left_out = dump_lessons(self.lessons(now), now)
+        if left_out:
+            log.warning("too many promises to keep all of them", left_out=left_out)
+        return known
 
     def recall(self, lessons: Lessons, now: float) -> None:
         """Take what other processes know, where it is more; at the start that is everything."""

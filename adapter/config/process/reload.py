@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 RESTART = (
     *("server", "authentication", "authorization", "cluster", "external", "delegation", "keda"),
-    *("view", "rules", "accounting", "recording", "ahead", "promises"),
+    *("view", "rules", "accounting", "recording", "ahead", "memory"),
 )
 """Sections that are read at the start only."""
 

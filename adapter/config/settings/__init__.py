@@ -18,9 +18,9 @@ from adapter.config.settings.delegation import DelegationSettings
 from adapter.config.settings.external import ExternalSettings
 from adapter.config.settings.keda import KedaSettings
 from adapter.config.settings.log import LogSettings
+from adapter.config.settings.memory import MemorySettings
 from adapter.config.settings.metrics import MetricSettings
 from adapter.config.settings.nodepool import NodepoolSettings
-from adapter.config.settings.promises import PromisesSettings
 from adapter.config.settings.recording import RecordingSettings
 from adapter.config.settings.rules import RuleSettings
 from adapter.config.settings.server import ServerSettings
@@ -46,7 +46,7 @@ class Settings(Section):
     rules: RuleSettings = RuleSettings()
     sharing: SharingSettings = SharingSettings()
     external: ExternalSettings = ExternalSettings()
-    promises: PromisesSettings = PromisesSettings()
+    memory: MemorySettings = MemorySettings()
     delegation: DelegationSettings = DelegationSettings()
     view: ViewSettings = ViewSettings()
     keda: KedaSettings = KedaSettings()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from adapter.config.settings.types import ADVANCED, Interval, Section
+from adapter.config.settings.types import Section
 
 
 class AheadSettings(Section):
@@ -15,10 +15,7 @@ class AheadSettings(Section):
 
     enabled: bool = False
     """Learn the load of the workloads that somebody asks about, and serve metrics with the suffix
-    ``_expected``. The account of `serve` then needs the right to write one ConfigMap, which the
-    chart grants."""
+    ``_expected``."""
     probability: Annotated[float, Field(gt=0, lt=1)] = 0.7
     """Probability that a load does not exceed what is expected of it. A higher one orders more
     replicas."""
-    interval: Annotated[Interval, Field(ge=15), ADVANCED] = 300
-    """Seconds between two writes of the ConfigMap that keeps what was learned across restarts."""

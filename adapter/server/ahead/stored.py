@@ -1,22 +1,13 @@
-"""Keep what was learned in a ConfigMap, so that no restart loses it.
-
-Each replica of ``serve`` reads it at the start and before each write, and takes over what it knows
-less of. So replicas that learn at the same time do not need a leader: what one of them overwrites,
-the others have learned too. Only the account of ``serve`` may write the object.
-"""
+"""What was learned of loads as text, so that no restart loses it."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 import structlog
 
-from adapter.nodepool.act.serverside import KubeObject, WriteError, Writer
 from adapter.nodepool.learn.boots import KEPT
 from adapter.nodepool.learn.historytext import decode, encode
 from adapter.server.ahead.learner import Learner
@@ -27,12 +18,9 @@ from apiservice.provider import GroupResource
 
 log = structlog.get_logger(__name__)
 
-NAME: Final = "gpu-metrics-adapter-ahead"
-_KEY: Final = "loads"
-_BYTES: Final = 900_000
-"""Bytes of the ConfigMap's 1 MiB. Beyond that, what was asked about least recently is left out."""
-_RETRY: Final = 10.0
-"""Seconds between two attempts to read it at the start."""
+_BYTES: Final = 700_000
+"""Bytes of the text, of the ConfigMap's 1 MiB. Beyond that, what was asked about least recently is
+left out."""
 
 
 class _StoredLoad(msgspec.Struct):
@@ -47,75 +35,10 @@ class _StoredLoad(msgspec.Struct):
     asked: float
 
 
-class StoredLoads:
-    """Reads and writes what a learner knows.
-
-    Args:
-        namespace: of the ConfigMap.
-        interval: seconds between two writes.
-    """
-
-    def __init__(
-        self,
-        learner: Learner,
-        writer: Writer,
-        namespace: str,
-        interval: float,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._learner = learner
-        self._writer = writer
-        self._namespace = namespace
-        self._interval = interval
-        self._clock = clock
-        self.problem = ""
-        """Why it is not read or stored; empty if it is."""
-
-    async def run(self) -> None:
-        """Read until it succeeds, then write at the interval, until cancelled."""
-        known = False
-        while True:
-            if known:
-                await self.write()
-            else:
-                known = await self.read()
-            await asyncio.sleep(self._interval if known else _RETRY)
-
-    async def read(self) -> bool:
-        """Take over what is stored. Return whether it could be read; a failure is logged."""
-        try:
-            found = await self._writer.read(_configmap(self._namespace, {}))
-        except WriteError as error:
-            self._fail("what was learned of loads cannot be read", error)
-            return False
-        text = ((found or {}).get("data") or {}).get(_KEY, "")
-        self._learner.restore(dict(_restored(text.splitlines())))
-        self.problem = ""
-        return True
-
-    async def write(self) -> None:
-        """Store what is known. A failure is logged, and the next write tries again."""
-        if not self._learner.loads or not await self.read():
-            return
-        data = {_KEY: dump(self._learner.loads)}
-        try:
-            await self._writer.apply(_configmap(self._namespace, data))
-        except WriteError as error:
-            self._fail("what was learned of loads is not stored", error)
-
-    def _fail(self, what: str, error: WriteError) -> None:
-        if str(error) != self.problem:
-            log.warning(what, error=str(error))
-        self.problem = str(error)
-
-
-def stored_loads(learner: Learner, client: Any, interval: float) -> StoredLoads:
-    """Return the store of a learner in the cluster of a client, in the namespace of the pod."""
-    from apiservice.kube.client import call  # noqa: PLC0415 - 35 MB
-
-    return StoredLoads(
-        learner, Writer(partial(call, client), lambda: True), client.namespace, interval
-    )
+def merge(learner: Learner, text: str) -> str:
+    """Let a learner take over what a text knows better, and return the text of what both know."""
+    learner.restore(dict(_restored(text.splitlines())))
+    return dump(learner.loads) if learner.loads else text
 
 
 def dump(loads: Mapping[LoadKey, WorkloadLoad]) -> str:
@@ -161,16 +84,3 @@ def _restored(lines: Iterable[str]) -> Iterable[tuple[LoadKey, WorkloadLoad]]:
             key,
             WorkloadLoad(row.asked, history=found.history, replica=row.replica, starts=starts),
         )
-
-
-def _configmap(namespace: str, data: dict[str, str]) -> KubeObject:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": NAME,
-            "namespace": namespace,
-            "labels": {"app.kubernetes.io/managed-by": "gpu-metrics-adapter"},
-        },
-        "data": data,
-    }

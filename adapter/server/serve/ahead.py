@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import Metric
 
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.lookup import ObjectLookup
-from adapter.server.serve.build import Loop
+from adapter.server.serve.memory import MemoryPart
 from adapter.server.serve.pipeline import PipelineSwitcher
 from apiservice.selfmetrics.families import gauge
 
 if TYPE_CHECKING:
     from adapter.server.ahead.learner import Learner
-    from adapter.server.ahead.stored import StoredLoads
 
 LOADS: Final = gauge(
     "gma_ahead_loads",
@@ -24,50 +23,31 @@ LOADS: Final = gauge(
     "value",
     known=("stated", "present", "unknown"),
 )
-STORED: Final = gauge(
-    "gma_ahead_stored",
-    "0 while what was learned of loads cannot be read or stored; the log says why. Absent without "
-    "a cluster.",
-)
-FAMILIES: Final = (LOADS, STORED)
-
-
-class Ahead(NamedTuple):
-    """What looks ahead."""
-
-    learner: Learner
-    stored: StoredLoads | None
-    """None without a cluster: then what is learned ends with the process."""
-
-    @property
-    def loops(self) -> Sequence[Loop]:
-        """What learns, and keeps what was learned."""
-        return (self.learner.run, *(() if self.stored is None else (self.stored.run,)))
+FAMILIES: Final = (LOADS,)
 
 
 def build_ahead(
-    settings: Settings, pipelines: PipelineSwitcher, objects: ObjectLookup, client: Any
-) -> Ahead | None:
-    """Let the stores say what loads will not exceed; None if it is off.
-
-    Args:
-        client: None without a cluster.
-    """
+    settings: Settings, pipelines: PipelineSwitcher, objects: ObjectLookup
+) -> Learner | None:
+    """Let the stores say what loads will not exceed; None if it is off."""
     chosen = settings.ahead
     if not chosen.enabled:
         return None
     # Imported here: at rest, the forecast costs no memory.
     from adapter.server.ahead.learner import Learner  # noqa: PLC0415
-    from adapter.server.ahead.stored import stored_loads  # noqa: PLC0415
 
     learner = Learner(pipelines, pipelines, objects.pod_index, chosen.probability)
     pipelines.look_ahead(learner)
-    stored = None if client is None else stored_loads(learner, client, chosen.interval)
-    return Ahead(learner, stored)
+    return learner
 
 
-def ahead_families(ahead: Ahead) -> Iterator[Metric]:
+def loads_part(learner: Learner) -> MemoryPart:
+    """Return what a learner keeps over restarts."""
+    from adapter.server.ahead.stored import merge  # noqa: PLC0415 - at rest, it costs no memory
+
+    return MemoryPart("loads", lambda: bool(learner.loads), lambda text, _: merge(learner, text))
+
+
+def ahead_families(learner: Learner) -> Iterator[Metric]:
     """Yield the metrics."""
-    yield LOADS.by(ahead.learner.stated())
-    if ahead.stored is not None:
-        yield STORED.one(not ahead.stored.problem)
+    yield LOADS.by(learner.stated())

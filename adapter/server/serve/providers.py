@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from adapter.answers.api.external import GpuExternalMetrics
 from adapter.answers.api.provider import GpuMetricsProvider
@@ -25,15 +25,18 @@ from adapter.answers.view.standings import NodeStandings
 from adapter.config.settings import Settings
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.cluster.metricsapi import VIEW_GROUP
-from adapter.server.serve.ahead import Ahead, build_ahead
+from adapter.server.serve.ahead import build_ahead, loads_part
 from adapter.server.serve.build import Loop
+from adapter.server.serve.memory import ClusterMemory, MemoryPart, cluster_memory
 from adapter.server.serve.pastreader import past_reader
 from adapter.server.serve.pipeline import PipelineSwitcher
-from adapter.server.serve.promisememory import PromiseMemory, promise_memory
 from adapter.server.serve.rules import build_rules
 from apiservice.documents.health import Check
 from apiservice.provider import CustomMetricsProvider, ExternalMetricsProvider
 from apiservice.view.resource import ServedResource, ViewGroup
+
+if TYPE_CHECKING:
+    from adapter.server.ahead.learner import Learner
 
 VERSION: Final = "v1alpha1"
 
@@ -102,10 +105,10 @@ class Providers(NamedTuple):
     """None without a rules file."""
     ratios: PromisedRatios
     """What all APIs of the process learn together."""
-    memory: PromiseMemory | None
-    """Keeps it over restarts; None if that is off."""
-    ahead: Ahead | None
-    """What looks ahead; None if nothing does."""
+    ahead: Learner | None
+    """Learns loads ahead of demand; None if that is off."""
+    memory: ClusterMemory | None
+    """Keeps over restarts what was learned; None if that is off."""
 
     @property
     def loops(self) -> Iterator[tuple[str, Loop]]:
@@ -113,9 +116,9 @@ class Providers(NamedTuple):
         if self.rules is not None:
             yield "rules", self.rules.run
         if self.memory is not None:
-            yield "promise-memory", self.memory.run
-        for loop in self.ahead.loops if self.ahead is not None else ():
-            yield "ahead", loop
+            yield "memory", self.memory.run
+        if self.ahead is not None:
+            yield "ahead", self.ahead.run
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -154,6 +157,8 @@ def build_providers(
             both = ExternalBeside(external, rules.external, prefer_rules=prefer)
             rules.shared["external"] = lambda: both.both
             external = both
-    memory = promise_memory(settings.promises, client, ratios)
-    ahead = build_ahead(settings, pipelines, objects, client)
-    return Providers(gpu, custom, external, rules, ratios, memory, ahead)
+    ahead = build_ahead(settings, pipelines, objects)
+    kept = [MemoryPart("promises", lambda: bool(ratios.size), ratios.merge)]
+    kept += [] if ahead is None else [loads_part(ahead)]
+    memory = cluster_memory(settings.memory, client, kept)
+    return Providers(gpu, custom, external, rules, ratios, ahead, memory)

@@ -104,7 +104,7 @@ REFUSALS: Final = (
 TASKS: Final = (
     *("cluster", "authentication", "external-owner", "keda", "telemetry", "source", "coverage"),
     *("certificates", "configuration", "keda-certificates", "connections", "event-loop-lag"),
-    *("garbage", "snapshot", "rules", "delegates", "recording", "promise-memory", "history"),
+    *("garbage", "snapshot", "rules", "delegates", "recording", "memory", "history"),
     "ahead",
 )
 """Background tasks of ``serve``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
@@ -42,8 +42,8 @@ from adapter.server.serve.coverage import IDLE_FOR, Coverage
 from adapter.server.serve.delegatemetrics import delegate_families
 from adapter.server.serve.gpuledger import STATES, Account
 from adapter.server.serve.lifetimes import Lifetimes
+from adapter.server.serve.memory import ClusterMemory
 from adapter.server.serve.pipeline import PipelineSwitcher
-from adapter.server.serve.promisememory import PromiseMemory
 from adapter.server.serve.reasons import ABSENCES, REJECTS, TASKS
 from adapter.server.serve.rulemetrics import rule_families
 from adapter.server.serve.security import Security
@@ -55,6 +55,9 @@ from apiservice.runtime.background import Background
 from apiservice.selfmetrics import requeststats
 from apiservice.selfmetrics.families import counter, gauge, histogram
 from apiservice.selfmetrics.looplag import LoopLag
+
+if TYPE_CHECKING:
+    from adapter.server.ahead.learner import Learner
 
 BUILD: Final = gauge(
     "gma_build_info", "1, labeled with the version of this process.", "version", "component"
@@ -162,9 +165,9 @@ PROMISES: Final = gauge(
     "gma_promises", "Promises of workloads whose capacity is learned, those of restarts included."
 )
 REMEMBERED: Final = gauge(
-    "gma_promise_memory_ok",
-    "0 while the ConfigMap of promises cannot be read or written; the log says why. Absent without "
-    "one.",
+    "gma_memory_ok",
+    "0 while the ConfigMap of what was learned cannot be read or written; the log says why. Absent "
+    "without one.",
 )
 BACKGROUND: Final = counter(
     "gma_background_failures_total",
@@ -236,11 +239,11 @@ class MetricSources:
     """None without a recording."""
     ratios: PromisedRatios | None = None
     """None in tests of other parts."""
-    memory: PromiseMemory | None = None
-    """Keeps what was learned about promises. None if that is off."""
+    memory: ClusterMemory | None = None
+    """Keeps what was learned. None if that is off."""
     history: HistoryRing | None = None
     """None if the view API is off."""
-    ahead: ahead.Ahead | None = None
+    ahead: Learner | None = None
     """None if nothing looks ahead."""
 
 

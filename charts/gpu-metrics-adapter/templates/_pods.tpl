@@ -97,9 +97,9 @@ Arguments: the root context and the name of the template with the labels. */ -}}
 - name: GMA_EXTERNAL__SERVICE
   value: {{ $service }}
 {{- end }}
-{{- if .Values.promises.remember }}
-- name: GMA_PROMISES__CONFIGMAP
-  value: {{ $service }}-promises
+{{- if .Values.memory.enabled }}
+- name: GMA_MEMORY__CONFIGMAP
+  value: {{ $service }}-memory
 {{- end }}
 {{- if dig "delegation" "delegates" list .Values.config }}
 - name: GMA_DELEGATION__OWN_SERVICE

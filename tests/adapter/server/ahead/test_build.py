@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from adapter.config.settings import Settings
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.cluster.index import PodIndex
@@ -16,12 +14,6 @@ from adapter.pipeline.store.outlook import NO_OUTLOOK
 from adapter.server.serve.ahead import ahead_families, build_ahead
 from adapter.server.serve.pipeline import PipelineSwitcher
 from tests.adapter.server.ahead.service import EXPECTED, RUNNING
-
-
-class Client:
-    """A cluster's client that nothing is asked of."""
-
-    namespace = "gpu-metrics"
 
 
 def settings(*, enabled: bool, interval: int = 30) -> Settings:
@@ -40,19 +32,16 @@ async def test_at_rest_no_metric_is_expected_and_nothing_runs() -> None:
     pipelines.use(off)
     assert RUNNING in pipelines.metrics
     assert EXPECTED not in pipelines.metrics
-    assert build_ahead(off, pipelines, objects, Client()) is None
+    assert build_ahead(off, pipelines, objects) is None
     assert pipelines.current.store.outlook is NO_OUTLOOK
 
 
-@pytest.mark.parametrize(("client", "loops"), [(None, 1), (Client(), 2)], ids=["file", "cluster"])
-async def test_on_each_store_looks_ahead(client: Client | None, loops: int) -> None:
+async def test_on_each_store_looks_ahead() -> None:
     pipelines, objects = switcher()
     on = settings(enabled=True)
     pipelines.use(on)
     assert EXPECTED in pipelines.metrics
-    ahead = build_ahead(on, pipelines, objects, client)
-    assert ahead is not None
-    assert len(ahead.loops) == loops
-    assert pipelines.current.store.outlook is ahead.learner
-    names = {family.name for family in ahead_families(ahead)}
-    assert names == {"gma_ahead_loads", *(["gma_ahead_stored"] if client else [])}
+    learner = build_ahead(on, pipelines, objects)
+    assert learner is not None
+    assert pipelines.current.store.outlook is learner
+    assert [family.name for family in ahead_families(learner)] == ["gma_ahead_loads"]

@@ -1,36 +1,44 @@
-"""Keep what was learned about promises in a ConfigMap, over restarts and for all replicas.
+"""Keep what was learned in a ConfigMap, over restarts and for all replicas.
 
-An HPA asks one replica, and after a restart another one. Without this, that one would not know
-which load keeps the promise, and would scale a workload that has not changed.
+An HPA asks one replica, and after a restart another one. Without this, that one would have learned
+nothing, and would scale a workload that has not changed.
 
-Each replica reads the ConfigMap once a minute, takes what others know better, and writes what it
+Each replica reads the ConfigMap at the interval, takes what others know better, and writes what it
 knows better. ``metadata.resourceVersion`` makes the API server refuse an update that another one
-has overtaken: the next minute tries again. Nothing is written while nobody promises anything.
+has overtaken: the next round tries again. Nothing is read or written while nobody asks for what is
+learned, but once at the start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
 
-from adapter.answers.promises.memory import dump_lessons, load_lessons
-from adapter.answers.promises.ratios import PromisedRatios
-from adapter.config.settings.promises import PromisesSettings
+from adapter.config.settings.memory import MemorySettings
 from apiservice.runtime.jsontext import UNREADABLE
 
 log = structlog.get_logger(__name__)
 
-KEY: Final = "promises.jsonl"
-"""Key of the ConfigMap's data."""
 _MERGE: Final = "application/merge-patch+json"
-_EVERY: Final = 60.0
-"""Seconds between two rounds."""
+_RETRY: Final = 10.0
+"""Seconds between two attempts to read it at the start."""
+
+
+class MemoryPart(NamedTuple):
+    """What is kept under one key of the ConfigMap."""
+
+    key: str
+    asked: Callable[[], bool]
+    """Returns whether somebody asks for what is learned."""
+    merge: Callable[[str, float], str]
+    """Takes what a text knows better, at a time in epoch seconds, and returns the text of what is
+    known by both; the same text if this process knows nothing more. It raises for no text."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -42,27 +50,29 @@ class _ConfigMap(msgspec.Struct, rename="camel"):
     data: dict[str, str] | None = None
 
 
-class PromiseMemory:
+class ClusterMemory:
     """Reads and writes one ConfigMap.
 
     Args:
         send: sends GET, or PATCH with a merge patch; returns the ConfigMap's JSON; raises
             ClusterAnswerError.
-        ratios: what this process has learned.
+        parts: what is kept.
+        interval: seconds between two rounds.
         clock: epoch seconds.
     """
 
     def __init__(
         self,
         send: Callable[[str, Any], Awaitable[bytes]],
-        ratios: PromisedRatios,
+        parts: Sequence[MemoryPart],
+        interval: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._send = send
-        self._ratios = ratios
+        self._parts = parts
+        self._interval = interval
         self._clock = clock
         self._was_read = False
-        self._written = ""
         self.problem = ""
         """Why it is not read or stored; empty if it is."""
 
@@ -70,13 +80,14 @@ class PromiseMemory:
         """Read and write repeatedly until cancelled."""
         while True:
             await self.round()
-            await asyncio.sleep(_EVERY)
+            await asyncio.sleep(self._interval if self._was_read else min(_RETRY, self._interval))
 
     async def round(self) -> None:
-        """Read once, and write if this process knows more."""
+        """Read once, and write if this process knows more. A failure is logged."""
         from apiservice.kube.client import ClusterAnswerError  # noqa: PLC0415 - 35 MB
 
-        if self._was_read and not self._ratios.size:
+        asked = any(part.asked() for part in self._parts)
+        if self._was_read and not asked:
             return
         try:
             await self._exchange()
@@ -89,36 +100,25 @@ class PromiseMemory:
 
     async def _exchange(self) -> None:
         stored = msgspec.json.decode(await self._send("GET", None), type=_ConfigMap)
-        text = (stored.data or {}).get(KEY, "")
-        now = self._clock()
-        if text != self._written:
-            lessons, unread = load_lessons(text)
-            if unread:
-                log.warning("lines of the ConfigMap of promises cannot be read", lines=unread)
-            self._ratios.recall(lessons, now)
+        data, now = stored.data or {}, self._clock()
+        known = {part.key: part.merge(data.get(part.key, ""), now) for part in self._parts}
         self._was_read = True
-        if not self._ratios.size:
-            return
-        known, left_out = dump_lessons(self._ratios.lessons(now), now)
-        if left_out:
-            log.warning("the ConfigMap of promises is full", workloads_left_out=left_out)
-        if known in (text, self._written):
-            return
-        await self._send("PATCH", msgspec.to_builtins(_ConfigMap(stored.metadata, {KEY: known})))
-        self._written = known
+        more = {key: text for key, text in known.items() if text != data.get(key, "")}
+        if more:
+            await self._send("PATCH", msgspec.to_builtins(_ConfigMap(stored.metadata, more)))
 
     def _note(self, problem: str) -> None:
         if problem != self.problem:
             if problem:
-                log.warning("what was learned about promises is not stored", error=problem)
+                log.warning("what was learned is not stored", error=problem)
             else:
-                log.info("what was learned about promises is stored")
+                log.info("what was learned is stored")
         self.problem = problem
 
 
-def promise_memory(
-    settings: PromisesSettings, client: Any, ratios: PromisedRatios
-) -> PromiseMemory | None:
+def cluster_memory(
+    settings: MemorySettings, client: Any, parts: Sequence[MemoryPart]
+) -> ClusterMemory | None:
     """Return the memory; None if no ConfigMap is named or ``client`` is None."""
     if not settings.configmap or client is None:
         return None
@@ -130,4 +130,4 @@ def promise_memory(
     async def send(method: str, body: Any) -> bytes:
         return await call(client, method, path, body, content_type=_MERGE)
 
-    return PromiseMemory(send, ratios)
+    return ClusterMemory(send, parts, settings.interval)

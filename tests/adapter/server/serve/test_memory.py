@@ -1,4 +1,4 @@
-"""The ConfigMap of promises: read at the start, shared by replicas, written when more is known."""
+"""The ConfigMap of what was learned: read at the start, shared by replicas, written with more."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from structlog.testing import capture_logs
 from adapter.answers.promises.capacity import StepCounts
 from adapter.answers.promises.memory import Lesson, Topic, dump_lessons, load_lessons
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
-from adapter.config.settings.promises import PromisesSettings
+from adapter.config.settings.memory import MemorySettings
 from adapter.pipeline.catalog.promise import SLO_RATIO, parse_promise
 from adapter.pipeline.cluster.lookup import PODS
 from adapter.pipeline.cluster.workload import Workload
-from adapter.server.serve.promisememory import KEY, PromiseMemory, promise_memory
+from adapter.server.serve.memory import ClusterMemory, MemoryPart, cluster_memory
 from apiservice.kube.client import ClusterAnswerError
 from apiservice.labels.selector import parse
 from apiservice.runtime.steps import at_once
 from tests.adapter.world import CATALOG, World, make_pod
 
+KEY = "promises"
 NOW = 1_700_000_000.0
 PROMISE = parse_promise({"ttft_p90": "1s"})
 
@@ -54,7 +55,8 @@ class Replica:
         self.now = NOW
         self.world = World(make_pod("a", gpus={}))
         self.ratios = PromisedRatios(self.world.index)
-        self.memory = PromiseMemory(stored.send, self.ratios, lambda: self.now)
+        part = MemoryPart(KEY, lambda: bool(self.ratios.size), self.ratios.merge)
+        self.memory = ClusterMemory(stored.send, [part], 300.0, lambda: self.now)
 
     def ask(self) -> None:
         """Ask as an HPA does."""
@@ -149,8 +151,8 @@ async def test_a_missing_right_is_said_once_and_the_end_of_it_too() -> None:
         stored.failure = None
         await replica.memory.round()
     assert [row["event"] for row in logs] == [
-        "what was learned about promises is not stored",
-        "what was learned about promises is stored",
+        "what was learned is not stored",
+        "what was learned is stored",
     ]
     assert logs[0]["error"] == "GET /x: 403 not allowed"
     assert replica.memory.problem == ""
@@ -184,6 +186,24 @@ async def test_a_configmap_without_data_or_a_foreign_answer_ends_nothing() -> No
 
 
 def test_without_a_name_or_a_cluster_there_is_no_memory() -> None:
-    ratios = PromisedRatios(World().index)
-    assert promise_memory(PromisesSettings(), object(), ratios) is None
-    assert promise_memory(PromisesSettings(configmap="a/b"), None, ratios) is None
+    assert cluster_memory(MemorySettings(), object(), []) is None
+    assert cluster_memory(MemorySettings(configmap="a/b"), None, []) is None
+
+
+async def test_parts_are_kept_beside_each_other_and_only_what_changes_is_written() -> None:
+    stored = ConfigMap()
+    stored.data = {"one": "1", "two": "2"}
+    sent: list[Any] = []
+
+    async def send(method: str, body: Any) -> bytes:
+        sent.append(body)
+        return await stored.send(method, body)
+
+    parts = [
+        MemoryPart("one", lambda: False, lambda text, _: text),
+        MemoryPart("two", lambda: True, lambda text, _: text + "+"),
+    ]
+    memory = ClusterMemory(send, parts, 300.0, lambda: NOW)
+    await memory.round()
+    assert stored.data == {"one": "1", "two": "2+"}
+    assert sent[-1]["data"] == {"two": "2+"}
