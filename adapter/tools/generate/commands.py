@@ -261,8 +261,8 @@ def _check_promise(labels: Mapping[str, str], server: str) -> None:
         PromiseError,
         parse_promise,
     )
-    from adapter.pipeline.catalog.serverkinds import shown_latencies  # noqa: PLC0415
-    from adapter.tools.generate.presets import PRESETS  # noqa: PLC0415
+    from adapter.pipeline.catalog.serverkinds import shown_latencies  # noqa: PLC0415 - as above
+    from adapter.tools.generate.presets import PRESETS  # noqa: PLC0415 - as above
 
     try:
         promise = parse_promise(labels)
