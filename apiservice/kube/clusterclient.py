@@ -129,6 +129,7 @@ class ClusterClient:
         self._looked = -LOOK
         self._read = self._contents()
         self.connections = _Connections(configuration, headers)
+        self._closed = False
         self._waiting: set[asyncio.Future[None]] = set()
         """One for each request that waits for the head of its answer; done when that has ended."""
         self._retired: list[_Connections] = []
@@ -172,6 +173,8 @@ class ClusterClient:
         Raises:
             aiohttp.ClientError, OSError, ValueError: there was no response.
         """
+        if self._closed:  # of requests side by side, another one failed and ended the command
+            raise aiohttp.ClientConnectionError("the client is closed")
         access = self.configuration
         if access.refresh_api_key_hook is not None:
             renewed = access.refresh_api_key_hook(access)
@@ -203,10 +206,9 @@ class ClusterClient:
     async def close(self) -> None:
         """Close every connection.
 
-        Of requests side by side the first that fails ends a command, and others may still connect.
-        A connection that opens after its client has closed is ended in TLS's orderly way, which an
-        event loop that ends as well does not wait for: these requests end first.
+        Of requests side by side the first that fails ends a command. The others may end first.
         """
+        self._closed = True
         if self._waiting:
             await asyncio.wait(self._waiting, timeout=_LAST)
         for connections in (*self._retired, self.connections):
@@ -261,6 +263,20 @@ class ClusterClient:
             return _Connections(replace(self.configuration, **named), self._headers)
 
 
+class _Connector(aiohttp.TCPConnector):
+    """Aborts a connection that is complete only after its client has closed.
+
+    The library ends it in TLS's orderly way, which waits for the server, and an event loop that
+    ends as well does not wait for that.
+    """
+
+    async def _create_connection(self, *arguments: Any, **named: Any) -> Any:
+        protocol: Any = await super()._create_connection(*arguments, **named)
+        if self._closed:
+            protocol.abort()
+        return protocol
+
+
 class _Connections:
     """Connections with one content of the files. They are made when they are first used."""
 
@@ -277,7 +293,7 @@ class _Connections:
         """
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
+                connector=_Connector(
                     limit=_CONNECTIONS, ssl=self._tls or True, resolver=Resolver()
                 ),
                 middlewares=(_stay,),

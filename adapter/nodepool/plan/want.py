@@ -23,9 +23,9 @@ from adapter.hpa.podreplicas import (
 from adapter.hpa.replicas import propose_by
 from adapter.hpa.spec import ControllerOptions
 from adapter.nodepool.seen.autoscalers import ReadableHpa
-from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog import built_in
 
-_EXPECTED: Final = frozenset(Catalog().expected)
+_EXPECTED: Final = frozenset(built_in().expected)
 _TRIGGER: Final = re.compile(r"^s\d+-")
 """What KEDA writes before the name of a metric: the number of its trigger."""
 RATE_LIMITED = "ScaleUpLimit"

@@ -17,6 +17,7 @@ import pytest
 import uvloop
 import yaml
 
+from apiservice.kube import clusterclient
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import connect
 from apiservice.kube.listwatch import ListWatch, ListWatchOptions
@@ -117,7 +118,10 @@ def test_a_watch_that_is_cancelled_leaves_no_connection_when_the_loop_closes(
         uvloop.run(body())
 
 
-def test_lists_side_by_side_leave_no_connection_when_the_first_fails(tmp_path: Path) -> None:
+@pytest.mark.parametrize("patience", [1.0, 0.01], ids=["waits for it", "does not wait"])
+def test_lists_side_by_side_leave_no_connection_when_the_first_fails(
+    tmp_path: Path, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a command whose user lacks a right: the other list connects while the client closes."""
 
     async def body() -> None:
@@ -128,6 +132,7 @@ def test_lists_side_by_side_leave_no_connection_when_the_first_fails(tmp_path: P
             await client.close()
             await asyncio.sleep(0.6)  # the other one connects now, if its client left it
 
+    monkeypatch.setattr(clusterclient, "_LAST", patience)
     with answering(tmp_path, refuse, connect_late) as kubeconfig:
         with pytest.raises(ClusterAnswerError, match="403"):
             asyncio.run(body())
@@ -135,3 +140,14 @@ def test_lists_side_by_side_leave_no_connection_when_the_first_fails(tmp_path: P
             warnings.simplefilter("always")
             gc.collect()
     assert [str(one.message) for one in left_open] == []
+
+
+def test_a_request_after_the_client_has_closed_opens_no_connection(tmp_path: Path) -> None:
+    async def body() -> None:
+        client = await connect(kubeconfig)
+        await client.close()
+        with pytest.raises(ClusterAnswerError, match="the client is closed"):
+            await call(client, "GET", "/a")
+
+    with answering(tmp_path) as kubeconfig:
+        asyncio.run(body())
