@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from adapter.hpa import quantity
 from adapter.nodepool.model.history import (
     DAY,
     MINUTE,
@@ -94,7 +95,7 @@ def test_the_hpa_adds_replicas_for_a_rise_that_each_day_had_at_this_time(stage: 
         wait_until(lambda: sizes()["desired"] == 4, "the HPA wants four replicas", 120)
         measured, expected = (stage.values(PLACE, name) for name in (MEASURED, EXPECTED))
         assert measured.keys() == expected.keys()
-        total = sum(map(float, measured.values()))
+        total = float(sum(map(quantity.parse, measured.values())))
         assert total == pytest.approx(LOAD, abs=15)
         # The measured metric alone asks for two.
         assert total / 60 < 2.2
