@@ -84,7 +84,9 @@ def clients() -> list[str]:
         line.strip()
         for package in ("adapter", "apiservice")
         for file in sorted(Path(package).rglob("*.py"))
-        for line in re.findall(r"TCPConnector\((?:[^()]|\([^()]*\))*\)", file.read_text())
+        for line in re.findall(
+            r"(?<!class )\b(?:TCP|_)Connector\((?:[^()]|\([^()]*\))*\)", file.read_text()
+        )
     ]
 
 
