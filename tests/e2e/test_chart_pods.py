@@ -54,7 +54,10 @@ def test_only_changes_that_need_a_restart_replace_the_pods() -> None:
         "keda": {"port": 7000},
         "view": {},
         "rules": {"cache": 1},
+        "accounting": {"by": "pod"},
         "recording": {"max_bytes": 1 << 21},
+        "ahead": {"enabled": True},
+        "memory": {"interval": 60},
         "nodepool": {"interval": 30},
         "log": {"level": "debug"},
     }
