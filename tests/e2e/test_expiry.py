@@ -35,7 +35,13 @@ SHORT = 60.0
 """Seconds that a certificate is valid here."""
 TRUSTED = "request-header settings read"
 ALL = {"serving", "front-proxy", "front-proxy-ca"}
-HONEST = ("Unauthorized", "certificate has expired", "unable to handle the request", "EOF")
+HONEST = (
+    "Unauthorized",
+    "certificate has expired",
+    "unable to handle the request",
+    "EOF",
+    "service unavailable",
+)
 """What a client of the API server may get after the end of a certificate."""
 
 

@@ -39,7 +39,7 @@ _MOST: Final = 512
 
 def points(of: str) -> Schema:
     """Return the schema of a column of numbers."""
-    number = {"type": "number", "format": "double", "nullable": True}
+    number = {"type": "number", "format": "double"}
     return listed(f"{of}, for each minute; null where it is not known.", number)
 
 
@@ -86,7 +86,7 @@ GPUHISTORIES: Final = ViewResource(
         desired=points("Replicas that the HPA controller last wanted"),
         state=listed(
             "State of the HPA, for each minute; null where it is not known.",
-            {"type": "string", "nullable": True},
+            {"type": "string"},
         ),
         utilization=points("Mean utilization of the workload's pods, with two digits"),
         pods=points("Pods of the workload"),

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from adapter.answers.view.gpuhistories import GPUHISTORIES
+from adapter.answers.view.gpunodes import GPUNODES
+from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpupools import GPUPOOLS
+from adapter.answers.view.gpus import GPUS
+from adapter.answers.view.gpuworkloads import GPUWORKLOADS
+from adapter.answers.view.historyhours import HISTORYHOURS
 from adapter.pipeline.cluster.hpas import ShownCondition, ShownHpa, ShownMetric
 from adapter.pipeline.cluster.pod import Owner
 from adapter.pipeline.cluster.workload import Workload
@@ -151,3 +158,32 @@ def _parts(schema: Json) -> Iterator[Json]:
     for part in (*schema.get("properties", {}).values(), schema.get("items")):
         if part is not None:
             yield from _parts(part)
+
+
+IN_SWAGGER: Final = {
+    "type",
+    "format",
+    "description",
+    "properties",
+    "items",
+    "additionalProperties",
+}
+
+
+def _keys(schema: Json) -> Iterator[str]:
+    yield from schema
+    for inner in (schema.get("properties") or {}).values():
+        yield from _keys(inner)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from _keys(schema[key])
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [GPUS, GPUNODES, GPUPOOLS, GPUPODS, GPUWORKLOADS, GPUHISTORIES, HISTORYHOURS],
+    ids=lambda resource: resource.plural,
+)
+def test_a_schema_has_only_what_openapi_2_has(resource: ViewResource) -> None:
+    """kube-apiserver refuses its whole document otherwise, and no `kubectl apply` validates."""
+    assert set(_keys(resource.schema)) <= IN_SWAGGER
