@@ -98,10 +98,11 @@ class Shop(NamedTuple):
         lines = self.page.text.splitlines()
         (start,) = [at for at, line in enumerate(lines, 1) if line.lstrip("#") == f" {title}"]
         after = [at for at, line in enumerate(lines, 1) if line.startswith("##") and at > start]
+        end = after[0] if after else len(lines) + 1
         return [
             block.text
             for block in self.page.blocks
-            if block.language == "sh" and start < block.line < after[0]
+            if block.language == "sh" and start < block.line < end
         ]
 
     def follow(self, title: str) -> str:
