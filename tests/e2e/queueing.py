@@ -8,12 +8,16 @@ import itertools
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from tests.e2e.cluster import PODS
+from adapter.hpa import quantity
+from adapter.pipeline.cluster.optin import PREFIX
+from tests.e2e.apiservice import ensure_namespace
+from tests.e2e.cluster import DEPLOYMENTS, HPAS, PODS, Object
 from tests.e2e.process import Process, free_port
-from tests.e2e.stage import Stage
+from tests.e2e.stage import Stage, deployment
 
 SLOTS = 4
 SECONDS = 0.2
@@ -114,3 +118,53 @@ class QueueingWorkload:
                 writer.close()
         except OSError:
             self.lost += 1
+
+
+@contextlib.contextmanager
+def scaled(stage: Stage, namespace: str, hpa: Object, folder: Path) -> Iterator[QueueingWorkload]:
+    """One replica of servers that queue, the HPA that scales it, and no client."""
+    ensure_namespace(stage.admin, namespace)
+    with QueueingWorkload(stage, namespace, folder) as workload:
+        made = deployment(namespace, 1)
+        template = made["spec"]["template"]
+        words = {"scrape": "true", "port": str(workload.port)}
+        template["metadata"]["annotations"] = {
+            f"{PREFIX}{key}": word for key, word in words.items()
+        }
+        template["spec"]["containers"][0].pop("resources")
+        stage.admin.create(made)
+        stage.admin.create(hpa)
+        yield workload
+        stage.admin.delete(f"{HPAS.format(ns=namespace)}/inference")
+        stage.admin.delete(f"{DEPLOYMENTS.format(ns=namespace)}/inference")
+
+
+def autoscaler_of(namespace: str, metrics: list[Object], most: int, held: int) -> Object:
+    """An HPA of the servers; ``held`` are the seconds of its scale-in window."""
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "inference", "namespace": namespace},
+        "spec": {
+            "scaleTargetRef": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": "inference",
+            },
+            "minReplicas": 1,
+            "maxReplicas": most,
+            "metrics": metrics,
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": held}},
+        },
+    }
+
+
+def metrics_message(stage: Stage, namespace: str) -> str:
+    """What the controller says of the HPA's metrics."""
+    rows = stage.hpa(namespace).get("status", {}).get("conditions") or ()
+    return " ".join(row["message"] for row in rows if row["type"] == "ScalingActive")
+
+
+def numbers(values: Mapping[str, str]) -> dict[str, float]:
+    """Pod -> its value, from quantities."""
+    return {name: float(quantity.parse(text)) for name, text in values.items()}

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from adapter.pipeline.cluster.optin import PREFIX
-from tests.e2e.apiservice import ensure_namespace
-from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object
+from tests.e2e.cluster import Object
 from tests.e2e.process import wait_until
-from tests.e2e.queueing import CAPACITY, SLOTS, QueueingWorkload
-from tests.e2e.stage import Stage, deployment
+from tests.e2e.queueing import (
+    CAPACITY,
+    SLOTS,
+    QueueingWorkload,
+    autoscaler_of,
+    metrics_message,
+    numbers,
+    scaled,
+)
+from tests.e2e.stage import Stage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -27,26 +33,13 @@ MOST = 4
 @pytest.fixture
 def llm(running_stage: Stage, tmp_path: Path) -> Iterator[QueueingWorkload]:
     """One replica, an HPA on its latency, and no client."""
-    admin = running_stage.admin
-    ensure_namespace(admin, SPACE)
-    with QueueingWorkload(running_stage, SPACE, tmp_path) as found:
-        made = deployment(SPACE, 1)
-        template = made["spec"]["template"]
-        words = {"scrape": "true", "port": str(found.port)}
-        template["metadata"]["annotations"] = {
-            f"{PREFIX}{key}": word for key, word in words.items()
-        }
-        template["spec"]["containers"][0].pop("resources")
-        admin.create(made)
-        admin.create(_autoscaler())
-        yield found
-        admin.delete(f"{HPAS.format(ns=SPACE)}/inference")
-        admin.delete(f"{DEPLOYMENTS.format(ns=SPACE)}/inference")
+    with scaled(running_stage, SPACE, _autoscaler(), tmp_path) as workload:
+        yield workload
 
 
 def _autoscaler() -> Object:
     """An HPA on the latency, with the running requests beside it, as docs/inference.md has it."""
-    rows = [
+    rows: list[Object] = [
         {
             "type": "Pods",
             "pods": {
@@ -56,25 +49,11 @@ def _autoscaler() -> Object:
         }
         for name, goal in ((TTFT, f"{TARGET * 1000:.0f}m"), (RUNNING, f"{SLOTS - 1}"))
     ]
-    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "inference"}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "inference", "namespace": SPACE},
-        "spec": {
-            "scaleTargetRef": reference,
-            "minReplicas": 1,
-            "maxReplicas": MOST,
-            "metrics": rows,
-            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 3}},
-        },
-    }
+    return autoscaler_of(SPACE, rows, MOST, held=3)
 
 
 def _message(stage: Stage) -> str:
-    """What the controller says of its metrics."""
-    rows = stage.hpa(SPACE).get("status", {}).get("conditions") or ()
-    return " ".join(row["message"] for row in rows if row["type"] == "ScalingActive")
+    return metrics_message(stage, SPACE)
 
 
 def _reasons(stage: Stage) -> list[str]:
@@ -85,8 +64,7 @@ def _reasons(stage: Stage) -> list[str]:
 
 def _seconds(stage: Stage) -> list[float]:
     """The latency of each pod that has one."""
-    found = stage.values(SPACE, TTFT).values()
-    return [float(v[:-1]) / 1000 if v.endswith("m") else float(v) for v in found]
+    return list(numbers(stage.values(SPACE, TTFT)).values())
 
 
 def test_an_hpa_on_a_latency_adds_replicas_while_servers_queue(

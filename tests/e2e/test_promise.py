@@ -14,18 +14,25 @@ from adapter.answers.promises.ratios import PodQuestion
 from adapter.config.settings.memory import MemorySettings
 from adapter.pipeline.catalog.promise import parse_promise
 from adapter.pipeline.cluster.lookup import PODS
-from adapter.pipeline.cluster.optin import PREFIX
 from adapter.pipeline.cluster.workload import Workload
 from adapter.server.serve.memory import MemoryPart, cluster_memory
 from apiservice.kube.connection import connect
 from apiservice.labels.selector import parse
 from apiservice.runtime.steps import at_once
 from tests.adapter.world import World, make_pod
-from tests.e2e.apiservice import NAMESPACE, SERVICE, ensure_namespace
-from tests.e2e.cluster import DEPLOYMENTS, HPAS, Object
+from tests.e2e.apiservice import NAMESPACE, SERVICE
+from tests.e2e.cluster import HPAS, Object
 from tests.e2e.process import wait_until
-from tests.e2e.queueing import CAPACITY, SLOTS, QueueingWorkload
-from tests.e2e.stage import Stage, deployment
+from tests.e2e.queueing import (
+    CAPACITY,
+    SLOTS,
+    QueueingWorkload,
+    autoscaler_of,
+    metrics_message,
+    numbers,
+    scaled,
+)
+from tests.e2e.stage import Stage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -40,55 +47,27 @@ MOST = 4
 @pytest.fixture
 def llm(running_stage: Stage, tmp_path: Path) -> Iterator[QueueingWorkload]:
     """One replica, an HPA on its promise, and no client."""
-    admin = running_stage.admin
-    ensure_namespace(admin, SPACE)
-    with QueueingWorkload(running_stage, SPACE, tmp_path) as workload:
-        made = deployment(SPACE, 1)
-        template = made["spec"]["template"]
-        words = {"scrape": "true", "port": str(workload.port)}
-        template["metadata"]["annotations"] = {
-            f"{PREFIX}{key}": word for key, word in words.items()
-        }
-        template["spec"]["containers"][0].pop("resources")
-        admin.create(made)
-        admin.create(_autoscaler(PROMISE))
+    with scaled(running_stage, SPACE, _autoscaler(PROMISE), tmp_path) as workload:
         yield workload
-        admin.delete(f"{HPAS.format(ns=SPACE)}/inference")
-        admin.delete(f"{DEPLOYMENTS.format(ns=SPACE)}/inference")
 
 
 def _autoscaler(promise: dict[str, str]) -> Object:
     """The HPA of docs/inference.md, with a short window for scale-in."""
-    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "inference"}
     metric = {"name": RATIO, "selector": {"matchLabels": promise}}
     target = {"type": "AverageValue", "averageValue": f"{TARGET * 1000:.0f}m"}
-    return {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "inference", "namespace": SPACE},
-        "spec": {
-            "scaleTargetRef": reference,
-            "minReplicas": 1,
-            "maxReplicas": MOST,
-            "metrics": [{"type": "Pods", "pods": {"metric": metric, "target": target}}],
-            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}},
-        },
-    }
+    return autoscaler_of(
+        SPACE, [{"type": "Pods", "pods": {"metric": metric, "target": target}}], MOST, held=30
+    )
 
 
 def _message(stage: Stage) -> str:
-    """What the controller says of its metrics."""
-    rows = stage.hpa(SPACE).get("status", {}).get("conditions") or ()
-    return " ".join(row["message"] for row in rows if row["type"] == "ScalingActive")
+    return metrics_message(stage, SPACE)
 
 
 def _values(stage: Stage) -> dict[str, float]:
     """The ratio of each pod that has one, as the HPA gets it."""
     selector = ",".join(f"{key}={value}" for key, value in PROMISE.items())
-    found = stage.values(SPACE, RATIO, selector)
-    return {
-        name: float(v[:-1]) / 1000 if v.endswith("m") else float(v) for name, v in found.items()
-    }
+    return numbers(stage.values(SPACE, RATIO, selector))
 
 
 def test_a_promise_is_learned_kept_and_remembered(

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+from weakref import ref
 
 import structlog
 
@@ -65,6 +66,9 @@ Ask = Callable[[Pod], Reading | Absence]
 """Returns the value of a pod, or why there is none."""
 
 
+_GONE: Final = Absence(NOT_MEASURED, "the pod went while the question was answered")
+
+
 @dataclass(slots=True)
 class _Asked:
     """A workload and a promise that somebody asks for."""
@@ -72,8 +76,8 @@ class _Asked:
     workload: PromisedWorkload
     since: float
     """Epoch seconds of the first question."""
-    version: int = -1
-    """The snapshot behind ``values``."""
+    made_of: tuple[ref[Snapshot], int] | None = None
+    """The snapshot, which is not kept for it, and the version of the pods behind ``values``."""
     until: float = 0.0
     """Epoch seconds at which they are too old."""
     values: Mapping[PodRef, Reading | Absence] = field(default_factory=dict)
@@ -109,7 +113,7 @@ class PromisedRatios:
         named = {(pod.namespace, _workload(pod)): None for pod in pods}
         for namespace, workload in named:
             values |= yield from self._of(namespace, workload, promise, snapshot, now)
-        return lambda pod: values.get(pod.ref) or snapshot.pod(pod, RUNNING, EVERYTHING, now)
+        return lambda pod: values.get(pod.ref, _GONE)
 
     def stated(self, pod: Pod, now: float) -> Iterator[tuple[Promise, Reading | Absence]]:
         """Yield the promises that queries about a pod stated lately, with its last value for each.
@@ -168,7 +172,8 @@ class PromisedRatios:
         self, namespace: str, workload: Workload, promise: Promise, snapshot: Snapshot, now: float
     ) -> Steps[Mapping[PodRef, Reading | Absence]]:
         asked = self._recall(namespace, workload, promise, now)
-        if asked.version == snapshot.version and now < asked.until:
+        made_of = ref(snapshot), self._index.version
+        if asked.made_of == made_of and now < asked.until:
             return asked.values
         pods = yield from self._members(namespace, workload)
         latencies = tuple(dict.fromkeys(bound.latency for bound in promise))
@@ -194,7 +199,7 @@ class PromisedRatios:
             values[PodRef(namespace, name)] = self._value(
                 asked, ratio, capacity, windows[name], gpus[name], oldest, now
             )
-        asked.values, asked.version = values, snapshot.version
+        asked.values, asked.made_of = values, made_of
         asked.until = min(
             (window.time + oldest for window in windows.values()), default=now + _REASON
         )

@@ -326,6 +326,22 @@ def test_a_pod_that_is_not_ready_is_left_out_of_what_is_learned() -> None:
     assert reason(servers.why("cold")) == "pod_not_ready"
 
 
+def test_a_pod_that_goes_while_the_question_is_answered_has_no_value() -> None:
+    """Not the number of its requests, which would be many times the ratio."""
+    servers = learned("a", "b")
+    pod = servers.index.get("ml", "b")
+    assert pod is not None
+    servers.now += 15
+    for name in servers.names:
+        servers.serve(name, 8, 40)
+    question = PodQuestion(
+        CATALOG.metrics[SLO_RATIO], parse(PROMISE), servers.store.snapshot, servers.now
+    )
+    work = servers.custom._ratios.about([pod], question)
+    servers.remove("b")
+    assert reason(at_once(work)(pod)) == "promise_not_measured"
+
+
 def test_an_old_page_gives_no_value() -> None:
     servers = learned("a")
     assert servers.ratios()
