@@ -10,15 +10,12 @@ import pytest
 
 from adapter.answers.promises.capacity import StepCounts
 from adapter.answers.promises.memory import Lesson, Topic
-from adapter.answers.promises.ratios import PodQuestion
 from adapter.config.settings.memory import MemorySettings
 from adapter.pipeline.catalog.promise import parse_promise
 from adapter.pipeline.cluster.lookup import PODS
 from adapter.pipeline.cluster.workload import Workload
 from adapter.server.serve.memory import MemoryPart, cluster_memory
 from apiservice.kube.connection import connect
-from apiservice.labels.selector import parse
-from apiservice.runtime.steps import at_once
 from tests.adapter.world import World, make_pod
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.cluster import HPAS, Object
@@ -113,14 +110,11 @@ async def test_what_was_learned_is_kept_in_the_charts_configmap_with_the_charts_
         memories = []
         for number, world in enumerate(replicas):
             ratios = world.custom._ratios
-            part = MemoryPart(KEY, lambda: True, ratios.merge)
+            part = MemoryPart(KEY, ratios.merge)
             memory = cluster_memory(settings, client, [part])
             assert memory is not None
             memories.append(memory)
-            asked = PodQuestion(
-                world.catalog.metrics[RATIO], parse("ttft_p90=500ms"), world.store.snapshot, 0.0
-            )
-            at_once(ratios.about(list(world.index.each()), asked))
+            ratios._recall("ml", Workload(PODS, "a"), parse_promise(PROMISE), time.time())
             topic = Topic("ml", Workload(PODS, "a"), parse_promise(PROMISE), "")
             counts = StepCounts(100.0 * (number + 1), [0.0], [0.0])
             ratios.recall({topic: Lesson(time.time(), {9: counts})}, time.time())

@@ -16,7 +16,7 @@ from typing import Final
 
 from adapter.answers.api.aggregate import Aggregate, combine, describe_missing, pooled, read_pods
 from adapter.answers.api.expected import expected_pods
-from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
+from adapter.answers.promises.ratios import Ask, PodQuestion, PromisedRatios
 from adapter.pipeline.attribution.reading import Absence, Reading
 from adapter.pipeline.attribution.values import NOT_SELECTED
 from adapter.pipeline.cluster.index import PodIndex
@@ -34,7 +34,8 @@ class GroupValues:
 
     Args:
         index: the pods.
-        ratios: answers questions about them.
+        ratios: answers questions about the pods of a group.
+        about: answers the question about pods that belong to no group.
         question: what is requested of each pod.
         how: combines the values of a group.
     """
@@ -43,11 +44,13 @@ class GroupValues:
         self,
         index: PodIndex,
         ratios: PromisedRatios,
+        about: Ask,
         question: PodQuestion,
         how: Aggregate,
     ) -> None:
         self._index = index
         self._ratios = ratios
+        self._about = about
         self._question = question
         self._how = how
         self._members: dict[object, Mapping[ReplicaGroup | None, Sequence[Pod]]] = {}
@@ -58,7 +61,7 @@ class GroupValues:
         """Return the value of a pod's group; that of the pod itself if it belongs to none."""
         group = group_of(pod)
         if group is None:
-            return (yield from self._ratios.about([pod], self._question))(pod)
+            return self._about(pod)
         key = (pod.namespace, group)
         known = self._values.get(key)
         if known is None:

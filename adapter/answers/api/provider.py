@@ -137,10 +137,10 @@ class GpuMetricsProvider:
         selector, how = split_aggregate(asked.query.metric_selector)
         question = PodQuestion(asked.metric, selector, asked.snapshot, asked.now)
         pods = yield from self._objects.pods(asked.query)
+        about = yield from self._ratios.about(pods, question)
         groups = None
         if how is not None:
-            groups = GroupValues(self._objects.pod_index, self._ratios, question, how)
-        about = yield from self._ratios.about(pods if groups is None else (), question)
+            groups = GroupValues(self._objects.pod_index, self._ratios, about, question, how)
         step = reading_step(asked.metric)
         for pod in pods:
             reading = about(pod) if groups is None else (yield from groups.of(pod))

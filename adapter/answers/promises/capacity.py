@@ -9,7 +9,7 @@ capacity is the load at which the share passes what the promise tolerates.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -114,8 +114,8 @@ class LearnedCapacity:
         start = max(each.start for each in increases if each is not None)
         known = self._pods.setdefault(pod, _Pod([], start, []))
         if known.recent and window.time <= known.recent[-1][0]:
-            if window.time == known.recent[-1][0]:
-                return
+            if window.time > known.recent[-1][0] - RECENT:
+                return  # a question that began earlier ended later
             # The clock was set back: what was noted after the new time would never end.
             known = self._pods[pod] = _Pod([], start, [])
         known.loads.append(load)
@@ -136,9 +136,14 @@ class LearnedCapacity:
         (before, less), (now, more) = known.recent[0], known.recent[-1]
         return (more - less) / (now - before)
 
-    def forget_pods(self, keep: Container[str]) -> None:
-        """Drop what is kept for pods that are gone; what they taught stays."""
-        self._pods = {pod: known for pod, known in self._pods.items() if pod in keep}
+    def forget_pods(self, before: float) -> None:
+        """Drop what is kept for pods without a window since a time; what they taught stays.
+
+        A pod that only misses an answer is kept: its next window overlaps its last one.
+        """
+        self._pods = {
+            pod: known for pod, known in self._pods.items() if known.recent[-1][0] >= before
+        }
 
     @property
     def evidence(self) -> float:
@@ -165,14 +170,16 @@ class LearnedCapacity:
         self._fade(window.time)
         place = math.floor(math.log(min(max(1.0, load), middle(TOP)), STEP))
         step = self._steps.setdefault(place, StepCounts.of(len(self.promise)))
-        counts = []
+        # A histogram may count each token. Shares are those of its counts, and weigh as requests.
+        requests = min(window.latencies[bound.latency].count for bound in self.promise)
         for index, bound in enumerate(self.promise):
             increase = window.latencies[bound.latency]
-            counts.append(increase.count)
-            step.late[index] += increase.over(bound.seconds) or 0.0
             quantile = increase.quantile(bound.share)
-            step.quantiles[index] += quantile.value * increase.count if quantile else 0.0
-        step.requests += min(counts)
+            if requests and quantile is not None:
+                late = increase.over(bound.seconds) or 0.0
+                step.late[index] += requests * late / increase.count
+                step.quantiles[index] += requests * quantile.value
+        step.requests += requests
         step.windows += 1
         if window.cache is not None:
             step.cache += window.cache

@@ -47,7 +47,10 @@ _REASON: Final = 15.0
 _OF_NAMESPACE: Final = 32
 """Promises of workloads that are remembered for one namespace."""
 _OF_ALL: Final = 2048
-"""The same for all namespaces: 15 kB each at most."""
+"""The same for all namespaces. Each takes 15 kB at most, and 1 kB for each pod that has a value
+now."""
+_KEPT: Final = 86400.0
+"""Seconds for which one is remembered after the last question."""
 
 
 class PodQuestion(NamedTuple):
@@ -81,6 +84,8 @@ class _Asked:
     until: float = 0.0
     """Epoch seconds at which they are too old."""
     values: Mapping[PodRef, Reading | Absence] = field(default_factory=dict)
+    at: float = 0.0
+    """Epoch seconds of the last question."""
 
 
 class PromisedRatios:
@@ -98,6 +103,8 @@ class PromisedRatios:
         """What other processes know, and this one knew before its start."""
         self._gpus: dict[tuple[str, Workload, Promise], list[str]] = {}
         """What it is about -> the types of GPUs in ``_recalled``."""
+        self.forgotten = 0
+        """Promises that were too many for their namespace, or for all."""
 
     def about(self, pods: Sequence[Pod], question: PodQuestion) -> Steps[Ask]:
         """Return what answers a question about some pods.
@@ -146,6 +153,7 @@ class PromisedRatios:
         A line that cannot be read is logged, left out, and missing from the answer; of what is too
         much for the text, what has the least evidence.
         """
+        self._prune(now)
         lessons, unread = load_lessons(text)
         if unread:
             log.warning("lines of what was learned about promises cannot be read", lines=unread)
@@ -163,17 +171,16 @@ class PromisedRatios:
         for namespace, workload, promise, gpu in lessons:
             self._gpus.setdefault((namespace, workload, promise), []).append(gpu)
         for (namespace, workload, promise, gpu), lesson in lessons.items():
-            own = self._asked.get(namespace)
-            asked = own.get((workload, promise)) if own is not None else None
+            asked = self._peek(namespace, workload, promise)
             if asked is not None:
                 asked.workload.recall(gpu, lesson, now)
 
     def _of(
         self, namespace: str, workload: Workload, promise: Promise, snapshot: Snapshot, now: float
     ) -> Steps[Mapping[PodRef, Reading | Absence]]:
-        asked = self._recall(namespace, workload, promise, now)
-        made_of = ref(snapshot), self._index.version
-        if asked.made_of == made_of and now < asked.until:
+        made_of = ref(snapshot), self._index.changes_in(namespace)
+        asked = self._peek(namespace, workload, promise)
+        if asked is not None and asked.made_of == made_of and now < asked.until:
             return asked.values
         pods = yield from self._members(namespace, workload)
         latencies = tuple(dict.fromkeys(bound.latency for bound in promise))
@@ -190,6 +197,9 @@ class PromisedRatios:
             if pod.node not in types:
                 types[pod.node] = facts(snapshot.cluster.labels(pod.node or "")).model
             yield  # a pod may have hundreds of servers
+        if not windows and asked is None:
+            return values  # a query may be about many workloads that are no servers
+        asked = self._recall(namespace, workload, promise, now)
         gpus = {pod.name: types[pod.node] for pod in pods}
         asked.workload.observe(windows, gpus)
         yield
@@ -238,26 +248,45 @@ class PromisedRatios:
             return () if pod is None else (pod,)
         return (yield from self._index.owning(namespace, *workload))
 
+    def _peek(self, namespace: str, workload: Workload, promise: Promise) -> _Asked | None:
+        own = self._asked.get(namespace)
+        return None if own is None else own.get((workload, promise))
+
     def _recall(self, namespace: str, workload: Workload, promise: Promise, now: float) -> _Asked:
         """Return what is known of a workload and a promise; new if nobody has asked before."""
-        own = self._asked.setdefault(namespace, OrderedDict())
         key = (workload, promise)
-        known = own.get(key)
+        known = self._peek(namespace, workload, promise)
         if known is None:
+            self._prune(now)
+            own = self._asked.setdefault(namespace, OrderedDict())
             known = own[key] = _Asked(PromisedWorkload(promise), now)
             self._forget(own)
             for gpu in self._gpus.get((namespace, workload, promise), ()):
                 lesson = self._recalled[Topic(namespace, workload, promise, gpu)]
                 known.workload.recall(gpu, lesson, now)
-        own.move_to_end(key)
+        known.at = now
+        self._asked[namespace].move_to_end(key)
         return known
+
+    def _prune(self, now: float) -> None:
+        """Drop values that are too old, and what nobody has asked for in a day."""
+        for namespace, own in tuple(self._asked.items()):
+            for key, asked in tuple(own.items()):
+                if abs(now - asked.at) > _KEPT:
+                    del own[key]
+                elif now >= asked.until:
+                    asked.values = {}
+            if not own:
+                del self._asked[namespace]
 
     def _forget(self, own: OrderedDict[tuple[Workload, Promise], _Asked]) -> None:
         """Drop the oldest of a namespace that has too many, then of the one with the most."""
         if len(own) > _OF_NAMESPACE:
             own.popitem(last=False)
+            self.forgotten += 1
         if self.size <= _OF_ALL:
             return
+        self.forgotten += 1
         namespace = max(self._asked, key=lambda name: len(self._asked[name]))
         self._asked[namespace].popitem(last=False)
         if not self._asked[namespace]:

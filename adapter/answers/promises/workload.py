@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adapter.answers.promises.capacity import LearnedCapacity, PodCapacity
+from adapter.answers.promises.capacity import RECENT, LearnedCapacity, PodCapacity
 from adapter.answers.promises.memory import Lesson
 from adapter.answers.promises.ratio import Ratio, latency_ratio, pod_ratio
 from adapter.pipeline.catalog.promise import Promise
@@ -33,13 +33,15 @@ class PromisedWorkload:
         """Take the newest window of each pod.
 
         Args:
-            windows: by pod; a pod that is missing is forgotten, and what it taught stays.
+            windows: by pod. A pod without one for two minutes is forgotten, and what it taught
+                stays.
             gpus: pod -> type of its GPU; a pod without one is missing.
         """
         for pod, window in windows.items():
             self._of(gpus.get(pod, "")).observe(pod, window)
+        newest = max((window.time for window in windows.values()), default=0.0)
         for learned in self._learned.values():
-            learned.forget_pods(windows.keys())
+            learned.forget_pods(newest - 2 * RECENT)
         self.latency = latency_ratio(self.promise, list(windows.values()))
 
     def capacities(self) -> Mapping[str, PodCapacity | None]:

@@ -48,6 +48,36 @@ def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
     return DemandHistory((*recent[first:], DemandPoint(minute, pods)), days)
 
 
+def union(one: DemandHistory, other: DemandHistory) -> DemandHistory:
+    """Return what either history knows; of a minute and of a slot, the larger load.
+
+    It is the same in either order, and however often it is taken.
+    """
+    minutes: dict[float, float] = {}
+    for point in (*one.recent, *other.recent):
+        minutes[point.time] = max(point.pods, minutes.get(point.time, point.pods))
+    newest = max(minutes, default=0.0)
+    recent = (
+        DemandPoint(time, minutes[time])
+        for time in sorted(minutes)
+        if time > newest - RECENT * MINUTE
+    )
+    days: dict[int, DemandDay] = {}
+    for day in (*one.days, *other.days):
+        known = days.get(day.number)
+        days[day.number] = day if known is None else DemandDay(day.number, _peaks(known, day))
+    first = max(days, default=0) - DAYS
+    kept = (days[number] for number in sorted(days) if number >= first)
+    return DemandHistory(tuple(recent), tuple(kept))
+
+
+def _peaks(one: DemandDay, other: DemandDay) -> tuple[float | None, ...]:
+    return tuple(
+        max((peak for peak in pair if peak is not None), default=None)
+        for pair in zip(one.peaks, other.peaks, strict=True)
+    )
+
+
 def rounded(pods: float) -> float:
     """Return a load in whole hundredths of a pod."""
     return round(pods * PER_POD) / PER_POD

@@ -115,9 +115,12 @@ class Learner:
                 load.compute(self._probability, now)
             yield
 
-    def restore(self, stored: Mapping[LoadKey, WorkloadLoad]) -> None:
-        """Take over what is stored, as far as less is known here."""
+    def restore(self, stored: Mapping[LoadKey, WorkloadLoad], now: float) -> None:
+        """Take over what is stored, as far as less is known here, and not what nobody has asked
+        about for days."""
         for key, old in stored.items():
+            if abs(now - old.asked) > _KEPT:
+                continue
             load = self.loads.get(key)
             if load is None:
                 if len(self.loads) < self._most:

@@ -15,6 +15,7 @@ from adapter.server.ahead.replicaload import ReplicaLoad
 from adapter.server.ahead.starts import StartTimes
 from adapter.server.ahead.workloadload import LoadKey, WorkloadLoad
 from apiservice.provider import GroupResource
+from apiservice.runtime.jsontext import UNREADABLE
 
 log = structlog.get_logger(__name__)
 
@@ -35,9 +36,13 @@ class _StoredLoad(msgspec.Struct):
     asked: float
 
 
-def merge(learner: Learner, text: str) -> str:
-    """Let a learner take over what a text knows better, and return the text of what both know."""
-    learner.restore(dict(_restored(text.splitlines())))
+def merge(learner: Learner, text: str, now: float) -> str:
+    """Let a learner take over what a text knows better, and return the text of what both know.
+
+    Args:
+        now: epoch seconds.
+    """
+    learner.restore(dict(_restored(text.splitlines())), now)
     return dump(learner.loads) if learner.loads else text
 
 
@@ -70,7 +75,7 @@ def _restored(lines: Iterable[str]) -> Iterable[tuple[LoadKey, WorkloadLoad]]:
     for line in lines:
         try:
             row = msgspec.json.decode(line, type=_StoredLoad)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             log.warning("stored load ignored", error=str(error))
             continue
         found = decode(row.history)

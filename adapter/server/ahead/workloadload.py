@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import ReferenceType
 
-from adapter.nodepool.learn.boots import KEPT
-from adapter.nodepool.learn.history import learn
+from adapter.nodepool.learn.history import learn, union
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.pipeline.store.outlook import MeasuredValues
 from adapter.server.ahead.expectation import Expectation, expect
@@ -56,16 +54,13 @@ class WorkloadLoad:
         self.history = learn(self.history, DemandPoint(now, present.total))
         self.replica = self.replica.learn(present.total, present.pods, now)
 
-    def take_over(self, old: WorkloadLoad) -> None:
-        """Add what another process has learned, if it began earlier."""
-        if not old.history.recent or _begin(old.history) >= _begin(self.history):
-            return
-        newer, self.history = self.history.recent, old.history
-        for point in newer:
-            self.history = learn(self.history, point)
-        self.replica = old.replica
-        starts = (*old.starts.watched, *self.starts.watched)[-KEPT:]
-        self.starts = self.starts._replace(watched=starts)
+    def take_over(self, other: WorkloadLoad) -> None:
+        """Add what another process has learned: a restart and another replica know other times."""
+        self.asked = max(self.asked, other.asked)
+        self.history = union(self.history, other.history)
+        self.replica = max(self.replica, other.replica, key=lambda replica: replica.weight)
+        if len(other.starts.watched) > len(self.starts.watched):
+            self.starts = self.starts._replace(watched=other.starts.watched)
 
     def compute(self, probability: float, now: float) -> None:
         """Say again what the load will not exceed."""
@@ -82,9 +77,3 @@ class WorkloadLoad:
         if not self.history.recent:
             return "nothing is known of its load yet"
         return Expectation(0.0, 0.0, stated=False, text="there has been no load")
-
-
-def _begin(history: DemandHistory) -> tuple[float, float]:
-    """Return the first day and minute of a history; infinity without any."""
-    day = float(history.days[0].number) if history.days else math.inf
-    return day, history.recent[0].time if history.recent else math.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import Metric
@@ -45,7 +46,7 @@ def loads_part(learner: Learner) -> MemoryPart:
     """Return what a learner keeps over restarts."""
     from adapter.server.ahead.stored import merge  # noqa: PLC0415 - at rest, it costs no memory
 
-    return MemoryPart("loads", lambda: bool(learner.loads), lambda text, _: merge(learner, text))
+    return MemoryPart("loads", partial(merge, learner))
 
 
 def ahead_families(learner: Learner) -> Iterator[Metric]:

@@ -5,8 +5,7 @@ nothing, and would scale a workload that has not changed.
 
 Each replica reads the ConfigMap at the interval, takes what others know better, and writes what it
 knows better. ``metadata.resourceVersion`` makes the API server refuse an update that another one
-has overtaken: the next round tries again. Nothing is read or written while nobody asks for what is
-learned, but once at the start.
+has overtaken: the next round tries again.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ class MemoryPart(NamedTuple):
     """What is kept under one key of the ConfigMap."""
 
     key: str
-    asked: Callable[[], bool]
-    """Returns whether somebody asks for what is learned."""
     merge: Callable[[str, float], str]
     """Takes what a text knows better, at a time in epoch seconds, and returns the text of what is
     known by both; the same text if this process knows nothing more. It raises for no text."""
@@ -86,9 +83,6 @@ class ClusterMemory:
         """Read once, and write if this process knows more. A failure is logged."""
         from apiservice.kube.client import ClusterAnswerError  # noqa: PLC0415 - 35 MB
 
-        asked = any(part.asked() for part in self._parts)
-        if self._was_read and not asked:
-            return
         try:
             await self._exchange()
         except (ClusterAnswerError, *UNREADABLE) as error:

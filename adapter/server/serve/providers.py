@@ -158,7 +158,7 @@ def build_providers(
             rules.shared["external"] = lambda: both.both
             external = both
     ahead = build_ahead(settings, pipelines, objects)
-    kept = [MemoryPart("promises", lambda: bool(ratios.size), ratios.merge)]
+    kept = [MemoryPart("promises", ratios.merge)]
     kept += [] if ahead is None else [loads_part(ahead)]
     memory = cluster_memory(settings.memory, client, kept)
     return Providers(gpu, custom, external, rules, ratios, ahead, memory)

@@ -164,6 +164,10 @@ FOREIGN: Final = gauge(
 PROMISES: Final = gauge(
     "gma_promises", "Promises of workloads whose capacity is learned, those of restarts included."
 )
+FORGOTTEN: Final = counter(
+    "gma_promises_forgotten_total",
+    "Promises that were forgotten, because their namespace or all together ask for too many.",
+)
 REMEMBERED: Final = gauge(
     "gma_memory_ok",
     "0 while the ConfigMap of what was learned cannot be read or written; the log says why. Absent "
@@ -194,7 +198,7 @@ OWN: Final = (
     *(GPU_SECONDS, UNSIZED),
     *(EXPORTERS, SILENT, YOUNGEST, OLDEST, DEVICES, NAMED, SERIES),
     *(SYNCED, HEARD, UNREAD, PODS, LAG, CONFIG, RELOADS, FOREIGN, BACKGROUND),
-    *(PROMISES, REMEMBERED),
+    *(PROMISES, FORGOTTEN, REMEMBERED),
 )
 FAMILIES: Final = (
     *requeststats.FAMILIES,
@@ -279,6 +283,7 @@ class _Adapter(Collector):
         yield BACKGROUND.by(parts.background.failures)
         if parts.ratios is not None:
             yield PROMISES.one(parts.ratios.size)
+            yield FORGOTTEN.one(parts.ratios.forgotten)
         if parts.memory is not None:
             yield REMEMBERED.one(not parts.memory.problem)
         if parts.keda is not None:

@@ -19,7 +19,9 @@ from adapter.answers.promises.capacity import (
     LearnedCapacity,
     pooled,
 )
+from adapter.pipeline.catalog.increases import Increase
 from adapter.pipeline.catalog.promise import parse_promise
+from adapter.pipeline.catalog.requestwindow import Latency, RequestWindow
 from tests.adapter.answers.promises.windows import window
 
 PROMISE = parse_promise({"ttft_p90": "1s"})
@@ -113,7 +115,7 @@ def test_the_growth_of_a_load_is_that_of_the_last_minute() -> None:
     for end, load in ((60, 100), (75, 4), (135, 64)):
         learned.observe("a", window(end, load))
     assert learned.growth("a") == 1.0
-    learned.forget_pods(frozenset())
+    learned.forget_pods(1000.0)
     assert learned.growth("a") == 0
 
 
@@ -184,3 +186,54 @@ def test_no_load_of_a_page_is_too_high(load: float) -> None:
     capacity = learned.capacity()
     assert capacity is not None
     assert capacity.load < 1e8
+
+
+def tokens(end: float, late: float) -> RequestWindow:
+    """Sixty requests at a load of 16, whose histogram of tokens counts 200 for each."""
+    whole = window(end, 16, 60)
+    count = 12_000.0
+    counts = (count * (1 - late), count * late, 0.0)
+    each = Increase(end - 60, end, (0.05, 0.1), counts, None)
+    return replace(whole, latencies={**whole.latencies, Latency.OUTPUT_TOKEN: each})
+
+
+def test_a_histogram_of_tokens_beside_one_of_requests_does_not_break_the_promise() -> None:
+    learned = LearnedCapacity(BOTH)
+    for turn in range(10):
+        learned.observe("a", tokens(60.0 * (1 + turn), late=0.02))
+    capacity = learned.capacity()
+    assert capacity is not None
+    assert not capacity.seen
+    assert capacity.load > 16
+    time, steps = learned.steps()
+    (step,) = steps.values()
+    assert step.late == [pytest.approx(0.02 * step.requests), 0.0]
+    again = LearnedCapacity(BOTH)
+    again.recall(steps, time)
+    assert again.capacity() == capacity
+
+
+def test_a_pod_that_misses_answers_is_not_learned_twice() -> None:
+    every, some = LearnedCapacity(PROMISE), LearnedCapacity(PROMISE)
+    for turn in range(41):
+        end = 60.0 + 15 * turn
+        every.observe("a", window(end, 8, 40))
+        if turn % 2:
+            some.observe("a", window(end, 8, 40))
+        for learned in (every, some):
+            learned.forget_pods(end - 120)
+    assert some.evidence <= every.evidence
+
+
+def test_a_question_that_ends_late_teaches_nothing() -> None:
+    learned = LearnedCapacity(PROMISE)
+    for end in (60, 120, 105, 135, 90, 180):
+        learned.observe("a", window(end, 8, 40))
+    assert learned.evidence == pytest.approx(120, rel=0.05)
+
+
+def test_after_the_clock_was_set_back_it_goes_on_learning() -> None:
+    learned = LearnedCapacity(PROMISE)
+    for end in (100_060, 60, 120, 180):
+        learned.observe("a", window(end, 8, 40))
+    assert learned.evidence == 160

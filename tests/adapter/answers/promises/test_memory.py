@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from adapter.answers.promises.capacity import HALF_LIFE, TOP, LearnedCapacity, StepCounts
 from adapter.answers.promises.memory import (
+    LONGEST_LINE,
     MOST_BYTES,
     Lesson,
     Topic,
@@ -18,7 +19,7 @@ from adapter.answers.promises.memory import (
     dump_lessons,
     load_lessons,
 )
-from adapter.pipeline.catalog.promise import parse_promise
+from adapter.pipeline.catalog.promise import LATENCIES, QUANTILES, parse_promise
 from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
 from tests.adapter.answers.promises.windows import window
 
@@ -104,6 +105,25 @@ def test_a_full_text_keeps_what_has_most_evidence_and_says_how_many_it_leaves_ou
     assert {about.workload.name for about in kept} == {f"llm-{n:05}" for n in range(left_out, 5000)}
 
 
+def test_a_namespace_with_large_numbers_does_not_push_out_the_lessons_of_others() -> None:
+    noisy = {topic(f"noisy-{n:05}")._replace(namespace="noisy"): lesson(1e12) for n in range(5000)}
+    quiet = {topic("quiet"): lesson(100)}
+    text, left_out = dump_lessons({**noisy, **quiet}, NOW)
+    assert left_out > 0
+    assert quiet.items() <= dict(load_lessons(text)[0]).items()
+
+
+def test_the_longest_line_is_read() -> None:
+    keys = [f"{name}_{p}" for name in LATENCIES for p in QUANTILES]
+    promise = parse_promise(dict.fromkeys(keys, "1s"))
+    full = [1e15] * len(promise)
+    counts = StepCounts(1e15, full, full, 1e15, 1e15, 1e15, 1e15, 1e15)
+    steps = dict.fromkeys(range(TOP + 1), counts)
+    lessons = {Topic("ml", Workload(DEPLOYMENTS, "llm"), promise, ""): Lesson(NOW, steps)}
+    text, _ = dump_lessons(lessons, NOW)
+    assert load_lessons(text) == (lessons, 0)
+
+
 GOOD = json.loads(dump_lessons({topic(): lesson()}, NOW)[0])
 
 
@@ -121,7 +141,7 @@ GOOD = json.loads(dump_lessons({topic(): lesson()}, NOW)[0])
         {"steps": {"x": [1, [0, 0], [0, 0], 1, 1, 1, 1, 1]}},
         {"steps": {"9" * 5000: [1, [0, 0], [0, 0], 1, 1, 1, 1, 1]}},
         {"unknown": 1},
-        {"name": "x" * (1 << 15)},
+        {"name": "x" * LONGEST_LINE},
     ],
 )
 def test_a_line_that_cannot_be_meant_is_left_out_and_the_rest_is_read(change: Any) -> None:

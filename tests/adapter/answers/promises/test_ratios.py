@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -20,8 +22,11 @@ from adapter.answers.promises.ratios import (
     PromisedRatios,
 )
 from adapter.pipeline.attribution.reading import Absence, Reading
-from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError
-from adapter.pipeline.cluster.pod import Owner
+from adapter.pipeline.catalog.promise import SLO_RATIO, PromiseError, promise_in
+from adapter.pipeline.cluster.lookup import PODS
+from adapter.pipeline.cluster.pod import Owner, Pod
+from adapter.pipeline.cluster.workload import Workload
+from adapter.pipeline.store.snapshot import Snapshot
 from apiservice.errors import BadQuery, MetricNotFound, Unavailable
 from apiservice.labels.selector import parse
 from apiservice.provider import ExternalQuery, GroupResource, ObjectQuery
@@ -360,17 +365,70 @@ def test_an_external_sum_without_a_pod_is_refused() -> None:
         at_once(servers.external.values(query, servers.now))
 
 
+def test_a_question_about_a_whole_namespace_forgets_nothing() -> None:
+    """Each other workload of it would take the place of one that was learned."""
+    servers = learned("a")
+    for number in range(2 * _OF_NAMESPACE):
+        servers.put(make_pod(f"job-{number}", gpus={}, labels={"app": "job"}))
+    before = servers.ratios()
+    for _ in range(3):
+        query = ObjectQuery(
+            GroupResource("pods", ""), "ml", None, SLO_RATIO, parse(""), parse(PROMISE)
+        )
+        at_once(servers.custom.values(query, servers.now))
+    assert servers.ratios() == before
+    assert servers.custom._ratios.forgotten == 0
+    assert servers.custom._ratios.size == 1
+
+
+def test_what_nobody_asks_for_is_forgotten_and_its_values_before() -> None:
+    servers = learned("a")
+    ratios = servers.custom._ratios
+    ratios.merge("", servers.now + 600)
+    (asked,) = ratios._asked["ml"].values()
+    assert asked.values == {}
+    ratios.merge("", servers.now + 90_000)
+    assert ratios.size == 0
+
+
+def test_events_of_other_namespaces_do_not_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = learned(*(f"p{number}" for number in range(8)))
+    servers.now += 15
+    for name in servers.names:
+        servers.serve(name, 8, 40)
+    query = ObjectQuery(
+        GroupResource("pods", ""),
+        "ml",
+        None,
+        SLO_RATIO,
+        parse("app=llm"),
+        parse(f"{PROMISE},aggregate=max"),
+    )
+    asked: list[str] = []
+    requests = Snapshot.requests
+
+    def counted(self: Snapshot, pod: Pod, *rest: Any) -> Any:
+        asked.append(pod.ref.name)
+        return requests(self, pod, *rest)
+
+    monkeypatch.setattr(Snapshot, "requests", counted)
+    work = servers.custom.values(query, servers.now)
+    with contextlib.suppress(StopIteration):
+        while True:
+            next(work)
+            servers.put(make_pod("x", namespace="other", gpus={}))
+    assert len(asked) == 8
+
+
 def test_promises_of_one_namespace_cannot_push_out_those_of_others() -> None:
     servers = learned("a")
     ratios = servers.custom._ratios
     before = servers.ratios()
-    metric, snapshot = CATALOG.metrics[SLO_RATIO], servers.store.snapshot
+    promise = promise_in(parse(PROMISE).requirements)
     for number in range(3 * _OF_NAMESPACE):
-        pod = make_pod(f"x{number}", namespace="noisy", gpus={})
-        servers.put(pod)
-        promise = parse(f"ttft_p90={number + 1}ms")
-        at_once(ratios.about([pod], PodQuestion(metric, promise, snapshot, servers.now)))
+        ratios._recall("noisy", Workload(PODS, f"x{number}"), promise, servers.now)
     assert len(ratios._asked["noisy"]) == _OF_NAMESPACE
+    assert ratios.forgotten == 2 * _OF_NAMESPACE
     assert servers.ratios() == before
 
 
@@ -378,10 +436,8 @@ def test_what_is_remembered_of_all_namespaces_is_bounded() -> None:
     servers = Servers("a")
     ratios = servers.custom._ratios
     for number in range(_OF_ALL + 100):
-        pod = make_pod("x", namespace=f"ns{number}", gpus={})
-        servers.put(pod)
-        metric, snapshot = CATALOG.metrics[SLO_RATIO], servers.store.snapshot
-        at_once(ratios.about([pod], PodQuestion(metric, parse(PROMISE), snapshot, START)))
+        promise = promise_in(parse(PROMISE).requirements)
+        ratios._recall(f"ns{number}", Workload(PODS, "x"), promise, START)
     assert sum(map(len, ratios._asked.values())) == _OF_ALL
 
 
@@ -391,12 +447,13 @@ def test_the_evidence_that_is_needed_is_that_of_the_law() -> None:
 
 def test_the_view_shows_the_value_of_each_promise_with_what_decided_it() -> None:
     servers = learned("a")
-    servers.ratios("itl_p90=50ms")
     body = Viewer(servers).pods.get("a", servers.now)
     rows = [row for row in body["metrics"] if row["metric"] == SLO_RATIO]
     assert [row["promise"] for row in rows] == ["ttft_p90 1s"]
     assert rows[0]["precision"].startswith("load 8 of capacity ")
-    assert reasons(body)[SLO_RATIO] == "reading_begins"
+    new = Servers("a")
+    new.live(90, 12, 1)
+    assert reasons(Viewer(new).pods.get("a", new.now))[SLO_RATIO] == "promise_learning"
 
 
 def test_a_look_at_a_pod_teaches_nothing_and_an_old_answer_is_not_shown() -> None:

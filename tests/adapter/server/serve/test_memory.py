@@ -9,16 +9,14 @@ from structlog.testing import capture_logs
 
 from adapter.answers.promises.capacity import StepCounts
 from adapter.answers.promises.memory import Lesson, Topic, dump_lessons, load_lessons
-from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
+from adapter.answers.promises.ratios import PromisedRatios
 from adapter.config.settings.memory import MemorySettings
-from adapter.pipeline.catalog.promise import SLO_RATIO, parse_promise
+from adapter.pipeline.catalog.promise import parse_promise
 from adapter.pipeline.cluster.lookup import PODS
 from adapter.pipeline.cluster.workload import Workload
 from adapter.server.serve.memory import ClusterMemory, MemoryPart, cluster_memory
 from apiservice.kube.client import ClusterAnswerError
-from apiservice.labels.selector import parse
-from apiservice.runtime.steps import at_once
-from tests.adapter.world import CATALOG, World, make_pod
+from tests.adapter.world import World, make_pod
 
 KEY = "promises"
 NOW = 1_700_000_000.0
@@ -55,16 +53,12 @@ class Replica:
         self.now = NOW
         self.world = World(make_pod("a", gpus={}))
         self.ratios = PromisedRatios(self.world.index)
-        part = MemoryPart(KEY, lambda: bool(self.ratios.size), self.ratios.merge)
+        part = MemoryPart(KEY, self.ratios.merge)
         self.memory = ClusterMemory(stored.send, [part], 300.0, lambda: self.now)
 
     def ask(self) -> None:
-        """Ask as an HPA does."""
-        pod = self.world.index.get("ml", "a")
-        assert pod is not None
-        metric, snapshot = CATALOG.metrics[SLO_RATIO], self.world.store.snapshot
-        question = PodQuestion(metric, parse("ttft_p90=1s"), snapshot, self.now)
-        at_once(self.ratios.about([pod], question))
+        """Be asked as by an HPA, for a pod that has shown a page."""
+        self.ratios._recall("ml", Workload(PODS, "a"), PROMISE, self.now)
 
     def learn(self, requests: float) -> None:
         """Have learned something."""
@@ -96,12 +90,12 @@ async def test_a_restart_knows_what_the_process_before_knew() -> None:
     assert second.evidence == 400
 
 
-async def test_nothing_is_written_and_it_is_read_once_while_nobody_promises_anything() -> None:
+async def test_nothing_is_written_while_nobody_promises_anything() -> None:
     stored = ConfigMap()
     replica = Replica(stored)
     for _ in range(3):
         await replica.memory.round()
-    assert stored.asked == ["GET"]
+    assert stored.asked == ["GET"] * 3
 
 
 async def test_a_replica_takes_what_another_one_knows_better_and_keeps_what_it_knows_better() -> (
@@ -200,8 +194,8 @@ async def test_parts_are_kept_beside_each_other_and_only_what_changes_is_written
         return await stored.send(method, body)
 
     parts = [
-        MemoryPart("one", lambda: False, lambda text, _: text),
-        MemoryPart("two", lambda: True, lambda text, _: text + "+"),
+        MemoryPart("one", lambda text, _: text),
+        MemoryPart("two", lambda text, _: text + "+"),
     ]
     memory = ClusterMemory(send, parts, 300.0, lambda: NOW)
     await memory.round()
