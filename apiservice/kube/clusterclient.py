@@ -10,7 +10,6 @@ takes 60 ms of CPU, most of it for pydantic.
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -26,9 +25,9 @@ import msgspec
 
 from apiservice.kube.credentials import CredentialPlugin
 from apiservice.kube.outages import Outages
+from apiservice.runtime.connector import Connector
 from apiservice.runtime.filestamp import Stamp, stamp
 from apiservice.runtime.log import LateLog
-from apiservice.runtime.names import Resolver
 from apiservice.runtime.servertrust import client_context
 
 log = LateLog(__name__)
@@ -40,8 +39,6 @@ _ROLES: Final = ("ssl_ca_cert", "cert_file", "key_file")
 """What a file contains: its name in :class:`ClusterAccess`."""
 _RETIRED: Final = 4
 """Connections with earlier content that are kept open."""
-_LAST: Final = 1.0
-"""Seconds in which requests that still wait for their answer may end before the client closes."""
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _CONNECTIONS: Final = 100
 """Requests in progress, at most."""
@@ -89,22 +86,6 @@ async def _stay(
     return response
 
 
-class _Response(aiohttp.ClientResponse):
-    """A response whose connection is closed at once if it is closed before its end.
-
-    An orderly end of TLS waits for the server, and the client's ``close`` does not wait for that:
-    the connection of a watch would still be open when the event loop closes.
-    """
-
-    def close(self) -> None:
-        """Close the connection; one with a complete answer has been released and stays open."""
-        connection = self.connection
-        transport = connection.transport if connection is not None else None
-        if transport is not None:
-            transport.abort()
-        super().close()
-
-
 class ClusterClient:
     """Sends requests to the API server.
 
@@ -130,8 +111,6 @@ class ClusterClient:
         self._read = self._contents()
         self.connections = _Connections(configuration, headers)
         self._closed = False
-        self._waiting: set[asyncio.Future[None]] = set()
-        """One for each request that waits for the head of its answer; done when that has ended."""
         self._retired: list[_Connections] = []
         """Connections made with earlier content; the watches of the newest ones continue."""
         self.user_agent = "apiservice"
@@ -187,30 +166,19 @@ class ClusterClient:
         if token := access.api_key.get("BearerToken"):
             headers["Authorization"] = token
         more = f"?{urlencode(query, quote_via=quote)}" if query else ""
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiting)
-        try:
-            return await self.connections.session().request(
-                method,
-                f"{access.host}{path}{more}",
-                headers=headers,
-                data=None if body is None else msgspec.json.encode(body),
-                timeout=limits,
-                proxy=access.proxy,
-                server_hostname=access.tls_server_name,
-            )
-        finally:
-            self._waiting.discard(waiting)
-            waiting.set_result(None)
+        return await self.connections.session().request(
+            method,
+            f"{access.host}{path}{more}",
+            headers=headers,
+            data=None if body is None else msgspec.json.encode(body),
+            timeout=limits,
+            proxy=access.proxy,
+            server_hostname=access.tls_server_name,
+        )
 
     async def close(self) -> None:
-        """Close every connection.
-
-        Of requests side by side the first that fails ends a command. The others may end first.
-        """
+        """Close every connection."""
         self._closed = True
-        if self._waiting:
-            await asyncio.wait(self._waiting, timeout=_LAST)
         for connections in (*self._retired, self.connections):
             await connections.close()
 
@@ -263,20 +231,6 @@ class ClusterClient:
             return _Connections(replace(self.configuration, **named), self._headers)
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Aborts a connection that is complete only after its client has closed.
-
-    The library ends it in TLS's orderly way, which waits for the server, and an event loop that
-    ends as well does not wait for that.
-    """
-
-    async def _create_connection(self, *arguments: Any, **named: Any) -> Any:
-        protocol: Any = await super()._create_connection(*arguments, **named)
-        if self._closed:
-            protocol.abort()
-        return protocol
-
-
 class _Connections:
     """Connections with one content of the files. They are made when they are first used."""
 
@@ -293,11 +247,8 @@ class _Connections:
         """
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=_Connector(
-                    limit=_CONNECTIONS, ssl=self._tls or True, resolver=Resolver()
-                ),
+                connector=Connector(limit=_CONNECTIONS, ssl=self._tls or True),
                 middlewares=(_stay,),
-                response_class=_Response,
                 # Otherwise each request asks a thread for a proxy, and one for a password in
                 # ~/.netrc.
                 trust_env=bool(getproxies_environment()),

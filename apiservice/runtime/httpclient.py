@@ -18,7 +18,7 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from apiservice.runtime.names import Resolver
+from apiservice.runtime.connector import Connector
 from apiservice.runtime.requesterror import failure_of
 
 _CHUNK: Final = 1 << 18
@@ -149,9 +149,7 @@ class _Transport(httpx.AsyncBaseTransport):
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:  # within an event loop, as aiohttp demands
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=self._connections, keepalive_timeout=self._idle, resolver=Resolver()
-                ),
+                connector=Connector(limit=self._connections, keepalive_timeout=self._idle),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
             )

@@ -12,15 +12,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 import uvloop
 import yaml
 
-from apiservice.kube import clusterclient
 from apiservice.kube.client import ClusterAnswerError, call
 from apiservice.kube.connection import connect
 from apiservice.kube.listwatch import ListWatch, ListWatchOptions
+from apiservice.runtime import connector
 from tests.apiservice.pki import SERVER, Authority
 
 Handler = Callable[[socket.socket, ssl.SSLContext, threading.Event], None]
@@ -77,9 +78,17 @@ def stall(accepted: socket.socket, context: ssl.SSLContext, over: threading.Even
 
 def refuse(accepted: socket.socket, context: ssl.SSLContext, over: threading.Event) -> None:
     """Answer 403, and read nothing any more."""
-    with context.wrap_socket(accepted, server_side=True) as line:
+    with contextlib.suppress(OSError), context.wrap_socket(accepted, server_side=True) as line:
         line.recv(1 << 16)
         line.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        over.wait(10)
+
+
+def refuse_and_go(accepted: socket.socket, context: ssl.SSLContext, over: threading.Event) -> None:
+    """Answer 403, say that the connection ends, and do not end TLS."""
+    with context.wrap_socket(accepted, server_side=True) as line:
+        line.recv(1 << 16)
+        line.sendall(b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
         over.wait(10)
 
 
@@ -88,6 +97,14 @@ def connect_late(accepted: socket.socket, context: ssl.SSLContext, over: threadi
     time.sleep(0.3)
     with contextlib.suppress(OSError), context.wrap_socket(accepted, server_side=True):
         over.wait(10)
+
+
+def left_open() -> list[str]:
+    """Python's warnings about connections that nobody closed."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        gc.collect()
+    return [str(one.message) for one in said]
 
 
 def test_a_watch_that_is_cancelled_leaves_no_connection_when_the_loop_closes(
@@ -118,9 +135,13 @@ def test_a_watch_that_is_cancelled_leaves_no_connection_when_the_loop_closes(
         uvloop.run(body())
 
 
-@pytest.mark.parametrize("patience", [1.0, 0.01], ids=["waits for it", "does not wait"])
+LOOPS: Final = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+
+
+@LOOPS
+@pytest.mark.parametrize("wait", [0.0, 0.6], ids=["ends at once", "ends after the handshake"])
 def test_lists_side_by_side_leave_no_connection_when_the_first_fails(
-    tmp_path: Path, patience: float, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run: Callable[..., None], wait: float
 ) -> None:
     """As a command whose user lacks a right: the other list connects while the client closes."""
 
@@ -130,16 +151,53 @@ def test_lists_side_by_side_leave_no_connection_when_the_first_fails(
             await asyncio.gather(*(call(client, "GET", path) for path in ("/a", "/b")))
         finally:
             await client.close()
-            await asyncio.sleep(0.6)  # the other one connects now, if its client left it
+            await asyncio.sleep(wait)
 
-    monkeypatch.setattr(clusterclient, "_LAST", patience)
     with answering(tmp_path, refuse, connect_late) as kubeconfig:
+        with pytest.raises(ClusterAnswerError, match=r"403|closed"):
+            run(body())
+        assert left_open() == []
+
+
+@LOOPS
+def test_a_task_that_is_cancelled_as_the_handshake_is_complete_leaves_no_connection(
+    tmp_path: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """asyncio ends the connection, and tells nobody that it exists."""
+    opened = connector._Protocol.connection_made
+
+    def cancel(protocol: connector._Protocol, transport: asyncio.BaseTransport) -> None:
+        opened(protocol, transport)
+        for task in tasks:
+            task.cancel()
+
+    async def body() -> None:
+        async with await connect(kubeconfig) as client:
+            tasks.append(asyncio.create_task(call(client, "GET", "/a")))
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[0]
+
+    tasks: list[asyncio.Task[bytes]] = []
+    monkeypatch.setattr(connector._Protocol, "connection_made", cancel)
+    with answering(tmp_path, refuse) as kubeconfig:
+        run(body())
+        assert left_open() == []
+
+
+@LOOPS
+def test_a_connection_that_the_server_ends_is_closed_when_the_loop_closes(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    """The client keeps no such connection, so that its end waits for none."""
+
+    async def body() -> None:
+        async with await connect(kubeconfig) as client:
+            await call(client, "GET", "/a")
+
+    with answering(tmp_path, refuse_and_go) as kubeconfig:
         with pytest.raises(ClusterAnswerError, match="403"):
-            asyncio.run(body())
-        with warnings.catch_warnings(record=True) as left_open:
-            warnings.simplefilter("always")
-            gc.collect()
-    assert [str(one.message) for one in left_open] == []
+            run(body())
+        assert left_open() == []
 
 
 def test_a_request_after_the_client_has_closed_opens_no_connection(tmp_path: Path) -> None:

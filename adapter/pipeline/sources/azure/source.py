@@ -28,7 +28,7 @@ from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.login.credentials import TlsClient
 from adapter.pipeline.sources.login.port import required
 from adapter.pipeline.sources.login.tokens import CachedToken
-from apiservice.runtime.names import Resolver
+from apiservice.runtime.connector import Connector
 from apiservice.runtime.turns import Turns
 from apiservice.selfmetrics.durations import SLOW, Durations
 
@@ -136,7 +136,7 @@ class AzureLogsSource:
     def _client(self) -> Any:
         """Return a client for one round: the next one reads a new CA."""
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls.current(), resolver=Resolver()),
+            connector=Connector(ssl=self._tls.current()),
             cookie_jar=aiohttp.DummyCookieJar(),
             response_class=_Answer,
             trust_env=True,
