@@ -58,11 +58,12 @@ Count = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 class StepCounts(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What was counted at loads of one step; what is longer ago counts less."""
 
-    requests: Count = 0.0
+    counts: list[Count] = []
+    """Values of the histogram of each bound of the promise: requests, or tokens."""
     late: list[Count] = []
-    """Requests later than promised, by bound of the promise."""
+    """Those of them that are later than promised, by bound."""
     quantiles: list[Count] = []
-    """Seconds of the promised quantile, times requests, by bound."""
+    """Seconds of the promised quantile, times values, by bound."""
     cache: Count = 0.0
     """Sum of the windows' percent of the KV cache."""
     cached: Count = 0.0
@@ -76,15 +77,24 @@ class StepCounts(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, bounds: int) -> StepCounts:
         """Return counts of nothing, for so many bounds."""
-        return cls(late=[0.0] * bounds, quantiles=[0.0] * bounds)
+        return cls([0.0] * bounds, [0.0] * bounds, [0.0] * bounds)
+
+    @property
+    def requests(self) -> float:
+        """The evidence: requests, unless each of the promised histograms counts tokens."""
+        return min(self.counts, default=0.0)
+
+    def share(self, index: int) -> tuple[float, float]:
+        """Return the late values of a bound, and all of them."""
+        return self.late[index], self.counts[index]
 
     def each(self, change: Callable[[float], float]) -> StepCounts:
         """Return the counts, each changed alike."""
-        counts: dict[str, Any] = {
+        changed: dict[str, Any] = {
             name: [change(count) for count in value] if isinstance(value, list) else change(value)
             for name, value in msgspec.structs.asdict(self).items()
         }
-        return StepCounts(**counts)
+        return StepCounts(**changed)
 
 
 @dataclass(slots=True)
@@ -170,16 +180,13 @@ class LearnedCapacity:
         self._fade(window.time)
         place = math.floor(math.log(min(max(1.0, load), middle(TOP)), STEP))
         step = self._steps.setdefault(place, StepCounts.of(len(self.promise)))
-        # A histogram may count each token. Shares are those of its counts, and weigh as requests.
-        requests = min(window.latencies[bound.latency].count for bound in self.promise)
         for index, bound in enumerate(self.promise):
             increase = window.latencies[bound.latency]
             quantile = increase.quantile(bound.share)
-            if requests and quantile is not None:
-                late = increase.over(bound.seconds) or 0.0
-                step.late[index] += requests * late / increase.count
-                step.quantiles[index] += requests * quantile.value
-        step.requests += requests
+            if quantile is not None:
+                step.counts[index] += increase.count
+                step.late[index] += increase.over(bound.seconds) or 0.0
+                step.quantiles[index] += quantile.value * increase.count
         step.windows += 1
         if window.cache is not None:
             step.cache += window.cache
@@ -214,7 +221,7 @@ class LearnedCapacity:
     def _crossing(self, places: Sequence[int], index: int) -> float | None:
         """Return the load at which the share of late requests passes the tolerance."""
         steps = [self._steps[at] for at in places]
-        shares = pooled([(step.late[index], step.requests) for step in steps])
+        shares = pooled([step.share(index) for step in steps])
         tolerance = self.promise[index].tolerance
         for at, share in enumerate(shares):
             if share <= tolerance:
@@ -232,7 +239,7 @@ class LearnedCapacity:
         room = BEYOND
         for index, bound in enumerate(self.promise):
             steps = [self._steps[at] for at in places]
-            share = pooled([(step.late[index], step.requests) for step in steps])[-1]
+            share = pooled([step.share(index) for step in steps])[-1]
             # Near the capacity, late requests multiply much faster than the load does.
             room = min(room, (bound.tolerance / share) ** (1 / 3) if share else room)
         if room < BEYOND:
@@ -248,7 +255,7 @@ class LearnedCapacity:
         requests queue.
         """
         bounds = [
-            (bound.seconds, step.quantiles[index] / step.requests)
+            (bound.seconds, step.quantiles[index] / step.counts[index])
             for index, bound in enumerate(self.promise)
             if bound.latency is Latency.OUTPUT_TOKEN
         ]

@@ -23,7 +23,7 @@ MOST_BYTES: Final = 256 << 10
 """Bytes of the text; a ConfigMap takes 1 MiB, for all that is kept. Of the namespaces with most
 lines, those with the least evidence are left out."""
 LONGEST_LINE: Final = 1 << 16
-"""Bytes of one line that are read. A promise of all twelve bounds has 30 counts of at most 19
+"""Bytes of one line that are read. A promise of all twelve bounds has 41 counts of at most 19
 digits for each of 65 loads."""
 _LEAST: Final = 1.0
 """Requests of evidence below which a line is forgotten."""
@@ -150,10 +150,10 @@ def _read(line: _Line) -> tuple[Topic, Lesson]:
     steps: dict[int, StepCounts] = {}
     for text, counts in line.steps.items():
         place = int(text)
-        bounds = {len(counts.late), len(counts.quantiles)}
+        bounds = {len(counts.counts), len(counts.late), len(counts.quantiles)}
         if not 0 <= place <= TOP or bounds != {len(promise)}:
             raise ValueError(f"step {place} does not fit the promise")
-        counts.late = [min(late, counts.requests) for late in counts.late]
+        counts.late = list(map(min, counts.late, counts.counts))
         steps[place] = counts
     workload = Workload(GroupResource.parse(line.resource), line.name)
     return Topic(line.namespace, workload, promise, line.gpu), Lesson(line.time, steps)

@@ -207,10 +207,28 @@ def test_a_histogram_of_tokens_beside_one_of_requests_does_not_break_the_promise
     assert capacity.load > 16
     time, steps = learned.steps()
     (step,) = steps.values()
-    assert step.late == [pytest.approx(0.02 * step.requests), 0.0]
+    late, counted = step.share(0)
+    assert late / counted == pytest.approx(0.02)
+    assert counted == pytest.approx(200 * step.requests)
+    assert step.requests == pytest.approx(600, rel=0.05)
     again = LearnedCapacity(BOTH)
     again.recall(steps, time)
     assert again.capacity() == capacity
+
+
+def test_windows_in_which_no_request_ends_say_that_answers_begin_late() -> None:
+    learned = LearnedCapacity(BOTH)
+    for turn in range(20):
+        whole = window(60.0 * (1 + turn), 16, 30, 30, itl=0.05)
+        if turn % 2:
+            none = replace(whole.latencies[Latency.OUTPUT_TOKEN], counts=(0.0, 0.0))
+            whole = replace(whole, latencies={**whole.latencies, Latency.OUTPUT_TOKEN: none})
+        learned.observe("a", whole)
+    (step,) = learned.steps()[1].values()
+    at = [bound.latency for bound in BOTH].index(Latency.FIRST_TOKEN)
+    late, counted = step.share(at)
+    assert late / counted == 0.5
+    assert counted == pytest.approx(2 * step.requests, rel=0.1)
 
 
 def test_a_pod_that_misses_answers_is_not_learned_twice() -> None:

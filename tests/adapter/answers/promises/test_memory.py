@@ -35,7 +35,7 @@ def topic(name: str = "llm", gpu: str = "NVIDIA-H100") -> Topic:
 def lesson(requests: float = 500, time: float = NOW) -> Lesson:
     """Requests at one load."""
     return Lesson(
-        time, {12: StepCounts(requests, [5.0, 0.0], [9.5, 0.25], 320.0, 8.0, 900.5, 8.0, 8.0)}
+        time, {12: StepCounts([requests] * 2, [5.0, 0.0], [9.5, 0.25], 320.0, 8.0, 900.5, 8.0, 8.0)}
     )
 
 
@@ -58,7 +58,7 @@ counts = st.floats(0, 1e9).map(lambda count: float(f"{count:.4g}"))
 def test_every_lesson_is_read_as_it_was_written(steps: dict[int, Any]) -> None:
     made = {
         place: StepCounts(
-            requests, [0.0, requests], [0.5, tokens], 9.0, 1.0, tokens, windows, counted
+            [1e9, requests], [0.0, requests], [0.5, tokens], 9.0, 1.0, tokens, windows, counted
         )
         for place, (requests, tokens, windows, counted) in steps.items()
     }
@@ -117,7 +117,7 @@ def test_the_longest_line_is_read() -> None:
     keys = [f"{name}_{p}" for name in LATENCIES for p in QUANTILES]
     promise = parse_promise(dict.fromkeys(keys, "1s"))
     full = [1e15] * len(promise)
-    counts = StepCounts(1e15, full, full, 1e15, 1e15, 1e15, 1e15, 1e15)
+    counts = StepCounts(full, full, full, 1e15, 1e15, 1e15, 1e15, 1e15)
     steps = dict.fromkeys(range(TOP + 1), counts)
     lessons = {Topic("ml", Workload(DEPLOYMENTS, "llm"), promise, ""): Lesson(NOW, steps)}
     text, _ = dump_lessons(lessons, NOW)
@@ -157,6 +157,6 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 
 def test_more_late_requests_than_requests_are_not_believed() -> None:
-    steps = {"1": [10, [99, 0], [0, 0], 1, 1, 1, 1, 1]}
+    steps = {"1": [[10, 10], [99, 0], [0, 0], 1, 1, 1, 1, 1]}
     lessons, _ = load_lessons(json.dumps(GOOD | {"steps": steps}))
     assert lessons[topic()].steps[1].late == [10, 0]

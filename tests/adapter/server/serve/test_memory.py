@@ -74,7 +74,7 @@ class Replica:
 def lessons(requests: float) -> dict[Topic, Lesson]:
     """What is known of pod ``ml/a``."""
     topic = Topic("ml", Workload(PODS, "a"), PROMISE, "")
-    return {topic: Lesson(NOW, {9: StepCounts(requests, [0.0], [0.0])})}
+    return {topic: Lesson(NOW, {9: StepCounts([requests], [0.0], [0.0])})}
 
 
 async def test_a_restart_knows_what_the_process_before_knew() -> None:
