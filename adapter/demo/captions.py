@@ -37,20 +37,18 @@ def _burst(state: DemoState) -> str:
     rates = [point.rate for point in state.world.workloads[service].profile.points]
     return (
         f"its requests rise from {rates[0]:g} to {max(rates):g} a second. One {service} is scaled "
-        "on utilization, a second one with the same requests on its queue"
+        "on utilization, others with the same requests on their queue and on a promise"
     )
 
 
 def _signals(state: DemoState) -> str:
-    return (
-        f"scaled on utilization: {_now(state.shown)}; scaled on its queue: {_now(state.queued)}. "
-        "Utilization ends at 100; a queue shows the overload"
-    )
+    scaled = "; ".join(f"on {signal}: {_now(each)}" for signal, each in state.signals.items())
+    return f"{scaled}. Utilization ends at 100, and does not show how much too much there is"
 
 
 def _now(cluster: DemoCluster) -> str:
     service = story.BURSTS[0].service
-    pods, waiting = cluster.world.wanted[service], cluster.world.services[service].queue
+    pods, waiting = cluster.world.wanted[service], cluster.world.services[service].waiting
     return f"{pods} pods, {waiting} requests wait"
 
 

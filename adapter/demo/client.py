@@ -46,6 +46,13 @@ class MetricsReader(Protocol):
         """Return the metric of all pods that match. Never raises: an error is ``Missing``."""
 
 
+class SimulatedReader(MetricsReader, Protocol):
+    """Reads the simulation, without ``serve``."""
+
+    def scrape(self) -> None:
+        """Take what the pages say now."""
+
+
 @dataclass(slots=True)
 class Tally:
     """Requests made so far, by outcome."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from adapter.demo import story
 from adapter.demo.autoscaler import PERIOD, DemoAutoscaler
-from adapter.demo.client import Answer
+from adapter.demo.client import Answer, SimulatedReader
 from adapter.demo.fleet import Stage
 from adapter.demo.nodepool import DemoNodepool, Past, grows
 from adapter.demo.server import SCRAPE, WINDOW
@@ -38,22 +38,24 @@ class DirectReader:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._samples: dict[str, deque[Mapping[str, float]]] = {}
+        self._samples: dict[str, deque[tuple[float, Mapping[str, float]]]] = {}
 
     def scrape(self) -> None:
         """Take the sample that a scrape would return now."""
-        samples: dict[str, deque[Mapping[str, float]]] = {}
+        now = self._world.now
+        samples: dict[str, deque[tuple[float, Mapping[str, float]]]] = {}
         for pod in self._world.fleet.pods.values():
             if pod.stage is Stage.READY and pod.device is not None:
-                kept = self._samples.get(pod.name, deque(maxlen=round(WINDOW / SCRAPE)))
+                kept = self._samples.get(pod.name, deque())
+                while kept and kept[0][0] <= now - WINDOW:
+                    kept.popleft()
                 running, waiting = self._world.services[pod.service].held(pod.name)
-                kept.append(
-                    {
-                        "gpu_utilization": 100 * pod.device.busy,
-                        story.RUNNING: running,
-                        story.WAITING: waiting,
-                    }
-                )
+                values = {
+                    "gpu_utilization": 100 * pod.device.busy,
+                    story.RUNNING: running,
+                    story.WAITING: waiting,
+                }
+                kept.append((now, values))
                 samples[pod.name] = kept
         self._samples = samples
 
@@ -61,7 +63,7 @@ class DirectReader:
         """Return the service's pods; ``namespace`` is not used."""
         service = label_selector.removeprefix("app=")
         values = {
-            pod.name: round(1000 * sum(each[metric] for each in seen) / len(seen))
+            pod.name: round(1000 * sum(values[metric] for _, values in seen) / len(seen))
             for pod in self._world.fleet.of(service)
             if (seen := self._samples.get(pod.name))
         }
@@ -92,10 +94,18 @@ async def live(count: int, seed: int, start: float) -> Days:
 
 
 async def play(
-    world: World, hpas: Sequence[Mapping[str, Any]], nodepool: DemoNodepool | None, until: float
+    world: World,
+    hpas: Sequence[Mapping[str, Any]],
+    nodepool: DemoNodepool | None,
+    until: float,
+    reader: SimulatedReader | None = None,
 ) -> None:
-    """Continue to ``until`` with separate HPAs for the services whose pools can grow."""
-    reader = DirectReader(world)
+    """Continue to ``until`` with separate HPAs for the services whose pools can grow.
+
+    Args:
+        reader: what the HPAs read; None for the devices and servers.
+    """
+    reader = reader or DirectReader(world)
     scalers = [
         scaler
         for scaler in map(DemoAutoscaler, hpas)

@@ -65,6 +65,8 @@ class DemoRequest:
     """Arrival time; work on it cannot start earlier."""
     left: float
     """GPU-seconds still to be done."""
+    begun: bool = False
+    """Whether it has had its first token."""
 
 
 class Arrivals:

@@ -194,16 +194,18 @@ def _pods(state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs) -> Text:
 
 
 def _add_counterpart(state: DemoState, scaler: DemoAutoscaler, glyphs: Glyphs, grid: Table) -> None:
-    """Add a line about the same service in the cluster whose HPA reads the queue, if it exists."""
-    world, name = state.queued.world, scaler.service
-    if name not in world.services:
-        return
-    text = Text("scaled on its queue: ").append_text(_signs(world, name, glyphs))
-    text.append(f"  {world.wanted[name]} wanted, queue {world.services[name].queue}")
-    slowest = world.services[name].latency
-    if slowest is not None:
-        text.append(f", 95 % within {slowest:.1f} s")
-    grid.add_row("same", text)
+    """Add a line about the same service in each cluster whose HPA reads something else."""
+    name = scaler.service
+    for signal, cluster in state.signals.items():
+        world = cluster.world
+        if cluster is state.shown or name not in world.services:
+            continue
+        text = Text(f"scaled on {signal}: ").append_text(_signs(world, name, glyphs))
+        text.append(f"  {world.wanted[name]} wanted, {world.services[name].waiting} wait")
+        slowest = world.services[name].latency
+        if slowest is not None:
+            text.append(f", 95 % within {slowest:.1f} s")
+        grid.add_row("same", text)
 
 
 def _value(scaler: DemoAutoscaler, latest: Sync, glyphs: Glyphs, width: int) -> Text:

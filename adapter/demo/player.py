@@ -15,8 +15,7 @@ from adapter.demo.cluster.snapshot import objects
 from adapter.demo.fleet import Stage
 from adapter.demo.screen import DemoScreen
 from adapter.demo.server import AGE_LIMIT
-from adapter.demo.state import DemoState, OutagePlayed
-from adapter.demo.world import World
+from adapter.demo.state import DemoCluster, DemoState, OutagePlayed
 
 _TICK = 0.1
 """Real seconds between two checks of what is due."""
@@ -92,17 +91,19 @@ class Player:
 
     async def _turn(self, now: float) -> None:
         world = self.state.world
-        for each in self.state.everything:
+        for each in self.state.played:
             each.world.advance(now)
+            if each.reader:
+                each.reader.scrape()
         self._break_exporters()
         self._caption()
         await self.publish()
         if world.now >= self._due:
             # A machine too slow for a sync skips it, as the controller's queue does.
             self._due = (math.floor(world.now / PERIOD) + 1) * PERIOD
-            for each in self.state.everything:
+            for each in self.state.played:
                 for scaler in each.autoscalers:
-                    await self._sync(each.world, scaler)
+                    await self._sync(each, scaler)
                 if each.nodepool:
                     each.nodepool.round(each.world, each.autoscalers)
             await self.publish()
@@ -115,13 +116,14 @@ class Player:
         for event in self.state.reactive.world.take_events():
             if event.about.startswith("node "):
                 self.state.events.append(event._replace(about=f"without nodepool: {event.about}"))
-        for event in self.state.queued.world.take_events():
-            if event.about.startswith("HPA "):
-                self.state.events.append(event._replace(about=f"on its queue: {event.about}"))
+        for signal, cluster in self.state.signals.items():
+            for event in cluster.world.take_events():
+                if event.about.startswith("HPA "):
+                    self.state.events.append(event._replace(about=f"on {signal}: {event.about}"))
 
-    async def _sync(self, world: World, scaler: DemoAutoscaler) -> None:
-        before = scaler.latest
-        sync = await scaler.sync(world, self.client)
+    async def _sync(self, cluster: DemoCluster, scaler: DemoAutoscaler) -> None:
+        before, world = scaler.latest, cluster.world
+        sync = await scaler.sync(world, cluster.reader or self.client)
         decision = sync.decision
         name = f"HPA {scaler.service}"
         if decision.rescale:

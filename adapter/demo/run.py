@@ -10,23 +10,25 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
 from adapter.demo import days, page, serverpage, story, webpage
+from adapter.demo.ahead import ExpectedReader, learn_days
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import make_front_proxy
 from adapter.demo.child import Child, DemoError
-from adapter.demo.client import USER, MetricsClient
+from adapter.demo.client import USER, MetricsClient, SimulatedReader
 from adapter.demo.cluster import upstream
 from adapter.demo.cluster.listener import start_cluster
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
 from adapter.demo.options import DemoOptions
 from adapter.demo.player import Player
+from adapter.demo.promise import PromiseReader
 from adapter.demo.screen import DemoScreen, make_screen, write_closing, write_line, write_opening
 from adapter.demo.server import HOST, choose_port, configuration, serve
 from adapter.demo.state import DemoCluster, DemoState, curl_options
@@ -106,6 +108,19 @@ async def _prepare(
     reactive = await _cluster(story.REACTIVE, options.seed, None)
     learned = DemoNodepool(story.LIMITS, story.BEGIN, earlier.past)
     queued = await _cluster(story.ON_QUEUE, options.seed, learned)
+    promised = await _cluster(
+        story.ON_PROMISE,
+        options.seed,
+        DemoNodepool(story.LIMITS, story.BEGIN, earlier.past),
+        lambda world: PromiseReader(world, story.PROMISE),
+    )
+    load = await learn_days(story.EARLIER_DAYS, options.seed, earlier.past)
+    expected = await _cluster(
+        story.ON_EXPECTED,
+        options.seed,
+        DemoNodepool(story.LIMITS, story.BEGIN, earlier.past),
+        lambda world: ExpectedReader(world, load, story.BEGIN),
+    )
     research = await _cluster(story.RESEARCH, options.seed, None)
 
     def render(name: str) -> bytes:
@@ -141,6 +156,8 @@ async def _prepare(
         shown=shown,
         reactive=reactive,
         queued=queued,
+        promised=promised,
+        expected=expected,
         research=research,
         days=earlier,
         exporters=exporters,
@@ -196,14 +213,18 @@ async def _first_ended(*children: Child) -> None:
 
 
 async def _cluster(
-    setup: story.ClusterSetup, seed: int, nodepool: DemoNodepool | None
+    setup: story.ClusterSetup,
+    seed: int,
+    nodepool: DemoNodepool | None,
+    reading: Callable[[World], SimulatedReader] | None = None,
 ) -> DemoCluster:
     """Build the state of a cluster at the first picture."""
     world = World(setup.pools, setup.workloads, seed, start=-story.BEFORE)
-    await days.play(world, setup.hpas, nodepool, 0.0)
+    reader = reading(world) if reading else None
+    await days.play(world, setup.hpas, nodepool, 0.0, reader)
     world.take_events()
     scalers = list(map(DemoAutoscaler, setup.hpas))
-    return DemoCluster(setup.namespace, world, scalers, nodepool, setup.server_pages)
+    return DemoCluster(setup.namespace, world, scalers, nodepool, setup.server_pages, reader)
 
 
 async def _until_ready(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from typing import Protocol
 
 from rich.console import Console
@@ -91,7 +92,8 @@ class Lines:
         self._next = self._state.world.now + STATUS_PERIOD
         for scaler in self._state.autoscalers:
             write_line(self._console, status_line(self._state, scaler))
-        write_line(self._console, queue_line(self._state))
+        for line in signal_lines(self._state):
+            write_line(self._console, line)
         write_line(self._console, nodepool_line(self._state))
 
     def waiting(self, what: str) -> contextlib.AbstractContextManager[object]:
@@ -118,15 +120,16 @@ def status_line(state: DemoState, scaler: DemoAutoscaler) -> str:
     )
 
 
-def queue_line(state: DemoState) -> str:
-    """Format the current state of the service whose HPA reads the queue."""
-    world = state.queued.world
-    parts = [
-        f"{name}, same requests, scaled on its queue: queue {service.queue}, "
-        f"{world.wanted[name]} wanted, {world.stages(name)[Stage.READY]} ready"
-        for name, service in world.services.items()
-    ]
-    return f"{clock(world.now)}  {'; '.join(parts)}"
+def signal_lines(state: DemoState) -> Iterator[str]:
+    """Format the current state of the services whose HPA reads something else, a line each."""
+    for signal, cluster in state.signals.items():
+        world = cluster.world
+        for name, service in world.services.items() if cluster is not state.shown else ():
+            yield (
+                f"{clock(world.now)}  {name}, same requests, scaled on {signal}: "
+                f"{service.waiting} wait, {world.wanted[name]} wanted, "
+                f"{world.stages(name)[Stage.READY]} ready"
+            )
 
 
 def nodepool_line(state: DemoState) -> str:
@@ -161,7 +164,9 @@ def write_opening(state: DemoState, console: Console, folder: object) -> None:
         "Simulated: GPU nodes, pods and load. Real: the exporters' HTTP, serve, TLS, the HPA's",
         "algorithm and the plan of nodepool. nodepool orders nodes before pods wait, from what it",
         f"learned on {days} earlier days of the same load. The same load also runs on a cluster",
-        "without nodepool, and on one whose HPA reads the queue instead of GPU utilization.",
+        "without nodepool, and on two whose HPAs read the queue, and how near the servers are to",
+        "breaking a promise, instead of GPU utilization. serve does not see the promised one: its",
+        "minutes are real, so the control law runs in the simulation.",
         f"Time runs {state.speed:.3g} times as fast, also in serve. In simulated time it scrapes",
         f"every {SCRAPE:g} s, averages over {WINDOW:g} s and drops values after {AGE_LIMIT:g} s.",
         f"Its configuration, certificates and log are in {folder} while the demo runs.",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.certificates import FrontProxy
-from adapter.demo.client import USER, Tally
+from adapter.demo.client import USER, SimulatedReader, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool
@@ -29,6 +29,8 @@ class DemoCluster:
     """None: its node autoscaler adds nodes only when pods wait."""
     server_pages: bool = False
     """Whether its pods have pages about their requests."""
+    reader: SimulatedReader | None = None
+    """What its HPAs read; None for ``serve``."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,11 @@ class DemoState:
     """The cluster with the same load without nodepool."""
     queued: DemoCluster
     """The cluster with the same load whose HPA reads the queue, with nodepool."""
+    promised: DemoCluster
+    """The cluster with the same load whose HPA reads a promise, with nodepool."""
+    expected: DemoCluster
+    """The cluster with the same load whose HPA reads the queue and what is expected of it, with
+    nodepool."""
     research: DemoCluster
     """Another team's services, which are not in the picture."""
     days: Days
@@ -93,9 +100,24 @@ class DemoState:
         return (self.shown, self.reactive)
 
     @property
+    def signals(self) -> Mapping[str, DemoCluster]:
+        """What a service is scaled on -> the cluster; the requests are the same."""
+        return {
+            "a promise": self.promised,
+            "its expected queue": self.expected,
+            "its queue": self.queued,
+            "GPU utilization": self.shown,
+        }
+
+    @property
     def everything(self) -> Iterable[DemoCluster]:
         """All that ``serve`` and the API server show as one cluster."""
         return (self.shown, self.reactive, self.queued, self.research)
+
+    @property
+    def played(self) -> Iterable[DemoCluster]:
+        """All clusters; ``serve`` does not know the last two."""
+        return (*self.everything, self.promised, self.expected)
 
 
 def clock(seconds: float) -> str:

@@ -1,9 +1,10 @@
 """The demo's scenario: fifteen minutes that show every important behaviour once.
 
 A chat service on whole GPUs gets a burst that exceeds its node, calms down and gets a smaller one.
-It runs on three clusters at once. On the first the ``nodepool`` controller orders nodes ahead. On
-the second they come when pods wait for them. The third differs from the first in its HPA, which
-reads the queue of the servers, as docs/inference.md advises, instead of GPU utilization. An
+It runs on five clusters at once. On the first the ``nodepool`` controller orders nodes ahead. On
+the second they come when pods wait for them. The others differ from the first in their HPA: instead
+of GPU utilization it reads the queue of the servers, this queue and what is expected of it, or how
+near the servers are to breaking a promise. An
 embedding service on MIG slices is busy, then idle *while the exporter of its node is dead*: its
 values expire, and the HPA must not scale in because of that. Beside them, another team holds two
 MIG instances that do nothing, and its HPA has no value, because the exporter of its second node
@@ -20,6 +21,8 @@ from adapter.demo.hardware import DemoPool
 from adapter.demo.load import Profile
 from adapter.demo.world import DemoWorkload
 from adapter.nodepool.plan.limits import Limits
+from adapter.pipeline.catalog.expected import SUFFIX
+from adapter.pipeline.catalog.promise import SLO_RATIO
 
 LENGTH = 900.0
 """Seconds of the simulation, after which the load profiles repeat."""
@@ -64,6 +67,7 @@ WORKLOADS = (
             *((690, 1.6), (710, 5.0), (860, 5.0), (LENGTH, 1.6)),
         ),
         mean_work=0.8,
+        promised=2.5,
         start_seconds=25,
         memory_share=0.86,
         replicas=2,
@@ -115,8 +119,15 @@ RUNNING, WAITING = "inference_requests_running", "inference_requests_waiting"
 
 
 def _hpa(
-    namespace: str, service: str, least: int, most: int, targets: Mapping[str, str], window: int
+    namespace: str,
+    service: str,
+    least: int,
+    most: int,
+    targets: Mapping[str, str],
+    window: int,
+    promise: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
+    stated = {"selector": {"matchLabels": promise}} if promise else {}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -129,7 +140,7 @@ def _hpa(
                 {
                     "type": "Pods",
                     "pods": {
-                        "metric": {"name": metric},
+                        "metric": {"name": metric, **stated},
                         "target": {"type": "AverageValue", "averageValue": target},
                     },
                 }
@@ -178,6 +189,29 @@ ON_QUEUE = ClusterSetup(
 )
 """The same chat service with nodepool, scaled on its queue. A server works on one request after the
 other, so 700m requests in progress are as much work as 70 % utilization."""
+
+ON_EXPECTED = ON_QUEUE._replace(
+    namespace="inference-expected",
+    pools=(replace(POOLS[0], name="expected"),),
+    hpas=(
+        _hpa(
+            *("inference-expected", "chat", 2, 12),
+            {RUNNING: "700m", RUNNING + SUFFIX: "700m", WAITING: "1"},
+            90,
+        ),
+    ),
+)
+"""The same, and replicas ahead of demand: what earlier days had at this time (docs/ahead.md)."""
+PROMISE = {"ttft_p90": "2.5s"}
+"""The seconds are those that each workload's ``promised`` counts by."""
+ON_PROMISE = ClusterSetup(
+    namespace="inference-promise",
+    pools=(replace(POOLS[0], name="promise"),),
+    workloads=(replace(WORKLOADS[0], depth=None),),
+    hpas=(_hpa("inference-promise", "chat", 2, 12, {SLO_RATIO: "700m"}, 90, PROMISE),),
+)
+"""The same chat service with nodepool, scaled on a promise. No gateway holds requests back, so that
+its servers count all of the time to a first token."""
 
 RESEARCH = ClusterSetup(
     namespace="research",

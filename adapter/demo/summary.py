@@ -19,34 +19,46 @@ from adapter.demo.autoscaler import DemoAutoscaler, Sync
 from adapter.demo.fleet import DemoPod
 from adapter.demo.state import DemoCluster, DemoState, OutagePlayed, clock
 from adapter.hpa import ControllerOptions
+from adapter.pipeline.catalog.promise import parse_promise
 
 
 def outcomes(state: DemoState) -> Sequence[str]:
-    """Return the sentences: the signal, the missing values, the nodes."""
+    """Return the sentences: the signal, replicas ahead, the missing values, the nodes."""
     dead = [_outage(state, outage) for outage in state.outages]
     return (
         _signal(state),
+        _ahead(state),
         " ".join(dead) or "No exporter died in the part of the story that was played.",
         _nodes(state),
     )
 
 
 def _signal(state: DemoState) -> str:
-    """Compare the service that is scaled on its queue with the one scaled on utilization."""
-    [name] = state.queued.world.services
-    queue, utilization = (_took(each, name) for each in (state.queued, state.shown))
+    """Compare the same service scaled on a promise, on its queue and on utilization."""
+    [bound] = parse_promise(story.PROMISE)
+    signals = {on: each for on, each in state.signals.items() if each is not state.expected}
+    kept = "; ".join(f"on {on}, {_kept(each)}" for on, each in signals.items())
     return (
-        f"The same requests, two signals: {name} scaled on its queue took {queue}; {name} scaled "
-        f"on GPU utilization took {utilization}."
+        f"The same requests, three signals. {bound.share:.0%} of the requests of chat are promised "
+        f"a first token within {bound.seconds:g} s. Scaled {kept}."
     )
 
 
-def _took(cluster: DemoCluster, name: str) -> str:
+def _ahead(state: DemoState) -> str:
+    """Compare the queue with what is expected of it."""
+    return (
+        f"Replicas ahead of demand: chat on its queue and on what {len(state.days.seeds)} earlier "
+        f"days make its HPA expect: {_kept(state.expected)}."
+    )
+
+
+def _kept(cluster: DemoCluster) -> str:
+    """Return how many requests kept the promise, and what that cost."""
+    name = story.BURSTS[0].service
     totals = cluster.world.services[name].totals
-    mean = totals.mean_seconds
-    time = "no time" if mean is None else f"{mean:.1f} s a request"
     minutes = cluster.world.gpu_seconds[name] / 60
-    return f"{time}, had up to {totals.peak_queue} waiting and held {minutes:.0f} GPU-minutes"
+    share = f"{1 - totals.late / totals.begun:.1%}" if totals.begun else "none"
+    return f"{share} had it, for {minutes:.0f} GPU-minutes"
 
 
 def _outage(state: DemoState, outage: OutagePlayed) -> str:

@@ -6,6 +6,7 @@ It uses no clock and no I/O: the caller says how far to go. The same seed, story
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from adapter.demo.fleet import DemoPod, Fleet, Stage
 from adapter.demo.hardware import DemoNode, DemoPool
 from adapter.demo.load import Arrivals, Profile
-from adapter.demo.service import DemoService
+from adapter.demo.service import DEPTH, DemoService
 
 STEP = 1.0
 """Seconds of the simulation that one step covers."""
@@ -41,6 +42,10 @@ class DemoWorkload:
     """Share of the device's framebuffer that the model takes."""
     replicas: int
     """Replicas at the start."""
+    promised: float = math.inf
+    """Seconds to the first token after which a request counts as late."""
+    depth: int | None = DEPTH
+    """Requests that a replica holds at once; None if no gateway holds any back."""
 
 
 class DemoEvent(NamedTuple):
@@ -99,7 +104,7 @@ class World:
             # A separate generator for each purpose, so that their draws are independent.
             routing = random.Random(f"{seed}/{workload.name}/routing")  # noqa: S311 - no secret
             arrivals = random.Random(f"{seed}/{workload.name}/arrivals")  # noqa: S311 - no secret
-            self.services[workload.name] = DemoService(routing)
+            self.services[workload.name] = DemoService(routing, workload.promised, workload.depth)
             self._arrivals[workload.name] = Arrivals(workload.profile, workload.mean_work, arrivals)
             for _ in range(workload.replicas):
                 self._create(workload, warm=True)

@@ -17,7 +17,7 @@ from apiservice.runtime.names import Resolver
 class Connector(aiohttp.TCPConnector):
     """Makes every connection of aiohttp in this project, and leaves none open when it is closed.
 
-    The library closes the connections that it keeps. It does not know of one that is in TLS's
+    The library closes the connections that it keeps. It does not track one that is in TLS's
     orderly end, which waits for the server: after ``Connection: close``, or where asyncio ends a
     connection because its task was cancelled as the handshake was complete. An event loop that ends
     does not wait for those either.
@@ -29,7 +29,7 @@ class Connector(aiohttp.TCPConnector):
     def __init__(self, **named: Any) -> None:
         super().__init__(resolver=Resolver(), **named)
         self._open: WeakSet[_Protocol] = WeakSet()
-        """Weak: the protocol of a tunnel through a proxy is never told that its connection ends."""
+        """Weak: the protocol of a tunnel through a proxy never sees that its connection ends."""
         factory: Any = partial(_Protocol, loop=self._loop, opened=self._opened)
         self._factory = factory
 

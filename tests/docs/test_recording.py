@@ -30,7 +30,7 @@ def test_the_recording_has_whole_characters_and_nothing_from_elsewhere() -> None
 def test_it_shows_the_story_and_ends_with_the_outcomes() -> None:
     root = ET.parse(RECORDING).getroot()
     shown = "".join(each.text or "" for each in root.iter(f"{SVG}text"))
-    for part in ("scaled on its queue", "exporter dead", "Missing means hold", "two signals"):
+    for part in ("scaled on its queue", "exporter dead", "Missing means hold", "three signals"):
         assert part in shown
 
 

@@ -47,7 +47,7 @@ def test_it_plays_reads_real_values_sums_up_and_leaves_nothing(temporary: Path) 
     code, text = played(DemoOptions(seconds=8, speed=30))
     assert code == 0
     assert "HPA embed: 2 -> 3" in text or "HPA embed: 2 -> 4" in text
-    assert "two signals: chat scaled on its queue took" in " ".join(text.split())
+    assert "three signals. 90% of the requests of chat are promised" in " ".join(text.split())
     reads = re.search(
         r"made (\d+) requests over HTTPS, (\d+) of them returned", " ".join(text.split())
     )

@@ -198,7 +198,7 @@ class PromisedRatios:
                 types[pod.node] = facts(snapshot.cluster.labels(pod.node or "")).model
             yield  # a pod may have hundreds of servers
         if not windows and asked is None:
-            return values  # a query may be about many workloads that are no servers
+            return values  # a query may be about many workloads without servers
         asked = self._recall(namespace, workload, promise, now)
         gpus = {pod.name: types[pod.node] for pod in pods}
         asked.workload.observe(windows, gpus)

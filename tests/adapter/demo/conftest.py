@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 
 from adapter.demo import story
+from adapter.demo.ahead import ExpectedReader
 from adapter.demo.autoscaler import DemoAutoscaler
 from adapter.demo.client import Answer, Tally
 from adapter.demo.days import Days
 from adapter.demo.exporters import Exporters
 from adapter.demo.nodepool import DemoNodepool, Past
+from adapter.demo.promise import PromiseReader
 from adapter.demo.state import DemoCluster, DemoState, OutagePlayed
 from adapter.demo.wallclock import WallClock
 from adapter.demo.world import DemoEvent, World
 from adapter.hpa import Missing
 from adapter.nodepool.plan.limits import Limits
+from adapter.server.ahead.workloadload import WorkloadLoad
 
 
 @pytest.fixture
@@ -45,6 +48,8 @@ async def state(world: World) -> DemoState:
     exporters.dead.add("mig-1")
     reactive = World(story.REACTIVE.pools, story.REACTIVE.workloads, seed=7, start=-30.0)
     queued = World(story.ON_QUEUE.pools, story.ON_QUEUE.workloads, seed=7, start=-30.0)
+    promised = World(story.ON_PROMISE.pools, story.ON_PROMISE.workloads, seed=7, start=-30.0)
+    expected = World(story.ON_EXPECTED.pools, story.ON_EXPECTED.workloads, seed=7, start=-30.0)
     research = World(story.RESEARCH.pools, story.RESEARCH.workloads, seed=7, start=-30.0)
     team = [DemoAutoscaler(manifest) for manifest in story.RESEARCH.hpas]
     nodepool = DemoNodepool(Limits(min_pods=2, share=0), story.BEGIN, Past())
@@ -60,6 +65,20 @@ async def state(world: World) -> DemoState:
             DemoNodepool(Limits(share=0), story.BEGIN, Past()),
             server_pages=True,
         ),
+        promised=DemoCluster(
+            story.ON_PROMISE.namespace,
+            promised,
+            [DemoAutoscaler(manifest) for manifest in story.ON_PROMISE.hpas],
+            DemoNodepool(Limits(share=0), story.BEGIN, Past()),
+            reader=PromiseReader(promised, story.PROMISE),
+        ),
+        expected=DemoCluster(
+            story.ON_EXPECTED.namespace,
+            expected,
+            [DemoAutoscaler(manifest) for manifest in story.ON_EXPECTED.hpas],
+            DemoNodepool(Limits(share=0), story.BEGIN, Past()),
+            reader=ExpectedReader(expected, WorkloadLoad(asked=0.0), story.BEGIN),
+        ),
         research=DemoCluster(story.RESEARCH.namespace, research, team),
         days=Days(Past(), ({"chat": 12}, {"chat": 14}), (9, 8)),
         exporters=exporters,
@@ -74,10 +93,12 @@ async def state(world: World) -> DemoState:
         outages=[OutagePlayed("mig-1", 0.0)],
     )
     for _ in range(6):
-        for cluster in state.everything:
+        for cluster in state.played:
             cluster.world.advance(cluster.world.now + 15)
+            if cluster.reader:
+                cluster.reader.scrape()
             for scaler in cluster.autoscalers:
-                await scaler.sync(cluster.world, Busy(cluster.world))
+                await scaler.sync(cluster.world, cluster.reader or Busy(cluster.world))
         nodepool.round(world, state.autoscalers)
     state.events.extend(world.take_events())
     state.events.append(DemoEvent(61.0, "exporter mig-1", "dead"))

@@ -102,6 +102,6 @@ async def test_captions_that_compare_are_made_from_the_run(state: DemoState) -> 
     again = [caption.say(state) for caption in CAPTIONS]
     changed = [new for old, new in zip(said, again, strict=True) if old != new]
     assert len(changed) == 1
-    assert "scaled on its queue: 9 pods, " in changed[0]
+    assert "on its queue: 9 pods, " in changed[0]
     assert f"utilization: {state.world.wanted['chat']} pods, " in changed[0]
     assert [caption.at for caption in CAPTIONS] == sorted(caption.at for caption in CAPTIONS)

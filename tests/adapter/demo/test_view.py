@@ -10,7 +10,7 @@ from rich.console import Console
 
 from adapter.demo.captions import PINNED
 from adapter.demo.panels import ASCII, UNICODE
-from adapter.demo.screen import event_line, nodepool_line, queue_line, status_line
+from adapter.demo.screen import event_line, nodepool_line, signal_lines, status_line
 from adapter.demo.state import DemoState, clock
 from adapter.demo.summary import outcomes, summary
 from adapter.demo.view import View
@@ -70,10 +70,12 @@ async def test_the_summary_counts_what_happened(state: DemoState) -> None:
     ) in text
     assert "replicas, minimum to maximum 2 to 6 2 to 2" in text
     assert re.search(
-        r"seed 7 1\. The same requests, two signals: chat scaled on its queue took [\d.]+ s a "
-        r"request, had up to \d+ waiting and held \d+ GPU-minutes; chat scaled on GPU utilization "
-        r"took [\d.]+ s a request, .* 2\. The exporter of mig-1 .* 3\. Pods of chat waited for a "
-        r"GPU 105 pod-seconds with nodepool and 105 without",
+        r"seed 7 1\. The same requests, three signals\. 90% of the requests of chat are promised a "
+        r"first token within 2\.5 s\. Scaled on a promise, [\d.]+% had it, for \d+ GPU-minutes; on "
+        r"its queue, [\d.]+% had it, for \d+ GPU-minutes; on GPU utilization, [\d.]+% had it, .* "
+        r"2\. Replicas ahead of demand: chat on its queue and on what 2 earlier days make its HPA "
+        r"expect: [\d.]+% had it, for \d+ GPU-minutes\. 3\. The exporter of mig-1 .* 4\. Pods of "
+        r"chat waited for a GPU 105 pod-seconds with nodepool and 105 without",
         text,
     ), "the outcomes come first"
     assert text.endswith("Next, on your own cluster: gpu-metrics-adapter doctor")
@@ -116,7 +118,7 @@ async def test_a_current_caption_is_shown_to_its_last_word(
 
 async def test_the_summary_of_a_run_without_an_outage_says_so(state: DemoState) -> None:
     state.outages.clear()
-    assert outcomes(state)[1] == "No exporter died in the part of the story that was played."
+    assert outcomes(state)[2] == "No exporter died in the part of the story that was played."
 
 
 async def test_lines_stand_for_themselves(state: DemoState) -> None:
@@ -125,9 +127,10 @@ async def test_lines_stand_for_themselves(state: DemoState) -> None:
         "01:30  nodepool: 2 pods of headroom; waited for a GPU so far: 105 pod-seconds with it, "
         "105 without"
     )
+    lines = list(signal_lines(state))
+    assert len(lines) == 3
     assert re.fullmatch(
-        r"01:00  chat, same requests, scaled on its queue: queue \d+, 12 wanted, 4 ready",
-        queue_line(state),
+        r"01:00  chat, same requests, scaled on its queue: \d+ wait, 12 wanted, 4 ready", lines[2]
     )
     assert status_line(state, state.autoscalers[1]) == (
         f"01:30  embed: 9.5 req/s, queue {state.world.services['embed'].queue}, 2 wanted, 2 ready, "

@@ -163,7 +163,7 @@ def test_lists_side_by_side_leave_no_connection_when_the_first_fails(
 def test_a_task_that_is_cancelled_as_the_handshake_is_complete_leaves_no_connection(
     tmp_path: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """asyncio ends the connection, and tells nobody that it exists."""
+    """asyncio ends the connection, and nobody else knows that it exists."""
     opened = connector._Protocol.connection_made
 
     def cancel(protocol: connector._Protocol, transport: asyncio.BaseTransport) -> None:
