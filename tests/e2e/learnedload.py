@@ -1,0 +1,83 @@
+"""What an earlier process of `serve` learned of a load, in the ConfigMap of the chart's `memory`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from adapter.nodepool.model.history import (
+    DAY,
+    MINUTE,
+    SLOT,
+    SLOTS,
+    DemandDay,
+    DemandHistory,
+    DemandPoint,
+)
+from adapter.pipeline.cluster.workload import DEPLOYMENTS
+from adapter.server.ahead.replicaload import ReplicaLoad
+from adapter.server.ahead.starts import StartTimes
+from adapter.server.ahead.stored import dump
+from adapter.server.ahead.workloadload import LoadKey, WorkloadLoad
+from tests.e2e.apiservice import NAMESPACE, SERVICE
+from tests.e2e.cluster import Cluster, Object
+
+MEASURED = "gpu_utilization"
+EXPECTED = MEASURED + "_expected"
+NAME = f"{SERVICE}-memory"
+CONFIGMAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
+SETTINGS: dict[str, Any] = {
+    "ahead": {"enabled": True},
+    "memory": {"configmap": f"{NAMESPACE}/{NAME}", "interval": 15},
+}
+
+
+def write(admin: Cluster, namespace: str, load: float, rise: float, target: float) -> None:
+    """Let the Deployment `inference` have had a rise at this time on each earlier day.
+
+    Args:
+        admin: of the cluster, which has the chart's ConfigMap.
+        namespace: of the Deployment.
+        load: percent of one GPU, all pods together, of the last five hours.
+        rise: percent that came on top.
+        target: percent that a replica carries.
+    """
+    now = time.time()
+    key = LoadKey(namespace, DEPLOYMENTS, "inference", MEASURED)
+    learned = WorkloadLoad(
+        now,
+        history=_earlier_days(now, load, rise),
+        replica=ReplicaLoad(target * 1e6, 1e6, now),
+        starts=StartTimes(watched=(30.0,)),
+    )
+    admin.patch(CONFIGMAP, {"data": {"loads": dump({key: learned})}})
+
+
+def use(config: Path) -> None:
+    """Add the settings with which `serve` reads it."""
+    config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | SETTINGS))
+
+
+def add_expected(hpa: Object) -> Object:
+    """Return the HPA with the expected metric beside the measured one."""
+    measured = hpa["spec"]["metrics"][0]["pods"]
+    pods = measured | {"metric": {"name": EXPECTED}}
+    hpa["spec"]["metrics"].append({"type": "Pods", "pods": pods})
+    return hpa
+
+
+def _earlier_days(now: float, load: float, rise: float) -> DemandHistory:
+    """Four days that rise at this time, and in the next slot too: it may begin soon."""
+    minute, today = now // MINUTE * MINUTE, int(now // DAY)
+    begins = int(now // SLOT)
+
+    def peak(slot: int) -> float:
+        return load + rise * max(0, min(2, slot - begins + 1))
+
+    peaks = tuple(peak(today * SLOTS + slot) for slot in range(SLOTS))
+    days = (DemandDay(day, peaks) for day in range(today - 4, today))
+    recent = (DemandPoint(minute - back * MINUTE, load) for back in range(300, 0, -1))
+    return DemandHistory(tuple(recent), tuple(days))
