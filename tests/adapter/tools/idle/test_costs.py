@@ -311,14 +311,20 @@ other       3.0h        0.0h    0.0h    3.0h      -            -        -
 
 247.0 GPU-hours in the last 7d: 102.0 used, 130.0 idle, 15.0 unknown; efficiency 44%
 312.00 EUR, of which 120.00 idle and 8.00 unknown
-91.0 GPU-hours have no price and are in no cost: NVIDIA-H100 spot, other.
 `other` are the smallest workloads: accounting.accounts limits how many are counted one by one.
+91.0 GPU-hours have no price and are in no cost: NVIDIA-H100 spot, other.
 """
 WEEK: Final = 7 * 24 * HOUR
 
 
-def costs(by: str = "namespace", *, rows: tuple[HeldHours, ...] = ROWS) -> CostReport:
-    return CostReport(HoursAnswer(rows, WEEK, ""), WEEK, by, PRICES)
+def costs(
+    by: str = "namespace",
+    *,
+    rows: tuple[HeldHours, ...] = ROWS,
+    namespace: str = "",
+    counted: float = WEEK,
+) -> CostReport:
+    return CostReport(HoursAnswer(rows, counted, ""), WEEK, by, PRICES, namespace)
 
 
 def test_what_costs_most_without_being_used_comes_first_and_what_has_no_price_is_said() -> None:
@@ -349,6 +355,45 @@ def test_a_name_in_the_csv_is_not_a_formula() -> None:
 
 def test_nothing_held_is_said() -> None:
     assert costs(rows=()).lines(Screen()) == ["No pod held a GPU in the last 7d."]
+    assert costs(namespace="idle").rows == []
+    assert costs(rows=ROWS[:1], namespace="idle").lines(Screen()) == [
+        "No pod of namespace idle held a GPU in the last 7d."
+    ]
+    assert costs(rows=(), counted=4 * HOUR).lines(Screen(width=200)) == [
+        "No pod held a GPU in the last 7d.",
+        "`serve` counted for 4h of the 7d; nothing is known about the rest.",
+    ]
+
+
+SOME_MAY_BE: Final = (
+    "3.0 GPU-hours of the smallest workloads of all namespaces are not in this, and some may be of "
+    "{}: accounting.accounts limits how many are counted one by one."
+)
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_the_hours_of_one_namespace_may_be_among_those_of_the_smallest_workloads(by: str) -> None:
+    report = costs(by, namespace="chat")
+    assert SOME_MAY_BE.format("chat") in report.lines(Screen(width=200))
+    content = report.json()
+    assert (content["allocatedGpuHours"], content["otherGpuHours"]) == (104.0, 3.0)
+    assert costs(by).json()["otherGpuHours"] == 3.0
+
+
+def test_a_namespace_without_hours_of_its_own_may_have_some_among_the_smallest_workloads() -> None:
+    report = costs(namespace="idle")
+    assert report.lines(Screen(width=200)) == [
+        "No workload of namespace idle was counted one by one in the last 7d.",
+        SOME_MAY_BE.format("idle"),
+    ]
+    assert report.json()["otherGpuHours"] == 3.0
+
+
+def test_a_namespace_with_the_name_of_the_smallest_workloads_has_its_own_hours_only() -> None:
+    own = held("other", GpuHours(1.0), workload="Deployment/web")
+    (group,) = costs(rows=(*ROWS, own), namespace="other").groups()
+    assert group.hours == GpuHours(1.0)
+    assert SOME_MAY_BE.format("other") in costs(namespace="other").lines(Screen(width=200))
 
 
 @pytest.mark.parametrize(
