@@ -10,6 +10,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ from tests.adapter.pipeline.sources.prometheus.engines import engine, scrape_con
 from tests.adapter.tools.ui.test_prometheusrange import answering
 from tests.adapter.world import World, make_pod, row
 from tests.docs.pages import ROOT
-from tests.needs import PROMETHEUS, PROMTOOL, needed_by_fixture
+from tests.needs import PROMETHEUS, PROMTOOL, needed_by_fixture, needs
 
 UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"
 HOUR: Final = 3600.0
@@ -96,12 +97,16 @@ class Replica:
             yield f"{sample.name}{{{text}}} {sample.value} {now:.3f}"
 
 
-def exposition(start: float) -> str:
-    """Four hours of two replicas; one is replaced after 90 minutes, and the other one after two."""
+def exposition(start: float, minutes: int = 1) -> str:
+    """Four hours of two replicas; one is replaced after 90 minutes, and the other one after two.
+
+    Args:
+        minutes: between two scrapes.
+    """
     spans = {"a": (0.0, 1.53), "b": (0.0, 2.03), "c": (1.53, 4.1), "d": (2.03, 4.1)}
     replicas = [Replica(name, start, alive) for name, alive in spans.items()]
     lines = [f"# TYPE {GPU_SECONDS.name.removesuffix('_total')} counter"]
-    for minute in range(4 * 60 + 1):
+    for minute in range(0, 4 * 60 + 1, minutes):
         for replica in replicas:
             lines += replica.samples(start + minute * 60.0)
     return "\n".join([*lines, "# EOF", ""])
@@ -145,19 +150,25 @@ class Store:
         return asyncio.run(ask(reader_of(PrometheusOptions(self.url))))
 
 
-@pytest.fixture(scope="module")
-@needed_by_fixture(PROMETHEUS, PROMTOOL)
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    folder: Path = tmp_path_factory.mktemp("costs")
+@contextmanager
+def filled(folder: Path, minutes: int = 1) -> Iterator[Store]:
+    """A Prometheus that scraped each so many minutes."""
     end = time.time() // 900 * 900  # a query counts whole steps since the epoch
     written = folder / "history.txt"
-    written.write_text(exposition(end - 4 * HOUR))
+    written.write_text(exposition(end - 4 * HOUR, minutes))
     command = [PROMTOOL.path(), "tsdb", "create-blocks-from", "openmetrics"]
     subprocess.run(
         [*command, written, folder / "data"], check=True, capture_output=True, timeout=120
     )
     with engine("prometheus", folder, scrape_config(1, [])) as url:
         yield Store(url, end)
+
+
+@pytest.fixture(scope="module")
+@needed_by_fixture(PROMETHEUS, PROMTOOL)
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with filled(tmp_path_factory.mktemp("costs")) as one:
+        yield one
 
 
 TRUTH: Final = {
@@ -202,6 +213,24 @@ def test_matchers_select_series_and_none_is_an_error(store: Store) -> None:
         ClientError, match=r"no gma_gpu_seconds_total of the last 4h: let it scrape"
     ):
         store.read(matchers='cluster="elsewhere"')
+
+
+@needs(PROMETHEUS, PROMTOOL)
+def test_counters_that_are_scraped_too_rarely_are_an_error_and_not_0_hours(tmp_path: Path) -> None:
+    with filled(tmp_path, minutes=10) as rare:
+        with pytest.raises(ClientError, match="no two samples within 5m of the last 4h: let it"):
+            rare.read()
+        assert rare.read(step=1800.0).rows
+
+
+def test_the_shortest_time_has_twelve_steps(store: Store) -> None:
+    command = ("costs", "--from-prometheus", store.url, "--over")
+    refused = invoke(*command, "59m")
+    assert refused.code == 2
+    assert "give a time from 60m" in refused.output
+    done = invoke(*command, "1h")
+    assert done.code == 0, done.output
+    assert step_of(HOUR) * 12 == HOUR
 
 
 RECORDED: Final = "gma:gpu_hours:increase5m"
@@ -397,7 +426,7 @@ def test_a_namespace_with_the_name_of_the_smallest_workloads_has_its_own_hours_o
 
 
 @pytest.mark.parametrize(
-    ("over", "step"), [(600.0, 60), (HOUR, 300), (WEEK, 300), (100 * 86400.0, 864)]
+    ("over", "step"), [(600.0, 300), (HOUR, 300), (WEEK, 300), (100 * 86400.0, 864)]
 )
 def test_a_time_is_divided_into_steps_that_a_store_can_count(over: float, step: float) -> None:
     assert step_of(over) == step
