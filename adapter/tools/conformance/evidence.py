@@ -80,6 +80,17 @@ class Step(NamedTuple):
     """Why it is not."""
 
 
+class _SizeChange(NamedTuple):
+    """A change of the replicas. The fields are numbers of looks."""
+
+    before: int
+    """The last one with the old size."""
+    after: int
+    """The first one with the new size, which follows it."""
+    cause: int
+    """The one of both at which the metric explains the change."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConformanceEvidence:
     """The result of watching an HPA; implements the port of :mod:`adapter.tools.client.command`."""
@@ -156,47 +167,46 @@ class ConformanceEvidence:
                 ),
                 Step(down, "", "it has to follow a rise"),
             ]
-        before, after = rise
-        first, last = self.looks[before], self.looks[after]
-        higher = last.hpa.current or 0
-        served = [at for at in range(after, len(self.looks)) if self.looks[at].running >= higher]
-        proof = f"{first.hpa.current} to {higher} replicas, " + self._words(metric, before, after)
+        higher = self.looks[rise.after].hpa.current or 0
+        later = range(rise.after, len(self.looks))
+        served = [at for at in later if self.looks[at].running >= higher]
+        proof = self._words(metric, rise)
         if not served:
             rose = Step(up, "", f"{proof}, but {higher} pods never ran at one time")
             return [rose, Step(down, "", "it has to follow a rise")]
         nodes = {pod.node for pod in self.looks[served[0]].pods if pod.running}
         rose = Step(up, f"{proof}; {higher} pods ran on {len(nodes)} nodes with accelerators")
-        fall = self._change(metric, after, out=False)
+        fall = self._change(metric, rise.after, out=False)
         if fall is None:
             missing = f"no fall of the replicas was seen while {metric.name} was below target"
             return [rose, Step(down, "", missing)]
-        before, after = fall
-        sizes = self.looks[before].hpa.current, self.looks[after].hpa.current
-        return [
-            rose,
-            Step(down, f"{sizes[0]} to {sizes[1]} replicas, " + self._words(metric, *fall)),
-        ]
+        return [rose, Step(down, self._words(metric, fall))]
 
-    def _change(self, metric: ShownMetric, start: int, *, out: bool) -> tuple[int, int] | None:
-        """Return the looks before and after the first change of size that the metric explains."""
-        seen = False
-        for at in range(start, len(self.looks)):
-            load = self.looks[at].load(metric)
-            if load is not None:
-                seen = seen or (load > 1 if out else load < 1)
-            if at == start:
+    def _change(self, metric: ShownMetric, start: int, *, out: bool) -> _SizeChange | None:
+        """Return the first change of size after a look that the metric explains.
+
+        It does so at the last look before or at the first one after: a load of long before may
+        have nothing to do with it.
+        """
+        for after in range(start + 1, len(self.looks)):
+            before = after - 1
+            old, new = self.looks[before].hpa.current, self.looks[after].hpa.current
+            if old is None or new is None or old == new or (new > old) is not out:
                 continue
-            old, new = self.looks[at - 1].hpa.current, self.looks[at].hpa.current
-            if old is None or new is None or old == new:
-                continue
-            if (new > old) is out and seen:
-                return at - 1, at
+            for at in (before, after):
+                load = self.looks[at].load(metric)
+                if load is not None and (load > 1 if out else load < 1):
+                    return _SizeChange(before, after, at)
         return None
 
-    def _words(self, metric: ShownMetric, before: int, after: int) -> str:
-        value = next((m.current for m in self.looks[before].hpa.metrics if m[:2] == metric[:2]), "")
-        clock = datetime.fromtimestamp(self.looks[after].time, UTC).strftime("%H:%M:%S")
-        return f"seen at {clock} UTC with `{metric.name}` at {value or '-'} of {metric.target}"
+    def _words(self, metric: ShownMetric, change: _SizeChange) -> str:
+        cause, after = self.looks[change.cause], self.looks[change.after]
+        shown = next(m for m in cause.hpa.metrics if m[:2] == metric[:2])
+        return (
+            f"{self.looks[change.before].hpa.current} to {after.hpa.current} replicas, "
+            f"seen at {_clock(after.time)} UTC, with `{metric.name}` at {shown.current} of "
+            f"{shown.target} at {_clock(cause.time)} UTC"
+        )
 
     def lines(self, screen: Screen) -> list[str]:
         """Return the evidence as Markdown."""
@@ -230,7 +240,7 @@ class ConformanceEvidence:
         for look in self.looks[:MOST_ROWS]:
             now = next((m for m in look.hpa.metrics if metric and m[:2] == metric[:2]), None)
             cells = (
-                datetime.fromtimestamp(look.time, UTC).strftime("%H:%M:%S"),
+                _clock(look.time),
                 now.current if now and now.current else "-",
                 now.target if now else "-",
                 *(str(n) if n is not None else "-" for n in (look.hpa.current, look.hpa.desired)),
@@ -286,6 +296,10 @@ class ConformanceEvidence:
 
 def _day(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _clock(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")
 
 
 def _cell(text: str) -> str:

@@ -158,9 +158,9 @@ async def test_an_hpa_that_scales_out_and_in_is_proof(tmp_path: Path) -> None:
     reads = "the HPA reads Pods metric `gpu_utilization`: 30, target 70"
     assert served == f"custom.metrics.k8s.io (v1beta2) is served, and {reads}"
     assert accelerators == "3 pods, each with 1 nvidia.com/gpu"
-    rise = "1 to 3 replicas, seen at T with `gpu_utilization` at 180 of 70"
+    rise = "1 to 3 replicas, seen at T, with `gpu_utilization` at 180 of 70 at T"
     assert out == f"{rise}; 3 pods ran on 3 nodes with accelerators"
-    assert back == "3 to 1 replicas, seen at T with `gpu_utilization` at 10 of 70"
+    assert back == "3 to 1 replicas, seen at T, with `gpu_utilization` at 10 of 70 at T"
     assert product(evidence) == {
         "id": "pod_autoscaling",
         "description": DESCRIPTION,
@@ -184,6 +184,16 @@ UNPROVEN = {
         3,
         "no fall of the replicas",
     ),
+    "a rise long after a peak": (
+        [STEADY, (1, 1, 1, "180"), STEADY, (3, 3, 3, "30"), (1, 1, 1, "30")],
+        2,
+        "no rise of the replicas",
+    ),
+    "a fall long after a lull": (
+        [STEADY, (1, 3, 1, "180"), (3, 3, 3, "60"), (3, 3, 3, "180"), (1, 1, 1, "180")],
+        3,
+        "no fall of the replicas",
+    ),
     "no value": ([(1, 1, 1, ""), (3, 3, 3, ""), (1, 1, 1, "")], 0, "never had a value"),
 }
 
@@ -199,6 +209,20 @@ async def test_what_is_not_seen_is_not_proven(case: str, tmp_path: Path) -> None
     found = product(evidence)
     assert (found["status"], found["evidence"]) == ("", [])
     assert found["notes"].startswith("Not proven: ")
+
+
+async def test_the_look_that_explains_a_change_is_shown(tmp_path: Path) -> None:
+    phases = [STEADY, (3, 3, 3, "180"), (3, 3, 3, "100"), (3, 1, 3, "20"), (1, 1, 1, "60")]
+    evidence = await watched(tmp_path, phases)
+    *_, out, back = (step.proof for step in evidence.steps())
+    clocks = [re.findall(r"at (\d\d:\d\d:\d\d) UTC", proof) for proof in (out, back)]
+    assert clocks[0][0] == clocks[0][1]  # before the rise, the value was below the target
+    assert "at 180 of 70" in out
+    assert clocks[1][0] > clocks[1][1]
+    assert "at 20 of 70" in back
+    timeline = [line.split(" | ") for line in evidence.lines(Screen(width=200))]
+    shown = {row[0].strip("| "): row[1] for row in timeline if len(row) == 6}
+    assert (shown[clocks[0][1]], shown[clocks[1][1]]) == ("180", "20")
 
 
 async def test_pods_without_accelerators_and_metrics_of_resources_prove_nothing(
