@@ -37,7 +37,10 @@ class ScaledPod(NamedTuple):
     running: bool
     accelerators: Mapping[str, int]
     """Resource -> devices; empty for a resource claim."""
-    claims: bool
+    classes: frozenset[str] = frozenset()
+    """Device classes of its claims that may be of accelerators."""
+    unread: str = ""
+    """Why it is not known if its claims are of accelerators; empty if it is, or has none."""
 
 
 class HpaLook(NamedTuple):
@@ -58,7 +61,8 @@ class HpaLook(NamedTuple):
         """What a step may follow from: looks with the same state prove the same."""
         loads = (self.load(metric) for metric in self.hpa.metrics if metric.custom)
         sides = tuple(None if load is None else (load > 1, load < 1) for load in loads)
-        return (self.hpa.current, self.hpa.desired, self.running, sides)
+        unread = sum(bool(pod.unread) for pod in self.pods)
+        return (self.hpa.current, self.hpa.desired, self.running, sides, unread)
 
     def load(self, metric: ShownMetric) -> float | None:
         """Return the metric's value divided by its target; None without a value."""
@@ -139,20 +143,40 @@ class ConformanceEvidence:
 
     def _accelerators(self) -> Step:
         title = "Each pod requests an accelerator"
-        pods = {pod.name: pod for look in self.looks for pod in look.pods}
+        pods = self._pods()
         if not pods:
             return Step(title, "", "no pod was seen")
-        without = sorted(name for name, pod in pods.items() if not (pod.accelerators or pod.claims))
+        without = [pod for pod in pods.values() if not (pod.accelerators or pod.classes)]
+        plain = sorted(pod.name for pod in without if not pod.unread)
+        if plain:
+            return Step(title, "", f"no: {', '.join(plain[:3])}")
         if without:
-            return Step(title, "", f"no: {', '.join(without[:3])}")
+            names = ", ".join(sorted(pod.name for pod in without)[:3])
+            return Step(title, "", f"the device classes of the claims are not known: {names}")
         kinds = {
             f"{count} {resource}"
             for pod in pods.values()
             for resource, count in pod.accelerators.items()
         }
-        if any(pod.claims and not pod.accelerators for pod in pods.values()):
-            kinds.add("a resource claim")
+        kinds |= {
+            f"a resource claim of {' and '.join(sorted(pod.classes))}"
+            for pod in pods.values()
+            if pod.classes
+        }
         return Step(title, f"{len(pods)} pods, each with {' or '.join(sorted(kinds))}")
+
+    def _pods(self) -> dict[str, ScaledPod]:
+        """Return name -> pod of all looks, as the last one that could read its claims saw it."""
+        pods: dict[str, ScaledPod] = {}
+        for look in self.looks:
+            pods |= {pod.name: pod for pod in look.pods if not pod.unread or pod.name not in pods}
+        return pods
+
+    @property
+    def not_looked_at(self) -> Sequence[str]:
+        """What could not be looked at, with the reasons."""
+        reasons = sorted({pod.unread for pod in self._pods().values() if pod.unread})
+        return [*self.unlooked, *(f"device classes of claims ({reason})" for reason in reasons)]
 
     def _scaled(self) -> list[Step]:
         up, down = "The HPA scales out, and the new pods run", "The HPA scales in"
@@ -229,7 +253,8 @@ class ConformanceEvidence:
         if self.simulation:
             return f"**Simulated, not evidence for a platform**: {'; '.join(self.simulation)}."
         text = "Real, as far as can be seen: no sign of a simulated node or exporter."
-        return f"{text} Not looked at: {'; '.join(self.unlooked)}." if self.unlooked else text
+        unlooked = "; ".join(self.not_looked_at)
+        return f"{text} Not looked at: {unlooked}." if unlooked else text
 
     def _timeline(self) -> list[str]:
         metric = self.metric
@@ -280,7 +305,7 @@ class ConformanceEvidence:
             "hpa": last.name,
             "kubernetesVersion": self.server,
             "simulated": list(self.simulation),
-            "notLookedAt": list(self.unlooked),
+            "notLookedAt": list(self.not_looked_at),
             "passed": self.status == FINE,
             "steps": [
                 {
