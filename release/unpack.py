@@ -62,9 +62,9 @@ def main() -> None:
     target = cache()
     if not target.is_dir():
         unpack(target)
+    # Not PYTHONPATH: credential plugins that are Python programs would get these libraries. The
+    # demo, which starts this command, gives its path to it (adapter.demo.child).
     sys.path.insert(0, str(target))
-    before = os.environ.get("PYTHONPATH")  # for the processes that the command starts
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(target), *([before] if before else [])])
     runpy.run_module("adapter", run_name="__main__", alter_sys=True)
 
 

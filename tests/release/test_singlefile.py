@@ -77,6 +77,41 @@ def test_it_reads_a_cluster_and_unpacks_once(unpacked: Path, tmp_path: Path) -> 
     assert not list(build.rglob("botocore"))
 
 
+PLUGIN = """#!/bin/sh
+printf '%s' "${PYTHONPATH-unset}" > "$0.seen"
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",' \
+  '"status": {"token": "t"}}'
+"""
+
+
+@pytest.mark.parametrize("own", ["/of/the/user", ""])
+def test_a_credential_plugin_gets_the_users_own_python_path(
+    own: str, unpacked: Path, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(PLUGIN)
+    plugin.chmod(0o755)
+    call = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}
+    with busy_cluster(tmp_path) as (_, kubeconfig):
+        content = yaml.safe_load(kubeconfig.read_text())
+        content["users"][0]["user"] = {"exec": {**call, "interactiveMode": "Never"}}
+        kubeconfig.write_text(yaml.safe_dump(content))
+        done = run(
+            unpacked / singlefile.NAME,
+            *("explain", "hpa", "llm", "-n", "chat", "--kubeconfig", str(kubeconfig)),
+            cache=tmp_path / "cache",
+            environ={"PYTHONPATH": own} if own else {},
+        )
+    assert done.returncode == 1, done.stderr
+    assert (tmp_path / "plugin.seen").read_text() == (own or "unset")
+
+
+def test_it_starts_itself_for_the_demo(unpacked: Path, tmp_path: Path) -> None:
+    demo = ("demo", "--seconds", "3", "--plain")
+    done = run(unpacked / singlefile.NAME, *demo, cache=tmp_path / "cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_cache_that_cannot_be_written_is_one_line(unpacked: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")

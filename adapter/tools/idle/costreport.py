@@ -77,7 +77,7 @@ class CostReport:
 
     @property
     def rows(self) -> Sequence[HeldHours]:
-        """What is counted. The account of the rest is of no namespace, whatever its label says."""
+        """What is counted. The account of the rest is of no namespace: see its label."""
         if not self.namespace:
             return self.answer.rows
         return [
