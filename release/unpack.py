@@ -28,10 +28,22 @@ def cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / NAME / f"{BUILD}-cp{TAG}"
 
 
+def make_private(folder: Path) -> None:
+    """Create the folder, unless it exists; end with one line if others can change what runs."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status, link = folder.stat(), folder.lstat()
+    except OSError as error:
+        fail(f"cannot unpack: {error}; set XDG_CACHE_HOME to another folder")
+    if {status.st_uid, link.st_uid} != {os.geteuid()}:
+        fail(f"{folder} belongs to another user: set XDG_CACHE_HOME to a folder of your own")
+    if status.st_mode & 0o022:
+        fail(f"others may write to {folder}, and it has programs that you run: remove it")
+
+
 def unpack(target: Path) -> None:
     """Unpack into a folder beside the target, and give it its name when it is whole."""
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(dir=target.parent))
     except OSError as error:
         fail(f"cannot unpack: {error}; set XDG_CACHE_HOME to another folder")
@@ -60,11 +72,12 @@ def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 - any python3 of the user may run it
         fail(f"needs Python 3.11 or later, and python3 is {sys.version.split()[0]}")
     target = cache()
+    make_private(target.parent)
     if not target.is_dir():
         unpack(target)
+    # Not PYTHONPATH: credential plugins that are Python programs would get these libraries. The
+    # demo, which starts this command, gives its path to it (adapter.demo.child).
     sys.path.insert(0, str(target))
-    before = os.environ.get("PYTHONPATH")  # for the processes that the command starts
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(target), *([before] if before else [])])
     runpy.run_module("adapter", run_name="__main__", alter_sys=True)
 
 

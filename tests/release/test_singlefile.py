@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,7 +17,7 @@ import pytest
 import yaml
 
 from adapter import __version__
-from release import artifacts, krew, singlefile
+from release import artifacts, krew, singlefile, unpack
 from release.source import Source
 from release.version import ROOT, ReleaseError
 from tests.adapter.everytool import busy_cluster
@@ -77,6 +78,41 @@ def test_it_reads_a_cluster_and_unpacks_once(unpacked: Path, tmp_path: Path) -> 
     assert not list(build.rglob("botocore"))
 
 
+PLUGIN = """#!/bin/sh
+printf '%s' "${PYTHONPATH-unset}" > "$0.seen"
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",' \
+  '"status": {"token": "t"}}'
+"""
+
+
+@pytest.mark.parametrize("own", ["/of/the/user", ""])
+def test_a_credential_plugin_gets_the_users_own_python_path(
+    own: str, unpacked: Path, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(PLUGIN)
+    plugin.chmod(0o755)
+    call = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}
+    with busy_cluster(tmp_path) as (_, kubeconfig):
+        content = yaml.safe_load(kubeconfig.read_text())
+        content["users"][0]["user"] = {"exec": {**call, "interactiveMode": "Never"}}
+        kubeconfig.write_text(yaml.safe_dump(content))
+        done = run(
+            unpacked / singlefile.NAME,
+            *("explain", "hpa", "llm", "-n", "chat", "--kubeconfig", str(kubeconfig)),
+            cache=tmp_path / "cache",
+            environ={"PYTHONPATH": own} if own else {},
+        )
+    assert done.returncode == 1, done.stderr
+    assert (tmp_path / "plugin.seen").read_text() == (own or "unset")
+
+
+def test_it_starts_itself_for_the_demo(unpacked: Path, tmp_path: Path) -> None:
+    demo = ("demo", "--seconds", "3", "--plain")
+    done = run(unpacked / singlefile.NAME, *demo, cache=tmp_path / "cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_cache_that_cannot_be_written_is_one_line(unpacked: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
@@ -84,6 +120,42 @@ def test_a_cache_that_cannot_be_written_is_one_line(unpacked: Path, tmp_path: Pa
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert "set XDG_CACHE_HOME to another folder" in line
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_cache_that_others_may_write_is_one_line(
+    mode: int, unpacked: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / singlefile.NAME
+    assert run(unpacked / singlefile.NAME, "version", cache=tmp_path).returncode == 0
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(mode)
+    done = run(unpacked / singlefile.NAME, "version", cache=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert f"others may write to {folder}" in line
+    assert line.endswith(": remove it")
+    shutil.rmtree(folder)
+    assert run(unpacked / singlefile.NAME, "version", cache=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_cache_of_another_user_is_one_line(
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + (kind == "folder"))
+    owner = os.lstat(tmp_path)
+
+    def lstat(_: Path) -> os.stat_result:
+        return os.stat_result((*owner[:4], user + (kind == "link"), *owner[5:]))
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    with pytest.raises(SystemExit) as ended:
+        unpack.make_private(tmp_path)
+    assert f"{tmp_path} belongs to another user: set XDG_CACHE_HOME" in str(ended.value)
 
 
 def test_another_python_is_named(unpacked: Path, tmp_path: Path) -> None:

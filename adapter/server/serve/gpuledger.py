@@ -133,11 +133,12 @@ class GpuLedger:
     def end(self) -> None:
         """End the count: show what it added."""
         self._last, self.unsized = self._now, self._unsized
-        for known in self._totals.values():
-            known.shown, known.pending = _sum(known.shown, known.pending), _NOTHING
         chosen = self._chosen()
         for account in self._totals.keys() - chosen:
-            del self._totals[account]
+            # Nobody would see what its series does not show yet.
+            self._rest = _sum(self._rest, self._totals.pop(account).pending)
+        for known in self._totals.values():
+            known.shown, known.pending = _sum(known.shown, known.pending), _NOTHING
         for account, (_, use) in self._seen.items():
             total = self._totals.get(account)
             if total is not None:
@@ -174,18 +175,27 @@ class GpuLedger:
         )
 
     def _chosen(self) -> set[Account]:
-        """Return the accounts that have series of their own: those that hold most GPUs."""
+        """Return the accounts that have series of their own.
+
+        These are those that hold most GPUs, and then those that held some last.
+        """
         ranks = {
-            account: 0.0
+            account: (0.0, total.last)
             for account, total in self._totals.items()
             if self._now - total.last <= _KEPT
         }
         for account, (held, _) in self._seen.items():
-            ranks[account] = held * (_STAYS if account in self._totals else 1.0)
+            stays = _STAYS if account in self._totals else 1.0
+            ranks[account] = held * stays, self._now
         most = self._settings.accounts
         if len(ranks) <= most:
             return set(ranks)
-        return set(nsmallest(most, ranks, key=lambda account: (-ranks[account], account)))
+
+        def place(account: Account) -> tuple[float, float, Account]:
+            held, last = ranks[account]
+            return -held, -last, account
+
+        return set(nsmallest(most, ranks, key=place))
 
 
 def _sum(before: GpuUse, more: GpuUse, times: float = 1.0) -> GpuUse:

@@ -37,7 +37,10 @@ class ScaledPod(NamedTuple):
     running: bool
     accelerators: Mapping[str, int]
     """Resource -> devices; empty for a resource claim."""
-    claims: bool
+    classes: frozenset[str] = frozenset()
+    """Device classes of its claims that may be of accelerators."""
+    unread: str = ""
+    """Why it is not known if its claims are of accelerators; empty if it is, or has none."""
 
 
 class HpaLook(NamedTuple):
@@ -58,7 +61,8 @@ class HpaLook(NamedTuple):
         """What a step may follow from: looks with the same state prove the same."""
         loads = (self.load(metric) for metric in self.hpa.metrics if metric.custom)
         sides = tuple(None if load is None else (load > 1, load < 1) for load in loads)
-        return (self.hpa.current, self.hpa.desired, self.running, sides)
+        unread = sum(bool(pod.unread) for pod in self.pods)
+        return (self.hpa.current, self.hpa.desired, self.running, sides, unread)
 
     def load(self, metric: ShownMetric) -> float | None:
         """Return the metric's value divided by its target; None without a value."""
@@ -78,6 +82,17 @@ class Step(NamedTuple):
     """What was seen; empty if the step is not proven."""
     missing: str = ""
     """Why it is not."""
+
+
+class _SizeChange(NamedTuple):
+    """A change of the replicas. The fields are numbers of looks."""
+
+    before: int
+    """The last one with the old size."""
+    after: int
+    """The first one with the new size, which follows it."""
+    cause: int
+    """The one of both at which the metric explains the change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +143,40 @@ class ConformanceEvidence:
 
     def _accelerators(self) -> Step:
         title = "Each pod requests an accelerator"
-        pods = {pod.name: pod for look in self.looks for pod in look.pods}
+        pods = self._pods()
         if not pods:
             return Step(title, "", "no pod was seen")
-        without = sorted(name for name, pod in pods.items() if not (pod.accelerators or pod.claims))
+        without = [pod for pod in pods.values() if not (pod.accelerators or pod.classes)]
+        plain = sorted(pod.name for pod in without if not pod.unread)
+        if plain:
+            return Step(title, "", f"no: {', '.join(plain[:3])}")
         if without:
-            return Step(title, "", f"no: {', '.join(without[:3])}")
+            names = ", ".join(sorted(pod.name for pod in without)[:3])
+            return Step(title, "", f"the device classes of the claims are not known: {names}")
         kinds = {
             f"{count} {resource}"
             for pod in pods.values()
             for resource, count in pod.accelerators.items()
         }
-        if any(pod.claims and not pod.accelerators for pod in pods.values()):
-            kinds.add("a resource claim")
+        kinds |= {
+            f"a resource claim of {' and '.join(sorted(pod.classes))}"
+            for pod in pods.values()
+            if pod.classes
+        }
         return Step(title, f"{len(pods)} pods, each with {' or '.join(sorted(kinds))}")
+
+    def _pods(self) -> dict[str, ScaledPod]:
+        """Return name -> pod of all looks, as the last one that could read its claims saw it."""
+        pods: dict[str, ScaledPod] = {}
+        for look in self.looks:
+            pods |= {pod.name: pod for pod in look.pods if not pod.unread or pod.name not in pods}
+        return pods
+
+    @property
+    def not_looked_at(self) -> Sequence[str]:
+        """What could not be looked at, with the reasons."""
+        reasons = sorted({pod.unread for pod in self._pods().values() if pod.unread})
+        return [*self.unlooked, *(f"device classes of claims ({reason})" for reason in reasons)]
 
     def _scaled(self) -> list[Step]:
         up, down = "The HPA scales out, and the new pods run", "The HPA scales in"
@@ -156,47 +191,46 @@ class ConformanceEvidence:
                 ),
                 Step(down, "", "it has to follow a rise"),
             ]
-        before, after = rise
-        first, last = self.looks[before], self.looks[after]
-        higher = last.hpa.current or 0
-        served = [at for at in range(after, len(self.looks)) if self.looks[at].running >= higher]
-        proof = f"{first.hpa.current} to {higher} replicas, " + self._words(metric, before, after)
+        higher = self.looks[rise.after].hpa.current or 0
+        later = range(rise.after, len(self.looks))
+        served = [at for at in later if self.looks[at].running >= higher]
+        proof = self._words(metric, rise)
         if not served:
             rose = Step(up, "", f"{proof}, but {higher} pods never ran at one time")
             return [rose, Step(down, "", "it has to follow a rise")]
         nodes = {pod.node for pod in self.looks[served[0]].pods if pod.running}
         rose = Step(up, f"{proof}; {higher} pods ran on {len(nodes)} nodes with accelerators")
-        fall = self._change(metric, after, out=False)
+        fall = self._change(metric, rise.after, out=False)
         if fall is None:
             missing = f"no fall of the replicas was seen while {metric.name} was below target"
             return [rose, Step(down, "", missing)]
-        before, after = fall
-        sizes = self.looks[before].hpa.current, self.looks[after].hpa.current
-        return [
-            rose,
-            Step(down, f"{sizes[0]} to {sizes[1]} replicas, " + self._words(metric, *fall)),
-        ]
+        return [rose, Step(down, self._words(metric, fall))]
 
-    def _change(self, metric: ShownMetric, start: int, *, out: bool) -> tuple[int, int] | None:
-        """Return the looks before and after the first change of size that the metric explains."""
-        seen = False
-        for at in range(start, len(self.looks)):
-            load = self.looks[at].load(metric)
-            if load is not None:
-                seen = seen or (load > 1 if out else load < 1)
-            if at == start:
+    def _change(self, metric: ShownMetric, start: int, *, out: bool) -> _SizeChange | None:
+        """Return the first change of size after a look that the metric explains.
+
+        It does so at the last look before or at the first one after: a load of long before may
+        have nothing to do with it.
+        """
+        for after in range(start + 1, len(self.looks)):
+            before = after - 1
+            old, new = self.looks[before].hpa.current, self.looks[after].hpa.current
+            if old is None or new is None or old == new or (new > old) is not out:
                 continue
-            old, new = self.looks[at - 1].hpa.current, self.looks[at].hpa.current
-            if old is None or new is None or old == new:
-                continue
-            if (new > old) is out and seen:
-                return at - 1, at
+            for at in (before, after):
+                load = self.looks[at].load(metric)
+                if load is not None and (load > 1 if out else load < 1):
+                    return _SizeChange(before, after, at)
         return None
 
-    def _words(self, metric: ShownMetric, before: int, after: int) -> str:
-        value = next((m.current for m in self.looks[before].hpa.metrics if m[:2] == metric[:2]), "")
-        clock = datetime.fromtimestamp(self.looks[after].time, UTC).strftime("%H:%M:%S")
-        return f"seen at {clock} UTC with `{metric.name}` at {value or '-'} of {metric.target}"
+    def _words(self, metric: ShownMetric, change: _SizeChange) -> str:
+        cause, after = self.looks[change.cause], self.looks[change.after]
+        shown = next(m for m in cause.hpa.metrics if m[:2] == metric[:2])
+        return (
+            f"{self.looks[change.before].hpa.current} to {after.hpa.current} replicas, "
+            f"seen at {_clock(after.time)} UTC, with `{metric.name}` at {shown.current} of "
+            f"{shown.target} at {_clock(cause.time)} UTC"
+        )
 
     def lines(self, screen: Screen) -> list[str]:
         """Return the evidence as Markdown."""
@@ -219,7 +253,8 @@ class ConformanceEvidence:
         if self.simulation:
             return f"**Simulated, not evidence for a platform**: {'; '.join(self.simulation)}."
         text = "Real, as far as can be seen: no sign of a simulated node or exporter."
-        return f"{text} Not looked at: {'; '.join(self.unlooked)}." if self.unlooked else text
+        unlooked = "; ".join(self.not_looked_at)
+        return f"{text} Not looked at: {unlooked}." if unlooked else text
 
     def _timeline(self) -> list[str]:
         metric = self.metric
@@ -230,7 +265,7 @@ class ConformanceEvidence:
         for look in self.looks[:MOST_ROWS]:
             now = next((m for m in look.hpa.metrics if metric and m[:2] == metric[:2]), None)
             cells = (
-                datetime.fromtimestamp(look.time, UTC).strftime("%H:%M:%S"),
+                _clock(look.time),
                 now.current if now and now.current else "-",
                 now.target if now else "-",
                 *(str(n) if n is not None else "-" for n in (look.hpa.current, look.hpa.desired)),
@@ -270,7 +305,7 @@ class ConformanceEvidence:
             "hpa": last.name,
             "kubernetesVersion": self.server,
             "simulated": list(self.simulation),
-            "notLookedAt": list(self.unlooked),
+            "notLookedAt": list(self.not_looked_at),
             "passed": self.status == FINE,
             "steps": [
                 {
@@ -286,6 +321,10 @@ class ConformanceEvidence:
 
 def _day(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _clock(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S")
 
 
 def _cell(text: str) -> str:

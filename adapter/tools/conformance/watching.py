@@ -17,6 +17,7 @@ from adapter.tools.client.access import Api
 from adapter.tools.client.command import FINE
 from adapter.tools.client.errors import ClientError
 from adapter.tools.client.naming import named
+from adapter.tools.conformance.claimed import ClaimedClasses, Claims, read_claims
 from adapter.tools.conformance.evidence import ConformanceEvidence, HpaLook, ScaledPod
 from adapter.tools.explain.scaletarget import HPAS, ScaleError, read_scale
 
@@ -94,18 +95,18 @@ async def _look(api: Api, name: str, now: float) -> HpaLook:
         scale = await read_scale(api, {"metadata": {"namespace": api.namespace}, **hpa})
     except ScaleError as error:
         raise ClientError(f"the target of HPA {name} cannot be scaled: {error}") from None
-    found = await api.list(f"/api/v1/namespaces/{api.namespace}/pods", labels=scale.selector)
-    return HpaLook(now, shown, list(_pods(found)))
+    rows = await api.list(f"/api/v1/namespaces/{api.namespace}/pods", labels=scale.selector)
+    return HpaLook(now, shown, list(_pods(rows, await read_claims(api, rows))))
 
 
-def _pods(rows: Sequence[Json]) -> Iterator[ScaledPod]:
+def _pods(rows: Sequence[Json], claims: Claims) -> Iterator[ScaledPod]:
     decoder = PodDecoder()
     for row in rows:
         pod = decoder.decode(msgspec.json.encode(row))
         if not pod.finished and not pod.deleting:
-            yield ScaledPod(
-                pod.name, pod.node, pod.phase == "Running", devices(pod.gpus), pod.claims
-            )
+            requested = devices(pod.gpus)
+            claimed = ClaimedClasses() if requested else claims.of(row)
+            yield ScaledPod(pod.name, pod.node, pod.phase == "Running", requested, *claimed)
 
 
 async def _versions(api: Api) -> list[str]:

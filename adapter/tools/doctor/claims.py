@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from adapter.pipeline.cluster.gpuresources import known_other
+
+RESOURCE: Final = "/apis/resource.k8s.io/v1"
+"""Path of the API."""
 
 
 class SeenClaim(NamedTuple):
@@ -13,8 +16,20 @@ class SeenClaim(NamedTuple):
 
     pods: frozenset[str]
     """The pods that it is reserved for, as ``namespace/name``."""
-    makers: frozenset[str]
-    """The drivers of its devices, and the device classes of its requests."""
+    classes: frozenset[str]
+    """The device classes of its requests."""
+    drivers: frozenset[str]
+    """The drivers of its devices; none before it is allocated."""
+
+    @property
+    def accelerators(self) -> frozenset[str]:
+        """The device classes that may be of accelerators.
+
+        None if the names of all drivers are known to be of other devices, such as network cards.
+        """
+        if self.drivers and all(map(known_other, self.drivers)):
+            return frozenset()
+        return frozenset(name for name in self.classes if not known_other(name))
 
 
 def read_claim(content: Mapping[str, Any]) -> SeenClaim:
@@ -22,13 +37,16 @@ def read_claim(content: Mapping[str, Any]) -> SeenClaim:
     namespace = content["metadata"].get("namespace") or "default"
     status = content.get("status") or {}
     allocation = (status.get("allocation") or {}).get("devices") or {}
-    makers = {str(each.get("driver") or "") for each in allocation.get("results") or ()}
+    drivers = {str(each.get("driver") or "") for each in allocation.get("results") or ()}
+    classes: set[str] = set()
     for request in ((content.get("spec") or {}).get("devices") or {}).get("requests") or ():
         choices = request.get("firstAvailable") or [request.get("exactly") or request]
-        makers |= {str(choice.get("deviceClassName") or "") for choice in choices}
+        classes |= {str(choice.get("deviceClassName") or "") for choice in choices}
     holders = (each for each in status.get("reservedFor") or () if each.get("resource") == "pods")
     return SeenClaim(
-        frozenset(f"{namespace}/{each.get('name')}" for each in holders), frozenset(makers - {""})
+        frozenset(f"{namespace}/{each.get('name')}" for each in holders),
+        frozenset(classes - {""}),
+        frozenset(drivers - {""}),
     )
 
 
@@ -39,5 +57,6 @@ def of_other_devices(claims: Iterable[SeenClaim], pod: str) -> bool:
         claims: of the cluster.
         pod: ``namespace/name``.
     """
-    makers = {maker for claim in claims if pod in claim.pods for maker in claim.makers}
+    own = [claim for claim in claims if pod in claim.pods]
+    makers = {maker for claim in own for maker in claim.classes | claim.drivers}
     return bool(makers) and all(map(known_other, makers))

@@ -39,7 +39,7 @@ from adapter.pipeline.cluster.workloadobjects import SeenWorkload, decode_worklo
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import VIEW, ClientError
 from adapter.tools.doctor import release, rights, rulesfile, scrapes
-from adapter.tools.doctor.claims import read_claim
+from adapter.tools.doctor.claims import RESOURCE, read_claim
 from adapter.tools.doctor.daemonsets import read_daemonset
 from adapter.tools.doctor.facts import Clocks, Fact, Facts, UnreadError
 from adapter.tools.doctor.fetch import Fetcher, ProxyFetcher, direct
@@ -66,8 +66,7 @@ _NAMESPACES: Final = 50
 _STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 _GKE: Final = "cloud.google.com/gke-nodepool"
 _AUTOSCALING: Final = "/apis/autoscaling/v2"
-_RESOURCE: Final = "/apis/resource.k8s.io/v1"
-_SLICES: Final = f"{_RESOURCE}/resourceslices"
+_SLICES: Final = f"{RESOURCE}/resourceslices"
 _EVENTS: Final = (
     "type=Warning",
     "reason=SuccessfulRescale",
@@ -125,9 +124,7 @@ class Collector:
             "hpas": self.listed(
                 self._of_users(_AUTOSCALING, "horizontalpodautoscalers"), _whole(read_hpa)
             ),
-            "claims": self.optional(
-                self._of_users(_RESOURCE, "resourceclaims"), _whole(read_claim)
-            ),
+            "claims": self.optional(self._of_users(RESOURCE, "resourceclaims"), _whole(read_claim)),
             "scaledobjects": self.optional(
                 self._of_users(SCALEDOBJECTS, "scaledobjects"), _whole(read_scaledobject)
             ),

@@ -18,7 +18,9 @@ from adapter.tools.client.options import (
 )
 from adapter.tools.idle.options import PRICES
 
-_LEAST, _MOST = 600.0, 400 * 86400.0
+_LEAST, _MOST = 3600.0, 400 * 86400.0
+"""Seconds: twelve steps of the query (:func:`adapter.tools.idle.hours.step_of`), of which the first
+and the last one may be cut."""
 
 
 @click.command()
@@ -29,7 +31,7 @@ _LEAST, _MOST = 600.0, 400 * 86400.0
     default="7d",
     show_default=True,
     metavar="TIME",
-    help="How much of the past to count, up to now.",
+    help="How much of the past to count, up to now; at least 1h.",
 )
 @click.option(
     "--by",

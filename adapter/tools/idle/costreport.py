@@ -77,8 +77,19 @@ class CostReport:
 
     @property
     def rows(self) -> Sequence[HeldHours]:
-        """What is counted."""
-        return [row for row in self.answer.rows if self.namespace in ("", row.namespace)]
+        """What is counted. The account of the rest is of no namespace: see its label."""
+        if not self.namespace:
+            return self.answer.rows
+        return [
+            row
+            for row in self.answer.rows
+            if row.namespace == self.namespace and row.workload != OTHER
+        ]
+
+    @property
+    def rest(self) -> float:
+        """GPU-hours of the smallest workloads of all namespaces, which count as one account."""
+        return sum(row.hours.allocated for row in self.answer.rows if row.workload == OTHER)
 
     def groups(self) -> list[CostGroup]:
         """Return the groups, what costs most without being used first."""
@@ -98,8 +109,7 @@ class CostReport:
         """Return the table, the sum and what is missing in it."""
         groups = self.groups()
         if not groups:
-            place = f" of namespace {self.namespace}" if self.namespace else ""
-            return [f"No pod{place} held a GPU in the last {age(self.over)}."]
+            return [self._nothing(), *self._missing(screen)]
         header = (self.by.upper(), "ALLOCATED", "USED", "IDLE", "UNKNOWN", "EFFICIENCY")
         money = ("COST", "IDLE COST")
         rows = [
@@ -127,6 +137,27 @@ class CostReport:
                 f"{amount(cost.allocated)} {self.prices.currency}, of which "
                 f"{amount(cost.idle)} idle and {amount(cost.unknown)} unknown"
             )
+        lines += self._missing(screen)
+        if cost.unpriced > 0:
+            lines += screen.wrap(
+                f"{cost.unpriced:.1f} GPU-hours have no price and are in no cost: "
+                f"{', '.join(self._unpriced())}."
+            )
+        return [*lines, self.prices.note] if self.prices.note else lines
+
+    def _nothing(self) -> str:
+        """Return what is known if no hours are counted."""
+        if self.namespace and self.rest:
+            return (
+                f"No workload of namespace {self.namespace} was counted one by one in the last "
+                f"{age(self.over)}."
+            )
+        place = f" of namespace {self.namespace}" if self.namespace else ""
+        return f"No pod{place} held a GPU in the last {age(self.over)}."
+
+    def _missing(self, screen: Screen) -> list[str]:
+        """Return what the hours may lack."""
+        lines: list[str] = []
         if self.answer.counted < _WHOLE * self.over:
             lines += screen.wrap(
                 f"`serve` counted for {age(self.answer.counted)} of the {age(self.over)}; nothing "
@@ -134,17 +165,16 @@ class CostReport:
             )
         if self.answer.partial:
             lines += screen.wrap(f"Series may be missing: {self.answer.partial}")
-        if cost.unpriced > 0:
-            lines += screen.wrap(
-                f"{cost.unpriced:.1f} GPU-hours have no price and are in no cost: "
-                f"{', '.join(self._unpriced())}."
-            )
-        if any(row.workload == OTHER for row in self.rows):
-            lines += screen.wrap(
-                f"`{OTHER}` are the smallest workloads: accounting.accounts limits how many are "
-                "counted one by one."
-            )
-        return [*lines, self.prices.note] if self.prices.note else lines
+        if self.rest:
+            limits = "accounting.accounts limits how many are counted one by one."
+            if self.namespace:
+                lines += screen.wrap(
+                    f"{self.rest:.1f} GPU-hours of the smallest workloads of all namespaces are "
+                    f"not in this, and some may be of {self.namespace}: {limits}"
+                )
+            else:
+                lines += screen.wrap(f"`{OTHER}` are the smallest workloads: {limits}")
+        return lines
 
     def _unpriced(self) -> list[str]:
         """Return the kinds of GPUs without a price, those with most hours first."""
@@ -171,6 +201,7 @@ class CostReport:
                 {"name": group.name, **_object(group.hours, group.cost)} for group in groups
             ],
             **_object(hours, cost),
+            "otherGpuHours": round(self.rest, 4),
         }
 
     def csv(self) -> str:

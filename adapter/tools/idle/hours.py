@@ -18,10 +18,9 @@ from adapter.tools.client.errors import ClientError
 
 METRIC: Final = "gma_gpu_seconds_total"
 LABELS: Final = ("namespace", "workload", "team", "model", "instance_type", "capacity", "state")
-_SHORTEST: Final = 60.0
-_USUAL: Final = 300.0
-_STEPS: Final = 12
-"""A time is divided into so many steps at least."""
+_SHORTEST: Final = 300.0
+"""Seconds of a step: two scrapes of every usual interval are in it, and Prometheus finds a sample
+for so long. A shorter step has no increase at all, or the same increase as the step before."""
 _MOST_STEPS: Final = 10_000
 _RENAMED: Final = "exported_namespace"
 _RENAMED_TEXT: Final = (
@@ -78,8 +77,7 @@ class HoursAnswer(NamedTuple):
 
 def step_of(over: float) -> float:
     """Return the seconds of a step of the query for a time in seconds."""
-    usual = min(_USUAL, over / _STEPS)
-    return math.ceil(max(_SHORTEST, usual, over / _MOST_STEPS))
+    return math.ceil(max(_SHORTEST, over / _MOST_STEPS))
 
 
 def hours_query(over: float, step: float, matchers: str = "") -> str:
@@ -115,7 +113,8 @@ async def read_hours(
         at: epoch seconds of the end of the time; now if it is None.
 
     Raises:
-        ClientError: the store does not answer, has no counters, or renames their labels.
+        ClientError: the store does not answer, has no counters or too few samples of them, or
+            renames their labels.
     """
     step = step or step_of(over)
     more = f",{matchers}" if matchers else ""
@@ -132,6 +131,14 @@ async def read_hours(
         raise ClientError(
             f"{reader.url} has no {METRIC} of the last {age(over)}: let it scrape `serve` "
             "(docs/observability.md)"
+        )
+    if not answer.series:
+        # The account of the rest has a counter even if no pod holds a GPU.
+        why = f" ({answer.partial})" if answer.partial else ""
+        raise ClientError(
+            f"{reader.url} has {METRIC}, but no two samples within {age(step)} of the last "
+            f"{age(over)}{why}: let it scrape `serve` every minute; if that has just begun, wait "
+            f"{age(2 * step)}"
         )
     seconds = min(over, counted[0].points.values[-1] * step)
     return HoursAnswer(_by_workload(answer.series), seconds, answer.partial)

@@ -1,7 +1,8 @@
 """Prices of GPUs by instance type and model: the built-in list prices, and the user's own.
 
 A file has lists, each with the date and the source of its prices. A list that is older than a year
-is not used: a price is unknown rather than stale.
+is not used: a price is unknown rather than stale. That includes the instance types that only such a
+list names: the price of their model may be that of a much smaller instance.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class InstancePrice(NamedTuple):
     spot: float | None
 
 
+_UNKNOWN: Final = InstancePrice(None, None)
+
+
 class PriceList(NamedTuple):
     """Prices per hour."""
 
@@ -51,7 +55,7 @@ class PriceList(NamedTuple):
     spot: Mapping[str, float] = {}
     """The same of spot nodes."""
     instances: Mapping[str, InstancePrice] = {}
-    """Instance type -> prices of one of its GPUs."""
+    """Instance type -> prices of one of its GPUs; without any if only a stale list names it."""
     newest: date | None = None
     """The date of the newest list; None if none has one."""
     stale: int = 0
@@ -65,11 +69,14 @@ class PriceList(NamedTuple):
     @property
     def note(self) -> str:
         """What a reader of a sum has to know about its prices, as a sentence; empty if nothing."""
-        if self.stale and not (self.prices or self.instances):
+        current = any(price != _UNKNOWN for price in self.instances.values())
+        if self.stale and not (self.prices or self.spot or current):
             return "The prices are older than a year and not used: name yours with --prices."
+        old = "some are older than a year and not used" if self.stale else ""
         if self.own:
-            return ""
-        return f"The prices are list prices of {self.dated}: name yours with --prices."
+            return f"Of the prices, {old}: update the file of --prices." if old else ""
+        of = f"The prices are list prices of {self.dated}"
+        return f"{of}{', and ' if old else ''}{old}: name yours with --prices."
 
     def of(
         self, model: str, mig_profile: str = "", instance: str = "", capacity: str = ""
@@ -135,6 +142,7 @@ class _PriceFile:
         self._instances: dict[str, InstancePrice] = {}
         self._dates: list[date] = []
         self._stale = 0
+        self._stale_types: set[str] = set()
 
     def parse(self, content: Any, *, own: bool) -> PriceList:
         """Return the prices; raises ClientError."""
@@ -155,7 +163,7 @@ class _PriceFile:
             str(content.get("currency", CURRENCY)),
             own,
             self._models["spot"],
-            self._instances,
+            dict.fromkeys(self._stale_types, _UNKNOWN) | self._instances,
             max(self._dates, default=None),
             self._stale,
         )
@@ -174,6 +182,7 @@ class _PriceFile:
         for name, entry in one.get("instances", {}).items():
             model, of_gpu = self._instance(str(name), entry)
             if not used:
+                self._stale_types.add(str(name))
                 continue
             self._instances.setdefault(str(name), of_gpu)
             for kind, amount in zip(_MODELS, of_gpu, strict=True):

@@ -218,6 +218,35 @@ async def test_an_account_without_pods_is_dropped_after_an_hour() -> None:
     assert days.seconds("Pod/solo") == {}
 
 
+async def test_the_seconds_that_a_dropped_account_has_not_shown_yet_go_to_the_rest() -> None:
+    days = Days(make_pod("brief", node="n", uid="brief"), accounts=1)
+    await days.minute(minutes=2)
+    days.world.put(make_pod("large", node="n", uid="large", gpus={"nvidia.com/gpu": 8}))
+    await days.minute()
+    days.world.put(make_pod("huge", node="n", uid="huge", gpus={"nvidia.com/gpu": 64}))
+    days.world.remove("brief")
+    # The large one is dropped before its first minute is shown.
+    await days.minute()
+    assert {names[1] for names, _ in days.ledger.rows()} == {"Pod/huge", "other"}
+    # Two minutes of the large one, and that of the small one in which it was dropped.
+    assert days.seconds("other")["unknown"] == (2 * 8 + 1) * MINUTE
+    await days.minute()
+    assert days.seconds("Pod/huge")["unknown"] == 2 * 64 * MINUTE
+
+
+async def test_of_accounts_without_pods_those_that_held_gpus_last_keep_their_series() -> None:
+    names = ("a", "b", "c")
+    days = Days(*(make_pod(name, node="n", uid=name) for name in names), accounts=3)
+    await days.minute(minutes=2)
+    for name in names:
+        days.world.remove(name)
+        await days.minute()
+    for name in ("d", "e"):
+        days.world.put(make_pod(name, node="n", uid=name))
+        await days.minute(minutes=2)
+    assert {labels[1] for labels, _ in days.ledger.rows()} == {"Pod/c", "Pod/d", "Pod/e", "other"}
+
+
 STEPS = st.lists(
     st.tuples(
         st.sets(st.integers(0, 5)),

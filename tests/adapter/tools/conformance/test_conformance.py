@@ -158,9 +158,9 @@ async def test_an_hpa_that_scales_out_and_in_is_proof(tmp_path: Path) -> None:
     reads = "the HPA reads Pods metric `gpu_utilization`: 30, target 70"
     assert served == f"custom.metrics.k8s.io (v1beta2) is served, and {reads}"
     assert accelerators == "3 pods, each with 1 nvidia.com/gpu"
-    rise = "1 to 3 replicas, seen at T with `gpu_utilization` at 180 of 70"
+    rise = "1 to 3 replicas, seen at T, with `gpu_utilization` at 180 of 70 at T"
     assert out == f"{rise}; 3 pods ran on 3 nodes with accelerators"
-    assert back == "3 to 1 replicas, seen at T with `gpu_utilization` at 10 of 70"
+    assert back == "3 to 1 replicas, seen at T, with `gpu_utilization` at 10 of 70 at T"
     assert product(evidence) == {
         "id": "pod_autoscaling",
         "description": DESCRIPTION,
@@ -184,6 +184,16 @@ UNPROVEN = {
         3,
         "no fall of the replicas",
     ),
+    "a rise long after a peak": (
+        [STEADY, (1, 1, 1, "180"), STEADY, (3, 3, 3, "30"), (1, 1, 1, "30")],
+        2,
+        "no rise of the replicas",
+    ),
+    "a fall long after a lull": (
+        [STEADY, (1, 3, 1, "180"), (3, 3, 3, "60"), (3, 3, 3, "180"), (1, 1, 1, "180")],
+        3,
+        "no fall of the replicas",
+    ),
     "no value": ([(1, 1, 1, ""), (3, 3, 3, ""), (1, 1, 1, "")], 0, "never had a value"),
 }
 
@@ -201,6 +211,20 @@ async def test_what_is_not_seen_is_not_proven(case: str, tmp_path: Path) -> None
     assert found["notes"].startswith("Not proven: ")
 
 
+async def test_the_look_that_explains_a_change_is_shown(tmp_path: Path) -> None:
+    phases = [STEADY, (3, 3, 3, "180"), (3, 3, 3, "100"), (3, 1, 3, "20"), (1, 1, 1, "60")]
+    evidence = await watched(tmp_path, phases)
+    *_, out, back = (step.proof for step in evidence.steps())
+    clocks = [re.findall(r"at (\d\d:\d\d:\d\d) UTC", proof) for proof in (out, back)]
+    assert clocks[0][0] == clocks[0][1]  # before the rise, the value was below the target
+    assert "at 180 of 70" in out
+    assert clocks[1][0] > clocks[1][1]
+    assert "at 20 of 70" in back
+    timeline = [line.split(" | ") for line in evidence.lines(Screen(width=200))]
+    shown = {row[0].strip("| "): row[1] for row in timeline if len(row) == 6}
+    assert (shown[clocks[0][1]], shown[clocks[1][1]]) == ("180", "20")
+
+
 async def test_pods_without_accelerators_and_metrics_of_resources_prove_nothing(
     tmp_path: Path,
 ) -> None:
@@ -209,6 +233,90 @@ async def test_pods_without_accelerators_and_metrics_of_resources_prove_nothing(
     cpu = await watched(tmp_path, PROOF, kind="Resource")
     assert cpu.status == 1
     assert cpu.steps()[0].missing == "the HPA has no Pods, Object or External metric"
+
+
+CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NS}/resourceclaims"
+
+
+def claim(name: str, *classes: str, driver: str = "") -> Json:
+    requests = [{"name": of, "exactly": {"deviceClassName": of}} for of in classes]
+    results = [{"driver": driver, "device": "d"}] if driver else []
+    return {
+        "metadata": {"name": name, "namespace": NS},
+        "spec": {"devices": {"requests": requests}},
+        "status": {"allocation": {"devices": {"results": results}}},
+    }
+
+
+def claiming(
+    *classes: str, driver: str = "", answer: Any = None
+) -> Callable[[ApiServer, int], None]:
+    """Each pod has a claim of its own, and all have one of the network."""
+
+    def change(server: ApiServer, _: int) -> None:
+        for pod in server.answers[PODS]:
+            name = pod["metadata"]["name"]
+            pod["spec"]["resourceClaims"] = [
+                {"name": "net", "resourceClaimName": "net"},
+                {"name": "gpu", "resourceClaimTemplateName": "gpu"},
+            ]
+            pod["status"]["resourceClaimStatuses"] = [
+                {"name": "gpu", "resourceClaimName": f"{name}-gpu-x"}
+            ]
+        claims = [claim(f"llm-{n}-gpu-x", *classes, driver=driver) for n in range(3)]
+        server.answers[CLAIMS] = answer or [claim("net", "rdma.example"), *claims]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("classes", "driver", "proof"),
+    [
+        (("gpu.nvidia.com",), "", "3 pods, each with a resource claim of gpu.nvidia.com"),
+        (("fast", "sriov"), "gpu.nvidia.com", "3 pods, each with a resource claim of fast"),
+        (("sriov",), "", ""),
+        (("fast",), "rdma.example", ""),
+    ],
+)
+async def test_a_claim_of_an_accelerator_counts_and_one_of_a_network_card_does_not(
+    classes: tuple[str, ...], driver: str, proof: str, tmp_path: Path
+) -> None:
+    evidence = await watched(tmp_path, PROOF, claiming(*classes, driver=driver), resources={})
+    step = evidence.steps()[1]
+    assert step.proof == proof
+    assert step.missing == ("" if proof else "no: llm-0, llm-1, llm-2")
+    assert evidence.not_looked_at == []
+    assert product(evidence)["status"] == ("Implemented" if proof else "")
+
+
+async def test_claims_that_cannot_be_read_are_not_proof(tmp_path: Path) -> None:
+    forbidden = (403, {"message": "resourceclaims is forbidden", "reason": "Forbidden"})
+    change = claiming("gpu.nvidia.com", answer=forbidden)
+    evidence = await watched(tmp_path, PROOF, change, resources={})
+    assert evidence.status == 1
+    names = "llm-0, llm-1, llm-2"
+    assert evidence.steps()[1].missing == f"the device classes of the claims are not known: {names}"
+    text = "\n".join(evidence.lines(Screen(width=200)))
+    assert re.search(r"Not looked at: device classes of claims \(.*forbidden", text)
+    assert "device classes of claims" in evidence.json()["notLookedAt"][0]
+    assert product(evidence)["status"] == ""
+
+
+async def test_a_claim_that_could_be_read_once_is_known(tmp_path: Path) -> None:
+    def change(server: ApiServer, at: int) -> None:
+        claiming("gpu.nvidia.com", answer=(500, {}) if at != 3 else None)(server, at)
+        for pod in server.answers[PODS]:
+            if at < 2:  # the claims are not made from their template yet
+                del pod["status"]["resourceClaimStatuses"]
+
+    evidence = await watched(tmp_path, PROOF, change, resources={})
+    assert evidence.steps()[1].proof == "3 pods, each with a resource claim of gpu.nvidia.com"
+    assert evidence.not_looked_at == []
+
+
+async def test_pods_with_gpu_resources_count_by_these(tmp_path: Path) -> None:
+    evidence = await watched(tmp_path, PROOF, claiming("sriov", answer=(403, {})))
+    assert evidence.steps()[1].proof == "3 pods, each with 1 nvidia.com/gpu"
 
 
 def odd_node(server: ApiServer, _: int) -> None:

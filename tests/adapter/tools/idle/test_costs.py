@@ -10,6 +10,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ from tests.adapter.pipeline.sources.prometheus.engines import engine, scrape_con
 from tests.adapter.tools.ui.test_prometheusrange import answering
 from tests.adapter.world import World, make_pod, row
 from tests.docs.pages import ROOT
-from tests.needs import PROMETHEUS, PROMTOOL, needed_by_fixture
+from tests.needs import PROMETHEUS, PROMTOOL, needed_by_fixture, needs
 
 UTIL: Final = "DCGM_FI_DEV_GPU_UTIL"
 HOUR: Final = 3600.0
@@ -96,12 +97,16 @@ class Replica:
             yield f"{sample.name}{{{text}}} {sample.value} {now:.3f}"
 
 
-def exposition(start: float) -> str:
-    """Four hours of two replicas; one is replaced after 90 minutes, and the other one after two."""
+def exposition(start: float, minutes: int = 1) -> str:
+    """Four hours of two replicas; one is replaced after 90 minutes, and the other one after two.
+
+    Args:
+        minutes: between two scrapes.
+    """
     spans = {"a": (0.0, 1.53), "b": (0.0, 2.03), "c": (1.53, 4.1), "d": (2.03, 4.1)}
     replicas = [Replica(name, start, alive) for name, alive in spans.items()]
     lines = [f"# TYPE {GPU_SECONDS.name.removesuffix('_total')} counter"]
-    for minute in range(4 * 60 + 1):
+    for minute in range(0, 4 * 60 + 1, minutes):
         for replica in replicas:
             lines += replica.samples(start + minute * 60.0)
     return "\n".join([*lines, "# EOF", ""])
@@ -145,19 +150,25 @@ class Store:
         return asyncio.run(ask(reader_of(PrometheusOptions(self.url))))
 
 
-@pytest.fixture(scope="module")
-@needed_by_fixture(PROMETHEUS, PROMTOOL)
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    folder: Path = tmp_path_factory.mktemp("costs")
+@contextmanager
+def filled(folder: Path, minutes: int = 1) -> Iterator[Store]:
+    """A Prometheus that scraped each so many minutes."""
     end = time.time() // 900 * 900  # a query counts whole steps since the epoch
     written = folder / "history.txt"
-    written.write_text(exposition(end - 4 * HOUR))
+    written.write_text(exposition(end - 4 * HOUR, minutes))
     command = [PROMTOOL.path(), "tsdb", "create-blocks-from", "openmetrics"]
     subprocess.run(
         [*command, written, folder / "data"], check=True, capture_output=True, timeout=120
     )
     with engine("prometheus", folder, scrape_config(1, [])) as url:
         yield Store(url, end)
+
+
+@pytest.fixture(scope="module")
+@needed_by_fixture(PROMETHEUS, PROMTOOL)
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with filled(tmp_path_factory.mktemp("costs")) as one:
+        yield one
 
 
 TRUTH: Final = {
@@ -202,6 +213,24 @@ def test_matchers_select_series_and_none_is_an_error(store: Store) -> None:
         ClientError, match=r"no gma_gpu_seconds_total of the last 4h: let it scrape"
     ):
         store.read(matchers='cluster="elsewhere"')
+
+
+@needs(PROMETHEUS, PROMTOOL)
+def test_counters_that_are_scraped_too_rarely_are_an_error_and_not_0_hours(tmp_path: Path) -> None:
+    with filled(tmp_path, minutes=10) as rare:
+        with pytest.raises(ClientError, match="no two samples within 5m of the last 4h: let it"):
+            rare.read()
+        assert rare.read(step=1800.0).rows
+
+
+def test_the_shortest_time_has_twelve_steps(store: Store) -> None:
+    command = ("costs", "--from-prometheus", store.url, "--over")
+    refused = invoke(*command, "59m")
+    assert refused.code == 2
+    assert "give a time from 60m" in refused.output
+    done = invoke(*command, "1h")
+    assert done.code == 0, done.output
+    assert step_of(HOUR) * 12 == HOUR
 
 
 RECORDED: Final = "gma:gpu_hours:increase5m"
@@ -311,14 +340,20 @@ other       3.0h        0.0h    0.0h    3.0h      -            -        -
 
 247.0 GPU-hours in the last 7d: 102.0 used, 130.0 idle, 15.0 unknown; efficiency 44%
 312.00 EUR, of which 120.00 idle and 8.00 unknown
-91.0 GPU-hours have no price and are in no cost: NVIDIA-H100 spot, other.
 `other` are the smallest workloads: accounting.accounts limits how many are counted one by one.
+91.0 GPU-hours have no price and are in no cost: NVIDIA-H100 spot, other.
 """
 WEEK: Final = 7 * 24 * HOUR
 
 
-def costs(by: str = "namespace", *, rows: tuple[HeldHours, ...] = ROWS) -> CostReport:
-    return CostReport(HoursAnswer(rows, WEEK, ""), WEEK, by, PRICES)
+def costs(
+    by: str = "namespace",
+    *,
+    rows: tuple[HeldHours, ...] = ROWS,
+    namespace: str = "",
+    counted: float = WEEK,
+) -> CostReport:
+    return CostReport(HoursAnswer(rows, counted, ""), WEEK, by, PRICES, namespace)
 
 
 def test_what_costs_most_without_being_used_comes_first_and_what_has_no_price_is_said() -> None:
@@ -349,10 +384,49 @@ def test_a_name_in_the_csv_is_not_a_formula() -> None:
 
 def test_nothing_held_is_said() -> None:
     assert costs(rows=()).lines(Screen()) == ["No pod held a GPU in the last 7d."]
+    assert costs(namespace="idle").rows == []
+    assert costs(rows=ROWS[:1], namespace="idle").lines(Screen()) == [
+        "No pod of namespace idle held a GPU in the last 7d."
+    ]
+    assert costs(rows=(), counted=4 * HOUR).lines(Screen(width=200)) == [
+        "No pod held a GPU in the last 7d.",
+        "`serve` counted for 4h of the 7d; nothing is known about the rest.",
+    ]
+
+
+SOME_MAY_BE: Final = (
+    "3.0 GPU-hours of the smallest workloads of all namespaces are not in this, and some may be of "
+    "{}: accounting.accounts limits how many are counted one by one."
+)
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_the_hours_of_one_namespace_may_be_among_those_of_the_smallest_workloads(by: str) -> None:
+    report = costs(by, namespace="chat")
+    assert SOME_MAY_BE.format("chat") in report.lines(Screen(width=200))
+    content = report.json()
+    assert (content["allocatedGpuHours"], content["otherGpuHours"]) == (104.0, 3.0)
+    assert costs(by).json()["otherGpuHours"] == 3.0
+
+
+def test_a_namespace_without_hours_of_its_own_may_have_some_among_the_smallest_workloads() -> None:
+    report = costs(namespace="idle")
+    assert report.lines(Screen(width=200)) == [
+        "No workload of namespace idle was counted one by one in the last 7d.",
+        SOME_MAY_BE.format("idle"),
+    ]
+    assert report.json()["otherGpuHours"] == 3.0
+
+
+def test_a_namespace_with_the_name_of_the_smallest_workloads_has_its_own_hours_only() -> None:
+    own = held("other", GpuHours(1.0), workload="Deployment/web")
+    (group,) = costs(rows=(*ROWS, own), namespace="other").groups()
+    assert group.hours == GpuHours(1.0)
+    assert SOME_MAY_BE.format("other") in costs(namespace="other").lines(Screen(width=200))
 
 
 @pytest.mark.parametrize(
-    ("over", "step"), [(600.0, 60), (HOUR, 300), (WEEK, 300), (100 * 86400.0, 864)]
+    ("over", "step"), [(600.0, 300), (HOUR, 300), (WEEK, 300), (100 * 86400.0, 864)]
 )
 def test_a_time_is_divided_into_steps_that_a_store_can_count(over: float, step: float) -> None:
     assert step_of(over) == step

@@ -251,7 +251,10 @@ def test_a_price_is_unknown_rather_than_stale() -> None:
     known = load(None, date(2027, 3, 1))
     assert known.stale == 1
     assert known.of("NVIDIA L4", "", "g6.xlarge") == 0.8048
-    assert known.of("NVIDIA H100", "", "p5.4xlarge") == load(None, THEN).of("NVIDIA H100")
+    assert (
+        "The prices are list prices of July 2026, and some are older than a year and not used: "
+        "name yours with --prices."
+    ) in report(prices=known).lines(Screen(width=200))
     later = load(None, date(2028, 1, 1))
     assert later.of("NVIDIA H100") is None
     found = report(prices=later)
@@ -259,6 +262,54 @@ def test_a_price_is_unknown_rather_than_stale() -> None:
         "The prices are older than a year and not used: name yours with --prices."
         in found.lines(Screen(width=200))
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "instance"), [("NVIDIA H100", "p5.4xlarge"), ("Tesla T4", "g4dn.16xlarge")]
+)
+def test_an_instance_type_of_a_stale_list_does_not_get_the_price_of_its_model(
+    model: str, instance: str
+) -> None:
+    known = load(None, date(2027, 3, 1))
+    assert load(None, THEN).of(model, "", instance) is not None
+    assert known.of(model) is not None
+    assert known.of(model, "", instance) is None
+
+
+LISTS = """
+lists:
+- date: 2025-01-01
+  instances: {a: {gpu: H100, price: 9, spot: 3}, b: {gpu: H100, price: 8}}
+- date: 2026-07-01
+  CURRENT
+"""
+
+
+@pytest.mark.parametrize(
+    ("current", "note"),
+    [
+        (
+            "instances: {b: {gpu: H100, price: 4}}",
+            "Of the prices, some are older than a year and not used: update the file of --prices.",
+        ),
+        (
+            "spot: {H100: 1}",
+            "Of the prices, some are older than a year and not used: update the file of --prices.",
+        ),
+        (
+            "prices: {}",
+            "The prices are older than a year and not used: name yours with --prices.",
+        ),
+    ],
+)
+def test_a_stale_list_of_the_users_file_is_said(current: str, note: str, tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(LISTS.replace("CURRENT", current))
+    known = load(file, date(2026, 8, 1))
+    assert known.note == note
+    assert known.of("NVIDIA H100", "", "a") is None
+    assert known.of("NVIDIA H100", "", "a", "spot") is None
+    assert known.of("NVIDIA H100", "", "b") == (4.0 if "price: 4" in current else None)
 
 
 def test_an_idle_gpu_has_the_price_of_its_node() -> None:
