@@ -69,7 +69,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             starts=StartTimes(watched=(30.0,)),
         )
         # As an earlier process of serve wrote it.
-        running.admin.patch(CONFIGMAP, {"data": {"loads": dump({key: load})}})
+        running.admin.patch(CONFIGMAP, {"data": {"loads": dump({key: load})[0]}})
         running.adapter.stop()
         settings = yaml.safe_load(running.adapter.config.read_text()) | AHEAD
         running.adapter.config.write_text(yaml.safe_dump(settings))

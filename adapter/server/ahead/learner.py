@@ -121,12 +121,9 @@ class Learner:
         for key, old in stored.items():
             if abs(now - old.asked) > _KEPT:
                 continue
-            load = self.loads.get(key)
-            if load is None:
-                if len(self.loads) < self._most:
-                    self.loads[key] = old
-            else:
-                load.take_over(old)
+            if key in self.loads or len(self.loads) < self._most:
+                load = self.loads.setdefault(key, WorkloadLoad(old.asked))
+                load.take_over(old, now)
 
     def _observed(self, key: LoadKey, load: WorkloadLoad, now: float) -> Steps[Present | None]:
         """Return the load of a workload; None if a pod that should have a value has none."""

@@ -6,6 +6,7 @@ import pytest
 
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.store.outlook import UNKNOWN, Rise
+from adapter.server.ahead.workloadload import Present
 from apiservice.runtime.steps import at_once
 from tests.adapter.server.ahead.service import EXPECTED, RUNNING, Service, server
 from tests.adapter.world import make_pod, row
@@ -88,6 +89,26 @@ def test_a_percentage_stays_within_its_range(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(service.learner, "rise", lambda *_: Rise(80.0, "far"))
     service.world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 50, "a"), service.now, node="n1")
     assert service.world.value("a", "gpu_utilization_expected", service.now) == 100
+
+
+@pytest.mark.parametrize("load", [1e-170, 5e-324, 1e-9, 0.002])
+def test_a_load_of_almost_nothing_does_not_end_the_learning(load: float) -> None:
+    """Its square is 0 as a number, and what one replica carries was 0 for a load above 0."""
+    service = Service()
+    for _ in range(5):
+        service.minute(load, load)
+    assert service.load.replica.mean is None
+    assert service.pods() == pytest.approx({"a": 0, "b": 0}, abs=0.005)
+
+
+@pytest.mark.parametrize("load", [-3.0, 1e17])
+def test_a_number_that_is_no_load_is_not_learned(load: float) -> None:
+    service = Service()
+    for _ in range(3):
+        service.minute(20, 30)
+    known = service.load.history, service.load.replica
+    service.load.learn(Present(load, 2), service.now + 60)
+    assert (service.load.history, service.load.replica) == known
 
 
 @pytest.mark.parametrize("minutes", [1, 3])
