@@ -80,7 +80,7 @@ class Learner:
         key = LoadKey(pod.namespace, *above[-1], metric)
         load = self.loads.get(key)
         if load is None:
-            self._make_room(pod.namespace)
+            self._make_room(pod.namespace, now)
             load = self.loads[key] = WorkloadLoad(now)
         load.asked = now
         found = load.expectation
@@ -162,9 +162,14 @@ class Learner:
         load.seen = (weakref.ref(values), present)
         return present
 
-    def _make_room(self, namespace: str) -> None:
-        """Drop what was asked about least recently, of the namespace that has most."""
+    def _make_room(self, namespace: str, now: float) -> None:
+        """Drop what was asked about least recently: of what is no longer learned, or else of the
+        namespace that has most."""
         if len(self.loads) < self._most:
+            return
+        oldest = min(self.loads, key=lambda key: self.loads[key].asked)
+        if now - self.loads[oldest].asked > _ASKED:
+            del self.loads[oldest]
             return
         held = Counter(key.namespace for key in self.loads)
         held[namespace] += 1

@@ -30,6 +30,19 @@ def test_a_full_place_goes_to_the_namespace_that_has_few() -> None:
     assert followed(service) == ["ml/b", "ml/c", "other/x"]
 
 
+def test_what_nobody_asks_about_any_more_goes_first() -> None:
+    """Before, a namespace that had left kept its places, and one that asks lost its own."""
+    service = Service(most=4)
+    for namespace in ("left", "gone"):
+        ask(service, "x", namespace)
+    service.now += 3700
+    for app in ("a", "b", "c"):
+        ask(service, app)
+    assert followed(service) == ["gone/x", "ml/a", "ml/b", "ml/c"]
+    ask(service, "d")
+    assert followed(service) == ["ml/a", "ml/b", "ml/c", "ml/d"]
+
+
 def test_who_asks_about_many_workloads_takes_none_from_others() -> None:
     service = Service(most=3)
     ask(service, "x", "other")
