@@ -12,8 +12,8 @@ T = TypeVar("T")
 def in_turn(items: Iterable[T], owner: Callable[[T], Hashable]) -> list[T]:
     """Return items so that the first of each owner come before the second of any.
 
-    Whoever takes only the first of them takes as many of each owner, or all that it has. Items of
-    one owner, and the owners of one round, keep their order.
+    So the first items, however many are taken, have an equal number of each owner, or all that it
+    has. Items of one owner, and the owners of one round, keep their order.
 
     Args:
         items: those that an owner wants most come first among its own.

@@ -31,7 +31,7 @@ def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
     A minute keeps its largest observation. An observation older than the newest minute is ignored,
     because minutes may arrive in any order after a restart. If the newest minute is ahead by more
     than :data:`SETBACK`, the clock was wrong, and all points ahead of now are dropped. A number
-    that is no load changes nothing.
+    that cannot be a load changes nothing.
     """
     if not is_load(point.pods):
         return history

@@ -52,7 +52,7 @@ class WorkloadLoad:
     def learn(self, present: Present, now: float) -> None:
         """Record a load over all pods of the workload; at least one has a value.
 
-        A number that is no load is not recorded.
+        A number that cannot be a load is not recorded.
         """
         if not is_load(present.total):
             return

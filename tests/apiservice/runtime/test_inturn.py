@@ -1,4 +1,4 @@
-"""One item of each owner in turn: whoever has many takes no places of others."""
+"""One item of each owner in turn: an owner of many takes no places of others."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_hpas_without_gpus_take_no_room_of_those_with_gpus_and_of_workloads() ->
     assert histories.get("horizontalpodautoscaler.web-19", START + 60)["current"] == [2]
 
 
-def test_an_hpa_of_a_known_workload_comes_first_whatever_it_reads() -> None:
+def test_an_hpa_of_a_known_workload_comes_first_with_any_metric() -> None:
     of_web = [_hpa(name=f"web-{number}", metric="requests") for number in range(20)]
     past = _Past(*of_web, _hpa(metric="requests"))
     past.viewer.ring._most = 6500

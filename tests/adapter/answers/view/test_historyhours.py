@@ -1,4 +1,4 @@
-"""``gpuhistoryhours``: what each reader has asked for, whoever else asks meanwhile."""
+"""``gpuhistoryhours``: what each reader has asked for, also while others ask."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_hour_has_its_newest_minutes_when_it_is_asked_for_again() -> None:
     assert closed == second
 
 
-def test_what_is_no_hour_that_is_kept_is_not_found() -> None:
+def test_an_hour_that_is_not_kept_is_not_found() -> None:
     hours = noted(HistoryRing(), 0)
     for name in ("x", "-1", "٣", "9" * 20, str(HOUR - 1), str(HOUR + 1)):
         key = Key("", name)

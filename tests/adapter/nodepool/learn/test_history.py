@@ -111,7 +111,7 @@ def test_any_load_that_is_learned_reads_back_as_it_was_written(
 
 
 @pytest.mark.parametrize("load", [-1.0, math.nan, math.inf, 2 * MOST_LOAD])
-def test_what_is_no_load_is_not_learned(load: float) -> None:
+def test_a_number_that_cannot_be_a_load_is_not_learned(load: float) -> None:
     history = learned([(MIDNIGHT, 3)])
     assert learn(history, DemandPoint(MIDNIGHT + 60, load)) == history
 

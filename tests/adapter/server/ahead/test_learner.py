@@ -115,7 +115,7 @@ def test_a_load_of_almost_nothing_does_not_end_the_learning(load: float) -> None
 
 
 @pytest.mark.parametrize("load", [-3.0, 1e17])
-def test_a_number_that_is_no_load_is_not_learned(load: float) -> None:
+def test_a_number_that_cannot_be_a_load_is_not_learned(load: float) -> None:
     service = Service()
     for _ in range(3):
         service.minute(20, 30)

@@ -187,7 +187,7 @@ def stored() -> str:
 
 @given(numbers, numbers, st.lists(st.floats(0, LONGEST, exclude_min=True), max_size=3))
 @settings(deadline=None)
-def test_whatever_is_read_can_be_forecast(
+def test_every_line_that_is_read_can_be_forecast(
     stored: str, weighted: float, weight: float, starts: list[float]
 ) -> None:
     row = json.loads(stored) | {"replica": [weighted, weight, MONDAY], "starts": starts}
