@@ -1,4 +1,4 @@
-"""What an earlier process of `serve` learned of a load, in the ConfigMap of the chart's `memory`."""
+"""What an earlier process of `serve` learned of a load, in the ConfigMap of `memory.enabled`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write(admin: Cluster, namespace: str, load: float, rise: float, target: floa
         replica=ReplicaLoad(target * 1e6, 1e6, now),
         starts=StartTimes(watched=(30.0,)),
     )
-    admin.patch(CONFIGMAP, {"data": {"loads": dump({key: learned})}})
+    admin.patch(CONFIGMAP, {"data": {"loads": dump({key: learned})[0]}})
 
 
 def use(config: Path) -> None:

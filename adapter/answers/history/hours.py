@@ -144,16 +144,18 @@ def subjects_of(block: bytes) -> dict[str, Minutes]:
         raise HourError(f"a block has another form: {error}") from None
 
 
-def checked(blocks: Iterable[bytes], widths: Mapping[str, int]) -> Hour:
+def checked(blocks: Iterable[bytes], columns: Mapping[str, Sequence[str]], states: int) -> Hour:
     """Return the hour of blocks that another process has made.
 
     Args:
         blocks: as they were stored.
-        widths: kind of a subject -> its number of columns.
+        columns: kind of a subject -> the names of its columns.
+        states: how many there are. Those in a column named ``state`` are numbered from 0.
 
     Raises:
         HourError: a block has another form.
     """
+    numbers = frozenset((None, *range(states)))
     firsts: list[str] = []
     taken: list[bytes] = []
     for block in blocks:
@@ -164,10 +166,12 @@ def checked(blocks: Iterable[bytes], widths: Mapping[str, int]) -> Hour:
         if names != sorted(names) or (firsts and names[0] <= firsts[-1]):
             raise HourError("the subjects are not in order")
         for name, minutes in found.items():
-            width = widths.get(name.partition(" ")[0])
+            kind = columns.get(name.partition(" ")[0], ())
             longest = max(map(len, minutes.columns), default=0)
-            if len(minutes.columns) != width or longest > MINUTES:
+            if not kind or len(minutes.columns) != len(kind) or longest > MINUTES:
                 raise HourError(f"{name} has other columns")
+            if "state" in kind and not numbers.issuperset(minutes.columns[kind.index("state")]):
+                raise HourError(f"{name} has another state")
         firsts.append(names[0])
         taken.append(block)
     return Hour(tuple(firsts), tuple(taken))

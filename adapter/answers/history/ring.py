@@ -34,6 +34,9 @@ HOURS: Final = 24
 """Closed hours that are kept, beside the open one."""
 MOST_BYTES: Final = 8 << 20
 """Bytes of all points by default."""
+_SETBACK: Final = 10
+"""Minutes by which the clock may be set back: until it is there again, nothing is noted. If it was
+ahead by more, it was wrong."""
 _OPEN_SHARE: Final = 2
 """The open hour may have this part (1/2) of the bytes."""
 _SUBJECT: Final = 400
@@ -48,7 +51,6 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 """Kind of a subject -> the columns of its points. ``state`` is the place of a name in ``ORDER``."""
 _DIGITS: Final[Mapping[str, int]] = {"hpa": 3, "workload": 2, "pool": 9}
 """Kind of a subject -> the digits with which the first number of a point is kept."""
-_WIDTHS: Final = {kind: len(names) for kind, names in COLUMNS.items()}
 _STATES: Final = [state.value for state in ORDER]
 _OF_METRIC: Final = 2
 """The first columns of an HPA, which are about one metric."""
@@ -115,16 +117,23 @@ class HistoryRing:
     def turn(self, minute: int) -> Steps[bool]:
         """Begin a minute, in steps: close the hour before it. Return whether it may be noted.
 
+        If minutes were noted far ahead of it, the clock was wrong, and they are dropped.
+
         Args:
             minute: minutes since 1970.
         """
-        if minute <= self.last:
+        if self.last - _SETBACK <= minute <= self.last:
             return False  # the clock was set back: what was noted stays
-        hour = minute // MINUTES
+        hour, wrong = minute // MINUTES, minute < self.last
+        if wrong:
+            self._drop_after(hour)
         if hour != self._hour:
             yield from self._close()
-            self._hour = hour
             self._drop(hour - HOURS - 1)
+            self._open_again(hour)
+        if wrong:
+            for name, (_, points) in self._open.items():
+                del points[minute % MINUTES * _width(name) :]
         self.last, self.left_out = minute, 0
         return True
 
@@ -199,11 +208,16 @@ class HistoryRing:
                 yield hour, part
         if (kept := self._open.get(name)) is not None:
             metric, points = kept
-            width = len(COLUMNS[name.partition(" ")[0]])
+            width = _width(name)
             yield (
                 self._hour,
                 Minutes(metric, [[plain(x) for x in points[at::width]] for at in range(width)]),
             )
+
+    @property
+    def open_hour(self) -> int | None:
+        """The hour whose minutes are still noted; None before the first point."""
+        return self._hour if self._open else None
 
     @property
     def hours(self) -> list[int]:
@@ -211,7 +225,10 @@ class HistoryRing:
         return [*self._closed, *([self._hour] if self._open else [])]
 
     def stored(self, hour: int) -> Steps[StoredHour | None]:
-        """Return an hour, in steps, as another process takes it; None if it is not kept."""
+        """Return an hour, in steps, as another process takes it; None if it is not kept.
+
+        Only the open hour takes time: its points are deflated.
+        """
         blocks: list[bytes] = []
         if hour in self._closed:
             blocks += self._closed[hour].blocks
@@ -230,19 +247,18 @@ class HistoryRing:
         current = int(now // (MINUTES * MINUTE))
         if not current - HOURS <= stored.hour <= current:
             return
-        hour = checked(stored.blocks, _WIDTHS)
-        if stored.hour == current:
-            self._join(hour, current)
+        hour = checked(stored.blocks, COLUMNS, len(_STATES))
+        # At the end of an hour, this process notes it until it notes the first minute of the next.
+        if stored.hour in (current, self._hour):
+            self._join(hour, stored.hour)
         elif stored.hour not in self._closed and self.size + hour.size <= self._most:
-            self._closed[stored.hour] = hour
-            self._closed = dict(sorted(self._closed.items()))
-            self._closed_bytes += hour.size
+            self._keep(stored.hour, hour)
 
-    def _join(self, hour: Hour, current: int) -> None:
-        """Put the minutes of another process into the gaps of the open hour."""
-        if self._hour not in (-1, current):
+    def _join(self, hour: Hour, number: int) -> None:
+        """Put the minutes of an hour into the gaps of the open one, if it is the same."""
+        if self._hour not in (-1, number):
             return
-        self._hour = current
+        self._hour = number
         for block in hour.each():
             for name, part in block.items():
                 rows = zip_longest(*part.columns)
@@ -263,14 +279,32 @@ class HistoryRing:
         yield from self._blocks(firsts, blocks)
         self._open, self._open_bytes = {}, 0
         if blocks:
-            hour = Hour(tuple(firsts), tuple(blocks))
-            self._closed[self._hour] = hour
-            self._closed_bytes += hour.size
+            self._keep(self._hour, Hour(tuple(firsts), tuple(blocks)))
+
+    def _keep(self, number: int, hour: Hour) -> None:
+        """Add a closed hour, in place of what was kept of it before."""
+        self._take_out(number)
+        self._closed[number] = hour
+        self._closed = dict(sorted(self._closed.items()))
+        self._closed_bytes += hour.size
+
+    def _take_out(self, number: int) -> Hour | None:
+        """Take a closed hour out, if it is kept."""
+        hour = self._closed.pop(number, None)
+        if hour is not None:
+            self._closed_bytes -= hour.size
+        return hour
+
+    def _open_again(self, number: int) -> None:
+        """Open an hour. If it was closed before, go on with it."""
+        self._hour = number
+        known = self._take_out(number)
+        if known is not None:
+            self._join(known, number)
 
     def _blocks(self, firsts: list[str], blocks: list[bytes]) -> Steps[None]:
         rows = {
-            name: (metric, len(COLUMNS[name.partition(" ")[0]]), points)
-            for name, (metric, points) in self._open.items()
+            name: (metric, _width(name), points) for name, (metric, points) in self._open.items()
         }
         for first, block in closed(rows):
             firsts.append(first)
@@ -280,7 +314,19 @@ class HistoryRing:
     def _drop(self, until: int) -> None:
         """Drop closed hours up to one."""
         for hour in [hour for hour in self._closed if hour <= until]:
-            self._closed_bytes -= self._closed.pop(hour).size
+            self._take_out(hour)
+
+    def _drop_after(self, number: int) -> None:
+        """Drop the hours after one, the open one included."""
+        for hour in [hour for hour in self._closed if hour > number]:
+            self._take_out(hour)
+        if self._hour > number:
+            self._open, self._open_bytes, self._hour = {}, 0, -1
+
+
+def _width(name: str) -> int:
+    """Return the number of columns of a subject."""
+    return len(COLUMNS[name.partition(" ")[0]])
 
 
 def _rounded(number: float | None, digits: int) -> float | None:

@@ -6,9 +6,8 @@ evidence is kept: to add them would count requests twice that both have seen.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from operator import itemgetter
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,6 +16,7 @@ from adapter.answers.promises.capacity import HALF_LIFE, TOP, Count, StepCounts
 from adapter.pipeline.catalog.promise import Promise, PromiseError, parse_promise
 from adapter.pipeline.cluster.workload import Workload
 from apiservice.provider import GroupResource
+from apiservice.runtime.inturn import in_turn
 from apiservice.runtime.jsontext import UNREADABLE
 
 MOST_BYTES: Final = 256 << 10
@@ -82,13 +82,9 @@ def dump_lessons(lessons: Lessons, now: float) -> tuple[str, int]:
         key=lambda row: (-row[0], row[1].namespace, row[1].workload, row[1].gpu),
     )
     # In turn: a namespace's own numbers decide only which of its own lessons come first.
-    places: Counter[str] = Counter()
-    turns: list[tuple[int, Topic]] = []
-    for evidence, topic in ranked:
-        if evidence >= _LEAST:
-            turns.append((places[topic.namespace], topic))
-            places[topic.namespace] += 1
-    worth = [topic for _, topic in sorted(turns, key=itemgetter(0))]
+    worth = in_turn(
+        (topic for evidence, topic in ranked if evidence >= _LEAST), attrgetter("namespace")
+    )
     lines: list[str] = []
     size = 0
     for topic in worth:

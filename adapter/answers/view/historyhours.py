@@ -11,11 +11,13 @@ from adapter.answers.history.hours import MINUTES, StoredHour
 from adapter.answers.history.ring import MINUTE, HistoryRing
 from adapter.answers.view.fragments import Json
 from adapter.answers.view.schema import integer, listed, struct, text
-from apiservice.runtime.steps import Steps
+from apiservice.runtime.steps import Steps, at_once
 from apiservice.view.resource import Column, Key, RawCell, ViewResource
 from apiservice.wire import instant
 
 _SECONDS: Final = MINUTES * MINUTE
+_DIGITS: Final = 10
+"""Digits that no hour has."""
 
 HISTORYHOURS: Final = ViewResource(
     plural="gpuhistoryhours",
@@ -46,7 +48,8 @@ class HistoryHours:
 
     def __init__(self, ring: HistoryRing) -> None:
         self._ring = ring
-        self._made: dict[Key, StoredHour | None] = {}
+        self._open: StoredHour | None = None
+        """The open hour as it was when somebody asked for it last. The others are at hand."""
 
     def keys(self, namespace: str | None) -> Steps[Sequence[Key]]:
         """See the port."""
@@ -55,12 +58,10 @@ class HistoryHours:
 
     def prepare(self, keys: Sequence[Key], now: float) -> Steps[None]:
         """See the port."""
-        made: dict[Key, StoredHour | None] = {}
-        for key in keys:
-            if key.name.isdecimal() and len(key.name) < 10:
-                made[key] = yield from self._ring.stored(int(key.name))
-            yield
-        self._made = made
+        hour = self._ring.open_hour
+        if hour is not None and hour in map(_number, keys):
+            self._open = yield from self._ring.stored(hour)
+        yield
 
     def labels(self, key: Key) -> Mapping[str, str]:
         """See the port."""
@@ -72,15 +73,27 @@ class HistoryHours:
 
     def cells(self, key: Key, now: float) -> Sequence[RawCell] | None:
         """See the port."""
-        found = self._made.get(key)
+        found = self._hour(key)
         if found is None:
             return None
         return instant.write(found.hour * _SECONDS), sum(map(len, found.blocks))
 
     def object(self, key: Key, now: float) -> Json | None:
         """See the port."""
-        found = self._made.get(key)
+        found = self._hour(key)
         return None if found is None else {"metadata": {"name": key.name}, **_fields(found)}
+
+    def _hour(self, key: Key) -> StoredHour | None:
+        number = _number(key)
+        if self._open is not None and self._open.hour == number == self._ring.open_hour:
+            return self._open
+        return None if number is None else at_once(self._ring.stored(number))
+
+
+def _number(key: Key) -> int | None:
+    """Return the hour that a key names, in hours since 1970; None if it names none."""
+    plain = key.name.isascii() and key.name.isdecimal() and len(key.name) < _DIGITS
+    return int(key.name) if plain else None
 
 
 def _fields(found: StoredHour) -> Json:

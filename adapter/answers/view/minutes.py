@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Final
 
 from adapter.answers.history.ring import MINUTE, HistoryRing, subject
@@ -12,11 +13,12 @@ from adapter.answers.judgement.readings import readings_of
 from adapter.answers.judgement.states import ORDER, ScalingState
 from adapter.answers.view.gpupools import GpuPools
 from adapter.answers.view.gpuworkloads import GpuWorkloads
-from adapter.answers.view.hpaparts import judged
+from adapter.answers.view.hpaparts import judged, ours
 from adapter.answers.view.snapshots import CurrentValues
 from adapter.answers.view.workloadobject import Summary
 from adapter.pipeline.cluster.hpas import Hpas, ShownHpa
 from adapter.pipeline.cluster.index import PodIndex
+from apiservice.runtime.inturn import in_turn
 from apiservice.runtime.steps import Steps, paced, parts
 from apiservice.view.resource import Key
 
@@ -76,12 +78,11 @@ class MinuteRecorder:
         if not (yield from self._ring.turn(int(now // MINUTE))):
             return
         states: dict[tuple[str, str], ScalingState] = {}
-        rows: list[tuple[str, tuple[float | None, ...]]] = []
+        workloads: list[tuple[Key, tuple[float | None, ...]]] = []
         metrics = self._values.snapshot.catalog.metrics
 
         def take(key: Key, found: Summary) -> None:
-            row = (found.mean, found.pods, found.measured)
-            rows.append((subject("workload", key.name, key.namespace), row))
+            workloads.append((key, (found.mean, found.pods, found.measured)))
             for hpa in found.hpas.first:
                 states[hpa.key] = judged(hpa, found.target, metrics, now).state
 
@@ -90,19 +91,41 @@ class MinuteRecorder:
             of = pool.classes
             row = (pool.gpus, of["busy"], of["idle"], of["free"])
             self._ring.note(subject("pool", name), row)
+        # Where there is no room for all, those come first that this project is about.
+        known: list[ShownHpa] = []
+        others: list[ShownHpa] = []
         for some in parts(tuple(self._hpas), _STEP):
+            for hpa in some:
+                about = hpa.key in states or any(ours(hpa, metrics))
+                (known if about else others).append(hpa)
+            yield
+        yield from self._note_hpas(known, states, now)
+        for batch in parts(in_turn(workloads, lambda row: row[0].namespace), _STEP):
+            for key, numbers in batch:
+                self._ring.note(subject("workload", key.name, key.namespace), numbers)
+            yield
+        yield from self._note_hpas(others, states, now)
+
+    def _current(self, fed: PodIndex | Hpas, now: float) -> bool:
+        return fed.synced and fed.age(now) <= self._stale_after
+
+    def _note_hpas(
+        self,
+        hpas: Iterable[ShownHpa],
+        states: Mapping[tuple[str, str], ScalingState],
+        now: float,
+    ) -> Steps[None]:
+        """Note HPAs, one of each namespace in turn.
+
+        Args:
+            states: of those that scale a known workload.
+        """
+        metrics = self._values.snapshot.catalog.metrics
+        for some in parts(in_turn(hpas, attrgetter("namespace")), _STEP):
             for hpa in some:
                 state = states.get(hpa.key)
                 self._note(hpa, judged(hpa, None, metrics, now).state if state is None else state)
             yield
-        # Where there is no room for all, HPAs and pools are kept.
-        for batch in parts(rows, _STEP):
-            for name, workload in batch:
-                self._ring.note(name, workload)
-            yield
-
-    def _current(self, fed: PodIndex | Hpas, now: float) -> bool:
-        return fed.synced and fed.age(now) <= self._stale_after
 
     def _note(self, hpa: ShownHpa, state: ScalingState) -> None:
         first = next(iter(readings_of(hpa)), None)

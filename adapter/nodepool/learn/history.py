@@ -8,6 +8,7 @@ from adapter.nodepool.model.history import (
     DAY,
     DAYS,
     MINUTE,
+    MOST_LOAD,
     PER_POD,
     RECENT,
     SLOT,
@@ -19,6 +20,8 @@ from adapter.nodepool.model.history import (
 
 SETBACK: Final = 10 * MINUTE
 """Seconds by which points may be ahead of the clock. Beyond that they are dropped."""
+_WHOLE: Final = 1e13
+"""A load from which on only whole pods are kept. A float has no exact hundredths of larger ones."""
 _NEVER: Final[tuple[float | None, ...]] = (None,) * SLOTS
 
 
@@ -27,8 +30,11 @@ def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
 
     A minute keeps its largest observation. An observation older than the newest minute is ignored,
     because minutes may arrive in any order after a restart. If the newest minute is ahead by more
-    than :data:`SETBACK`, the clock was wrong, and all points ahead of now are dropped.
+    than :data:`SETBACK`, the clock was wrong, and all points ahead of now are dropped. A number
+    that cannot be a load changes nothing.
     """
+    if not is_load(point.pods):
+        return history
     minute = point.time // MINUTE * MINUTE
     pods = rounded(point.pods)
     if history.recent and minute < history.recent[-1].time - SETBACK:
@@ -48,11 +54,16 @@ def learn(history: DemandHistory, point: DemandPoint) -> DemandHistory:
     return DemandHistory((*recent[first:], DemandPoint(minute, pods)), days)
 
 
-def union(one: DemandHistory, other: DemandHistory) -> DemandHistory:
+def union(one: DemandHistory, other: DemandHistory, now: float) -> DemandHistory:
     """Return what either history knows; of a minute and of a slot, the larger load.
 
-    It is the same in either order, and however often it is taken.
+    It is the same in either order, and however often it is taken. What is ahead of now by more than
+    :data:`SETBACK` is dropped: the newest time decides what is too old to be kept.
+
+    Args:
+        now: epoch seconds.
     """
+    one, other = (_until(history, now + SETBACK) for history in (one, other))
     minutes: dict[float, float] = {}
     for point in (*one.recent, *other.recent):
         minutes[point.time] = max(point.pods, minutes.get(point.time, point.pods))
@@ -78,9 +89,14 @@ def _peaks(one: DemandDay, other: DemandDay) -> tuple[float | None, ...]:
     )
 
 
+def is_load(pods: float) -> bool:
+    """Return whether a number can be a load: NaN, and what is below 0 or too large, cannot."""
+    return 0 <= pods <= MOST_LOAD
+
+
 def rounded(pods: float) -> float:
-    """Return a load in whole hundredths of a pod."""
-    return round(pods * PER_POD) / PER_POD
+    """Return a load in whole hundredths of a pod, and a very large one in whole pods."""
+    return round(pods * PER_POD) / PER_POD if pods < _WHOLE else float(round(pods))
 
 
 def _until(history: DemandHistory, minute: float) -> DemandHistory:

@@ -1,10 +1,11 @@
-"""A history as text for a ConfigMap: versioned, less than 5 kB, and validated when it is read.
+"""A history as text for a ConfigMap: versioned, small, and validated when it is read.
 
 The text is ``2:`` and the base64 of deflated JSON
 ``[first, [load, ...], [[day, [peak, ...]], ...]]``: the first recent minute since the epoch, the
 load of each minute from there on in hundredths of a pod (null without an observation), and the
-days. A text of version 1 has whole pods. Others may have written or truncated the text. If it
-cannot be read, the workload starts without a history.
+days. It takes less than 5 kB for a load of at most a thousand pods. A text of version 1 has whole
+pods. Others may have written or truncated the text. If it cannot be read, the workload starts
+without a history.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from adapter.nodepool.model.history import (
     DAYS,
     EMPTY,
     MINUTE,
+    MOST_LOAD,
     PER_POD,
     RECENT,
     SLOTS,
@@ -33,13 +35,14 @@ _PER_POD: Final = {"1": 1, _VERSION: PER_POD}
 """Version -> units of a pod."""
 _LARGEST: Final = 64 * 1024
 """Maximum bytes of JSON: several times the largest history."""
-_Whole = Annotated[int, msgspec.Meta(ge=0, le=(2**31 - 1) * PER_POD)]
-"""Up to the maximum of ``spec.replicas``."""
-_Peaks = Annotated[list[_Whole | None], msgspec.Meta(min_length=SLOTS, max_length=SLOTS)]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""Of a minute or a day since the epoch."""
+_Load = Annotated[int, msgspec.Meta(ge=0, le=int(MOST_LOAD) * PER_POD)]
+_Peaks = Annotated[list[_Load | None], msgspec.Meta(min_length=SLOTS, max_length=SLOTS)]
 _Document = tuple[
-    _Whole,
-    Annotated[list[_Whole | None], msgspec.Meta(max_length=RECENT)],
-    Annotated[list[tuple[_Whole, _Peaks]], msgspec.Meta(max_length=DAYS + 1)],
+    _Number,
+    Annotated[list[_Load | None], msgspec.Meta(max_length=RECENT)],
+    Annotated[list[tuple[_Number, _Peaks]], msgspec.Meta(max_length=DAYS + 1)],
 ]
 
 
@@ -91,20 +94,28 @@ def _inflate(body: str) -> bytes:
 
 
 def _units(pods: float) -> int:
-    return round(pods * PER_POD)
+    whole = int(pods)
+    return whole * PER_POD if whole == pods else round(pods * PER_POD)
 
 
 def _history(document: _Document, per_pod: int) -> DemandHistory:
     first, loads, days = document
     recent = tuple(
-        DemandPoint(float((first + index) * MINUTE), each / per_pod)
-        for index, each in enumerate(loads)
-        if each is not None
+        DemandPoint(float((first + index) * MINUTE), _pods(units, per_pod))
+        for index, units in enumerate(loads)
+        if units is not None
     )
     known = tuple(
-        DemandDay(number, tuple(None if peak is None else peak / per_pod for peak in peaks))
+        DemandDay(number, tuple(None if peak is None else _pods(peak, per_pod) for peak in peaks))
         for number, peaks in days
     )
     if any(left.number >= right.number for left, right in pairwise(known)):
         raise ValueError("its days are not in order")
     return DemandHistory(recent, known)
+
+
+def _pods(units: int, per_pod: int) -> float:
+    pods = units / per_pod
+    if pods > MOST_LOAD:
+        raise ValueError(f"a load is larger than {MOST_LOAD:g}")
+    return pods

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple
 MINUTE: Final = 60
 PER_POD: Final = 100
 """A load is a whole number of hundredths of a pod."""
+MOST_LOAD: Final = 1e16
+"""A larger load is none. Loads are of other units than pods too: bytes, for example. In hundredths,
+it is a whole number of 64 bits."""
 RECENT: Final = 360
 """Maximum number of single minutes."""
 SLOT: Final = 15 * MINUTE

@@ -7,8 +7,8 @@ has replicas and selector, and no pod template: the shape is that of the pods.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ from adapter.nodepool.seen.autoscalers import HpaInfo
 from adapter.nodepool.seen.workloads import ScalableWorkload
 from adapter.pipeline.cluster.workload import Workload
 from apiservice.kube.client import ClusterAnswerError
+from apiservice.runtime.inturn import in_turn
 
 log = structlog.get_logger(__name__)
 _AT_ONCE: Final = 8
@@ -57,7 +58,7 @@ class Scales:
         A target without a selector is left out too: the HPA controller does not scale it.
         """
         asked = {(hpa.namespace, hpa.target): hpa for hpa in of}
-        turns = _in_turn(asked.values())
+        turns = in_turn(asked.values(), attrgetter("namespace"))
         if len(turns) > _MOST:
             log.warning("not every scale is read", scales=len(turns), read=_MOST)
         self._said = {key: why for key, why in self._said.items() if key in asked}
@@ -102,13 +103,3 @@ class Scales:
         if self._said.get(key) != why:
             log.warning("an HPA's target gets no headroom", hpa=f"{key[0]}/{hpa.name}", reason=why)
         self._said[key] = why
-
-
-def _in_turn(of: Iterable[HpaInfo]) -> list[HpaInfo]:
-    """Return HPAs so that the first of each namespace come before the second of any."""
-    places: Counter[str] = Counter()
-    ranked = []
-    for hpa in of:
-        ranked.append((places[hpa.namespace], hpa))
-        places[hpa.namespace] += 1
-    return [hpa for _, hpa in sorted(ranked, key=lambda row: row[0])]

@@ -80,7 +80,7 @@ class Learner:
         key = LoadKey(pod.namespace, *above[-1], metric)
         load = self.loads.get(key)
         if load is None:
-            self._make_room(pod.namespace)
+            self._make_room(pod.namespace, now)
             load = self.loads[key] = WorkloadLoad(now)
         load.asked = now
         found = load.expectation
@@ -121,12 +121,9 @@ class Learner:
         for key, old in stored.items():
             if abs(now - old.asked) > _KEPT:
                 continue
-            load = self.loads.get(key)
-            if load is None:
-                if len(self.loads) < self._most:
-                    self.loads[key] = old
-            else:
-                load.take_over(old)
+            if key in self.loads or len(self.loads) < self._most:
+                load = self.loads.setdefault(key, WorkloadLoad(old.asked))
+                load.take_over(old, now)
 
     def _observed(self, key: LoadKey, load: WorkloadLoad, now: float) -> Steps[Present | None]:
         """Return the load of a workload; None if a pod that should have a value has none."""
@@ -165,9 +162,14 @@ class Learner:
         load.seen = (weakref.ref(values), present)
         return present
 
-    def _make_room(self, namespace: str) -> None:
-        """Drop what was asked about least recently, of the namespace that has most."""
+    def _make_room(self, namespace: str, now: float) -> None:
+        """Drop what was asked about least recently: of what is no longer learned, or else of the
+        namespace that has most."""
         if len(self.loads) < self._most:
+            return
+        oldest = min(self.loads, key=lambda key: self.loads[key].asked)
+        if now - self.loads[oldest].asked > _ASKED:
+            del self.loads[oldest]
             return
         held = Counter(key.namespace for key in self.loads)
         held[namespace] += 1

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
 
 _HALF_LIFE: Final = 6 * 3600.0
 """Seconds after which what was seen has half its weight, as long as the recent history."""
+_LEAST: Final = 1e-18
+"""Below it, a sum is nothing: after weeks without load, decay leaves numbers that cannot be
+divided."""
+_Sum = Annotated[float, msgspec.Meta(ge=0, le=1e40)]
 
 
 class ReplicaLoad(NamedTuple):
@@ -15,26 +21,42 @@ class ReplicaLoad(NamedTuple):
     ``minReplicas``. So the mean is weighted by the load.
     """
 
-    weighted: float = 0.0
+    weighted: _Sum = 0.0
     """Sum of load times load per replica, decayed."""
-    weight: float = 0.0
+    weight: _Sum = 0.0
     """Sum of the load, decayed."""
-    at: float = 0.0
+    at: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Epoch seconds of the last observation."""
 
     def learn(self, load: float, replicas: int, now: float) -> ReplicaLoad:
         """Return it with one more observation.
 
         Args:
-            load: of all replicas together.
+            load: of all replicas together, as a history keeps it
+                (:func:`adapter.nodepool.learn.history.rounded`).
             replicas: more than 0.
         """
-        kept = 0.5 ** (max(0.0, now - self.at) / _HALF_LIFE)
+        kept = self._kept(now)
         return ReplicaLoad(
             self.weighted * kept + load * load / replicas, self.weight * kept + load, now
         )
 
+    def better_of(self, other: ReplicaLoad) -> ReplicaLoad:
+        """Return the one that rests on more load, as it counts by the later of their times.
+
+        Of two that rest on the same, it is this one.
+        """
+        now = max(self.at, other.at)
+        more = other.weight * other._kept(now) > self.weight * self._kept(now)
+        return other if more else self
+
     @property
     def mean(self) -> float | None:
-        """The load of one replica; None while there was no load."""
-        return self.weighted / self.weight if self.weight > 0 else None
+        """The load of one replica, above 0; None while there was no load."""
+        known = min(self.weighted, self.weight) > _LEAST
+        return self.weighted / self.weight if known else None
+
+    def _kept(self, now: float) -> float:
+        """Return the part of its weight that it still has."""
+        kept: float = 0.5 ** (max(0.0, now - self.at) / _HALF_LIFE)
+        return kept

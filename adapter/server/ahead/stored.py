@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from operator import attrgetter
+from typing import Annotated, Final
 
 import msgspec
 import structlog
 
-from adapter.nodepool.learn.boots import KEPT
+from adapter.nodepool.learn.boots import KEPT, LONGEST
+from adapter.nodepool.learn.history import SETBACK
 from adapter.nodepool.learn.historytext import decode, encode
 from adapter.server.ahead.learner import Learner
 from adapter.server.ahead.replicaload import ReplicaLoad
 from adapter.server.ahead.starts import StartTimes
 from adapter.server.ahead.workloadload import LoadKey, WorkloadLoad
 from apiservice.provider import GroupResource
+from apiservice.runtime.inturn import in_turn
 from apiservice.runtime.jsontext import UNREADABLE
 
 log = structlog.get_logger(__name__)
 
 _BYTES: Final = 700_000
 """Bytes of the text, of the ConfigMap's 1 MiB. Beyond that, what was asked about least recently is
-left out."""
+left out, of the namespaces with most lines."""
+_Start = Annotated[float, msgspec.Meta(gt=0, le=LONGEST)]
 
 
 class _StoredLoad(msgspec.Struct):
@@ -32,25 +36,37 @@ class _StoredLoad(msgspec.Struct):
     metric: str
     history: str
     replica: ReplicaLoad
-    starts: list[float]
-    asked: float
+    starts: list[_Start]
+    asked: Annotated[float, msgspec.Meta(ge=0)]
 
 
 def merge(learner: Learner, text: str, now: float) -> str:
     """Let a learner take over what a text knows better, and return the text of what both know.
 
+    What cannot be read, and what the text has no room for, is left out and logged.
+
     Args:
         now: epoch seconds.
     """
-    learner.restore(dict(_restored(text.splitlines())), now)
-    return dump(learner.loads) if learner.loads else text
+    learner.restore(dict(_restored(text.splitlines(), now)), now)
+    if not learner.loads:
+        return text
+    known, left_out = dump(learner.loads)
+    if left_out:
+        log.warning("too many loads to keep all of them", left_out=left_out)
+    return known
 
 
-def dump(loads: Mapping[LoadKey, WorkloadLoad]) -> str:
-    """Return loads as lines of JSON, with those asked about last first, in bounded size."""
+def dump(loads: Mapping[LoadKey, WorkloadLoad]) -> tuple[str, int]:
+    """Return loads as lines of JSON, and how many were too many for the bounded size.
+
+    The namespaces come in turn, and of one namespace what was asked about last comes first.
+    """
+    ranked = sorted(loads, key=lambda key: (-loads[key].asked, key))
     rows: list[bytes] = []
     size = 0
-    for key, load in sorted(loads.items(), key=lambda item: -item[1].asked):
+    for key in in_turn(ranked, attrgetter("namespace")):
+        load = loads[key]
         row = _StoredLoad(
             key.namespace,
             key.resource.group,
@@ -67,10 +83,10 @@ def dump(loads: Mapping[LoadKey, WorkloadLoad]) -> str:
         if size > _BYTES:
             break
         rows.append(text)
-    return b"\n".join(rows).decode()
+    return b"\n".join(rows).decode(), len(loads) - len(rows)
 
 
-def _restored(lines: Iterable[str]) -> Iterable[tuple[LoadKey, WorkloadLoad]]:
+def _restored(lines: Iterable[str], now: float) -> Iterable[tuple[LoadKey, WorkloadLoad]]:
     """Yield what the lines hold. Log and leave out lines that cannot be read."""
     for line in lines:
         try:
@@ -79,8 +95,11 @@ def _restored(lines: Iterable[str]) -> Iterable[tuple[LoadKey, WorkloadLoad]]:
             log.warning("stored load ignored", error=str(error))
             continue
         found = decode(row.history)
-        if found.problem is not None:
-            log.warning("stored load ignored", workload=row.name, error=found.problem)
+        problem = found.problem
+        if max(row.asked, row.replica.at) > now + SETBACK:
+            problem = "its times are ahead of the clock"
+        if problem is not None:
+            log.warning("stored load ignored", workload=row.name, error=problem)
             continue
         resource = GroupResource(row.resource, row.group)
         key = LoadKey(row.namespace, resource, row.name, row.metric)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import ReferenceType
 
-from adapter.nodepool.learn.history import learn, union
+from adapter.nodepool.learn.history import is_load, learn, rounded, union
 from adapter.nodepool.model.history import EMPTY, DemandHistory, DemandPoint
 from adapter.pipeline.store.outlook import MeasuredValues
 from adapter.server.ahead.expectation import Expectation, expect
@@ -50,15 +50,24 @@ class WorkloadLoad:
     """The present load in the last values that were asked about."""
 
     def learn(self, present: Present, now: float) -> None:
-        """Record a load over all pods of the workload; at least one has a value."""
-        self.history = learn(self.history, DemandPoint(now, present.total))
-        self.replica = self.replica.learn(present.total, present.pods, now)
+        """Record a load over all pods of the workload; at least one has a value.
 
-    def take_over(self, other: WorkloadLoad) -> None:
-        """Add what another process has learned: a restart and another replica know other times."""
+        A number that cannot be a load is not recorded.
+        """
+        if not is_load(present.total):
+            return
+        self.history = learn(self.history, DemandPoint(now, present.total))
+        self.replica = self.replica.learn(rounded(present.total), present.pods, now)
+
+    def take_over(self, other: WorkloadLoad, now: float) -> None:
+        """Add what another process has learned: a restart and another replica know other times.
+
+        Args:
+            now: epoch seconds.
+        """
         self.asked = max(self.asked, other.asked)
-        self.history = union(self.history, other.history)
-        self.replica = max(self.replica, other.replica, key=lambda replica: replica.weight)
+        self.history = union(self.history, other.history, now)
+        self.replica = self.replica.better_of(other.replica)
         if len(other.starts.watched) > len(self.starts.watched):
             self.starts = self.starts._replace(watched=other.starts.watched)
 

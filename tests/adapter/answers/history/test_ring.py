@@ -10,6 +10,7 @@ import pytest
 
 from adapter.answers.history.hours import HourError, StoredHour
 from adapter.answers.history.ring import HistoryRing, NotedPast, subject
+from adapter.answers.judgement.states import ORDER
 from apiservice.runtime.steps import at_once
 
 LLM = subject("hpa", "llm", "chat")
@@ -153,6 +154,75 @@ def test_minutes_that_both_have_noted_are_those_of_this_process() -> None:
     assert _read(after).columns["value"] == [0, 1, 2, 3, 44, 55, None, 77]
 
 
+def test_an_hour_that_ends_while_it_is_taken_over_keeps_the_minutes_of_both() -> None:
+    """Before, this process closed the same hour later: theirs was lost, and its bytes counted."""
+    before, after = HistoryRing(), HistoryRing()
+    for minute in range(60):
+        _noted(before, FIRST + minute, float(minute))
+    _noted(after, FIRST + 58, 580.0)
+    for hour in _handed(before):
+        after.take(hour, (FIRST + 60) * 60 + 1)
+    assert after.hours == [HOUR]
+    _noted(after, FIRST + 60, 600.0)
+    assert _read(after).columns["value"] == [*range(58), 580, 59, 600]
+    assert after.size == _size_of(after)
+
+
+def test_an_hour_that_begins_after_it_was_taken_over_goes_on_with_it() -> None:
+    """The clock was set back over the end of an hour before this process noted its first minute."""
+    before, after = HistoryRing(), HistoryRing()
+    for minute in range(58):
+        _noted(before, FIRST + minute, float(minute))
+    for hour in _handed(before):
+        after.take(hour, (FIRST + 60) * 60)
+    _noted(after, FIRST + 59, 59.0)
+    _noted(after, FIRST + 60, 60.0)
+    assert _read(after).columns["value"] == [*range(58), None, 59, 60]
+    assert after.size == _size_of(after)
+
+
+def _size_of(ring: HistoryRing) -> int:
+    """The bytes of what is kept, counted again."""
+    return ring.subjects * (400 + 4 * 60 * 5) + sum(hour.size for hour in ring._closed.values())
+
+
+@pytest.mark.parametrize(
+    ("ahead", "back"),
+    [(400 * 24 * 60, 65), (300, 65), (60, 65), (40, 65), (11, 76), (45, 78)],
+    ids=["a year", "hours", "an hour", "next hour", "same hour", "open and closed hour"],
+)
+def test_a_clock_that_was_ahead_does_not_end_the_history(ahead: int, back: int) -> None:
+    """Before, no minute was noted until the clock had come there again."""
+    ring = HistoryRing()
+    for minute in range(back):
+        _noted(ring, FIRST + minute, float(minute))
+    for minute in range(3):
+        _noted(ring, FIRST + back + ahead + minute, 1000.0)
+    _noted(ring, FIRST + back, float(back))
+    _noted(ring, FIRST + back + 1, float(back + 1))
+    since = 0 if ahead < 24 * 60 else back  # what was too old then is gone
+    assert _read(ring).columns["value"] == list(range(since, back + 2))
+    assert ring.hours == sorted({HOUR + minute // 60 for minute in range(since, back + 2)})
+    assert ring.size == _size_of(ring)
+
+
+def test_minutes_ahead_in_an_hour_that_was_closed_are_dropped_too() -> None:
+    ring = HistoryRing()
+    for minute in (0, 10, 40, 70, 20, 21):
+        _noted(ring, FIRST + minute, float(minute))
+    assert _read(ring).columns["value"] == [0, *[None] * 9, 10, *[None] * 9, 20, 21]
+    assert ring.size == _size_of(ring)
+
+
+def test_a_clock_that_was_set_back_by_minutes_waits() -> None:
+    ring = HistoryRing()
+    _noted(ring, FIRST + 30, 1.0)
+    assert not at_once(ring.turn(FIRST + 20))
+    assert _read(ring).columns["value"] == [1]
+    _noted(ring, FIRST + 31, 2.0)
+    assert _read(ring).columns["value"] == [1, 2]
+
+
 def test_an_hour_that_is_known_or_too_old_is_not_taken() -> None:
     before, after = HistoryRing(), HistoryRing()
     _noted(before, FIRST, 1.0)
@@ -186,7 +256,12 @@ def test_an_hour_of_another_form_is_refused(bend: object) -> None:
     assert after.size == 0
 
 
+STATES = len(ORDER)
 BENT = {
+    "state unknown": {"hpa chat llm": ["m", [*[[1]] * 4, [STATES]]]},
+    "state of years": {"hpa chat llm": ["m", [*[[1]] * 4, [1e300]]]},
+    "state below 0": {"hpa chat llm": ["m", [*[[1]] * 4, [None, -1]]]},
+    "state in part": {"hpa chat llm": ["m", [*[[1]] * 4, [2.5]]]},
     "columns": {"hpa chat llm": ["m", [[1]]]},
     "minutes": {"hpa chat llm": ["m", [[1] * 61] * 5]},
     "kind": {"node chat llm": ["m", [[1]] * 5]},

@@ -10,6 +10,7 @@ from adapter.pipeline.cluster.hpamanifest import decode
 from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.pipeline.cluster.pod import Owner
 from apiservice.runtime.steps import at_once
+from apiservice.view.resource import Key
 from tests.adapter.answers.view.viewer import Viewer
 from tests.adapter.world import World, make_pod, row
 
@@ -17,15 +18,23 @@ UTIL = "DCGM_FI_DEV_GPU_UTIL"
 START = 30_000_000 * 60.0
 
 
-def _hpa(value: str = "87500m", size: int = 2, *, name: str = "llm", created: str = "") -> ShownHpa:
+def _hpa(
+    value: str = "87500m",
+    size: int = 2,
+    *,
+    name: str = "llm",
+    namespace: str = "ml",
+    metric: str = "gpu_utilization",
+    created: str = "",
+) -> ShownHpa:
     target = {"kind": "Deployment", "name": name, "apiVersion": "apps/v1"}
     wanted = {
-        "metric": {"name": "gpu_utilization"},
+        "metric": {"name": metric},
         "target": {"type": "AverageValue", "averageValue": "70"},
     }
-    seen = {"metric": {"name": "gpu_utilization"}, "current": {"averageValue": value}}
+    seen = {"metric": {"name": metric}, "current": {"averageValue": value}}
     manifest = {
-        "metadata": {"name": name, "namespace": "ml", "creationTimestamp": created or None},
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": created or None},
         "spec": {
             "scaleTargetRef": target,
             "minReplicas": 1,
@@ -199,3 +208,48 @@ def test_where_there_is_no_room_for_all_hpas_are_kept() -> None:
     found = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
     assert found["current"] == [2]
     assert past.viewer.histories.get("deployment.llm", START).keys() == {"metadata", "of"}
+
+
+def test_hpas_without_gpus_take_no_room_of_those_with_gpus_and_of_workloads() -> None:
+    """Before, all HPAs of the cluster came first: 2,600 of web servers left nothing else."""
+    of_web = [_hpa(name=f"web-{number}", metric="requests") for number in range(20)]
+    past = _Past(*of_web, _hpa(), _hpa(name="model", namespace="other"))
+    past.viewer.ring._most = 2 * 5700  # room for a pool, two HPAs and a workload
+    past.note(0)
+    histories = past.viewer.histories
+    assert past.viewer.ring.left_out == 20
+    assert histories.get("horizontalpodautoscaler.llm", START)["current"] == [2]
+    assert histories.get("deployment.llm", START)["pods"] == [1]
+    assert histories.get("horizontalpodautoscaler.model", START, "other")["current"] == [2]
+    past.viewer.ring._most = 8 << 20
+    past.note(1)
+    assert past.viewer.ring.left_out == 0
+    assert histories.get("horizontalpodautoscaler.web-19", START + 60)["current"] == [2]
+
+
+def test_an_hpa_of_a_known_workload_comes_first_with_any_metric() -> None:
+    of_web = [_hpa(name=f"web-{number}", metric="requests") for number in range(20)]
+    past = _Past(*of_web, _hpa(metric="requests"))
+    past.viewer.ring._most = 6500
+    past.note(0)
+    found = past.viewer.histories.get("horizontalpodautoscaler.llm", START)
+    assert found["current"] == [2]
+
+
+def test_the_hpas_of_one_namespace_take_no_room_of_another() -> None:
+    many = [_hpa(name=f"m-{number}", namespace="many") for number in range(20)]
+    past = _Past(*many, _hpa(name="one", namespace="few"))
+    past.viewer.ring._most = 2 * (1360 + 3 * 1600)
+    past.note(0)
+    kept = [key for key in past.viewer.histories.listed() if _has_points(past, key)]
+    assert [(key.namespace, key.name.partition(".")[2]) for key in kept] == [
+        ("few", "one"),
+        ("many", "m-0"),
+        ("many", "m-1"),
+    ]
+
+
+def _has_points(past: _Past, key: Key) -> bool:
+    found = past.viewer.of_histories.whole(key, START)
+    assert found is not None
+    return "start" in found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import random
 import zlib
 from collections.abc import Iterable
@@ -12,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.nodepool.learn.history import learn
+from adapter.nodepool.learn.history import SETBACK, learn, union
 from adapter.nodepool.learn.historytext import decode, encode
 from adapter.nodepool.model.history import (
     DAYS,
     EMPTY,
+    MOST_LOAD,
     RECENT,
     SLOT,
     SLOTS,
@@ -64,6 +66,17 @@ def test_a_clock_that_was_far_ahead_does_not_stop_learning() -> None:
     assert [day.number for day in history.days] == [20_000]
 
 
+def test_a_history_of_a_clock_that_was_ahead_does_not_end_another() -> None:
+    """Before, the latest time decided what is old: minutes of next year dropped all of today."""
+    own = learned([(MIDNIGHT, 3), (MIDNIGHT + 60, 4)])
+    ahead = learned([(MIDNIGHT - 60, 2), (MIDNIGHT + 300 * DAY, 9)])
+    now = MIDNIGHT + 120
+    for both in (union(own, ahead, now), union(ahead, own, now)):
+        assert both == own
+    near = learned([(now + SETBACK - 60, 5)])
+    assert union(own, near, now).recent == (*own.recent, *near.recent)
+
+
 def test_hours_and_days_are_bounded() -> None:
     history = learned((MIDNIGHT + minute * 60, 1) for minute in range(12 * 1440))
     assert len(history.recent) == RECENT
@@ -84,6 +97,23 @@ observations = st.lists(st.tuples(st.integers(0, 3 * 1440), st.floats(0, 10_000)
 def test_a_history_reads_back_as_it_was_written(rows: list[tuple[float, float]]) -> None:
     history = learned(rows)
     assert decode(encode(history)) == (history, None)
+
+
+@given(st.lists(st.floats(0, MOST_LOAD), min_size=1, max_size=9), st.integers(0, 3))
+def test_any_load_that_is_learned_reads_back_as_it_was_written(
+    loads: list[float], days: int
+) -> None:
+    """Bytes, for example, are larger numbers than pods."""
+    later = ((MIDNIGHT + days * DAY + 60 * minute, load) for minute, load in enumerate(loads))
+    history = learned([(MIDNIGHT, loads[-1]), *later])
+    assert history.recent[-1].pods == pytest.approx(loads[-1], rel=1e-12, abs=0.005)
+    assert decode(encode(history)) == (history, None)
+
+
+@pytest.mark.parametrize("load", [-1.0, math.nan, math.inf, 2 * MOST_LOAD])
+def test_a_number_that_cannot_be_a_load_is_not_learned(load: float) -> None:
+    history = learned([(MIDNIGHT, 3)])
+    assert learn(history, DemandPoint(MIDNIGHT + 60, load)) == history
 
 
 def test_a_load_is_kept_in_hundredths_of_a_pod() -> None:
@@ -124,6 +154,8 @@ def test_the_largest_history_takes_less_than_five_kilobytes() -> None:
         pytest.param(packed([1, [True], []]), "got `bool`", id="a boolean"),
         pytest.param(packed([1, [-1], []]), "`int` >= 0", id="below 0"),
         pytest.param(packed([1, [1.5], []]), "got `float`", id="a fraction"),
+        pytest.param(packed([1, [10**18 + 1], []], "2"), "`int` <= 10", id="too large"),
+        pytest.param(packed([1, [10**18], []]), "larger than", id="too many whole pods"),
         pytest.param(packed([1, [1] * 361, []]), "length <= 360", id="too many minutes"),
         pytest.param(packed([1, [], [[1, [1]]]]), "length >= 96", id="a short day"),
         pytest.param(

@@ -122,3 +122,29 @@ def test_the_load_of_a_replica_is_that_of_busy_times() -> None:
     assert load.mean == pytest.approx(24, rel=0.05)
     assert ReplicaLoad().mean is None
     assert ReplicaLoad().learn(0.0, 2, now).mean is None
+
+
+def test_of_two_loads_of_a_replica_the_one_that_has_seen_more_by_now_is_kept() -> None:
+    """Before, a load of last week had more weight than today's, because nothing had halved it."""
+    old = ReplicaLoad().learn(1000.0, 10, MONDAY)
+    new = ReplicaLoad().learn(300.0, 30, MONDAY + 4 * 6 * 3600)
+    assert old.better_of(new) is new
+    assert new.better_of(old) is new
+    soon = ReplicaLoad().learn(300.0, 30, MONDAY + 6 * 3600)
+    assert old.better_of(soon) is old
+    assert soon.better_of(old) is old
+
+
+def test_of_two_loads_of_a_replica_with_the_same_weight_its_own_is_kept() -> None:
+    one, other = (ReplicaLoad().learn(100.0, pods, MONDAY) for pods in (2, 5))
+    assert one.better_of(other) is one
+    assert other.better_of(one) is other
+    assert ReplicaLoad().better_of(other) is other
+
+
+def test_a_replica_that_has_carried_almost_nothing_for_weeks_has_no_load() -> None:
+    load = ReplicaLoad().learn(0.01, 2, MONDAY)
+    for day in range(400):
+        load = load.learn(0.0, 2, MONDAY + day * DAY)
+        assert load.mean is None or load.mean > 0
+    assert load.mean is None

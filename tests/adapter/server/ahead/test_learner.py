@@ -6,6 +6,7 @@ import pytest
 
 from adapter.pipeline.attribution.reading import Absence
 from adapter.pipeline.store.outlook import UNKNOWN, Rise
+from adapter.server.ahead.workloadload import Present
 from apiservice.runtime.steps import at_once
 from tests.adapter.server.ahead.service import EXPECTED, RUNNING, Service, server
 from tests.adapter.world import make_pod, row
@@ -27,6 +28,19 @@ def test_a_full_place_goes_to_the_namespace_that_has_few() -> None:
         ask(service, app)
     ask(service, "x", "other")
     assert followed(service) == ["ml/b", "ml/c", "other/x"]
+
+
+def test_what_nobody_asks_about_any_more_goes_first() -> None:
+    """Before, a namespace that had left kept its places, and one that asks lost its own."""
+    service = Service(most=4)
+    for namespace in ("left", "gone"):
+        ask(service, "x", namespace)
+    service.now += 3700
+    for app in ("a", "b", "c"):
+        ask(service, app)
+    assert followed(service) == ["gone/x", "ml/a", "ml/b", "ml/c"]
+    ask(service, "d")
+    assert followed(service) == ["ml/a", "ml/b", "ml/c", "ml/d"]
 
 
 def test_who_asks_about_many_workloads_takes_none_from_others() -> None:
@@ -88,6 +102,26 @@ def test_a_percentage_stays_within_its_range(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(service.learner, "rise", lambda *_: Rise(80.0, "far"))
     service.world.scrape(row("DCGM_FI_DEV_GPU_UTIL", 50, "a"), service.now, node="n1")
     assert service.world.value("a", "gpu_utilization_expected", service.now) == 100
+
+
+@pytest.mark.parametrize("load", [1e-170, 5e-324, 1e-9, 0.002])
+def test_a_load_of_almost_nothing_does_not_end_the_learning(load: float) -> None:
+    """Its square is 0 as a number, and what one replica carries was 0 for a load above 0."""
+    service = Service()
+    for _ in range(5):
+        service.minute(load, load)
+    assert service.load.replica.mean is None
+    assert service.pods() == pytest.approx({"a": 0, "b": 0}, abs=0.005)
+
+
+@pytest.mark.parametrize("load", [-3.0, 1e17])
+def test_a_number_that_cannot_be_a_load_is_not_learned(load: float) -> None:
+    service = Service()
+    for _ in range(3):
+        service.minute(20, 30)
+    known = service.load.history, service.load.replica
+    service.load.learn(Present(load, 2), service.now + 60)
+    assert (service.load.history, service.load.replica) == known
 
 
 @pytest.mark.parametrize("minutes", [1, 3])

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
+import structlog.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from adapter.nodepool.learn.boots import LONGEST
+from adapter.nodepool.model.history import EMPTY
+from adapter.pipeline.cluster.workload import DEPLOYMENTS
+from adapter.server.ahead.expectation import Expectation
 from adapter.server.ahead.learner import Learner
 from adapter.server.ahead.stored import dump, merge
+from adapter.server.ahead.workloadload import LoadKey, Present, WorkloadLoad
 from apiservice.runtime.steps import at_once
-from tests.adapter.server.ahead.service import EXPECTED, Service
+from tests.adapter.server.ahead.service import EXPECTED, MONDAY, Service
 from tests.adapter.server.ahead.test_served import NAMES, shared, waves
 
 
@@ -84,7 +96,7 @@ def test_what_nobody_asks_about_for_days_does_not_come_back(learned: Service) ->
 
 
 def test_lines_that_cannot_be_read_cost_only_themselves(learned: Service) -> None:
-    good = dump(learned.learner.loads)
+    good, _ = dump(learned.learner.loads)
     bad = json.loads(good) | {"history": "9:x"}
     learner = started_again(learned)
     merge(learner, "\n".join(["{", json.dumps(bad | {"name": "x"}), "[]", good]), learned.now)
@@ -101,9 +113,118 @@ def test_the_text_is_bounded_and_keeps_what_was_asked_about_last(
     learned: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (key,) = learned.learner.loads
-    load = learned.load
-    loads = {key._replace(name=f"w{number}"): load for number in range(10)}
-    one = len(dump({key: load}))
+    loads = {
+        key._replace(name=f"w{number}"): replace(learned.load, asked=learned.now - number)
+        for number in reversed(range(10))
+    }
+    one = len(dump({key: learned.load})[0])
     monkeypatch.setattr("adapter.server.ahead.stored._BYTES", 3 * one + 10)
-    assert len(dump(loads).splitlines()) == 3
-    assert EXPECTED.endswith("_expected")
+    text, left_out = dump(loads)
+    assert [json.loads(line)["name"] for line in text.splitlines()] == ["w0", "w1", "w2"]
+    assert left_out == 7
+
+
+def test_a_namespace_with_many_workloads_takes_no_room_of_another(
+    learned: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (key,) = learned.learner.loads
+    many = {key._replace(name=f"w{number}"): learned.load for number in range(10)}
+    few = {key._replace(namespace="few"): replace(learned.load, asked=learned.now - 3000)}
+    one = len(dump(few)[0])
+    monkeypatch.setattr("adapter.server.ahead.stored._BYTES", 3 * one + 10)
+    learned.learner.loads = many | few
+    with structlog.testing.capture_logs() as logs:
+        text = merge(learned.learner, "", learned.now)
+    namespaces = [json.loads(line)["namespace"] for line in text.splitlines()]
+    assert namespaces == ["ml", "few", "ml"]
+    assert [row["left_out"] for row in logs] == [8]
+
+
+HOUR = 3600.0
+BENT = {
+    "starts of years": {"starts": [1e300]},
+    "starts of no time": {"starts": [0]},
+    "starts before the creation": {"starts": [-60]},
+    "asked in an hour": {"asked": HOUR},
+    "asked in years": {"asked": 1e300},
+    "asked never": {"asked": -1e300},
+    "replica below 0": {"replica": [-1, 1, 0]},
+    "replica too large": {"replica": [1e300, 1, 0]},
+    "replica seen in an hour": {"replica": [1, 1, HOUR]},
+    "replica seen before 1970": {"replica": [1, 1, -1e300]},
+}
+"""Fields of a line; times from now."""
+
+
+@pytest.mark.parametrize("change", BENT.values(), ids=BENT)
+def test_a_line_that_cannot_be_meant_is_left_out(learned: Service, change: dict[str, Any]) -> None:
+    """Before, a start of 1e300 s made the forecast count slots for ever."""
+    good = json.loads(dump(learned.learner.loads)[0])
+    bent = copy.deepcopy(change)
+    if "asked" in bent:
+        bent["asked"] += learned.now
+    if "replica" in bent:
+        bent["replica"][2] += learned.now
+    learner = started_again(learned)
+    bad = json.dumps(good | bent | {"name": "x"})
+    with structlog.testing.capture_logs() as logs:
+        merge(learner, "\n".join([bad, json.dumps(good)]), learned.now)
+    assert [key.name for key in learner.loads] == ["chat"]
+    assert [row["event"] for row in logs] == ["stored load ignored"]
+
+
+numbers = st.floats(0, 1e40)
+
+
+@pytest.fixture(scope="module")
+def stored() -> str:
+    """The text of an hour."""
+    service = Service()
+    for load in islice(waves(), 60):
+        service.minute(load, load)
+    return dump(service.learner.loads)[0]
+
+
+@given(numbers, numbers, st.lists(st.floats(0, LONGEST, exclude_min=True), max_size=3))
+@settings(deadline=None)
+def test_every_line_that_is_read_can_be_forecast(
+    stored: str, weighted: float, weight: float, starts: list[float]
+) -> None:
+    row = json.loads(stored) | {"replica": [weighted, weight, MONDAY], "starts": starts}
+    learner = Service().learner
+    now = row["asked"] + 60
+    merge(learner, json.dumps(row), now)
+    (load,) = learner.loads.values()
+    load.compute(0.7, now)
+    if isinstance(load.expectation, Expectation):
+        assert load.expectation.present <= load.expectation.most < math.inf
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=1, max_size=5), st.integers(1, 300))
+def test_any_load_that_is_learned_survives_a_restart(totals: list[float], pods: int) -> None:
+    load = WorkloadLoad(MONDAY)
+    for minute, total in enumerate(totals):
+        load.learn(Present(total, pods), MONDAY + 60 * minute)
+    key = LoadKey("ml", DEPLOYMENTS, "chat", EXPECTED)
+    text, left_out = dump({key: load})
+    learner = Service().learner
+    now = MONDAY + 60 * len(totals)
+    merge(learner, text, now)
+    again = learner.loads[key]
+    assert (again.history, again.replica.mean, left_out) == (load.history, load.replica.mean, 0)
+
+
+def test_what_was_learned_by_a_clock_that_was_ahead_does_not_end_what_is_known(
+    learned: Service,
+) -> None:
+    known = learned.load.history
+    (key,) = learned.learner.loads
+    ahead = WorkloadLoad(learned.now)
+    ahead.learn(Present(500.0, 2), learned.now + 300 * 86400)
+    ahead.replica = learned.load.replica
+    text, _ = dump({key: ahead})
+    merge(learned.learner, text, learned.now)
+    assert learned.load.history == known
+    fresh = started_again(learned)
+    merge(fresh, text, learned.now)
+    assert fresh.loads[key].history == EMPTY
