@@ -30,7 +30,7 @@ class QueueingWorkload:
 
     Args:
         stage: whose pods they are.
-        namespace: of the pods, which opt in at ``port``.
+        namespace: of the Deployment `inference`, whose pods opt in at ``port``.
         folder: of the logs.
     """
 
@@ -72,7 +72,8 @@ class QueueingWorkload:
         """Start a process for each new pod, and end those of pods that are gone."""
         while not self._ended.wait(0.2):
             with contextlib.suppress(OSError):
-                rows = self._stage.admin.get(PODS.format(ns=self._namespace))["items"]
+                path = PODS.format(ns=self._namespace) + "?labelSelector=app%3Dinference"
+                rows = self._stage.admin.get(path)["items"]
                 addresses = {
                     row["status"]["podIP"]
                     for row in rows

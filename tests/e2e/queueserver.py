@@ -1,7 +1,8 @@
 """An inference server that really queues: a process with some slots, and vLLM's page.
 
 ``python -m tests.e2e.queueserver ADDRESS PORT SLOTS SECONDS``. A request waits until one of the
-slots is free, gets its first byte, and holds the slot for the seconds.
+slots is free, gets its first byte, and holds the slot for the seconds. Its answer counts as
+:data:`TOKENS`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+TOKENS: Final = 50
 PAGE: Final = "/metrics"
 _HEAD: Final = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
 _LABELS: Final = 'engine="0",model_name="opal-7b"'
@@ -27,6 +29,7 @@ class Server:
     """How long a request holds a slot."""
     waiting: int = 0
     running: int = 0
+    ended: int = 0
     first_token: list[float] = field(default_factory=list)
     """Seconds until the first byte, of each request so far."""
 
@@ -55,6 +58,7 @@ class Server:
                 writer.write((_HEAD + "first").encode())
                 await writer.drain()
                 await asyncio.sleep(self.seconds)
+                self.ended += 1
             finally:
                 self.running -= 1
 
@@ -62,6 +66,7 @@ class Server:
         """Return the page of the server now."""
         name = "vllm:time_to_first_token_seconds"
         lines = [
+            f"vllm:generation_tokens_total{{{_LABELS}}} {TOKENS * self.ended}",
             f"vllm:num_requests_running{{{_LABELS}}} {self.running}",
             f"vllm:num_requests_waiting{{{_LABELS}}} {self.waiting}",
         ]

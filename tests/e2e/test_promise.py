@@ -116,7 +116,7 @@ async def test_what_was_learned_is_kept_in_the_charts_configmap_with_the_charts_
             memories.append(memory)
             ratios._recall("ml", Workload(PODS, "a"), parse_promise(PROMISE), time.time())
             topic = Topic("ml", Workload(PODS, "a"), parse_promise(PROMISE), "")
-            counts = StepCounts(100.0 * (number + 1), [0.0], [0.0])
+            counts = StepCounts([100.0 * (number + 1)], [0.0], [0.0])
             ratios.recall({topic: Lesson(time.time(), {9: counts})}, time.time())
         for memory in (*memories, memories[0]):
             await memory.round()
