@@ -38,7 +38,10 @@ def llm(running_stage: Stage, tmp_path: Path) -> Iterator[QueueingWorkload]:
 
 
 def _autoscaler() -> Object:
-    """An HPA on the latency, with the running requests beside it, as docs/inference.md has it."""
+    """An HPA on the latency, with the running requests beside it, as docs/inference.md has it.
+
+    No more requests run in a pod than their target, so only the latency adds replicas.
+    """
     rows: list[Object] = [
         {
             "type": "Pods",
@@ -47,7 +50,7 @@ def _autoscaler() -> Object:
                 "target": {"type": "AverageValue", "averageValue": goal},
             },
         }
-        for name, goal in ((TTFT, f"{TARGET * 1000:.0f}m"), (RUNNING, f"{SLOTS - 1}"))
+        for name, goal in ((TTFT, f"{TARGET * 1000:.0f}m"), (RUNNING, f"{SLOTS}"))
     ]
     return autoscaler_of(SPACE, rows, MOST, held=3)
 
