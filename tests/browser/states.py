@@ -24,7 +24,7 @@ GPU_COLUMNS: Final = (
 )
 POD_COLUMNS: Final = (
     *("namespace", "name", "node", "util", "mem", "waiting", "firstToken", "how"),
-    *("whyNot", "utilNumber", "waitingNumber", "firstTokenNumber", "pool", "model"),
+    *("whyNot", "utilNumber", "waitingNumber", "firstTokenNumber", "pool", "model", "unhealthy"),
 )
 WORKLOAD_COLUMNS: Final = (
     *("namespace", "name", "pods", "measured", "util", "max", "hpa", "target", "wants", "idle"),
@@ -70,7 +70,7 @@ def demo(now: float = START) -> State:
             _gpu(
                 "gpu-a100-1", i, "a100-batch", A100, None if blind else (12.0, 97.0, 100.0)[i],
                 pods=f"batch/render-{i}", mem=None if blind else 0.5,
-                xid="79" if i == 2 else "0",
+                sick="XID error 79" if i == 2 else None,
             )
         )  # fmt: skip
     for i in range(7):
@@ -119,7 +119,7 @@ def demo(now: float = START) -> State:
             (130, "node", "good", "node", "", "gpu-a100-1", "joined node pool a100-batch", "TriggeredScaleUp: 0 → 1"),
             (170, "pod", "warning", "pod", "chat", "llm-p0d", "waits for a node", "FailedScheduling: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu"),
             (300, "scale", "info", "hpa", "chat", "llm", "scaled 3 → 4", "gpu_utilization above target"),
-            (420, "gpu", "bad", "gpu", "", "gpu-a100-1.gpu2", "reports XID error 79", "The GPU has fallen off the bus"),
+            (420, "gpu", "bad", "gpu", "", "gpu-a100-1.gpu2", "is not healthy: XID error 79", "The GPU has fallen off the bus"),
             (600, "exporter", "good", "node", "", "gpu-h100-2", "has its exporter back", None),
         ],
     )  # fmt: skip
@@ -376,7 +376,7 @@ def _state(
         },
         "load": {"of": 1} | {
             key: [gpu[key] for gpu in gpus]
-            for key in ("class", "util", "utilText", "mem", "memShare", "pods", "xid", "idleSince")
+            for key in ("class", "util", "utilText", "mem", "memShare", "pods", "unhealthy", "idleSince")
         },
         "pods": _table(POD_COLUMNS, [[pod[column] for column in POD_COLUMNS] for pod in pods]),
         "workloads": _table(WORKLOAD_COLUMNS, []),
@@ -407,7 +407,7 @@ def _panel(name: str, status: str, now: float, message: str | None, command: str
 def _gpu(
     node: str, index: int, pool: str, model: str, util: float | None, *, pods: str | None = None,
     mem: float | None = None, sharing: str | None = None, profile: str | None = None,
-    idle: float | None = None, xid: str = "0",
+    idle: float | None = None, sick: str | None = None,
 ) -> Json:  # fmt: skip
     text = None if util is None else f"{util:.0f}%"
     return {
@@ -417,7 +417,7 @@ def _gpu(
         "sharing": sharing, "uuid": f"GPU-{node}-{index}", "util": util,
         "utilText": text,
         "mem": None if mem is None else f"{mem * 80:.1f}/80Gi", "memShare": mem, "pods": pods,
-        "xid": xid, "idleSince": idle,
+        "unhealthy": sick, "idleSince": idle,
     }  # fmt: skip
 
 
@@ -433,6 +433,7 @@ def _pod(
         "whyNot": why, "utilNumber": util, "waitingNumber": waiting, "pool": pool, "model": model,
         "firstToken": None if waiting is None else "0.42s",
         "firstTokenNumber": None if waiting is None else 0.42,
+        "unhealthy": "XID error 79" if name == "render-2" else None,
     }  # fmt: skip
 
 

@@ -168,21 +168,28 @@ def fields(gpu: Gpu, snapshot: Snapshot, now: float) -> Json:
         "pods": list(_pods(gpu, snapshot)),
         "values": values,
         "leftOut": left_out,
-        "unhealthy": "; ".join(_sick(gpu, snapshot, now)),
+        "unhealthy": unhealthy(gpu, snapshot, now),
         "idleSince": instant.write(idle) if idle is not None else "",
     }
     return {key: value for key, value in found.items() if value}
 
 
-def _sick(gpu: Gpu, snapshot: Snapshot, now: float) -> Iterator[str]:
-    """Yield why the device is not healthy, by what its exporters report."""
-    for name, why in SIGNS.items():
-        metric = snapshot.catalog.metrics.get(name)
-        if metric is None:
-            continue
-        found = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
-        if isinstance(found, Reading) and (text := why(found.value)):
-            yield text
+def number(gpu: Gpu, snapshot: Snapshot, name: str, now: float) -> float | None:
+    """Return the value of a metric of the device; None without one."""
+    metric = snapshot.catalog.metrics.get(name)
+    if metric is None:
+        return None
+    if len(gpu.all_series) == 1:
+        sample = snapshot.current(gpu.all_series[0], metric, now)
+        return None if sample is None else sample.value
+    reading = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
+    return reading.value if isinstance(reading, Reading) else None
+
+
+def unhealthy(gpu: Gpu, snapshot: Snapshot, now: float) -> str:
+    """Return why the device is not healthy, by what its exporters report; empty if it may be."""
+    values = ((why, number(gpu, snapshot, name, now)) for name, why in SIGNS.items())
+    return "; ".join(text for why, value in values if value is not None and (text := why(value)))
 
 
 def metrics(snapshot: Snapshot) -> Iterator[Metric]:

@@ -97,6 +97,7 @@ GPUPODS: Final = ViewResource(
             numbers=("First-Token-Seconds",),
             write=_seconds,
         ),
+        Column("Unhealthy", "Devices of the pod that the kubelet reports unhealthy.", wide=True),
     ),
     schema=podobject.SCHEMA,
     fields=("node", "phase", "measured"),
@@ -175,6 +176,7 @@ class GpuPods:
             asked.running if serves else None,
             *_about(busy, asked, now),
             asked.first_token if serves else None,
+            "; ".join(pod.unhealthy) or None,
         )
 
     def object(self, key: Key, now: float) -> Json | None:

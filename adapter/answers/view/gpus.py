@@ -9,13 +9,12 @@ from adapter.answers.view import gpuobject
 from adapter.answers.view.devices import Devices, device_series, place_of
 from adapter.answers.view.fragments import Json
 from adapter.answers.view.gpuclass import GpuClass, gpu_class
-from adapter.answers.view.gpuobject import UTILIZATION, Gpu
+from adapter.answers.view.gpuobject import UTILIZATION, Gpu, number, unhealthy
 from adapter.answers.view.holders import holders
 from adapter.answers.view.idle import device_idle
 from adapter.answers.view.snapshots import CurrentValues, PerSnapshot, check
 from adapter.answers.view.standings import NodeStandings
 from adapter.figures import age, memory, percent, plain
-from adapter.pipeline.attribution.reading import Reading
 from adapter.pipeline.attribution.sharing import NodeSharing
 from adapter.pipeline.catalog.health import XID
 from adapter.pipeline.cluster.index import PodIndex
@@ -93,6 +92,11 @@ GPUS: Final = ViewResource(
             numbers=("Idle-Seconds",),
             write=age,
         ),
+        Column(
+            "Unhealthy",
+            "What its exporter reports: an XID error that no application causes, or gpu_health.",
+            wide=True,
+        ),
         Column("Exporter", "Page of the exporter that reports the device.", wide=True),
         Column("Blocked", "Why no GPU pod can start on the node of the GPU.", wide=True),
     ),
@@ -166,12 +170,12 @@ class Gpus:
         if gpu is None:
             return None
         used, total, busy, power, temperature, xid = (
-            self._number(gpu, snapshot, name, now)
+            number(gpu, snapshot, name, now)
             for name in (_USED, _TOTAL, UTILIZATION, _POWER, _TEMPERATURE, XID)
         )
         sample, newest = gpu.newest_sample, gpu.newest
         idle = device_idle(gpu.all_series, snapshot, now)
-        having = _pods(gpu, snapshot)
+        having, sick = _pods(gpu, snapshot), unhealthy(gpu, snapshot, now)
         return (
             gpu.known.node or None,
             gpu.known.number or None,
@@ -186,8 +190,9 @@ class Gpus:
             temperature,
             xid,
             None if idle is None else int(now - idle),
+            sick or None,
             newest.origin,
-            self._blocked(gpu, having, xid) or None,
+            self._blocked(gpu, having, sick) or None,
         )
 
     def object(self, key: Key, now: float) -> Json | None:
@@ -216,24 +221,24 @@ class Gpus:
         gpu = self._gpu(key, snapshot)
         if gpu is None:
             return None
-        busy, xid = (self._number(gpu, snapshot, name, now) for name in (UTILIZATION, XID))
+        busy, sick = number(gpu, snapshot, UTILIZATION, now), unhealthy(gpu, snapshot, now)
         idle = device_idle(gpu.all_series, snapshot, now)
         having = _pods(gpu, snapshot)
-        blocked = self._blocked(gpu, having, xid) or None
+        blocked = self._blocked(gpu, having, sick) or None
         of = gpu_class(busy, having, None if idle is None else int(now - idle), blocked)
         mig = gpu.device.mig
         return DeviceUse(
             gpu.known.node, of, gpu.device.board if mig else "", gpu.device.mig_profile, gpu.model
         )
 
-    def _blocked(self, gpu: Gpu, having: Cell, xid: float | None) -> str:
+    def _blocked(self, gpu: Gpu, having: Cell, sick: str) -> str:
         """Return why no pod can start on the node, or get this of its devices."""
         standing = self._standings.of(gpu.known.node)
         if standing is None or standing.text:
             return "" if standing is None else standing.text
-        if not (standing.withheld and xid and having is None):
+        if not (standing.withheld and sick and having is None):
             return ""
-        return f"the node does not offer {standing.withheld}, and this GPU has XID {plain(xid)}"
+        return f"the node does not offer {standing.withheld}, and this GPU is not healthy: {sick}"
 
     def _gpu(self, key: Key, snapshot: Snapshot) -> Gpu | None:
         known = self._devices.get(key.name)
@@ -252,16 +257,6 @@ class Gpus:
         if found is None:
             found = known[node] = snapshot.sharing(node)
         return found
-
-    def _number(self, gpu: Gpu, snapshot: Snapshot, name: str, now: float) -> float | None:
-        metric = snapshot.catalog.metrics.get(name)
-        if metric is None:
-            return None
-        if len(gpu.all_series) == 1:
-            measured = snapshot.current(gpu.all_series[0], metric, now)
-            return None if measured is None else measured.value
-        found = snapshot.device(gpu.all_series, gpu.known.node, metric, now)
-        return found.value if isinstance(found, Reading) else None
 
 
 def _pods(gpu: Gpu, snapshot: Snapshot) -> Cell:

@@ -95,6 +95,7 @@ _GPUS: Final = (
     TopColumn("TEMP", 6, "TEMP-CELSIUS"),
     TopColumn("XID", 6, "XID-CODE"),
     TopColumn("IDLE-SINCE", 5, "IDLE-SECONDS"),
+    TopColumn("UNHEALTHY", 5),
     TopColumn("EXPORTER", 7),
     TopColumn("BLOCKED", 5),
 )
@@ -113,6 +114,7 @@ _PODS: Final = (
     TopColumn("SERIES", 7),
     TopColumn("WINDOW", 6, "WINDOW-SECONDS"),
     TopColumn("FIRST-TOKEN", 5, "FIRST-TOKEN-SECONDS"),
+    TopColumn("UNHEALTHY", 6),
 )
 _WORKLOADS: Final = (
     TopColumn("NAME", 0),

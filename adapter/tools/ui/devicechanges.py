@@ -23,7 +23,7 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     node: str
     exporter: str
     measured: bool
-    xid: str
+    unhealthy: str
 
 
 Devices = Mapping[str, DeviceFact]
@@ -32,12 +32,13 @@ Devices = Mapping[str, DeviceFact]
 def device_facts(parts: DeviceParts) -> Devices:
     """Return the devices by name."""
     load = parts.load
-    columns = zip(parts.static["rows"], parts.exporters, load["util"], load["xid"], strict=True)
+    states = (load["util"], load["unhealthy"])
+    columns = zip(parts.static["rows"], parts.exporters, *states, strict=True)
     return {
         str(row[0]): DeviceFact(
-            str(row[1] or ""), str(exporter or ""), util is not None, str(xid or "0")
+            str(row[1] or ""), str(exporter or ""), util is not None, str(sick or "")
         )
-        for row, exporter, util, xid in columns
+        for row, exporter, util, sick in columns
     }
 
 
@@ -125,8 +126,10 @@ def _device(old: DeviceFact | None, new: DeviceFact | None) -> tuple[EntryLevel,
         return "bad", "is no longer reported"
     if old is None:
         return "good", "is reported"
-    if new.xid not in ("0", old.xid):
-        return "bad", f"reports XID error {new.xid}"
+    if new.unhealthy and new.unhealthy != old.unhealthy:
+        return "bad", f"is not healthy: {new.unhealthy}"
+    if old.unhealthy and not new.unhealthy:
+        return "good", "is healthy again"
     if old.measured != new.measured:
         return ("good", "has a utilization again") if new.measured else ("warning", _LOST)
     return None

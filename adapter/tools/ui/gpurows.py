@@ -36,6 +36,8 @@ class DeviceParts(NamedTuple):
     """Node -> node pool."""
     models: Mapping[str, str]
     """UUID -> model."""
+    unhealthy: Mapping[str, str]
+    """UUID -> why this device is not healthy."""
 
 
 def fleet(
@@ -71,6 +73,11 @@ def fleet(
         idle,
         {str(row[1]): str(row[2]) for row in static if row[1] and row[2]},
         {str(row[9]): str(row[5]) for row in static if row[9] and row[5]},
+        {
+            str(row[9]): text
+            for row, text in zip(static, by.texts("Unhealthy"), strict=True)
+            if row[9] and text
+        },
     )
 
 
@@ -100,7 +107,7 @@ def _load(by: Columns, idle: Mapping[str, float], classes: Sequence[GpuClass]) -
         "mem": by.texts("Mem"),
         "memShare": [share(*pair) for pair in memory],
         "pods": by.texts("Pods"),
-        "xid": by.texts("XID"),
+        "unhealthy": by.texts("Unhealthy"),
         "blocked": [
             text if kind == "blocked" else None
             for text, kind in zip(by.texts("Blocked"), classes, strict=True)

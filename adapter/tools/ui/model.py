@@ -94,8 +94,9 @@ class Model:
         if changed & {HPAS, WORKLOADS} and hpas is not None:
             found["hpas"] = hpa_rows(hpas)
         if (GPUS in changed or PODS in changed) and gpu_pods is not None:
-            of_nodes, models = (self.fleet.pools, self.fleet.models) if self.fleet else ({}, {})
-            found["pods"] = pods(gpu_pods, of_nodes, models)
+            known = self.fleet
+            of_devices = (known.pools, known.models, known.unhealthy) if known else ({}, {}, {})
+            found["pods"] = pods(gpu_pods, *of_devices)
         if WORKLOADS in changed and owners is not None:
             found["workloads"] = workloads(owners)
         if POOLS in changed and (table := seen.table(POOLS)) is not None:

@@ -63,13 +63,19 @@ def pools(table: ObjectTable) -> Json:
     return {"columns": ("namespace", "name", *_POOLS, *_POOL_NUMBERS), "rows": rows}
 
 
-def pods(table: ObjectTable, pools: Mapping[str, str], models: Mapping[str, str]) -> Json:
+def pods(
+    table: ObjectTable,
+    pools: Mapping[str, str],
+    models: Mapping[str, str],
+    unhealthy: Mapping[str, str],
+) -> Json:
     """Return the part ``pods``.
 
     Args:
         table: ``gpupods``.
         pools: node -> node pool.
         models: UUID of a device -> model.
+        unhealthy: UUID of a device -> why it is not healthy.
     """
     by = Columns(table)
     nodes, devices = by.texts("Node"), by.texts("Device-IDs")
@@ -77,9 +83,13 @@ def pods(table: ObjectTable, pools: Mapping[str, str], models: Mapping[str, str]
         *_named(by, _PODS, _POD_NUMBERS),
         [pools.get(node or "") for node in nodes],
         [models.get((ids or "").partition(",")[0]) for ids in devices],
+        [
+            "; ".join(unhealthy[one] for one in (ids or "").split(",") if one in unhealthy) or told
+            for ids, told in zip(devices, by.texts("Unhealthy"), strict=True)
+        ],
     ]
     return {
-        "columns": ("namespace", "name", *_PODS, *_POD_NUMBERS, "pool", "model"),
+        "columns": ("namespace", "name", *_PODS, *_POD_NUMBERS, "pool", "model", "unhealthy"),
         "rows": list(zip(*columns, strict=True)),
     }
 

@@ -3,7 +3,7 @@
 import { fill, h } from "./dom.js";
 import { NONE, span } from "./format.js";
 import { at, layout, step } from "./fleetlayout.js";
-import { fault, paint, rings, shared } from "./fleetpaint.js";
+import { paint, rings, shared } from "./fleetpaint.js";
 import { dark } from "./ink.js";
 import { Legend } from "./legend.js";
 import { open } from "./route.js";
@@ -109,7 +109,7 @@ export class Fleet {
       this.canvas.style.height = `${height}px`;
       const load = this.load ?? {};
       paint(this.canvas, this.layout, {
-        util: load.util ?? [], pods: load.pods ?? [], kind: load.class ?? [], xid: load.xid ?? [],
+        util: load.util ?? [], pods: load.pods ?? [], kind: load.class ?? [], unhealthy: load.unhealthy ?? [],
         sharing: this.sharing(), dim: this.dim,
       }, { width: this.width, height, top: this.scroll.scrollTop });
     });
@@ -180,7 +180,7 @@ export class Fleet {
       shared({ sharing: this.sharing(), pods: load.pods ?? [] }, index) ? `shared${this.cell(index, "sharing") ? `: ${this.cell(index, "sharing")}` : ""}` : "",
       load.mem?.[index] ? `memory ${load.mem[index]}` : "",
       idle ? `idle for ${span(Date.now() / 1000 - idle)}` : "",
-      fault(load.xid?.[index]) ? `XID error ${load.xid[index]}` : "",
+      load.unhealthy?.[index] ? `not healthy: ${load.unhealthy[index]}` : "",
     ].filter(Boolean);
     return { name: this.cell(index, "name"), lines };
   }

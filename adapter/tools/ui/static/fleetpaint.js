@@ -9,7 +9,7 @@ import { dark, fit, font, ink, ramp, step } from "./ink.js";
  * @property {(string|null)[]} pods
  * @property {string[]} kind class of each GPU
  * @property {(string|null)[]} sharing
- * @property {(any)[]} xid
+ * @property {(string|null)[]} unhealthy
  * @property {Set<number>} dim
  */
 
@@ -147,7 +147,7 @@ function marks(context, size, tiles, look, colours, inks) {
     }
     if (kind === "idle") dot(context, x, y, size, inks);
     if (kind === "unheld") corner(context, x, y, size, inks);
-    if (fault(look.xid[index])) cross(context, x, y, size, inks);
+    if (look.unhealthy[index]) cross(context, x, y, size, inks);
   }
   context.globalAlpha = 1;
 }
@@ -156,9 +156,6 @@ function marks(context, size, tiles, look, colours, inks) {
 export function shared(look, index) {
   return / \+\d+$/.test(look.pods[index] ?? "") || ["time-slicing", "mps"].includes(String(look.sharing[index] ?? "").toLowerCase());
 }
-
-/** @param {any} xid @returns {boolean} */
-export const fault = (xid) => Boolean(xid) && xid !== "0" && xid !== "<none>";
 
 function edge(context, x, y, size, colour, width, tile) {
   context.strokeStyle = colour;

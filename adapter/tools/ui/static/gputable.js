@@ -5,13 +5,14 @@ import { objects } from "./parts.js";
 import { link } from "./route.js";
 import { span } from "./format.js";
 import { GPU_CLASSES, UNKNOWN } from "./states.js";
-import { missing, SortedTable, two } from "./table.js";
+import { missing, sick, SortedTable, two } from "./table.js";
 
 const ORDER = Object.keys(GPU_CLASSES);
 
 function useCell(gpu) {
   const state = GPU_CLASSES[gpu.class] ?? UNKNOWN;
-  return h(`span.state.${state.level}`, { title: gpu.blocked ?? state.about }, sign(state.sign), h("span.cut", {}, state.word));
+  const use = h(`span.state.${state.level}`, { title: gpu.blocked ?? state.about }, sign(state.sign), h("span.cut", {}, state.word));
+  return gpu.unhealthy ? two(use, sick(gpu.unhealthy)) : use;
 }
 
 /** Make the table. */
@@ -40,6 +41,6 @@ export function rows(gpus, load, kept) {
   return kept.map((i) => {
     const gpu = all[i];
     const of = (/** @type {string} */ key) => load?.[key]?.[i] ?? null;
-    return { ...gpu, class: of("class"), util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince"), blocked: of("blocked") };
+    return { ...gpu, class: of("class"), util: of("util"), utilText: of("utilText"), mem: of("mem"), memShare: of("memShare"), pods: of("pods"), idleSince: of("idleSince"), blocked: of("blocked"), unhealthy: of("unhealthy") };
   });
 }

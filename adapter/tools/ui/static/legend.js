@@ -33,7 +33,7 @@ export class Legend {
     const classes = Object.entries(GPU_CLASSES).reverse().map(([key, { word, about }]) => h("li", {},
       h("button", { type: "button", title: `${about}. Click to show only these.`, "aria-pressed": String(use === key), "data-use": key, click: () => choose("use", use === key ? "" : key) },
         sample(UTILIZATION[key], { kind: [key] }), h("b", {}, (counted.get(key) ?? 0).toLocaleString("en-US")), ` ${word}`)));
-    const marks = [["shared by pods", { pods: ["a/b +1"] }], ["XID error", { xid: ["79"] }]].map(([label, look]) => h("li", {}, sample(60, look), label));
+    const marks = [["shared by pods", { pods: ["a/b +1"] }], ["not healthy", { unhealthy: ["why"] }]].map(([label, look]) => h("li", {}, sample(60, look), label));
     fill(this.element, h("ul", { "aria-label": "GPUs by use" }, classes), h("ul", { "aria-label": "Signs of the map" }, h("li", {}, "0 %", scale(), "100 % utilization"), marks));
     if (focused) this.element.querySelector(`[data-use="${focused}"]`)?.focus();
   }
@@ -58,6 +58,6 @@ function sample(utilization, look) {
   const tile = { index: 0, x: 2, y: 2 };
   const block = { name: "", x: 0, y: 0, width: 20, tiles: [tile] };
   const shape = { size: 16, gap: 0, height: 20, labels: false, order: [tile], bands: [{ name: " ", x: 0, y: -40, width: 20, height: 80, count: 1, blocks: [block] }] };
-  paint(canvas, shape, { util: [utilization ?? null], pods: [], kind: ["busy"], xid: [], sharing: [], dim: new Set(), ...look }, { width: 20, height: 20, top: 0 });
+  paint(canvas, shape, { util: [utilization ?? null], pods: [], kind: ["busy"], unhealthy: [], sharing: [], dim: new Set(), ...look }, { width: 20, height: 20, top: 0 });
   return canvas;
 }

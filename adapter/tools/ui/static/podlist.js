@@ -3,7 +3,7 @@
 import { h, sign } from "./dom.js";
 import { middle, NONE } from "./format.js";
 import { link } from "./route.js";
-import { missing, SortedTable, two } from "./table.js";
+import { missing, sick, SortedTable, two } from "./table.js";
 
 /** Letters of a pod's name that are shown: its end tells the pods of a workload apart. */
 const NAME = 23;
@@ -42,7 +42,7 @@ export function blindTable() {
 
 function podName(pod) {
   const address = link({ kind: "pod", namespace: pod.namespace, name: pod.name });
-  return two(h("a", { href: address, title: pod.name }, h("bdi", {}, middle(pod.name, NAME))), h("bdi", {}, pod.namespace));
+  return two(h("a", { href: address, title: pod.name }, h("bdi", {}, middle(pod.name, NAME))), h("bdi", {}, pod.namespace), pod.unhealthy && sick(pod.unhealthy));
 }
 
 function whyCell(pod) {

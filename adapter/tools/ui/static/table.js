@@ -1,6 +1,6 @@
 // A table that can be sorted, and that holds only the rows in sight.
 
-import { h, fill } from "./dom.js";
+import { fill, h, sign } from "./dom.js";
 import { NONE, orderKey } from "./format.js";
 
 /**
@@ -181,9 +181,14 @@ export function missing(why = "no value") {
   return h("span.missing", { title: why }, h("span", { "aria-hidden": "true" }, NONE), h("span.hidden", {}, why));
 }
 
-/** Two lines in one cell. @param {any} first @param {any} second */
-export function two(first, second) {
-  return h("span.two", {}, h("span", {}, first), second ? h("span", {}, second) : null);
+/** Two lines in one cell, or three. @param {any[]} lines empty ones are left out, but not the first */
+export function two(first, ...lines) {
+  return h("span.two", {}, h("span", {}, first), lines.filter(Boolean).map((text) => h("span", {}, text)));
+}
+
+/** Why a device is not healthy. @param {string} why */
+export function sick(why) {
+  return h("span.state.bad", { title: `not healthy: ${why}` }, sign("bad"), h("span.cut", {}, why));
 }
 
 function pad() {

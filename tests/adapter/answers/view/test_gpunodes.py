@@ -152,7 +152,7 @@ def test_a_faulty_gpu_that_the_plugin_withholds_is_not_free() -> None:
         node=NODE,
     )
     viewer = Viewer(found)
-    text = f"the node does not offer 1 of 2 {GPU}, and this GPU has XID 79"
+    text = f"the node does not offer 1 of 2 {GPU}, and this GPU is not healthy: XID error 79"
     blocked = {
         viewer.gpus.row(name, 102.0)["UUID"]: viewer.gpus.row(name, 102.0).get("Blocked")
         for name in viewer.gpus.names()

@@ -50,12 +50,29 @@ def test_devices_are_sorted_by_pool_node_and_number() -> None:
 
 
 def test_a_missing_value_is_none_and_a_small_one_is_not_zero() -> None:
-    rows = [gpu("a", Util=None, Mem=None, XID=None), gpu("b", Util="0%", Mem="<0.1/80Gi")]
+    rows = [gpu("a", Util=None, Mem=None), gpu("b", Util="0%", Mem="<0.1/80Gi")]
     load = fleet(table_of(GPUS, rows), NOW, {}).load
     assert load["util"] == [None, 0.0]
     assert load["memShare"][0] is None
     assert 0 < load["memShare"][1] < 0.01
-    assert load["xid"] == [None, "0"]
+
+
+def test_a_device_that_is_not_healthy_and_its_pods_say_why() -> None:
+    rows = [gpu("a", Unhealthy="XID error 79", UUID="GPU-a"), gpu("b", UUID="GPU-b")]
+    devices = fleet(table_of(GPUS, rows), NOW, {})
+    assert devices.load["unhealthy"] == ["XID error 79", None]
+    named = [
+        pod("one", Device_IDs="GPU-b,GPU-a"),
+        pod("two", Device_IDs="GPU-b"),
+        pod("three", Unhealthy="gpu-0 (nvidia.com/gpu)"),
+    ]
+    part = pods(table_of(GPUPODS, named), devices.pools, devices.models, devices.unhealthy)
+    column = part["columns"].index("unhealthy")
+    assert [row[column] for row in part["rows"]] == [
+        "XID error 79",
+        None,
+        "gpu-0 (nvidia.com/gpu)",
+    ]
 
 
 def test_each_device_has_its_class_and_the_time_of_idle_is_that_of_the_command() -> None:
@@ -114,7 +131,7 @@ def test_the_time_since_which_a_device_is_idle_does_not_jump() -> None:
 def test_pods_have_the_pool_and_model_of_their_device() -> None:
     devices = fleet(table_of(GPUS, [gpu("g0")]), NOW, {})
     table = table_of(GPUPODS, [pod("a", Device_IDs="GPU-g0,GPU-g1"), pod("b", Device_IDs=None)])
-    found = pods(table, devices.pools, devices.models)
+    found = pods(table, devices.pools, devices.models, devices.unhealthy)
     rows = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
     assert [(row["pool"], row["model"]) for row in rows] == [
         ("p1", "H100 80GB HBM3"),

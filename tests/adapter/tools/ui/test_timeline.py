@@ -57,9 +57,9 @@ def test_a_node_that_joins_or_goes_is_one_entry() -> None:
 
 def test_a_gpu_whose_name_is_an_id_is_named_by_its_node_and_a_short_id() -> None:
     name = "gpu-3f9a1b2c-0000-4000-8000-5d6e7f809a1b"
-    lost = [gpu(name, "n1", "", XID="79"), gpu("b", "n1")]
+    lost = [gpu(name, "n1", "", Unhealthy="XID error 79"), gpu("b", "n1")]
     assert changes([gpu(name, "n1", ""), gpu("b", "n1")], lost) == [
-        "GPU gpu-3f9a1b2c… on node n1 reports XID error 79"
+        "GPU gpu-3f9a1b2c… on node n1 is not healthy: XID error 79"
     ]
     assert called(name, "") == "gpu-3f9a1b2c…"
 
@@ -67,8 +67,11 @@ def test_a_gpu_whose_name_is_an_id_is_named_by_its_node_and_a_short_id() -> None
 def test_a_gpu_that_is_lost_or_fails_is_named() -> None:
     assert changes(node("n1"), node("n1", 7)) == ["GPU n1.gpu7 is no longer reported"]
     assert changes(node("n1", 7), node("n1")) == ["GPU n1.gpu7 is reported"]
-    broken = [*node("n1", 7), gpu("n1.gpu7", "n1", "7", XID="79")]
-    assert changes(node("n1"), broken, broken) == ["GPU n1.gpu7 reports XID error 79"]
+    broken = [*node("n1", 7), gpu("n1.gpu7", "n1", "7", Unhealthy="XID error 79")]
+    assert changes(node("n1"), broken, broken, node("n1")) == [
+        "GPU n1.gpu7 is healthy again",
+        "GPU n1.gpu7 is not healthy: XID error 79",
+    ]
     silent = [*node("n1", 7), gpu("n1.gpu7", "n1", "7", Util=None)]
     assert changes(node("n1"), silent) == ["GPU n1.gpu7 has no utilization any more"]
     only = [gpu("a.gpu0", "a")]
@@ -79,7 +82,7 @@ def test_a_gpu_that_is_lost_or_fails_is_named() -> None:
 
 def test_many_single_changes_are_counted() -> None:
     before = [gpu(f"g{i}", "n1", str(i)) for i in range(100)]
-    after = [gpu(f"g{i}", "n1", str(i), XID="79") for i in range(100)]
+    after = [gpu(f"g{i}", "n1", str(i), Unhealthy="XID error 79") for i in range(100)]
     found = changes(before, after)
     assert len(found) == MOST + 1
     assert "80 more GPUs changed" in found
