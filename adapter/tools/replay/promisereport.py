@@ -23,7 +23,7 @@ from adapter.tools.client.access import Json
 from adapter.tools.generate.manifests import API_VERSIONS
 from adapter.tools.generate.presets import PRESETS
 from adapter.tools.generate.promiseoptions import QUANTILE
-from adapter.tools.replay.judgement import a_day
+from adapter.tools.replay.judgement import SHORTEST, a_day, unknown
 from adapter.tools.replay.promisestudy import MissedBound, PromiseAnswer
 from adapter.tools.replay.servedlatencies import SHARE, SPAN, RecordedLatency
 from adapter.tools.replay.study import Study, VariantRun
@@ -119,7 +119,7 @@ def _quantile(quantile: Quantile) -> str:
     if quantile.beyond:
         return f"above {low}, the last bound of the histogram"
     value = describe_seconds(float(f"{quantile.value:.3g}"))
-    return value if low == high else f"{value} (interpolated between {low} and {high})"
+    return value if low == high else f"{value} (between {low} and {high})"
 
 
 def _values(key: str, amount: float) -> str:
@@ -186,8 +186,10 @@ def _outcome_lines(
         yield "GPU-hours are not known: no pod of the recording requests a GPU"
     if a_day(run, made.over) > allowed and run.variant.spec.max_replicas == made.highest:
         yield f"maxReplicas {made.highest} is too low for the load"
-    if made.unknown:
+    if unknown(run):
         yield f"the load is unknown for {age(made.unknown)}, in which no pod had a value"
+    if made.seconds < SHORTEST:
+        yield f"the recording has {age(made.seconds)}: the peak of a day may be missing"
 
 
 def _missed_line(row: MissedBound) -> str:

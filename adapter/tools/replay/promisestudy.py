@@ -10,6 +10,7 @@ from adapter.answers.promises.capacity import PodCapacity
 from adapter.answers.promises.ratio import describe_unknown
 from adapter.hpa import HpaSpec, MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.hpa import quantity as quantities
+from adapter.pipeline.catalog.increases import Quantile
 from adapter.pipeline.catalog.promise import (
     LATENCIES,
     SLO_RATIO,
@@ -56,11 +57,19 @@ class MissedBound(NamedTuple):
     """All values."""
     exact: bool
     """The histogram has this bound. Otherwise more may have been later."""
+    quantile: Quantile | None
+    """The promised one; None without a value."""
 
     @property
     def share(self) -> float:
         """Of the values, 0-1."""
         return self.late / self.values if self.values else 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether the bound was kept, as well as the histogram shows it."""
+        known = self.quantile is not None and self.quantile.value <= self.bound.seconds
+        return self.share <= self.bound.tolerance and (self.exact or known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,7 @@ class PromiseAnswer:
     @property
     def kept(self) -> bool:
         """Whether the recorded replicas kept the promise, over all of the time."""
-        return all(row.share <= row.bound.tolerance for row in self.missed)
+        return all(row.kept for row in self.missed)
 
 
 def stated_promise(
@@ -132,8 +141,8 @@ def study_promise(
         names = " and ".join(_NAMES[bound.latency] for bound in unseen)
         return replace(
             answer,
-            doubt=f"no page of its servers counts requests in a histogram of {names} "
-            "(docs/replay.md#recommend-settings)",
+            doubt=f"no recorded page of its servers counts {names} in a histogram: "
+            "docs/inference.md#latencies-and-tokens names the servers that have it",
         )
     known = reading.workload.capacities()
     answer = replace(answer, capacities=known)
@@ -170,11 +179,12 @@ def _missed(served: ServedLatencies, promise: Promise) -> Sequence[MissedBound]:
     for bound in promise:
         whole = served.whole(bound.latency)
         if whole is None:
-            rows.append(MissedBound(bound, 0.0, 0.0, exact=False))
+            rows.append(MissedBound(bound, 0.0, 0.0, exact=False, quantile=None))
             continue
         exact = whole.below(bound.seconds) is not None
         late = whole.over(bound.seconds) or 0.0
-        rows.append(MissedBound(bound, late, whole.count, exact))
+        quantile = whole.quantile(bound.share)
+        rows.append(MissedBound(bound, late, whole.count, exact, quantile))
     return rows
 
 

@@ -130,10 +130,12 @@ class RecommendReport:
 
     def _row(self, hpa: AdvisedHpa) -> tuple[str, ...]:
         if hpa.promised is not None:
-            return self._promised_row(hpa, hpa.promised)
+            return _promised_row(hpa, hpa.promised)
+        if hpa.answer is None:
+            return (hpa.name, *("-" for _ in _HEADER[1:]))
         advice = hpa.advice
         if advice is None:
-            return (hpa.name, *("-" for _ in _HEADER[1:]))
+            return (hpa.name, _settings(hpa.answer.spec), *("-" for _ in _HEADER[2:]))
         now, chosen = advice.study.runs[0], _chosen(advice)
         settings = _settings(now.variant.spec)
         if chosen is None:
@@ -143,12 +145,6 @@ class RecommendReport:
             return (hpa.name, settings, keeps, hours, over, changes)
         text = chosen.variant.text if advice.queue is None else _target_of(chosen)
         return (hpa.name, settings, text, *_change(now.outcome, chosen.outcome, advice.study))
-
-    def _promised_row(self, hpa: AdvisedHpa, promised: PromiseRun) -> tuple[str, ...]:
-        _, study, run = promised
-        text = "keep" if _manifest(hpa) is None else _target_of(run)
-        settings = _settings(hpa.answer.spec) if hpa.answer is not None else ""
-        return (hpa.name, settings, text, *_change(study.recorded, run.outcome, study))
 
     def evidence(self, hpa: AdvisedHpa) -> Iterator[str]:
         """Yield what the row rests on; first, what the servers keep."""
@@ -200,6 +196,13 @@ class RecommendReport:
         defects = len(list(study.defects))
         if defects:
             yield f"{count(defects, 'defect')} of the recording; `replay hpa` lists them"
+
+
+def _promised_row(hpa: AdvisedHpa, promised: PromiseRun) -> tuple[str, ...]:
+    _, study, run = promised
+    text = "keep" if _manifest(hpa) is None else _target_of(run)
+    settings = _settings(hpa.answer.spec) if hpa.answer is not None else ""
+    return (hpa.name, settings, text, *_change(study.recorded, run.outcome, study))
 
 
 def _hours(outcome: ReplayOutcome, study: Study) -> str:
@@ -297,7 +300,7 @@ def _advised(
     """Return the answer for one HPA. One that cannot be replayed does not end the others."""
     try:
         spec = spec_of(manifest)
-        recording = recording_of(given, spec)
+        recording = recording_of(given, spec, latencies=True)
         return AdvisedHpa(manifest, answer(recording, spec, options, labels, promise))
     except ClientError as error:
         return AdvisedHpa(manifest, None, str(error))

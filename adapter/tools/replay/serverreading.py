@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from adapter.answers.promises.capacity import PodCapacity
 from adapter.answers.promises.workload import PromisedWorkload
 from adapter.hpa import HpaSpec
 from adapter.pipeline.catalog.promise import SLO_RATIO, Promise
-from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.server.recording.events import Begun, Missed, PageRead, Recording
 from adapter.server.recording.settings import restored
@@ -73,19 +72,27 @@ class ServerReading:
             if not isinstance(event, PageRead):
                 self._cluster.take(event)
                 continue
-            pods = self._pods(event.result)
-            if pods:
+            if self._about(event.result):
                 self._cluster.take(event)
-                self.served.take(pods, self._cluster.store.snapshot, event.time)
-                self._next = event.time if self._next is None else self._next
+                self._page(event.result)
         self._ask_until(self._cluster.now)
 
-    def _pods(self, page: ScrapeResult) -> Sequence[Pod]:
-        """Return the pods of the HPA's target that a page may be about."""
+    def _about(self, page: ScrapeResult) -> bool:
+        """Return whether a page may be about a server of the HPA's target."""
         if page.serves == self._stored:
-            return ()
+            return False
         pods = self._cluster.pods_of(self._spec)
-        return pods if page.pod is None else [pod for pod in pods if pod.ref == page.pod]
+        return page.pod is None or any(pod.ref == page.pod for pod in pods)
+
+    def _page(self, page: ScrapeResult) -> None:
+        """Add up what a page counts that was taken."""
+        snapshot = self._cluster.store.snapshot
+        state = snapshot.states.get(page.origin)
+        named = state.outline.pods if state is not None else {}
+        pods = [pod for pod in self._cluster.pods_of(self._spec) if pod.ref in named]
+        if pods:
+            self.served.take(pods, snapshot, page.received)
+            self._next = page.received if self._next is None else self._next
 
     def _ask_until(self, time: float) -> None:
         """Ask as the HPA would have done: each answer teaches."""
