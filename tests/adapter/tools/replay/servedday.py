@@ -81,8 +81,8 @@ class Server:
         self.requests += ended
         self.late += ended * max(0.0, 1 - FULL / load) if load else 0.0
 
-    def samples(self, time: float, *, histograms: bool) -> list[Sample]:
-        """The page, as vLLM writes it."""
+    def samples(self, time: float, late: float, *, histograms: bool) -> list[Sample]:
+        """The page, as vLLM writes it; late requests get their first token after so long."""
         labels = {"engine": "0", "model_name": "opal-7b"}
         tokens = 10 * self.requests
         numbers = {
@@ -92,7 +92,7 @@ class Server:
         }
         page = [Sample(name, labels, value, time) for name, value in numbers.items()]
         if histograms:
-            first = ((IN_TIME, self.requests - self.late), (LATE, self.late))
+            first = ((IN_TIME, self.requests - self.late), (late, self.late))
             name = "vllm:time_to_first_token_seconds"
             page += _histogram(name, FIRST_BOUNDS, first, labels, time)
             name = "vllm:inter_token_latency_seconds"
@@ -134,6 +134,8 @@ class ServedDay:
     """Requests of a server at once to which the replicas are scaled."""
     syncs: int = 960
     histograms: bool = True
+    lateness: float = LATE
+    """Seconds until late requests get their first token."""
     boot: float = 90.0
     replicas: int = 2
     """At the start."""
@@ -188,7 +190,7 @@ class ServedDay:
                 yield Seen(now + 1, pods.pop(), gone=True)
 
     def _page(self, pod: Pod, server: Server, time: float) -> PageRead:
-        samples = server.samples(time, histograms=self.histograms)
+        samples = server.samples(time, self.lateness, histograms=self.histograms)
         url = f"http://{pod.ref.name}:8000/metrics"
         return PageRead(time, ScrapeResult(url, "n", samples, time, pod=pod.ref, serves=True))
 
