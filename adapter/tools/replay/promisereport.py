@@ -103,13 +103,16 @@ def _latency_line(row: RecordedLatency, least: int) -> str:
     values = _values(row.key, row.whole.count)
     if row.quantile is None:
         return f"{row.key}: {values} are too few for a {QUANTILE} (values.min_requests is {least})"
-    text = f"the recorded replicas kept {row.key}_{QUANTILE} {_quantile(row.quantile)}, of {values}"
-    if row.worst is None:
+    kept, worst = _quantile(row.quantile), row.worst
+    text = f"the recorded replicas kept {row.key}_{QUANTILE} {kept}, of {values}"
+    if worst is None:
         return text
-    worst = row.worst
+    badly = _quantile(worst.quantile)
+    if badly == kept:
+        return f"{text}, also in the worst {_MINUTES} min"
     return (
-        f"{text}; in the worst {_MINUTES} min, from {_minute(worst.start)} UTC, "
-        f"{_quantile(worst.quantile)}, of {_values(row.key, worst.values)}"
+        f"{text}; in the worst {_MINUTES} min, from {_minute(worst.start)} UTC, {badly}, of "
+        f"{_values(row.key, worst.values)}"
     )
 
 
@@ -184,7 +187,13 @@ def _outcome_lines(
             )
     else:
         yield "GPU-hours are not known: no pod of the recording requests a GPU"
-    if a_day(run, made.over) > allowed and run.variant.spec.max_replicas == made.highest:
+    low, high = study.spec.max_replicas, run.variant.spec.max_replicas
+    if high > low:
+        yield (
+            f"with maxReplicas {low}, the load would be above the capacity for longer than "
+            f"{age(allowed)} a day, so it is {high} here"
+        )
+    if a_day(run, made.over) > allowed and high == made.highest:
         yield f"maxReplicas {made.highest} is too low for the load"
     if unknown(run):
         yield f"the load is unknown for {age(made.unknown)}, in which no pod had a value"

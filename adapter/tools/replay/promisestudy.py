@@ -164,13 +164,14 @@ def study_promise(
 
 def _run(trial: Trial, made: HpaSpec, options: StudyOptions) -> VariantRun:
     """Return the HPA on the promise, with a higher maximum if the load needs one."""
-    run = trial.run(Variant(made, SLO_RATIO))
+    settings = f"{SLO_RATIO} {PROMISED.target}"
+    run = trial.run(Variant(made, settings))
     if a_day(run, run.outcome.over) <= options.allowed:
         return run
     if run.outcome.highest < made.max_replicas:
         return run
     more = replace(made, max_replicas=2 * made.max_replicas)
-    higher = trial.run(Variant(more, f"{SLO_RATIO}, max {more.max_replicas}"))
+    higher = trial.run(Variant(more, f"{settings}, max {more.max_replicas}"))
     return higher if higher.outcome.over < run.outcome.over else run
 
 

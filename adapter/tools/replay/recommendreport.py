@@ -200,7 +200,7 @@ class RecommendReport:
 
 def _promised_row(hpa: AdvisedHpa, promised: PromiseRun) -> tuple[str, ...]:
     _, study, run = promised
-    text = "keep" if _manifest(hpa) is None else _target_of(run)
+    text = "keep" if _manifest(hpa) is None else run.variant.text
     settings = _settings(hpa.answer.spec) if hpa.answer is not None else ""
     return (hpa.name, settings, text, *_change(study.recorded, run.outcome, study))
 

@@ -123,6 +123,9 @@ class ServedLatencies:
             for start, span in self._spans[latency].items()
             if span.count >= self.least and (quantile := span.quantile(SHARE)) is not None
         ]
-        return max(
-            spans, key=lambda span: (span.quantile.beyond, span.quantile.value), default=None
-        )
+        return max(spans, key=_badness, default=None)
+
+
+def _badness(span: WorstSpan) -> tuple[bool, float, float]:
+    """Return what the worst span has most of; of two that differ by rounding, values decide."""
+    return span.quantile.beyond, round(span.quantile.value, 6), span.values

@@ -47,7 +47,7 @@ def tides(second: float) -> float:
     return 40 - 36 * math.cos(2 * math.pi * second / 7200)
 
 
-def hpa(target: str = "9", *, low: int = 1, high: int = 20, **metric: Any) -> dict[str, Any]:
+def hpa(target: str = "9", *, low: int = 1, high: int = 5, **metric: Any) -> dict[str, Any]:
     """An HPA on the requests that run, unless ``metric`` is another one."""
     source = {
         "metric": {"name": RUNNING, **metric},
@@ -81,13 +81,17 @@ class Server:
         self.requests += ended
         self.late += ended * max(0.0, 1 - FULL / load) if load else 0.0
 
+    @property
+    def running(self) -> float:
+        return min(FULL, self.load)
+
     def samples(self, time: float, late: float, *, histograms: bool) -> list[Sample]:
         """The page, as vLLM writes it; late requests get their first token after so long."""
         labels = {"engine": "0", "model_name": "opal-7b"}
         tokens = 10 * self.requests
         numbers = {
-            "vllm:num_requests_running": min(FULL, self.load),
-            "vllm:num_requests_waiting": max(0.0, self.load - FULL),
+            "vllm:num_requests_running": self.running,
+            "vllm:num_requests_waiting": self.load - self.running,
             "vllm:generation_tokens_total": tokens,
         }
         page = [Sample(name, labels, value, time) for name, value in numbers.items()]
@@ -130,8 +134,8 @@ class ServedDay:
     hpa: dict[str, Any] = field(default_factory=hpa)
     demand: Callable[[float], float] = tides
     """Seconds since the start -> requests at once, over all servers."""
-    load: str = "13"
-    """Requests of a server at once to which the replicas are scaled."""
+    load: str = "9"
+    """Requests that run on a server, to which the replicas are scaled."""
     syncs: int = 960
     histograms: bool = True
     lateness: float = LATE
@@ -158,7 +162,7 @@ class ServedDay:
         self.servers = servers = {}
         yield Begun(START, {})
         yield NodeSeen(START, Node("n", {"nvidia.com/gpu.product": self.gpu}))
-        decided = from_manifest(hpa(self.load))
+        decided = from_manifest(hpa(self.load, high=self.hpa["spec"]["maxReplicas"]))
         state = HpaState()
         pods = [_pod(number, START - 3600) for number in range(self.replicas)]
         number = self.replicas
@@ -178,7 +182,7 @@ class ServedDay:
                 else:
                     servers[pod.ref.name].work(self.demand(now - START) / len(ready), SYNC)
                 yield self._page(pod, servers[pod.ref.name], now - 1)
-            values = {pod.ref.name: round(1000 * servers[pod.ref.name].load) for pod in ready}
+            values = {pod.ref.name: round(1000 * servers[pod.ref.name].running) for pod in ready}
             seen = Observation(len(pods), [pod_state(pod) for pod in pods], (values,))
             decision, state = decide(decided, state, seen, now)
             yield HpaSeen(now, _status(self.hpa, len(pods), decision.desired, sync))

@@ -49,12 +49,13 @@ def said(done: Ended) -> str:
 
 
 def slo(target: str = "500m", **labels: str) -> dict[str, Any]:
-    return hpa(target, name=SLO_RATIO, selector={"matchLabels": labels or {"ttft_p90": "1s"}})
+    promise = labels or {"ttft_p90": "1s"}
+    return hpa(target, high=20, name=SLO_RATIO, selector={"matchLabels": promise})
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tides of an HPA whose target is above the capacity, and the truth about its servers."""
+    """Two tides of an HPA whose maximum is too low, and the truth about its servers."""
     folder = tmp_path_factory.mktemp("promise")
     day = recorded(folder, ServedDay())
     (folder / "truth.json").write_text(json.dumps([day.requests, day.late]))
@@ -85,6 +86,7 @@ def test_the_kept_latencies_come_first_with_all_their_requests(folder: Path) -> 
 
 def test_the_advice_is_a_command_that_works(folder: Path) -> None:
     text = said(recommend(folder))
+    assert "(between 10ms and 25ms), of 1150078 times between tokens, also in the worst 15" in text
     assert "add --ttft 5s --itl 25ms to this command to see what an HPA on this promise" in text
     command = re.search(r"write one with `gpu-metrics-adapter (.*?)`", text)
     assert command is not None
@@ -93,7 +95,7 @@ def test_the_advice_is_a_command_that_works(folder: Path) -> None:
     (metric,) = from_manifest(yaml.safe_load(made.output)).metrics
     assert metric.selector == {"matchLabels": {"ttft_p90": "5s", "itl_p90": "25ms"}}
     spec = from_manifest(yaml.safe_load(made.output))
-    assert (spec.namespace, spec.name, spec.max_replicas) == ("ml", "llm", 20)
+    assert (spec.namespace, spec.name, spec.max_replicas) == ("ml", "llm", 5)
 
 
 def test_the_capacity_and_the_share_of_late_requests_are_those_of_the_servers(
@@ -115,21 +117,23 @@ def test_the_capacity_and_the_share_of_late_requests_are_those_of_the_servers(
 
 def test_gpu_hours_follow_from_the_load_and_the_target(folder: Path) -> None:
     found = item(recommend(folder, *PROMISE, "-o", "json"))["promise"]
-    # Each replica has half of its capacity to do on average, and more while the load falls.
+    # Each replica has half of its capacity to do on average, up to twice the maximum of 5.
     hours = 960 * SYNC / 3600
-    least = hours * 40 / (0.5 * CAPACITY)
-    assert least < found["promised"]["gpuHours"] < 1.6 * least
-    assert found["recorded"]["gpuHours"] == pytest.approx(hours * 40 / 11, rel=0.3)
+    assert found["promised"]["gpuHours"] == pytest.approx(hours * 40 / (0.5 * CAPACITY), rel=0.15)
+    assert found["promised"]["highestReplicas"] == 10
+    assert found["recorded"]["highestReplicas"] == 5
+    assert found["recorded"]["gpuHours"] == pytest.approx(hours * 3.8, rel=0.1)
 
 
 def test_the_manifest_states_the_promise_and_is_accepted(folder: Path, tmp_path: Path) -> None:
     done = recommend(folder, *PROMISE, "--itl", "50ms")
     assert done.code == 0, done.output
     row = done.output.splitlines()[1]
-    assert "inference_requests_running 9, 1-20" in row
-    assert "inference_slo_ratio 0.5" in row
+    assert "inference_requests_running 9, 1-5" in row
+    assert "inference_slo_ratio 0.5, max 10" in row
     text = said(done)
-    assert "15% of" in text
+    assert "17% of" in text
+    assert "with maxReplicas 5, the load would be above the capacity for longer than 10m" in text
     assert "itl_p90 50ms: 0% of" in text
     assert "where it was seen to break" in text
     assert "this is an estimate" in text
@@ -146,9 +150,11 @@ def test_the_manifest_states_the_promise_and_is_accepted(folder: Path, tmp_path:
 
 
 def test_an_hpa_on_a_promise_is_replayed_on_it(tmp_path: Path) -> None:
-    for target, keeps in (("500m", True), ("2", False)):
+    tight = slo()
+    tight["spec"]["maxReplicas"] = 5
+    for own, keeps in ((slo(), True), (slo("2"), True), (tight, False)):
         (tmp_path / "day.gma").unlink(missing_ok=True)
-        recorded(tmp_path, ServedDay(hpa=slo(target), syncs=480))
+        recorded(tmp_path, ServedDay(hpa=own, syncs=480))
         done = recommend(tmp_path)
         assert ("  keep  " in done.output.splitlines()[1]) == keeps, done.output
         found = item(recommend(tmp_path, "-o", "json"))
@@ -170,7 +176,7 @@ def test_a_latency_above_the_last_bound_is_named(tmp_path: Path) -> None:
 
 
 def test_a_promise_that_was_never_broken_is_an_estimate(tmp_path: Path) -> None:
-    recorded(tmp_path, ServedDay(load="6", syncs=480))
+    recorded(tmp_path, ServedDay(hpa=hpa("6", high=20), load="6", syncs=480))
     text = said(recommend(tmp_path, *PROMISE))
     assert "an estimate: no load was seen to break it" in text
     assert "the recorded replicas kept the promise with fewer GPU-hours" in text
