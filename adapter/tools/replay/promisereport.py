@@ -37,13 +37,13 @@ _UNSAVED: Final = 0.02
 
 def latency_lines(answer: PromiseAnswer) -> Iterator[str]:
     """Yield what the recorded replicas keep."""
-    for row in answer.served.each():
+    for row in answer.served.latencies():
         yield _latency_line(row, answer.served.least)
 
 
 def advice_lines(answer: PromiseAnswer, spec: HpaSpec) -> Iterator[str]:
     """Yield what to run to scale on the promise that the recorded replicas keep."""
-    labels = _keepable(answer.served.each())
+    labels = _keepable(answer.served.latencies())
     if answer.stated is not None or not labels:
         return
     options = " ".join(f"--{key.partition('_')[0]} {value}" for key, value in labels.items())
@@ -175,10 +175,10 @@ def _outcome_lines(
 ) -> Iterator[str]:
     was, made = study.recorded, run.outcome
     if study.gpus:
+        hours, then = _hours(was.gpu_seconds), _hours(made.gpu_seconds)
         yield (
-            f"{_hours(was.gpu_seconds)} GPU-hours were recorded, and the promise takes "
-            f"{_hours(made.gpu_seconds)}; the load of a pod is above its capacity for "
-            f"{age(made.over)}, and was for {age(was.over)}"
+            f"{hours} GPU-hours were recorded, with a load above the capacity for {age(was.over)}; "
+            f"on the promise, they would have been {then}, and {age(made.over)}"
         )
         if answer.kept and made.gpu_seconds > (1 + _UNSAVED) * was.gpu_seconds:
             yield (
@@ -231,11 +231,11 @@ def _minute(time: float) -> str:
 
 def promise_json(answer: PromiseAnswer) -> Json:
     """Return the same for programs. Latencies are in seconds."""
-    found: Json = {"latencies": [_latency_json(row) for row in answer.served.each()]}
+    item: Json = {"latencies": [_latency_json(row) for row in answer.served.latencies()]}
     if answer.stated is None:
-        return found
-    found["promise"] = dict(answer.stated.labels)
-    found["missed"] = [
+        return item
+    item["promise"] = dict(answer.stated.labels)
+    item["missed"] = [
         {
             "bound": row.bound.key,
             "seconds": row.bound.seconds,
@@ -247,7 +247,7 @@ def promise_json(answer: PromiseAnswer) -> Json:
         }
         for row in answer.missed
     ]
-    found["capacities"] = [
+    item["capacities"] = [
         {
             "gpu": gpu,
             "load": capacity.load if capacity else None,
@@ -256,11 +256,11 @@ def promise_json(answer: PromiseAnswer) -> Json:
         }
         for gpu, capacity in sorted((answer.capacities or {}).items())
     ]
-    found["doubt"] = answer.doubt
+    item["doubt"] = answer.doubt
     if answer.study is not None and answer.run is not None:
         outcomes = {"recorded": answer.study.recorded, "promised": answer.run.outcome}
         for name, outcome in outcomes.items():
-            found[name] = {
+            item[name] = {
                 "gpuHours": outcome.gpu_seconds / 3600 if answer.study.gpus else None,
                 "overCapacitySeconds": outcome.over,
                 "unknownSeconds": outcome.unknown,
@@ -268,7 +268,7 @@ def promise_json(answer: PromiseAnswer) -> Json:
                 "lowestReplicas": outcome.lowest,
                 "highestReplicas": outcome.highest,
             }
-    return found
+    return item
 
 
 def _latency_json(row: RecordedLatency) -> Json:

@@ -92,7 +92,7 @@ def answer(
     if advice is not None and not advice.study.servers:
         return HpaAnswer(spec, None, advice)
     kept = latencies_of(recording, spec)
-    if advice is None and not kept.served.each():
+    if advice is None and not kept.served.latencies():
         raise ClientError(problem)
     return HpaAnswer(spec, kept, advice, problem)
 

@@ -107,7 +107,7 @@ class ServedLatencies:
         """Return all that was counted of a latency; None if no page has its histogram."""
         return added(self._spans.get(latency, {}).values())
 
-    def each(self) -> list[RecordedLatency]:
+    def latencies(self) -> list[RecordedLatency]:
         """Return the latencies that the pages show, in the order in which promises name them."""
         shown = []
         for key, latency in LATENCIES.items():
