@@ -164,6 +164,8 @@ def _capacity_lines(answer: PromiseAnswer, promise: str) -> Iterator[str]:
         known = "where it was seen to break"
         if not capacity.seen:
             known = "an estimate: no load was seen to break it"
+        elif capacity.load < answer.lowest.get(gpu, 0.0):
+            known = "an estimate: every load that was seen broke it"
         yield (
             f"{where} can take {decimal(capacity.load, 1)} requests that run or wait at {promise}, "
             f"{known} ({count(round(capacity.requests), 'request')})"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from adapter.answers.promises.capacity import PodCapacity
+from adapter.answers.promises.capacity import PodCapacity, middle
 from adapter.answers.promises.ratio import describe_unknown
 from adapter.hpa import HpaSpec, MetricKind, MetricSpec, MetricTarget, TargetKind
 from adapter.hpa import quantity as quantities
@@ -81,6 +81,8 @@ class PromiseAnswer:
     missed: Sequence[MissedBound] = ()
     capacities: Mapping[str, PodCapacity | None] | None = None
     """Type of GPU, empty if it is not known -> what a pod can take; None if nobody knows."""
+    lowest: Mapping[str, float] = field(default_factory=dict)
+    """Type of GPU -> the lowest load of a pod that was seen."""
     study: Study | None = None
     """The recorded replicas, measured by the capacity."""
     run: VariantRun | None = None
@@ -145,7 +147,9 @@ def study_promise(
             "docs/inference.md#latencies-and-tokens names the servers that have it",
         )
     known = reading.workload.capacities()
-    answer = replace(answer, capacities=known)
+    lessons = reading.workload.lessons()
+    lowest = {gpu: middle(min(lesson.steps)) for gpu, lesson in lessons.items() if lesson.steps}
+    answer = replace(answer, capacities=known, lowest=lowest)
     if not any(known.values()):
         return replace(answer, doubt=_unknown(reading, known))
     metric = MetricSpec(

@@ -182,6 +182,13 @@ def test_a_promise_that_was_never_broken_is_an_estimate(tmp_path: Path) -> None:
     assert "the recorded replicas kept the promise with fewer GPU-hours" in text
 
 
+def test_a_promise_that_every_load_broke_is_an_estimate(tmp_path: Path) -> None:
+    recorded(tmp_path, ServedDay(demand=lambda _: 90.0, syncs=240))
+    text = said(recommend(tmp_path, "--ttft", "200ms"))
+    assert "an estimate: every load that was seen broke it" in text
+    assert "maxReplicas 5 is too low for the load" in text
+
+
 def test_too_little_evidence_gives_no_recommendation(tmp_path: Path) -> None:
     recorded(tmp_path, ServedDay(syncs=9))
     found = item(recommend(tmp_path, *PROMISE, "-o", "json"))
