@@ -40,6 +40,7 @@ from tests.adapter.tools.explain.test_pods_and_nodes import GPU
 from tests.adapter.tools.idle.test_costs import COSTS
 from tests.adapter.tools.idle.test_idle_command import TABLE
 from tests.adapter.tools.replay.day import Day, ServerDay, manifest, waves, write
+from tests.adapter.tools.replay.servedday import SYNC, ServedDay
 from tests.adapter.tools.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
 from tests.docs.tables import gpupods, gpus, gpuworkloads
@@ -175,17 +176,26 @@ def replay_recommend() -> str:
     return _replay("-n", "ml", "--allow", "30m", command=("recommend",))
 
 
+def replay_promise() -> str:
+    """Return the recommendation of a promise, for servers that take ten requests at once."""
+    given = ("--ttft", "1s", "--itl", "50ms")
+    return _replay_of(ServedDay(), SYNC, "recommend", "ml/llm", *given)
+
+
 def _replay(
     *arguments: str, command: tuple[str, ...] = ("hpa", "ml/llm"), day: Day | None = None
 ) -> str:
+    recorded = day or Day(waves, hpa=manifest("30"))
+    return _replay_of(recorded, recorded.period, *command, *arguments)
+
+
+def _replay_of(day: Day | ServedDay, period: float, *arguments: str) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        recorded = day or Day(waves, hpa=manifest("30"))
-        write(folder / "cluster.gma", recorded)
-        (folder / "hpa.yaml").write_text(yaml.safe_dump(recorded.hpa))
+        write(folder / "cluster.gma", day)
+        (folder / "hpa.yaml").write_text(yaml.safe_dump(day.hpa))
         files = ("--from", f"{folder}/cluster.gma", "-f", f"{folder}/hpa.yaml")
-        period = ("--sync-period", f"{recorded.period:g}s")
-        return invoke("replay", *command, *files, *period, *arguments).output
+        return invoke("replay", *arguments, *files, "--sync-period", f"{period:g}s").output
 
 
 def top_picture() -> str:
@@ -208,6 +218,7 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "replay headroom": replay_headroom,
     "replay queue": replay_queue,
     "replay recommend": replay_recommend,
+    "replay promise": replay_promise,
     "top picture": top_picture,
 }
 

@@ -107,10 +107,16 @@ class _Pod:
 
 
 class LearnedCapacity:
-    """What is known of one workload on one type of GPU, for one promise."""
+    """What is known of one workload on one type of GPU, for one promise.
 
-    def __init__(self, promise: Promise) -> None:
+    Args:
+        promise: what is to be kept.
+        half_life: seconds in which what was learned loses half of its weight.
+    """
+
+    def __init__(self, promise: Promise, half_life: float = HALF_LIFE) -> None:
         self.promise = promise
+        self._half_life = half_life
         self._steps: dict[int, StepCounts] = {}
         self._pods: dict[str, _Pod] = {}
         self._time = 0.0
@@ -198,7 +204,7 @@ class LearnedCapacity:
     def _fade(self, now: float) -> None:
         if now <= self._time:
             return
-        kept = 0.5 ** ((now - self._time) / HALF_LIFE) if self._time else 1.0
+        kept = 0.5 ** ((now - self._time) / self._half_life) if self._time else 1.0
         self._time = now
         self._steps = {
             place: step.each(lambda count: count * kept) for place, step in self._steps.items()

@@ -89,6 +89,14 @@ def latency_ratio(promise: Promise, windows: list[RequestWindow]) -> float | Non
     return worst
 
 
+def describe_unknown(promise: Promise, evidence: float) -> str:
+    """Return in words why there is no capacity, from the requests behind what is known."""
+    kept = describe_promise(promise)
+    if evidence >= ENOUGH:
+        return f"no load that was seen keeps {kept} ({evidence:.0f} requests)"
+    return f"the capacity at {kept} is not known yet ({evidence:.0f} requests)"
+
+
 def describe_ratio(
     ratio: Ratio,
     window: RequestWindow,
@@ -111,10 +119,8 @@ def describe_ratio(
             f"load {load:.3g} of capacity {capacity.load:.3g} at {kept}, {known} "
             f"({capacity.requests:.0f} requests)"
         )
-    elif evidence >= ENOUGH:
-        text = f"no load that was seen keeps {kept} ({evidence:.0f} requests)"
     else:
-        text = f"the capacity at {kept} is not known yet ({evidence:.0f} requests)"
+        text = describe_unknown(promise, evidence)
     if ratio.basis is Basis.CAUTIOUS:
         text += (
             f"; cautious rule: {window.running or 0:g} running of {CAUTIOUS_RUNNING:g}, "

@@ -93,10 +93,14 @@ class PromisedRatios:
 
     Args:
         index: every pod.
+        begin: returns what is known of a workload before its first window.
     """
 
-    def __init__(self, index: PodIndex) -> None:
+    def __init__(
+        self, index: PodIndex, begin: Callable[[Promise], PromisedWorkload] = PromisedWorkload
+    ) -> None:
         self._index = index
+        self._begin = begin
         self._asked: dict[str, OrderedDict[tuple[Workload, Promise], _Asked]] = {}
         """Namespace -> its workloads and promises, the one that was asked for last at the end."""
         self._recalled: Lessons = {}
@@ -259,7 +263,7 @@ class PromisedRatios:
         if known is None:
             self._prune(now)
             own = self._asked.setdefault(namespace, OrderedDict())
-            known = own[key] = _Asked(PromisedWorkload(promise), now)
+            known = own[key] = _Asked(self._begin(promise), now)
             self._forget(own)
             for gpu in self._gpus.get((namespace, workload, promise), ()):
                 lesson = self._recalled[Topic(namespace, workload, promise, gpu)]

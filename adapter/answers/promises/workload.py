@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from adapter.answers.promises.capacity import RECENT, LearnedCapacity, PodCapacity
+from adapter.answers.promises.capacity import HALF_LIFE, RECENT, LearnedCapacity, PodCapacity
 from adapter.answers.promises.memory import Lesson
 from adapter.answers.promises.ratio import Ratio, latency_ratio, pod_ratio
 from adapter.pipeline.catalog.promise import Promise
@@ -21,10 +21,12 @@ class PromisedWorkload:
 
     Args:
         promise: what is to be kept.
+        half_life: seconds in which what was learned loses half of its weight.
     """
 
-    def __init__(self, promise: Promise) -> None:
+    def __init__(self, promise: Promise, half_life: float = HALF_LIFE) -> None:
         self.promise = promise
+        self._half_life = half_life
         self._learned: dict[str, LearnedCapacity] = {}
         self.latency: float | None = None
         """What :func:`adapter.answers.promises.ratio.latency_ratio` said of the last windows."""
@@ -84,7 +86,7 @@ class PromisedWorkload:
         gpu = self._place(gpu)
         known = self._learned.get(gpu)
         if known is None:
-            known = self._learned[gpu] = LearnedCapacity(self.promise)
+            known = self._learned[gpu] = LearnedCapacity(self.promise, self._half_life)
         return known
 
     def _place(self, gpu: str) -> str:

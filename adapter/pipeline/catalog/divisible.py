@@ -33,6 +33,8 @@ def divisible(name: str, metrics: Mapping[str, Metric]) -> Divisible | None:
     metric = metrics.get(name)
     if metric is None or metric.expects:
         return None
+    if metric.promised:
+        return Divisible(None)  # the load of a pod as a share of what it can take
     if RUNNING in metrics and _fields(metric) <= _fields(metrics[RUNNING]):
         return Divisible(None)
     if metric.kind is Kind.MEAN and metric.unit in _WHOLE:

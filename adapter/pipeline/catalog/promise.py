@@ -60,7 +60,7 @@ class LatencyBound(NamedTuple):
 
     def __str__(self) -> str:
         """Return it as people write it."""
-        return f"{self.key} {_duration(self.seconds)}"
+        return f"{self.key} {describe_seconds(self.seconds)}"
 
 
 Promise = tuple[LatencyBound, ...]
@@ -128,5 +128,6 @@ def _bound(key: str, value: str) -> LatencyBound:
     return LatencyBound(key, LATENCIES[name[1]], int(name[2][1:]) / 100, seconds)
 
 
-def _duration(seconds: float) -> str:
+def describe_seconds(seconds: float) -> str:
+    """Return a duration as a promise writes it: ``1.5s``, ``50ms``."""
     return f"{seconds:g}s" if seconds >= 1 else f"{seconds * 1000:g}ms"

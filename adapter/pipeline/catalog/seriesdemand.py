@@ -10,7 +10,7 @@ costs the shares of that namespace, and makes no page of another one larger.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Final
 
 from adapter.pipeline.catalog.table import Catalog
@@ -41,6 +41,12 @@ class SeriesDemand:
         self.series: set[str] = set(catalog.series)
         """Every series name that is read now, for a store, whose answers are about all namespaces.
         It changes: keep no copy."""
+
+    def always(self, metrics: Iterable[str]) -> None:
+        """Read the series of these metrics although nobody asks: a recording has them."""
+        kept = frozenset[str]().union(*(self._needed.get(metric, ()) for metric in metrics))
+        self._rest |= kept
+        self.series |= kept
 
     def of(self, namespace: str) -> Container[str]:
         """Return the series that are read of the pods of a namespace."""

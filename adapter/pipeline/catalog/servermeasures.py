@@ -41,6 +41,12 @@ _GROUPS: Final = {
     Latency.REQUEST: "request_time",
     Latency.QUEUE: "queue_time",
 }
+OF_PROMISES: Final = (
+    *(f"{latency}_mean" for latency in Latency if latency is not Latency.QUEUE),
+    OUTPUT_TOKENS,
+    FINISHED,
+)
+"""Metrics that need the series which a promise, and the capacity at it, are found from."""
 _MAX: Final = 2.0**53
 """The largest count that a number of a page expresses exactly."""
 

@@ -17,8 +17,10 @@ from adapter.config.process.config import ConfigError
 from adapter.config.settings import Settings
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import Metric
+from adapter.pipeline.catalog.servermeasures import OF_PROMISES
 from adapter.pipeline.cluster.lookup import ObjectLookup
 from adapter.pipeline.devices.readpages import STORED_PAGES
+from adapter.pipeline.exposition.samples import Sink
 from adapter.pipeline.sources.errors import CredentialError
 from adapter.pipeline.sources.scrape.source import ScrapeSource
 from adapter.pipeline.store.outlook import NO_OUTLOOK, Outlook
@@ -156,7 +158,10 @@ class PipelineSwitcher:
         built_in = self._built_in if settings.ahead.enabled else self._built_in.measured()
         catalog = built_in.extended(*rows(settings.metrics, self._built_in))
         store = Store(catalog, telemetry_options(settings), pods, nodes, sharing_options(settings))
-        sink = self._recorder.recording(store) if self._recorder else store
+        sink: Sink = store
+        if self._recorder is not None:
+            store.demand.always(OF_PROMISES)
+            sink = self._recorder.recording(store)
         try:
             source = build_source(settings, catalog, sink, self._objects, store.demand)
         except CredentialError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from adapter.tools.client.options import NearestChoice, SharedOption, ToolGroup, ends, joined
+from adapter.tools.generate.promiseoptions import promise_options, take_promise
 
 if TYPE_CHECKING:  # importing it takes as long as all of --help
+    from adapter.pipeline.catalog.promise import Promise
     from adapter.tools.generate.manifests import Wanted
 
 ADDRESS: Final = "gpu-metrics-adapter.gpu-metrics.svc:6000"
@@ -78,12 +80,6 @@ class _Server(NearestChoice):
         return tuple(PRESETS)
 
 
-_BOUNDS: Final = (
-    ("ttft", "their first token", "1s"),
-    ("itl", "each next token", "50ms"),
-    ("e2e", "their whole answer", "10s"),
-)
-"""Bounds of a promise: option, what it bounds, and an example."""
 _COMMON = joined(
     click.option(
         "--for",
@@ -131,14 +127,7 @@ _COMMON = joined(
         type=_Target(),
         help="Target of each replica, for the metric that follows the load.",
     ),
-    *(
-        click.option(
-            f"--{key}",
-            metavar="TIME",
-            help=f"Promise that 90 % of the requests have {what} within this time, such as {such}.",
-        )
-        for key, what, such in _BOUNDS
-    ),
+    promise_options,
 )
 
 
@@ -241,33 +230,23 @@ def _wanted(server: str, kind: str, api_version: str, **given: Any) -> Wanted:
         raise click.UsageError(f"--kind {kind!r}: write a kind, such as Deployment")
     if not re.fullmatch(r"([a-z0-9.-]{1,253}/)?v[0-9][a-z0-9]{0,20}", version):
         raise click.UsageError(f"--api-version {version!r}: write GROUP/VERSION, such as apps/v1")
-    bounds = {f"{key}_p90": given.pop(key) for key, *_ in _BOUNDS}
-    promise = {key: value for key, value in bounds.items() if value is not None}
-    if promise:
-        _check_promise(promise, server)
+    labels, promise = take_promise(given)
+    _check_shown(promise, server)
     if given["target"]:
         first = PROMISED if promise else PRESETS[server].metrics[0]
         _check_target(first.name, given["target"])
-    given["promise"] = promise
+    given["promise"] = labels
     said = {name: value for name, value in given.items() if value is not None}
     return Wanted(PRESETS[server], kind=spelt, api_version=version, **said)
 
 
-def _check_promise(labels: Mapping[str, str], server: str) -> None:
-    """Refuse a promise that cannot be meant, or that the server shows nothing of."""
+def _check_shown(promise: Promise, server: str) -> None:
+    """Refuse a promise that the server shows nothing of."""
     # Imported late: --help of the program needs none of it.
-    from adapter.pipeline.catalog.promise import (  # noqa: PLC0415
-        LATENCIES,
-        PromiseError,
-        parse_promise,
-    )
+    from adapter.pipeline.catalog.promise import LATENCIES  # noqa: PLC0415
     from adapter.pipeline.catalog.serverkinds import shown_latencies  # noqa: PLC0415 - as above
     from adapter.tools.generate.presets import PRESETS  # noqa: PLC0415 - as above
 
-    try:
-        promise = parse_promise(labels)
-    except PromiseError as error:
-        raise click.UsageError(str(error)) from None
     kind = PRESETS[server].server
     shown = shown_latencies(kind) if kind is not None else frozenset()
     for bound in promise:

@@ -21,6 +21,7 @@ from adapter.tools.client.options import (
     ToolGroup,
     ends,
 )
+from adapter.tools.generate.promiseoptions import promise_options
 from adapter.tools.replay.options import LONGEST, FailureType, HeadroomType, Numbers, input_options
 
 _MOST_REPLICAS: Final = 2**31 - 1
@@ -236,6 +237,7 @@ def hpa(**given: Any) -> None:
     help="Load of a pod that is too much [90 % of the highest value, or the highest recorded].",
 )
 @_ALLOW
+@promise_options
 @_SYNC_PERIOD
 @ACCESS
 @NAMESPACE
@@ -244,12 +246,15 @@ def hpa(**given: Any) -> None:
 def recommend(**given: Any) -> None:
     """Recommend settings for the HPA NAME, or NAMESPACE/NAME, or for all HPAs of a namespace.
 
-    Each HPA is replayed with other targets, windows and bounds. For utilization of servers that
-    show their queue, the answer is the number of requests that run. Nothing is applied.
+    It states the latencies that the recorded replicas kept. With a promise (--ttft, --itl, --e2e),
+    it learns what a pod can take, and replays the HPA on it. Otherwise each HPA is replayed with
+    other targets, windows and bounds; for utilization of servers that show their queue, the answer
+    is the number of requests that run. Nothing is applied.
 
     \b
     Examples:
       gpu-metrics-adapter replay recommend chat/llm --from week.gma
+      gpu-metrics-adapter replay recommend chat/llm --from week.gma --ttft 1s --itl 50ms
       gpu-metrics-adapter replay recommend -n chat --from-prometheus https://prometheus:9090
     """
     # Imported late: --help needs none of it.

@@ -73,11 +73,12 @@ def check_inputs(given: Mapping[str, Any]) -> None:
         _loaded(given, _SCRAPED)
 
 
-def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
+def recording_of(given: Mapping[str, Any], spec: HpaSpec, *, latencies: bool = False) -> Recording:
     """Return what the options of :func:`input_options` name.
 
     Args:
         given: checked by :func:`check_inputs`.
+        latencies: read also what the pods' servers count from a store; other recordings have it.
 
     Raises:
         ClientError: the configuration cannot be used.
@@ -85,7 +86,7 @@ def recording_of(given: Mapping[str, Any], spec: HpaSpec) -> Recording:
     """
     source = given["source"]
     if source is None:
-        return StoreRecording(_range(given, spec), spec)
+        return StoreRecording(_range(given, spec, latencies=latencies), spec)
     return _saved(given) if source.is_dir() else RecordingReader(source)
 
 
@@ -104,11 +105,13 @@ def _catalog(settings: Settings) -> Catalog:
     return shipped.extended(*rows(settings.metrics, shipped))
 
 
-def _range(given: Mapping[str, Any], spec: HpaSpec) -> StoreRange:
+def _range(given: Mapping[str, Any], spec: HpaSpec, *, latencies: bool) -> StoreRange:
     start, end = _interval(given, time.time())
     settings = _store_settings(given)
     catalog = _catalog(settings)
-    names = device_series(catalog, spec, cross_checks=settings.values.cross_checks)
+    names = device_series(
+        catalog, spec, cross_checks=settings.values.cross_checks, latencies=latencies
+    )
     if not names.own:
         wanted = ", ".join(metric.name for metric in spec.metrics)
         raise ClientError(

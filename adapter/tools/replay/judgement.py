@@ -10,7 +10,7 @@ from adapter.figures import age, percent
 from adapter.tools.replay.study import Study, VariantRun
 
 _DAY: Final = 86_400.0
-_SHORTEST: Final = 0.98 * _DAY
+SHORTEST: Final = 0.98 * _DAY
 """Seconds of a recording that has a daily peak; 24 hours without the first and the last syncs."""
 _UNKNOWN: Final = 0.05
 """Share of the time for which the demand may be unknown."""
@@ -58,12 +58,12 @@ def verdict(run: VariantRun, judgement: Judgement, allowed: float) -> str:
         return "recommended"
     if a_day(run, run.outcome.over) > allowed:
         return f"more than {age(allowed)} a day over the limit"
-    if run is judgement.best and not _unknown(run):
+    if run is judgement.best and not unknown(run):
         return "cheapest within the limit"
     return ""
 
 
-def _unknown(run: VariantRun) -> bool:
+def unknown(run: VariantRun) -> bool:
     """Return whether too much of the demand is unknown to judge a run."""
     return run.outcome.unknown > _UNKNOWN * run.outcome.seconds
 
@@ -81,7 +81,7 @@ def _doubts(study: Study) -> list[str]:
     doubts = []
     now = study.runs[0].outcome
     agreement = study.agreement
-    if now.seconds < _SHORTEST:
+    if now.seconds < SHORTEST:
         doubts.append(
             f"the recording has {age(now.seconds)}: a recommendation needs a day with its peak"
         )
@@ -93,7 +93,7 @@ def _doubts(study: Study) -> list[str]:
         )
     if not study.gpus:
         doubts.append("GPU-hours are not known: no pod of the recording requests a GPU")
-    if _unknown(study.runs[0]):
+    if unknown(study.runs[0]):
         doubts.append(
             f"the demand is unknown for {age(now.unknown)}: no pod had a value; `explain` says why"
         )

@@ -35,6 +35,27 @@ def changed(manifest: Json, made: HpaSpec, old_metric: str = "") -> Json:
     if down is not None:
         behavior = spec.setdefault("behavior", {})
         behavior.setdefault("scaleDown", {})["stabilizationWindowSeconds"] = round(down)
+    return _whole(manifest, made, spec)
+
+
+def promised(manifest: Json, made: HpaSpec) -> Json:
+    """Return a manifest that scales on a promise, instead of on metrics of type Pods.
+
+    Args:
+        manifest: of the HPA as it is. Its metrics of other types stay.
+        made: with the one metric that states the promise.
+    """
+    spec: dict[str, Any] = copy.deepcopy(manifest["spec"])
+    spec["minReplicas"], spec["maxReplicas"] = made.min_replicas, made.max_replicas
+    metric = made.metrics[0]
+    named = {"name": metric.name, "selector": metric.selector}
+    target = {"type": "AverageValue", "averageValue": format_milli(metric.target.milli)}
+    row = {"type": "Pods", "pods": {"metric": named, "target": target}}
+    spec["metrics"] = [row, *(old for old in spec["metrics"] if old.get("type") != metric.kind)]
+    return _whole(manifest, made, spec)
+
+
+def _whole(manifest: Json, made: HpaSpec, spec: dict[str, Any]) -> Json:
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.hpa import HpaSpec, MetricKind
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.metric import Scope
 from adapter.pipeline.catalog.nvidia import PROFILING
-from adapter.pipeline.catalog.serverkind import RUNNING, WAITING
+from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
+from adapter.pipeline.catalog.servermeasures import OF_PROMISES
 from adapter.pipeline.cluster.gpuresources import NAME_FORMS, GpuResources
 from adapter.pipeline.devices import plausibility, remainder
 
@@ -46,39 +47,56 @@ class NeededSeries(NamedTuple):
     """Those that may contradict them."""
     of_gpus: bool
     """They describe GPUs, not servers: a pod has a value if it requests a GPU."""
-    queue: tuple[str, ...] = ()
-    """Of the pods' servers: requests that run and that wait. Empty if ``own`` describe servers."""
+    servers: tuple[str, ...] = ()
+    """Of the pods' servers, beside ``own``: requests that run and that wait, and what promises
+    need."""
 
 
-def device_series(catalog: Catalog, spec: HpaSpec, *, cross_checks: bool) -> NeededSeries:
+def device_series(
+    catalog: Catalog, spec: HpaSpec, *, cross_checks: bool, latencies: bool = False
+) -> NeededSeries:
     """Return the series of an HPA.
 
     Args:
         catalog: with the user's own metrics.
         spec: the HPA.
         cross_checks: also those of fields that may contradict others (``values.cross_checks``).
+        latencies: also what the pods' servers count, for latency promises.
     """
     fields: set[str] = set()
-    of_gpus = False
+    of_gpus = promised = False
     for wanted in spec.metrics:
         metric = catalog.metrics.get(wanted.name)
         if wanted.kind is not MetricKind.PODS or metric is None:
             continue
-        fields.update(name for formula in metric.formulas for name in formula.fields)
+        promised = promised or metric.promised
+        # A promise is about servers: those that show requests which run or wait.
+        fields.update(_fields(catalog, (RUNNING, WAITING) if metric.promised else (wanted.name,)))
         of_gpus = of_gpus or metric.scope is Scope.DEVICE
     own = _names(catalog, fields)
     others: set[str] = set()
     if cross_checks and of_gpus:
         more = {name for name in catalog.fields if name.startswith(PROFILING)}
         others = _names(catalog, more.union(plausibility.FIELDS, remainder.FIELDS)) - own
-    queue = queue_series(catalog) if of_gpus else ()
-    return NeededSeries(tuple(sorted(own)), tuple(sorted(others)), of_gpus, queue)
+    servers: set[str] = set()
+    if of_gpus:
+        servers.update(queue_series(catalog))
+    if latencies or promised:
+        servers |= _names(catalog, _fields(catalog, (RUNNING, WAITING, CACHE, *OF_PROMISES)))
+    return NeededSeries(
+        tuple(sorted(own)), tuple(sorted(others)), of_gpus, tuple(sorted(servers - own))
+    )
 
 
 def queue_series(catalog: Catalog) -> tuple[str, ...]:
     """Return the series of requests that run on servers, and that wait."""
-    formulas = (f for name in (RUNNING, WAITING) for f in catalog.metrics[name].formulas)
-    return tuple(sorted(_names(catalog, {name for f in formulas for name in f.fields})))
+    return tuple(sorted(_names(catalog, _fields(catalog, (RUNNING, WAITING)))))
+
+
+def _fields(catalog: Catalog, metrics: Iterable[str]) -> set[str]:
+    """Return the fields that metrics are computed from."""
+    formulas = (formula for name in metrics for formula in catalog.metrics[name].formulas)
+    return {field for formula in formulas for field in formula.fields}
 
 
 def _names(catalog: Catalog, fields: Collection[str]) -> set[str]:

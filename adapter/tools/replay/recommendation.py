@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from adapter.hpa import HpaSpec
+from adapter.pipeline.catalog.promise import Promise
 from adapter.server.recording.events import Recording
+from adapter.tools.client.errors import ClientError
 from adapter.tools.replay.judgement import Judgement, a_day, judge
+from adapter.tools.replay.promisestudy import (
+    PromiseAnswer,
+    latencies_of,
+    stated_promise,
+    study_promise,
+)
 from adapter.tools.replay.queuemetric import QueueEvidence, running_metric
 from adapter.tools.replay.study import Study, StudyOptions, Trial, VariantRun
 from adapter.tools.replay.variants import Tried, Variant, difference, variants
@@ -33,13 +41,60 @@ class QueueAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HpaAdvice:
-    """What to do with one HPA."""
+    """What to do with one HPA, by other settings of its own metric."""
 
     study: Study
     """The present settings, and the best others if there are any."""
     judgement: Judgement
     queue: QueueAnswer | None = None
     """Set for utilization of servers that show their queue: it takes the place of the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class HpaAnswer:
+    """All that a recording says of one HPA."""
+
+    spec: HpaSpec
+    promise: PromiseAnswer | None
+    """What its servers keep; None if no page of a server was read."""
+    advice: HpaAdvice | None
+    """None if a promise takes its place, or if there is a problem."""
+    problem: str = ""
+    """Why the HPA's own metric cannot be replayed."""
+
+
+def answer(
+    recording: Recording,
+    spec: HpaSpec,
+    options: StudyOptions,
+    labels: Mapping[str, str],
+    promise: Promise,
+) -> HpaAnswer:
+    """Answer for one HPA: on a promise if one is stated, else by settings of its own metric.
+
+    Args:
+        labels: of the promise of the command line; empty without one.
+        promise: the same, read.
+
+    Raises:
+        ClientError: the recording has nothing of this HPA, or neither its metric nor its servers
+            say anything.
+        RecordingError: the recording cannot be read.
+    """
+    stated = stated_promise(spec, labels, promise)
+    if stated is not None:
+        return HpaAnswer(spec, study_promise(recording, spec, stated, options), None)
+    advice, problem = None, ""
+    try:
+        advice = recommend(recording, spec, options)
+    except ClientError as error:
+        problem = str(error)
+    if advice is not None and not advice.study.servers:
+        return HpaAnswer(spec, None, advice)
+    kept = latencies_of(recording, spec)
+    if advice is None and not kept.served.latencies():
+        raise ClientError(problem)
+    return HpaAnswer(spec, kept, advice, problem)
 
 
 def recommend(recording: Recording, spec: HpaSpec, options: StudyOptions) -> HpaAdvice:

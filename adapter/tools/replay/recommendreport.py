@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapter.config.process.logs import silent
 from adapter.config.process.output import Screen, table
 from adapter.figures import age, count, decimal, number
 from adapter.hpa import ControllerOptions, HpaSpec
+from adapter.pipeline.catalog.promise import Promise
 from adapter.server.recording.events import RecordingError
 from adapter.tools.client.access import Json
 from adapter.tools.client.command import FINE, UNSEEN, complain, show
 from adapter.tools.client.errors import ClientError
+from adapter.tools.generate.promiseoptions import take_promise
 from adapter.tools.replay.hpasource import read_hpas, spec_of
 from adapter.tools.replay.inputs import check_inputs, recording_of
 from adapter.tools.replay.judgement import a_day
-from adapter.tools.replay.manifests import changed, written
+from adapter.tools.replay.manifests import changed, promised, written
+from adapter.tools.replay.outcome import ReplayOutcome
+from adapter.tools.replay.promisereport import (
+    advice_lines,
+    latency_lines,
+    others_line,
+    promise_json,
+    promise_lines,
+)
+from adapter.tools.replay.promisestudy import PromiseAnswer
 from adapter.tools.replay.queuereport import queue_json
-from adapter.tools.replay.recommendation import HpaAdvice, reasons, recommend
+from adapter.tools.replay.recommendation import HpaAdvice, HpaAnswer, answer, reasons
 from adapter.tools.replay.report import ReplayReport
-from adapter.tools.replay.study import StudyOptions, VariantRun
+from adapter.tools.replay.study import Study, StudyOptions, VariantRun
 
 _HEADER = ("HPA", "NOW", "RECOMMENDED", "GPU-H", "OVER-LIMIT", "CHANGES")
 
@@ -31,15 +42,42 @@ class AdvisedHpa:
     """One HPA, and what to do with it."""
 
     manifest: Json
-    found: HpaAdvice | None
+    answer: HpaAnswer | None
     problem: str = ""
-    """Why it cannot be replayed."""
+    """Why nothing is known of it."""
 
     @property
     def name(self) -> str:
         """Namespace and name."""
         meta = self.manifest["metadata"]
         return f"{meta['namespace']}/{meta['name']}"
+
+    @property
+    def advice(self) -> HpaAdvice | None:
+        """What other settings of its own metric do."""
+        return self.answer.advice if self.answer is not None else None
+
+    @property
+    def promise(self) -> PromiseAnswer | None:
+        """What its servers keep, and the stated promise."""
+        return self.answer.promise if self.answer is not None else None
+
+    @property
+    def promised(self) -> PromiseRun | None:
+        """The HPA on the stated promise; None without one, or without evidence."""
+        promise = self.promise
+        if promise is None or promise.study is None or promise.run is None:
+            return None
+        return PromiseRun(promise, promise.study, promise.run)
+
+
+class PromiseRun(NamedTuple):
+    """An answer with its replay."""
+
+    answer: PromiseAnswer
+    study: Study
+    """Of the recorded replicas."""
+    run: VariantRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,67 +95,77 @@ class RecommendReport:
 
     def lines(self, screen: Screen) -> list[str]:
         """See the port."""
-        found = table([self._row(each) for each in self.hpas], _HEADER)
-        for each in self.hpas:
-            found += ["", screen.style(each.name, "bold")]
-            for text in self.evidence(each):
-                found += screen.wrap(f"- {text}", hanging="  ")
-            manifest = _manifest(each)
+        lines = table([self._row(hpa) for hpa in self.hpas], _HEADER)
+        for hpa in self.hpas:
+            lines += ["", screen.style(hpa.name, "bold")]
+            for text in self.evidence(hpa):
+                lines += screen.wrap(f"- {text}", hanging="  ")
+            manifest = _manifest(hpa)
             if manifest is not None:
-                found += ["", "# apply this manifest, or commit it:", "---"]
-                found += written(manifest).splitlines()
-        return found
+                lines += ["", "# apply this manifest, or commit it:", "---"]
+                lines += written(manifest).splitlines()
+        return lines
 
     def json(self) -> Json:
         """See the port."""
-        return {"items": [self._item(each) for each in self.hpas]}
+        return {"items": [self._item(hpa) for hpa in self.hpas]}
 
-    def _item(self, each: AdvisedHpa) -> Json:
-        meta = each.manifest["metadata"]
-        found: Json = {
+    def _item(self, hpa: AdvisedHpa) -> Json:
+        meta = hpa.manifest["metadata"]
+        item: Json = {
             "namespace": meta["namespace"],
             "name": meta["name"],
-            "evidence": list(self.evidence(each)),
-            "recommended": _manifest(each),
+            "evidence": list(self.evidence(hpa)),
+            "recommended": _manifest(hpa),
         }
-        if each.found is not None:
-            report = ReplayReport(
-                each.found.study, each.found.judgement, self.allowed, None, each.manifest
-            )
-            found["replay"] = report.json()
-            if each.found.queue is not None:
-                found["queue"] = queue_json(each.found.queue.evidence)
-        return found
+        if hpa.promise is not None:
+            item["promise"] = promise_json(hpa.promise)
+        advice = hpa.advice
+        if advice is not None:
+            report = ReplayReport(advice.study, advice.judgement, self.allowed, None, hpa.manifest)
+            item["replay"] = report.json()
+            if advice.queue is not None:
+                item["queue"] = queue_json(advice.queue.evidence)
+        return item
 
-    def _row(self, each: AdvisedHpa) -> tuple[str, ...]:
-        if each.found is None:
-            return (each.name, *("-" for _ in _HEADER[1:]))
-        now, chosen = each.found.study.runs[0], _chosen(each.found)
+    def _row(self, hpa: AdvisedHpa) -> tuple[str, ...]:
+        if hpa.promised is not None:
+            return _promised_row(hpa, hpa.promised)
+        if hpa.answer is None:
+            return (hpa.name, *("-" for _ in _HEADER[1:]))
+        advice = hpa.advice
+        if advice is None:
+            return (hpa.name, _settings(hpa.answer.spec), *("-" for _ in _HEADER[2:]))
+        now, chosen = advice.study.runs[0], _chosen(advice)
         settings = _settings(now.variant.spec)
         if chosen is None:
-            keeps = "keep" if not reasons(each.found) else "-"
+            keeps = "keep" if not reasons(advice) else "-"
             over, changes = age(now.outcome.over), str(now.outcome.changes)
-            return (each.name, settings, keeps, self._hours(now, each.found), over, changes)
-        return (
-            each.name,
-            settings,
-            chosen.variant.text if each.found.queue is None else _of_queue(each.found),
-            f"{self._hours(now, each.found)} -> {self._hours(chosen, each.found)}",
-            f"{age(now.outcome.over)} -> {age(chosen.outcome.over)}",
-            f"{now.outcome.changes} -> {chosen.outcome.changes}",
-        )
+            hours = _hours(now.outcome, advice.study)
+            return (hpa.name, settings, keeps, hours, over, changes)
+        text = chosen.variant.text if advice.queue is None else _target_of(chosen)
+        return (hpa.name, settings, text, *_change(now.outcome, chosen.outcome, advice.study))
 
-    def _hours(self, run: VariantRun, found: HpaAdvice) -> str:
-        if not found.study.gpus:
-            return "?"
-        return decimal(run.outcome.gpu_seconds / 3600, 1)
-
-    def evidence(self, each: AdvisedHpa) -> Iterator[str]:
-        """Yield what the row rests on."""
-        if each.found is None:
-            yield each.problem
+    def evidence(self, hpa: AdvisedHpa) -> Iterator[str]:
+        """Yield what the row rests on; first, what the servers keep."""
+        if hpa.answer is None:
+            yield hpa.problem
             return
-        study, queue = each.found.study, each.found.queue
+        promise, spec = hpa.promise, hpa.answer.spec
+        if promise is not None:
+            yield from latency_lines(promise)
+            yield from promise_lines(promise, self.allowed)
+            if promise.run is not None:
+                yield from others_line(spec)
+        if hpa.answer.problem:
+            yield hpa.answer.problem
+        if hpa.advice is not None:
+            yield from self._settings_evidence(hpa.advice)
+        if promise is not None:
+            yield from advice_lines(promise, spec)
+
+    def _settings_evidence(self, advice: HpaAdvice) -> Iterator[str]:
+        study, queue = advice.study, advice.queue
         agreement, now = study.agreement, study.runs[0]
         yield (
             f"{age(now.outcome.seconds)} of recorded time, {count(study.syncs, 'sync')}; the "
@@ -137,43 +185,82 @@ class RecommendReport:
                 f"the limit is {limit} a pod, for at most {age(self.allowed)} a day; the present "
                 f"settings are above it for {age(a_day(now, now.outcome.over))} a day"
             )
-            best = each.found.judgement.best
+            best = advice.judgement.best
             if best is None:
                 yield "no settings that were tried stay within the limit"
-            elif best.variant.now and not reasons(each.found):
+            elif best.variant.now and not reasons(advice):
                 yield "no settings that were tried save 2 % of the GPU-hours within the limit"
         yield from study.remarks
-        for text in reasons(each.found):
+        for text in reasons(advice):
             yield f"no recommendation: {text}"
         defects = len(list(study.defects))
         if defects:
             yield f"{count(defects, 'defect')} of the recording; `replay hpa` lists them"
 
 
+def _promised_row(hpa: AdvisedHpa, promised: PromiseRun) -> tuple[str, ...]:
+    _, study, run = promised
+    text = "keep" if _manifest(hpa) is None else run.variant.text
+    settings = _settings(hpa.answer.spec) if hpa.answer is not None else ""
+    return (hpa.name, settings, text, *_change(study.recorded, run.outcome, study))
+
+
+def _hours(outcome: ReplayOutcome, study: Study) -> str:
+    return decimal(outcome.gpu_seconds / 3600, 1) if study.gpus else "?"
+
+
+def _change(now: ReplayOutcome, then: ReplayOutcome, study: Study) -> tuple[str, ...]:
+    """Return the cells of what changes: GPU-hours, time over the limit, changes of replicas."""
+    return (
+        f"{_hours(now, study)} -> {_hours(then, study)}",
+        f"{age(now.over)} -> {age(then.over)}",
+        f"{now.changes} -> {then.changes}",
+    )
+
+
 def _chosen(found: HpaAdvice) -> VariantRun | None:
     return found.queue.run if found.queue is not None else found.judgement.recommended
 
 
-def _manifest(each: AdvisedHpa) -> Json | None:
+def _manifest(hpa: AdvisedHpa) -> Json | None:
     """Return the manifest to apply; None to keep the present one."""
-    if each.found is None:
+    if hpa.promised is not None:
+        made = promised(hpa.manifest, hpa.promised.run.variant.spec)
+        return None if _keeps(hpa.promised) else made
+    if hpa.advice is None:
         return None
-    chosen = _chosen(each.found)
+    chosen = _chosen(hpa.advice)
     if chosen is None:
         return None
-    old = "" if each.found.queue is None else each.found.study.metric.name
-    return changed(each.manifest, chosen.variant.spec, old)
+    old = "" if hpa.advice.queue is None else hpa.advice.study.metric.name
+    return changed(hpa.manifest, chosen.variant.spec, old)
+
+
+def _keeps(promised: PromiseRun) -> bool:
+    """Return whether an HPA that states the promise itself is good as it is."""
+    answer, study, run = promised
+    own = answer.stated.own if answer.stated is not None else None
+    if own is None:
+        return False
+    spec = run.variant.spec
+    if spec.max_replicas != study.spec.max_replicas:
+        return False
+    if own.target.milli == spec.metrics[0].target.milli:
+        return True
+    return answer.kept and run.outcome.gpu_seconds >= study.recorded.gpu_seconds
 
 
 def _settings(spec: HpaSpec) -> str:
+    return f"{_target(spec)}, {spec.min_replicas}-{spec.max_replicas}"
+
+
+def _target(spec: HpaSpec) -> str:
     metric = spec.metrics[0]
-    target = number(metric.target.milli / 1000)
-    return f"{metric.name} {target}, {spec.min_replicas}-{spec.max_replicas}"
+    return f"{metric.name} {number(metric.target.milli / 1000)}"
 
 
-def _of_queue(found: HpaAdvice) -> str:
-    queue = found.queue
-    return "" if queue is None else _settings(queue.run.variant.spec).partition(",")[0]
+def _target_of(run: VariantRun) -> str:
+    return _target(run.variant.spec)
 
 
 @silent()
@@ -186,23 +273,34 @@ def run(given: Mapping[str, Any]) -> int:
         allowed=given["allow"],
         controller=ControllerOptions(sync_period=given["sync_period"]),
     )
+    given = dict(given)
+    labels, promise = take_promise(given)
     try:
         check_inputs(given)
-        found = [_recommended(given, manifest, options) for manifest in read_hpas(given)]
-        if all(each.found is None for each in found):
-            raise ClientError(found[0].problem)
+        hpas = [
+            _advised(given, manifest, options, labels, promise) for manifest in read_hpas(given)
+        ]
+        if all(hpa.answer is None for hpa in hpas):
+            raise ClientError(hpas[0].problem)
     except (ClientError, RecordingError) as error:
         complain(ClientError(str(error)))
         return UNSEEN
-    report = RecommendReport(found, options.allowed)
+    report = RecommendReport(hpas, options.allowed)
     show(report, given["output"])
     return FINE
 
 
-def _recommended(given: Mapping[str, Any], manifest: Json, options: StudyOptions) -> AdvisedHpa:
+def _advised(
+    given: Mapping[str, Any],
+    manifest: Json,
+    options: StudyOptions,
+    labels: Mapping[str, str],
+    promise: Promise,
+) -> AdvisedHpa:
     """Return the answer for one HPA. One that cannot be replayed does not end the others."""
     try:
         spec = spec_of(manifest)
-        return AdvisedHpa(manifest, recommend(recording_of(given, spec), spec, options))
+        recording = recording_of(given, spec, latencies=True)
+        return AdvisedHpa(manifest, answer(recording, spec, options, labels, promise))
     except ClientError as error:
         return AdvisedHpa(manifest, None, str(error))

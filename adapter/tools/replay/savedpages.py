@@ -2,6 +2,7 @@
 
 ``2026-09-21T14:00:00Z/objects.json`` has the pods and HPAs as kubectl prints them, and every
 ``2026-09-21T14:00:00Z/NODE.prom`` is the page of the exporter on that node.
+``2026-09-21T14:00:00Z/NAMESPACE/POD.prom`` is the page of the inference server in that pod.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class SavedPages:
     ) -> None:
         self._folder = folder
         self._settings = settings
-        self._catalog = catalog
+        self._series = catalog.series.union(*catalog.on_demand.values())
         self._decoder = decoder
         self.losses = Losses()
         self._pages = 0
@@ -97,7 +98,9 @@ class SavedPages:
                 known = _State(time)
             yield from known.take(objects, time)
             for page in sorted(folder.glob(_PAGES)):
-                yield from self._page(page, time)
+                yield from self._page(page, time, page.stem)
+            for page in sorted(folder.glob(f"*/{_PAGES}")):
+                yield from self._page(page, time, None)
             before = time
         self._complain(known)
 
@@ -112,7 +115,7 @@ class SavedPages:
             first = f"; {self._unread}" if self._unread else ""
             raise RecordingError(
                 f"{self._folder}: no folder has the page of an exporter{first}: write one as "
-                "NODE.prom for each node"
+                "NODE.prom for each node, or that of an inference server as NAMESPACE/POD.prom"
             )
 
     def _moments(self) -> list[_Moment]:
@@ -135,18 +138,26 @@ class SavedPages:
             said = str(error) if isinstance(error, PodsFileError) else f"{path}: {error.strerror}"
             return said[:300]
 
-    def _page(self, path: Path, time: float) -> Iterator[Event]:
+    def _page(self, path: Path, time: float, node: str | None) -> Iterator[Event]:
+        """Yield what a file says: of the exporter on a node, or of a pod's server without one."""
         try:
             content = _content(path)
         except OSError as error:
             yield self._unreadable(path, time, error.strerror or "")
             return
-        read = exposition.parse(content, time=time, wanted=self._catalog.series)
+        read = exposition.parse(content, time=time, wanted=self._series)
         if not read.samples:
             yield self._unreadable(path, time, "it has no sample of a known series")
             return
         self._pages += 1
-        yield PageRead(time, ScrapeResult(path.name, path.stem, read.samples, time, read.rejects))
+        origin, pod = path.name, None
+        if node is None:
+            pod = (path.parent.name, path.stem)
+            origin = "/".join(pod)
+        result = ScrapeResult(
+            origin, node, read.samples, time, read.rejects, pod=pod, serves=pod is not None
+        )
+        yield PageRead(time, result)
 
     def _unreadable(self, path: Path, time: float, why: str) -> Missed:
         self.losses.count("unreadable_page")

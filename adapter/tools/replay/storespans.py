@@ -88,9 +88,9 @@ class SpanReader:
             where = {} if several else {_INSTANCE: sorted(map(_literal, instances))}
             _add(found, await self._read_all(names.others, where, start, end))
         found.all_series = [row for row in found.all_series if row.origin in self._exporters]
-        if names.queue:
+        if names.servers:
             own = {"namespace": self._spec.namespace}
-            _add(found, await self._read_all(names.queue, own, start, end))
+            _add(found, await self._read_all(names.servers, own, start, end))
         return found
 
     def _named(self, row: StoredSeries) -> bool:

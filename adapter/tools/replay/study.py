@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final
 
+from adapter.answers.promises.workload import PromisedWorkload
 from adapter.figures import count
 from adapter.hpa import ControllerOptions, HpaSpec, MetricKind, MetricSpec
 from adapter.hpa.podreplicas import Tolerances
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.divisible import Divisible, divisible
+from adapter.pipeline.catalog.promise import Promise
 from adapter.pipeline.cluster.gpuresources import devices
 from adapter.server.recording.events import Losses, Recording
 from adapter.tools.client.errors import ClientError
@@ -122,23 +124,34 @@ class Study:
     """How requests waited, for utilization of servers that show it."""
     remarks: Sequence[str] = ()
     """What the replay leaves out."""
+    servers: bool = False
+    """A page of a server was read."""
 
 
 class Trial:
     """What one HPA of a recording needs to try other settings.
+
+    Args:
+        begin: see :class:`adapter.tools.replay.virtualcluster.VirtualCluster`.
 
     Raises:
         ClientError: the recording has nothing of this HPA, or its metric cannot be replayed.
         RecordingError: the recording cannot be read.
     """
 
-    def __init__(self, recording: Recording, spec: HpaSpec, options: StudyOptions) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        spec: HpaSpec,
+        options: StudyOptions,
+        begin: Callable[[Promise], PromisedWorkload] = PromisedWorkload,
+    ) -> None:
         self._recording = recording
         self._whole = spec
         self._options = options
         self._defects = Defects()
         period = options.controller.sync_period
-        reader = Syncs(spec, period)
+        reader = Syncs(spec, period, begin)
         scrutiny = Scrutiny(spec, self._defects)
         self._syncs = syncs = list(reader.of(scrutiny.watch(recording.events())))
         if not syncs:
@@ -150,6 +163,7 @@ class Trial:
         self.index, self.kind = _metric(spec, options.metric, reader.catalog, self._remarks)
         self.spec = replace(spec, metrics=(spec.metrics[self.index],))
         """The HPA with the one metric that is replayed."""
+        self._servers = scrutiny.servers
         self._queue: QueueEvidence | None = None
         highest = self.kind.highest
         if scrutiny.servers and highest is not None:
@@ -221,6 +235,7 @@ class Trial:
             nodes=nodes,
             queue=self._queue,
             remarks=self._remarks,
+            servers=self._servers,
         )
 
 

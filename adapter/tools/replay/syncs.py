@@ -7,10 +7,11 @@ one period apart.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from adapter.answers.promises.workload import PromisedWorkload
 from adapter.hpa import (
     HpaSpec,
     HpaState,
@@ -23,14 +24,13 @@ from adapter.hpa import (
     quantity,
 )
 from adapter.pipeline.catalog import Catalog
+from adapter.pipeline.catalog.promise import Promise
 from adapter.pipeline.cluster.hpas import ShownHpa
 from adapter.pipeline.cluster.pod import Pod
-from adapter.pipeline.cluster.workload import plural
 from adapter.server.recording.events import Begun, Event, HpaSeen, Missed
 from adapter.tools.replay.virtualcluster import VirtualCluster
 from apiservice.labels.manifest import selector_text
 from apiservice.labels.selector import Selector, parse
-from apiservice.provider import GroupResource
 
 WRITTEN: Final = 0.25
 """Seconds, at most, between the values that the controller read and the status that it wrote."""
@@ -66,9 +66,15 @@ class Syncs:
     Args:
         spec: the HPA, with its namespace, name and target.
         period: seconds between two syncs.
+        begin: see :class:`adapter.tools.replay.virtualcluster.VirtualCluster`.
     """
 
-    def __init__(self, spec: HpaSpec, period: float) -> None:
+    def __init__(
+        self,
+        spec: HpaSpec,
+        period: float,
+        begin: Callable[[Promise], PromisedWorkload] = PromisedWorkload,
+    ) -> None:
         self._spec = spec
         self._period = period
         self._selectors = [_selector(metric.selector) for metric in spec.metrics]
@@ -79,7 +85,7 @@ class Syncs:
         """A status that was written within a span of time which has not ended."""
         self._sampled = False
         """The statuses are those at the scrapes of a store."""
-        self._cluster = VirtualCluster()
+        self._cluster = VirtualCluster(begin)
         self._waiting: deque[Event] = deque()
         """Events that the controller may not have seen at its next sync."""
 
@@ -194,7 +200,7 @@ class Syncs:
         return not event.gone and _shown(before) != _shown(hpa) and hpa.current is not None
 
     def _observe(self, now: float, hpa: ShownHpa | None = None) -> RecordedSync:
-        pods = tuple(self._pods())
+        pods = tuple(self._cluster.pods_of(self._spec))
         absent: Counter[str] = Counter()
         values: list[Values] = []
         for metric, selector in zip(self._spec.metrics, self._selectors, strict=True):
@@ -235,14 +241,6 @@ class Syncs:
             metric.kind is not MetricKind.PODS or mine == other
             for metric, mine, other in zip(self._spec.metrics, ours, theirs, strict=True)
         )
-
-    def _pods(self) -> Iterable[Pod]:
-        target = self._spec.target
-        if target is None:
-            return ()
-        group, _, _ = target.api_version.rpartition("/")
-        resource = GroupResource(plural(target.kind), group)
-        return self._cluster.pods.owned_by(self._spec.namespace, resource, target.name)
 
 
 def pod_state(pod: Pod) -> PodState:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from adapter.answers.promises.ratios import PodQuestion, PromisedRatios
+from adapter.answers.promises.workload import PromisedWorkload
 from adapter.config.settings import Settings
+from adapter.hpa import HpaSpec
 from adapter.pipeline.attribution.reading import Reading
 from adapter.pipeline.attribution.values import UNKNOWN_METRIC
 from adapter.pipeline.catalog import built_in
-from adapter.pipeline.catalog.promise import PromiseError
+from adapter.pipeline.catalog.metric import Metric
+from adapter.pipeline.catalog.promise import Promise, PromiseError
 from adapter.pipeline.cluster.hpas import Hpas
 from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodes import Nodes
 from adapter.pipeline.cluster.pod import Pod
+from adapter.pipeline.cluster.workload import plural
 from adapter.pipeline.store.store import Store
 from adapter.server.recording.events import Begun, Event, HpaSeen, NodeSeen, PageRead, PodSeen
 from adapter.server.recording.settings import restored
@@ -22,6 +26,7 @@ from adapter.server.serve.build import sharing_options, telemetry_options
 from adapter.server.serve.ownmetrics import rows
 from apiservice.kube.reflector import EventType
 from apiservice.labels.selector import Selector
+from apiservice.provider import GroupResource
 from apiservice.runtime.steps import at_once
 from apiservice.wire.quantity import to_milli
 
@@ -39,16 +44,26 @@ class ReplayedValues(NamedTuple):
 
 
 class VirtualCluster:
-    """The state of the cluster and of ``serve`` at one time of a recording."""
+    """The state of the cluster and of ``serve`` at one time of a recording.
 
-    def __init__(self) -> None:
+    Args:
+        begin: returns what is known of a workload and a promise before its first window.
+        more: metrics beside those of the recording's settings.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[Promise], PromisedWorkload] = PromisedWorkload,
+        more: Sequence[Metric] = (),
+    ) -> None:
+        self._learn, self._more = begin, more
         self.now = 0.0
         """Epoch seconds of the last event."""
         self.pods = PodIndex()
         self.hpas = Hpas()
         self.settings = Settings()
         self.catalog = built_in()
-        self._ratios = PromisedRatios(self.pods)
+        self._ratios = PromisedRatios(self.pods, begin)
         self._nodes = Nodes()
         self._store: Store | None = None
 
@@ -73,6 +88,15 @@ class VirtualCluster:
                 self._nodes.apply(_kind(event), event.node)
             case HpaSeen():
                 self.hpas.apply(_kind(event), event.hpa)
+
+    def pods_of(self, spec: HpaSpec) -> Sequence[Pod]:
+        """Return the pods of an HPA's target."""
+        target = spec.target
+        if target is None:
+            return ()
+        group, _, _ = target.api_version.rpartition("/")
+        resource = GroupResource(plural(target.kind), group)
+        return self.pods.owned_by(spec.namespace, resource, target.name)
 
     def values(
         self, pods: Iterable[Pod], metric: str, selector: Selector, now: float
@@ -104,9 +128,10 @@ class VirtualCluster:
         """Forget the objects: the recorder writes all that it finds after this event."""
         self.settings = settings = restored(event.settings)
         self.pods, self.hpas, self._nodes = PodIndex(), Hpas(), Nodes()
-        self._ratios = PromisedRatios(self.pods)
+        self._ratios = PromisedRatios(self.pods, self._learn)
         shipped = built_in()
-        self.catalog = shipped.extended(*rows(settings.metrics, shipped))
+        fields, metrics = rows(settings.metrics, shipped)
+        self.catalog = shipped.extended(fields, [*metrics, *self._more])
         self._store = Store(
             self.catalog,
             telemetry_options(settings),

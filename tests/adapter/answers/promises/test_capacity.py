@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -95,6 +96,13 @@ def test_old_evidence_loses_half_of_its_weight_in_a_half_life() -> None:
     capacity = learned.capacity()
     assert capacity is not None
     assert capacity.requests == pytest.approx(200, rel=0.01)
+
+
+def test_evidence_keeps_its_weight_without_a_half_life() -> None:
+    learned = LearnedCapacity(PROMISE, math.inf)
+    learned.observe("a", window(60, 8, 200))
+    learned.observe("b", window(60 + 100 * HALF_LIFE, 8, 100))
+    assert learned.evidence == 300
 
 
 def test_tokens_at_the_capacity_are_those_of_the_loads_beside_it() -> None:

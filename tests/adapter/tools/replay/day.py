@@ -14,7 +14,15 @@ from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
 from adapter.pipeline.cluster.pod import Owner, Pod
 from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult
-from adapter.server.recording.events import Begun, Event, HpaSeen, Losses, PageRead, PodSeen
+from adapter.server.recording.events import (
+    Begun,
+    Event,
+    HpaSeen,
+    Losses,
+    PageRead,
+    PodSeen,
+    Recording,
+)
 from adapter.server.recording.writer import RecordingFile, RecordingWriter
 from adapter.tools.replay.syncs import pod_state
 from apiservice.wire.quantity import format_milli
@@ -179,7 +187,7 @@ class ServerDay(Day):
         return PageRead(event.time, result)
 
 
-def write(path: Path, day: Day) -> None:
+def write(path: Path, day: Recording) -> None:
     """Write a day as ``serve --record`` does."""
     writer = RecordingWriter()
     for event in day.events():

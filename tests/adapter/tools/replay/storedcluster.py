@@ -76,10 +76,10 @@ class StoredCluster:
                 self.hpa = event.hpa
 
     def _page(self, time: float) -> None:
-        if self.page is None or self.lost(time, "dcgm"):
+        if self.lost(time, "dcgm"):
             return
         names = {pod.ref.name for pod in self.pods.values()}
-        for sample in self.page.samples:
+        for sample in self.page.samples if self.page is not None else ():
             if sample.labels.get("pod") in names:
                 labels = relabelled(
                     sample.labels,

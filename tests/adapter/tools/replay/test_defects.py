@@ -135,7 +135,7 @@ def test_times_without_value_and_without_a_recording_are_in_the_report(tmp_path:
     later = list(replace(day, syncs=10, silent=(0.0, 0.0)).events())
     content = (tmp_path / "day.gma").read_bytes()
     (tmp_path / "day.gma").write_bytes(content + b"\x00" * 100)
-    write(tmp_path / "day.gma", _Shifted(later, 13 * 3600.0))  # type: ignore[arg-type]  # it only reads the events
+    write(tmp_path / "day.gma", _Shifted(later, 13 * 3600.0))
     options = StudyOptions(controller=replace(StudyOptions().controller, sync_period=PERIOD))
     found = study(RecordingReader(tmp_path / "day.gma"), from_manifest(day.hpa), options)
     by_reason: dict[str, list[Stretch]] = {}

@@ -14,6 +14,7 @@ import yaml
 from adapter.server.recording.events import Begun, Event, HpaSeen, PageRead, PodSeen
 from adapter.server.recording.reader import RecordingReader
 from tests.adapter.commandline import Ended, invoke
+from tests.adapter.server.serve.test_inference import pod
 from tests.adapter.serving import PAGE, POD, Exporter, eventually, start
 from tests.adapter.tools.replay.day import manifest
 
@@ -85,6 +86,19 @@ def test_it_records_until_it_is_killed_and_goes_on_later(stand: Stand) -> None:
     assert {event.result.node for event in events if isinstance(event, PageRead)} == {"n1"}
     assert stand.values() == {80.0, 7.0}
     assert "and 1 HPA: " in done.output
+
+
+def test_the_histograms_of_servers_are_recorded_though_nobody_asks(stand: Stand) -> None:
+    stand.configure()
+    server = pod("p1", stand.exporter.url.rpartition(":")[2].partition("/")[0])
+    (stand.folder / "objects.yaml").write_text(yaml.safe_dump_all([server, HPA]))
+    name = "vllm:time_to_first_token_seconds"
+    stand.exporter.page = (
+        f'vllm:num_requests_running{{model_name="m"}} 1\n{name}_bucket{{le="1",model_name="m"}} 3\n'
+        f'{name}_bucket{{le="+Inf",model_name="m"}} 4\n{name}_count{{model_name="m"}} 4\n'
+    ).encode()
+    done = stand.record(until=lambda _: {3.0, 4.0} <= stand.values())
+    assert done.code == 0, done.output
 
 
 def test_a_limit_of_bytes_ends_it(stand: Stand) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -71,35 +71,40 @@ def saved(
     """
     pods: dict[str, Pod] = {}
     hpa: ShownHpa | None = None
-    page: PageRead | None = None
+    pages: dict[str, PageRead] = {}
     next_at = 0.0
     for event in events:
         next_at = next_at or event.time + INTERVAL - 1
         while event.time > next_at:
-            _save(folder / instant(next_at), pods, hpa, None if lost(next_at) else page)
+            _save(folder / instant(next_at), pods, hpa, {} if lost(next_at) else pages)
             next_at += INTERVAL
         match event:
             case PodSeen():
                 pods[event.pod.uid] = event.pod
                 if event.gone:
                     del pods[event.pod.uid]
+                    pages.pop("/".join(event.pod.ref), None)
             case PageRead():
-                page = event
+                pages["/".join(event.result.pod or ("n",))] = event
             case HpaSeen():
                 hpa = event.hpa
 
 
-def _save(at: Path, pods: dict[str, Pod], hpa: ShownHpa | None, page: PageRead | None) -> None:
+def _save(
+    at: Path, pods: dict[str, Pod], hpa: ShownHpa | None, pages: Mapping[str, PageRead]
+) -> None:
     at.mkdir(parents=True)
     items = [pod_manifest(pod) for pod in pods.values()]
     items += [hpa_manifest(hpa)] if hpa is not None else []
     (at / "objects.json").write_text(json.dumps({"kind": "List", "items": items}))
-    if page is not None:
+    for name, page in pages.items():
         lines = []
         for sample in page.result.samples:
             labels = ",".join(f'{key}="{value}"' for key, value in sample.labels.items())
-            lines.append(f"{sample.name}{{{labels}}} {sample.value:g}\n")
-        (at / "n.prom").write_text("".join(lines))
+            lines.append(f"{sample.name}{{{labels}}} {sample.value!r}\n")
+        file = at / f"{name}.prom"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(lines))
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +176,9 @@ def test_a_folder_without_a_page_is_one_line(folder: Path, tmp_path: Path) -> No
         page.write_text("<html>")
     done = replay(folder, pages)
     first = f"{written[0]}: it has no sample of a known series"
-    fix = "write one as NODE.prom for each node"
+    fix = (
+        "write one as NODE.prom for each node, or that of an inference server as NAMESPACE/POD.prom"
+    )
     said = f"{pages}: no folder has the page of an exporter; {first}: {fix}"
     assert (done.code, done.output) == (2, f"gpu-metrics-adapter: {said}\n")
     for page in written:

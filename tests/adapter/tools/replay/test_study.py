@@ -14,7 +14,7 @@ from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.divisible import Divisible, divisible
 from adapter.tools.client.errors import ClientError
 from adapter.tools.replay.judgement import judge, verdict
-from adapter.tools.replay.recommendation import HpaAdvice
+from adapter.tools.replay.recommendation import HpaAdvice, HpaAnswer
 from adapter.tools.replay.recommendreport import AdvisedHpa, RecommendReport
 from adapter.tools.replay.report import ReplayReport
 from adapter.tools.replay.study import Study, StudyOptions, study
@@ -139,7 +139,8 @@ def test_without_gpus_the_cost_is_not_known() -> None:
     found = replace(replayed(Day(waves)), gpus=0.0)
     judgement = judge(found, 600.0)
     assert judgement.doubts == ("GPU-hours are not known: no pod of the recording requests a GPU",)
-    advised = AdvisedHpa(manifest(), HpaAdvice(found, judgement))
+    answer = HpaAnswer(found.spec, None, HpaAdvice(found, judgement))
+    advised = AdvisedHpa(manifest(), answer)
     row = RecommendReport([advised], 600.0).lines(Screen())[1]
     assert "  ?  " in row
 
