@@ -17,6 +17,10 @@ def test_each_pool_says_what_is_free_and_what_fits(serve: Opener) -> None:
     assert spare[1:4] == [["0", "busy"], ["0", "idle"], ["3", "free"]]
     assert spare[4] == ["2 gpu", "of 3 gpu left, 33% fragmented"]
     assert rows["h100-serving"][4].split("\n") == ["–", "no GPU is left for a pod"]
+    held = rows["h100-serving"][5].split("\n")
+    assert held[0] == "2 pods"
+    assert held[1].startswith("Deployment/llm has 4 pods of 8: load for at most 5.8 pods")
+    assert spare[5] == ["0 pods"]
     assert "(1 closed)" in rows["a100-batch"][0]
 
 

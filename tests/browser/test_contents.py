@@ -101,7 +101,9 @@ def test_each_gpu_has_one_use_with_a_sign_and_a_word_and_the_uses_add_up(serve: 
     # No pod can start on a node of a blocked GPU: the demo has no such node.
     assert {row[1] for row in rows} == set(words.values()) - {"blocked"}
     shown = dict(zip((row[0] for row in state["gpus"]["rows"]), uses, strict=True))
-    assert all(row[1] == shown[row[0].split("\n")[0]] for row in rows)
+    for (name, second), use, *_ in ((row[0].split("\n"), *row[1:]) for row in rows):
+        assert use == shown[name]
+        assert (second == "XID error 79") is (name == "gpu-a100-1.gpu2")
     page.find("#fleet-tools button[data-value='']").click()
     page.wait("document.querySelector('.legend li')")
     legend = page.texts(".legend ul:first-child li")

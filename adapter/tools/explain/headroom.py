@@ -1,4 +1,4 @@
-"""The headroom that ``nodepool`` holds for an HPA's workload, with the forecast behind it.
+"""The headroom that ``nodepool`` holds, with the forecast behind it: of an HPA's workload, or all.
 
 The controller writes both on the headroom object. Anybody who may create a Deployment can write the
 same in a namespace of their own, so only two namespaces count: that of the adapter, and that of the
@@ -47,7 +47,7 @@ class HeadroomRow(NamedTuple):
 
 
 class HeldHeadroom(NamedTuple):
-    """The headroom of one workload, or why it cannot be read."""
+    """Headroom, or why it cannot be read."""
 
     rows: Sequence[HeadroomRow] = ()
     problem: ClientError | None = None
@@ -65,12 +65,24 @@ async def headroom_of(api: Api, hpa: Json) -> HeldHeadroom:
         home = await _home(api)
         if not home:
             return NO_HEADROOM
+        served = f"{names.SERVES}={namespace}"
         rows: list[HeadroomRow] = []
         for place in dict.fromkeys((home, namespace)):
-            rows += await _held(api, place, namespace, workload)
+            held = await _held(api, place, served)
+            rows += [_row(kind, row) for kind, row in held if workload in _workloads(row)]
     except ClientError as error:
         return HeldHeadroom((), error)
     return HeldHeadroom(rows)
+
+
+async def all_headroom(api: Api) -> HeldHeadroom:
+    """Return the headroom in the adapter's namespace: all but that with ResourceClaims."""
+    try:
+        home = await _home(api)
+        held = await _held(api, home, names.SERVES) if home else ()
+    except ClientError as error:
+        return HeldHeadroom((), error)
+    return HeldHeadroom([_row(kind, row) for kind, row in held])
 
 
 async def _home(api: Api) -> str:
@@ -85,25 +97,25 @@ async def _home(api: Api) -> str:
     return str(service.get("namespace") or "")
 
 
-async def _held(api: Api, place: str, namespace: str, workload: str) -> list[HeadroomRow]:
+async def _held(api: Api, place: str, labels: str) -> list[tuple[str, Json]]:
+    """Return the objects in a namespace that a selector matches, each with its kind."""
     within = f"namespaces/{quote(place, safe='')}"
     kinds = [
         (f"/apis/{names.BUFFER_GROUP}/{v}/{within}/capacitybuffers") for v in names.BUFFER_VERSIONS
     ]
     buffers: list[Json] = []
     for path in kinds:
-        buffers = await _listed(api, path, namespace)
+        buffers = await _listed(api, path, labels)
         if buffers:
             break
-    deployments = await _listed(api, f"/apis/apps/v1/{within}/deployments", namespace)
-    found = [("CapacityBuffer", row) for row in buffers]
-    found += [("Deployment", row) for row in deployments]
-    return [_row(kind, row) for kind, row in found if workload in _workloads(row)]
+    deployments = await _listed(api, f"/apis/apps/v1/{within}/deployments", labels)
+    held = [("CapacityBuffer", row) for row in buffers]
+    return [*held, *(("Deployment", row) for row in deployments)]
 
 
-async def _listed(api: Api, path: str, namespace: str) -> list[Json]:
+async def _listed(api: Api, path: str, labels: str) -> list[Json]:
     try:
-        return await api.list(path, labels=f"{names.SERVES}={namespace}")
+        return await api.list(path, labels=labels)
     except ClientError as error:
         if error.status in _NONE:  # the cluster has no CapacityBuffers
             return []

@@ -23,6 +23,7 @@ from adapter.tools.ui.model import Model, PageFacts
 from adapter.tools.ui.panels import (
     EVENTS,
     GPUS,
+    HEADROOM,
     HPAS,
     PODS,
     POOLS,
@@ -40,9 +41,9 @@ LONGEST: Final = 120.0
 """Seconds for one list, with all of its pages."""
 _SLOWER: Final = 30.0
 """Seconds after which a list that cannot be read is tried again, at most."""
-_SLOW: Final = {EVENTS: 10.0, POOLS: 15.0}
+_SLOW: Final = {EVENTS: 10.0, POOLS: 15.0, HEADROOM: 15.0}
 """Seconds between two looks, at least: no event is younger than a controller's sync, and ``serve``
-counts pools every 15 s."""
+counts pools every 15 s, as `nodepool` plans."""
 _GATHER: Final = 0.05
 """Seconds for which lists that arrive together are waited for."""
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from adapter.tools.client.tables import ObjectTable
+from adapter.tools.explain.headroom import NO_HEADROOM
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.columns import Columns
 from adapter.tools.overview.gpuclasses import count_classes, silent_gpus
@@ -20,7 +21,17 @@ from adapter.tools.ui.gpurows import DeviceParts, fleet
 from adapter.tools.ui.hparows import hpa_rows
 from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.objectchanges import pod_facts
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, POOLS, WORKLOADS, PanelState
+from adapter.tools.ui.panels import (
+    EVENTS,
+    GPUS,
+    HEADROOM,
+    HPAS,
+    NODES,
+    PODS,
+    POOLS,
+    WORKLOADS,
+    PanelState,
+)
 from adapter.tools.ui.podrows import pods, pools, workloads
 from adapter.tools.ui.timeline import Timeline
 from adapter.tools.ui.trouble import outage, panel_rows, with_trouble
@@ -99,8 +110,8 @@ class Model:
             found["pods"] = pods(gpu_pods, *of_devices)
         if WORKLOADS in changed and owners is not None:
             found["workloads"] = workloads(owners)
-        if POOLS in changed and (table := seen.table(POOLS)) is not None:
-            found["pools"] = pools(table)
+        if changed & {POOLS, HEADROOM} and (table := seen.table(POOLS)) is not None:
+            found["pools"] = pools(table, seen.data.get(HEADROOM, NO_HEADROOM))
         self._compare(seen, changed, hpas, now)
         found["timeline"] = [entry.json() for entry in self._timeline.entries()]
         return {name: _encode(content) for name, content in found.items()}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from adapter.tools.client.access import Api, Json
 from adapter.tools.client.errors import GRANTED, ClientError
+from adapter.tools.explain.headroom import HeldHeadroom, all_headroom
 from adapter.tools.overview.scalers import read_scalers
 from adapter.tools.overview.viewlists import read_view_list
 
@@ -17,6 +19,7 @@ Status = Literal["waiting", "ok", "forbidden", "missing", "failed"]
 GPUS: Final = "gpus"
 NODES: Final = "gpunodes"
 POOLS: Final = "gpupools"
+HEADROOM: Final = "headroom"
 PODS: Final = "gpupods"
 WORKLOADS: Final = "gpuworkloads"
 HPAS: Final = "hpas"
@@ -91,10 +94,18 @@ def readers(namespace: str) -> dict[str, Reader]:
             found += await api.list(f"/api/v1{place}/events", fields=fields)
         return found
 
+    async def headroom(api: Api) -> HeldHeadroom:
+        held = await all_headroom(api)
+        # Most users have no right in the adapter's namespace: the table says so.
+        if held.problem is not None and held.problem.status != HTTPStatus.FORBIDDEN:
+            raise held.problem
+        return held
+
     return {
         GPUS: lambda api: read_view_list(api, "gpus"),
         NODES: lambda api: read_view_list(api, "gpunodes"),
         POOLS: lambda api: read_view_list(api, "gpupools"),
+        HEADROOM: headroom,
         PODS: lambda api: read_view_list(api, "gpupods", place),
         WORKLOADS: lambda api: read_view_list(api, "gpuworkloads", place),
         HPAS: lambda api: read_scalers(api, place),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapter.tools.client.tables import ObjectTable
+from adapter.tools.explain.headroom import HeadroomRow, HeldHeadroom
 from adapter.tools.overview.columns import Columns
 
 Json = dict[str, Any]
@@ -57,10 +58,22 @@ _POOLS: Final = {
 _POOL_NUMBERS: Final = {"fragmentedNumber": "Fragmented-Percent"}
 
 
-def pools(table: ObjectTable) -> Json:
-    """Return the part ``pools`` from ``gpupools``."""
-    rows = list(zip(*_named(Columns(table), _POOLS, _POOL_NUMBERS), strict=True))
-    return {"columns": ("namespace", "name", *_POOLS, *_POOL_NUMBERS), "rows": rows}
+def pools(table: ObjectTable, headroom: HeldHeadroom) -> Json:
+    """Return the part ``pools`` from ``gpupools``, with what `nodepool` holds in each."""
+    held: dict[str, list[HeadroomRow]] = {}
+    for row in headroom.rows:
+        held.setdefault(row.pool, []).append(row)
+    problem = headroom.problem.brief if headroom.problem else ""
+    mine = [held.get(row.name, ()) for row in table.rows]
+    columns = [
+        *_named(Columns(table), _POOLS, _POOL_NUMBERS),
+        [None if problem else sum(one.pods for one in rows) for rows in mine],
+        [problem or "; ".join(one.why for one in rows) or None for rows in mine],
+    ]
+    return {
+        "columns": ("namespace", "name", *_POOLS, *_POOL_NUMBERS, "headroom", "headroomWhy"),
+        "rows": list(zip(*columns, strict=True)),
+    }
 
 
 def pods(

@@ -8,12 +8,23 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from adapter.tools.overview.verdict import ClusterVerdict, VerdictLevel
-from adapter.tools.ui.panels import EVENTS, GPUS, HPAS, NODES, PODS, POOLS, WORKLOADS, PanelState
+from adapter.tools.ui.panels import (
+    EVENTS,
+    GPUS,
+    HEADROOM,
+    HPAS,
+    NODES,
+    PODS,
+    POOLS,
+    WORKLOADS,
+    PanelState,
+)
 
 _NAMES: Final = {
     GPUS: "GPUs",
     NODES: "GPU nodes",
     POOLS: "pools",
+    HEADROOM: "headroom",
     PODS: "GPU pods",
     WORKLOADS: "workloads",
     HPAS: "HPAs",

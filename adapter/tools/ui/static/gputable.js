@@ -11,8 +11,7 @@ const ORDER = Object.keys(GPU_CLASSES);
 
 function useCell(gpu) {
   const state = GPU_CLASSES[gpu.class] ?? UNKNOWN;
-  const use = h(`span.state.${state.level}`, { title: gpu.blocked ?? state.about }, sign(state.sign), h("span.cut", {}, state.word));
-  return gpu.unhealthy ? two(use, sick(gpu.unhealthy)) : use;
+  return h(`span.state.${state.level}`, { title: gpu.blocked ?? state.about }, sign(state.sign), h("span.cut", {}, state.word));
 }
 
 /** Make the table. */
@@ -24,7 +23,7 @@ export function gpuTable() {
     columns: [
       { key: "name", label: "GPU", class: "col-name", value: (gpu) => gpu.name, cell: (gpu) => two(
         h("a", { href: link({ kind: "gpu", namespace: "", name: gpu.name }), title: gpu.name }, h("bdi", {}, gpu.name)),
-        [gpu.model, gpu.profile].filter(Boolean).join(" ")) },
+        gpu.unhealthy ? sick(gpu.unhealthy) : [gpu.model, gpu.profile].filter(Boolean).join(" ")) },
       { key: "use", label: "Use", class: "drop wide", value: (gpu) => ORDER.indexOf(gpu.class), cell: useCell },
       { key: "util", label: "Utilization", class: "num col-util", down: true, value: (gpu) => gpu.util, cell: (gpu) => gpu.utilText ?? missing("no utilization is reported") },
       { key: "mem", label: "Memory", class: "num drop col-mem", down: true, value: (gpu) => gpu.memShare, cell: (gpu) => gpu.mem },

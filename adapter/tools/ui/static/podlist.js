@@ -42,7 +42,7 @@ export function blindTable() {
 
 function podName(pod) {
   const address = link({ kind: "pod", namespace: pod.namespace, name: pod.name });
-  return two(h("a", { href: address, title: pod.name }, h("bdi", {}, middle(pod.name, NAME))), h("bdi", {}, pod.namespace), pod.unhealthy && sick(pod.unhealthy));
+  return two(h("a", { href: address, title: pod.name }, h("bdi", {}, middle(pod.name, NAME))), h("bdi", {}, pod.namespace));
 }
 
 function whyCell(pod) {
@@ -51,7 +51,7 @@ function whyCell(pod) {
 }
 
 function nodeCell(pod) {
-  return pod.node ? two(h("bdi", { title: pod.node }, pod.node), pod.pool) : missing("waits for a node");
+  return pod.node ? two(h("bdi", { title: pod.node }, pod.node), pod.unhealthy ? sick(pod.unhealthy) : pod.pool) : missing("waits for a node");
 }
 
 /** Make the table of workloads. */

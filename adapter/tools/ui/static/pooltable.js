@@ -17,6 +17,7 @@ export function poolTable() {
       number("idle", "Idle", "idle"),
       number("free", "Free", "free"),
       { key: "largest", label: "Largest pod that fits", value: (pool) => pool.largest ?? "", cell: largest },
+      { key: "headroom", label: "Headroom", class: "drop", down: true, value: (pool) => pool.headroom, cell: headroom },
       { key: "layouts", label: "MIG layouts", class: "drop wide", value: (pool) => pool.layouts ?? "", cell: (pool) => h("span.cut", { title: pool.layouts }, pool.layouts ?? "") },
     ],
   });
@@ -33,6 +34,12 @@ function about(pool) {
 
 /** The amounts without the vendors' domains, which the title has. @param {string} text */
 const short = (text) => text.replace(/[a-z0-9.-]+\//g, "");
+
+/** What nodepool keeps free, and the forecast behind it. */
+function headroom(pool) {
+  if (pool.headroom === null) return missing(pool.headroomWhy);
+  return two(count(pool.headroom, "pod"), pool.headroomWhy && h("span.cut", { title: pool.headroomWhy }, pool.headroomWhy));
+}
 
 function largest(pool) {
   if (!pool.largest) return missing("no GPU is left for a pod");

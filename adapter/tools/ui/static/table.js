@@ -181,9 +181,9 @@ export function missing(why = "no value") {
   return h("span.missing", { title: why }, h("span", { "aria-hidden": "true" }, NONE), h("span.hidden", {}, why));
 }
 
-/** Two lines in one cell, or three. @param {any[]} lines empty ones are left out, but not the first */
-export function two(first, ...lines) {
-  return h("span.two", {}, h("span", {}, first), lines.filter(Boolean).map((text) => h("span", {}, text)));
+/** Two lines in one cell. @param {any} first @param {any} second */
+export function two(first, second) {
+  return h("span.two", {}, h("span", {}, first), second ? h("span", {}, second) : null);
 }
 
 /** Why a device is not healthy. @param {string} why */

@@ -14,10 +14,12 @@ from adapter.answers.judgement.states import LEVELS, ORDER
 from adapter.answers.view.gpuclass import GpuClass
 from adapter.answers.view.gpunodes import GPUNODES
 from adapter.answers.view.gpupods import GPUPODS
+from adapter.answers.view.gpupools import GPUPOOLS
 from adapter.answers.view.gpus import GPUS
 from adapter.answers.view.gpuworkloads import GPUWORKLOADS
 from adapter.tools.client.errors import ClientError
 from adapter.tools.client.histories import HpaPast
+from adapter.tools.explain.headroom import HeadroomRow, HeldHeadroom
 from adapter.tools.idle.prices import PriceList
 from adapter.tools.overview.scalers import ReadScalers
 from adapter.tools.ui.gpurows import fleet, share
@@ -27,9 +29,20 @@ from adapter.tools.ui.idlecosts import idle_price
 from adapter.tools.ui.idlelist import MOST_PODS, candidates
 from adapter.tools.ui.model import Model, PageFacts
 from adapter.tools.ui.panels import NODES, PanelState, failed, readers
-from adapter.tools.ui.podrows import pods, workloads
+from adapter.tools.ui.podrows import pods, pools, workloads
+from tests.adapter.clientapi import table_row
 from tests.adapter.tools.overview.hpas import state_of
-from tests.adapter.tools.ui.cluster import POOL, gpu, hpa, node, pod, stuck, table_of, workload
+from tests.adapter.tools.ui.cluster import (
+    POOL,
+    columns,
+    gpu,
+    hpa,
+    node,
+    pod,
+    stuck,
+    table_of,
+    workload,
+)
 
 NOW = 1_000_000.0
 STATIC = Path(__file__).parents[4] / "adapter" / "tools" / "ui" / "static"
@@ -260,7 +273,7 @@ def test_an_hpa_of_another_form_is_counted() -> None:
     after = failed(before, ClientError("GET /x: 500 no", 500), 0.1)
     assert (after.status, after.updated, after.message) == ("failed", 5.0, "GET /x: 500 no")
     assert set(readers("")) == {
-        *("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
+        *("gpus", "gpunodes", "gpupools", "headroom", "gpupods", "gpuworkloads", "hpas", "events")
     }
 
 
@@ -275,3 +288,24 @@ def test_the_page_knows_each_state_of_an_hpa_and_each_class_of_a_gpu_with_its_le
     assert set(known["GPU_CLASSES"]) == set(get_args(GpuClass))
     counts = set(re.findall(r'count: "(\w+)"', text))
     assert counts == {row.key for row in CLASSES}
+
+
+def test_each_pool_has_the_headroom_of_nodepool_and_the_forecast_behind_it() -> None:
+    table = table_of(
+        GPUPOOLS, [table_row(name, [None] * (len(columns(GPUPOOLS)) - 1)) for name in ("p1", "p2")]
+    )
+    held = HeadroomRow("CapacityBuffer", "gpu-metrics", "a", 2, "p1", "2 more are expected")
+    other = held._replace(pods=1, why="a fixed surplus")
+
+    def shown(headroom: HeldHeadroom) -> list[tuple[Any, ...]]:
+        part = pools(table, headroom)
+        at = part["columns"].index("headroom")
+        return [row[at:] for row in part["rows"]]
+
+    assert shown(HeldHeadroom([held, other])) == [
+        (3, "2 more are expected; a fixed surplus"),
+        (0, None),
+    ]
+    denied = HeldHeadroom((), ClientError("GET /apis/x: 403 you may not list apiservices", 403))
+    assert [row[0] for row in shown(denied)] == [None, None]
+    assert "you may not list apiservices" in shown(denied)[0][1]
