@@ -126,6 +126,7 @@ lock: ## update the lock files (needs uv)
 	uv pip compile $(LOCK) $(SHIPPED) -o requirements.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements.lock --group dev -o requirements-dev.lock pyproject.toml
 	uv pip compile $(LOCK) -c requirements-dev.lock --group pyproject.toml:image --python-version 3.11 -o requirements-image.lock
+	uv pip compile $(LOCK) --group pyproject.toml:go --python-version 3.11 -o requirements-go.lock
 
 ##@ Release
 

@@ -14,7 +14,7 @@ BUILDERS = {
     "tests/needs.py": "the list itself",
     "tests/debian.py": "the tools that unpack packages",
     "tests/e2e/programs.py": "finds, builds and installs programs",
-    "tests/e2e/modules.py": "downloads Go modules",
+    "tests/e2e/toolchain.py": "finds or downloads Go",
     "tests/e2e/imagebuild.py": "builds the image",
     "tests/e2e/privatenetwork.py": "makes the network",
     "tests/browser/axe.py": "downloads axe-core",

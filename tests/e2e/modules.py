@@ -6,12 +6,12 @@ Tests run without a network. ``python -m tests.e2e.modules`` downloads the modul
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.e2e import toolchain
 from tests.e2e.programs import ROOT, ProgramMissingError
 
 _PROGRAMS = Path("tests/e2e/programs")
@@ -40,9 +40,10 @@ def folder(module: Module) -> Path:
     Raises:
         ProgramMissingError: Go or the module is not available.
     """
-    go = shutil.which("go")
-    if go is None:
-        raise ProgramMissingError(f"the files of {module.path} are read with Go: install Go")
+    try:
+        go = toolchain.go(module.pinned)
+    except toolchain.NoGoError as error:
+        raise ProgramMissingError(f"the files of {module.path} are read with Go: {error}") from None
     done = subprocess.run(
         [go, "mod", "download", "-json", module.path],
         cwd=ROOT / module.pinned,

@@ -2,7 +2,9 @@
 
 They are searched in ``$KUBEBUILDER_ASSETS``, in PATH, and in this repository's ``.cache/bin``.
 Missing programs are built into the latter with ``go build``, from a module with only go.mod and
-go.sum. Programs that a distribution packages are never built.
+go.sum, and built again when the go.mod names another version. Programs that a distribution packages
+are never built. A program of ``$KUBEBUILDER_ASSETS`` may have another version: CONTRIBUTING.md says
+how such versions are tried.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import debian
+from tests.e2e import toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "bin"
@@ -162,14 +165,15 @@ def _build(program: Built) -> Path:
     target = CACHE / program.name
     with (CACHE / f".{program.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if target.exists() and _fits(program, str(target)):
-            return target  # another process has built it meanwhile
-        go = shutil.which("go")
-        if go is None:
+        if target.exists() and _fits(program, str(target)) and _is_pinned(program, target):
+            return target
+        try:
+            go = toolchain.go(program.module)
+        except toolchain.NoGoError as error:
             raise ProgramMissingError(
-                f"{program.name} is not in PATH and Go is not either: install Go, or point "
-                f"KUBEBUILDER_ASSETS at a folder with {program.name} {program.release}x"
-            )
+                f"{program.name} is not in PATH and cannot be built: {error}; or point "
+                f"KUBEBUILDER_ASSETS at a folder with {program.name} {program.release or 'v'}x"
+            ) from None
         print(f"building {program.name} (minutes, once)", file=sys.stderr, flush=True)
         # Built under another name and renamed, so that an aborted build leaves no program.
         partial = target.with_suffix(".partial")
@@ -189,6 +193,18 @@ def _build(program: Built) -> Path:
             raise ProgramMissingError(f"go build {program.package} failed:\n{done.stderr[-4000:]}")
         partial.rename(target)
     return target
+
+
+def _is_pinned(program: Built, target: Path) -> bool:
+    """Return whether a program that was built here has the version of its go.mod, as far as known.
+
+    Without this, a machine that keeps its programs would test the old version after an upgrade.
+    """
+    built = toolchain.built_from(target)
+    if built is None:
+        return True
+    rows = (ROOT / program.module / "go.mod").read_text().splitlines()
+    return built in {tuple(row.removeprefix("require").split()[:2]) for row in rows}
 
 
 def _unpack(program: Packaged) -> Path:

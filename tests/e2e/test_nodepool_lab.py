@@ -118,7 +118,8 @@ def uninstall(lab: LabStage, controller: Controller) -> None:
 def test_nothing_of_a_controller_that_is_gone_remains(
     lab: LabStage, end: Callable[[LabStage, Controller], None]
 ) -> None:
-    """Karpenter takes no notice of the last buffer's deletion: the probe outlives the headroom."""
+    """Karpenter 1.14 takes no notice of the last buffer's deletion: the probe outlives the
+    headroom."""
     name = end.__name__
     controller = lab.controller(name, provisioning_method="buffer", lifeline=20)
     controller.start()

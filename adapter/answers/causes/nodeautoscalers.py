@@ -9,9 +9,10 @@ schedule on: nodeclaim/NAME``; kubernetes-sigs/karpenter ``pkg/controllers/provi
 events.go``).
 Why that node does not come stands elsewhere: in the warnings about the NodeClaim
 (``InsufficientCapacityError``, ``NodeClassNotReady``; ``pkg/controllers/nodeclaim/lifecycle/
-events.go``) and in its conditions Launched, Registered and Initialized. A NodeClaim without
-capacity is deleted at once and its pool tries again, so a claim's name changes while its pool's
-stays.
+events.go``) and in its conditions Launched, Registered and Initialized. From 1.15 on Karpenter
+writes ``InsufficientCapacityError`` about the pods too, for those who may not read NodeClaims. A
+NodeClaim without capacity is deleted at once and its pool tries again, so a claim's name changes
+while its pool's stays.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from adapter.pipeline.cluster.objects import SeenEvent, SeenNodeClaim
 from adapter.pipeline.cluster.podobjects import SeenPod
 
 _PREFIX: Final = " trigger scale-up: "
-_AUTOSCALERS: Final = ("NotTriggerScaleUp", "FailedScaleUp", "FailedScheduling")
+_NO_CAPACITY: Final = "InsufficientCapacityError"
+_AUTOSCALERS: Final = ("NotTriggerScaleUp", "FailedScaleUp", "FailedScheduling", _NO_CAPACITY)
 """Reasons of the events in which node autoscalers say what they did about a pod."""
 NOMINATED: Final = "Nominated"
 """Reason of the event that names a pod's NodeClaim."""
 KIND: Final = "NodeClaim"
 _NAME: Final = re.compile(r"nodeclaim/([a-z0-9][a-z0-9.-]{0,252})")
-_REFUSED: Final = ("InsufficientCapacityError", "NodeClassNotReady")
+_REFUSED: Final = (_NO_CAPACITY, "NodeClassNotReady")
 """Reasons of warnings about a NodeClaim whose machine does not come."""
 _FRESH: Final = 1800.0
 """Seconds for which a warning about a NodeClaim counts."""
@@ -77,7 +79,11 @@ def said(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
         key=lambda row: (sign_of([BACKOFF], row.message) is None, row.last or 0.0),
         default=None,
     )
-    return "" if last is None else short(last.message.rpartition(_PREFIX)[2]).rstrip(".")
+    if last is None:
+        return ""
+    if last.reason == _NO_CAPACITY:
+        return _warned(last)
+    return short(last.message.rpartition(_PREFIX)[2]).rstrip(".")
 
 
 def troubles(
@@ -94,7 +100,7 @@ def troubles(
         if about.kind == KIND and event.type != "Normal" and fresh and event.reason in _REFUSED:
             last[about.name.rpartition("-")[0]] = event
     for event in last.values():
-        text = f"{event.reason}: {short(event.message)}".rstrip(".")
+        text = _warned(event)
         fields = f"involvedObject.kind={KIND},reason={event.reason}"
         command = f"kubectl -n default get events --field-selector {fields}"
         yield f"nodeclaim {event.involved_object.name}", text, command
@@ -114,10 +120,13 @@ def _of_claims(facts: ClusterFacts, pods: Sequence[SeenPod]) -> str:
         return ""
     warnings = sorted(_warnings(facts, claims), key=lambda event: event.last or 0.0)
     if warnings:
-        last = warnings[-1]
-        return f"{last.reason}: {short(last.message)}".rstrip(".")
+        return _warned(warnings[-1])
     found = {claim.metadata.name: claim for claim in facts.claims}
     return next(filter(None, (_late(facts.now, found.get(name)) for name in claims)), "")
+
+
+def _warned(event: SeenEvent) -> str:
+    return f"{event.reason}: {short(event.message)}".rstrip(".")
 
 
 def _warnings(facts: ClusterFacts, claims: Sequence[str]) -> Iterator[SeenEvent]:

@@ -17,12 +17,19 @@ NO_TARGET: Final = Sign(
     "create the workload, or correct spec.scaleTargetRef of the ScaledObject: it must be in "
     "the same namespace",
 )
+UNSCALED: Final = Sign(
+    ("error activating scaletarget", "error deactivating scaletarget", "error setting scaletarget"),
+    "let keda-operator change the size of the target: see its rights to update the subresource "
+    "scale, and webhooks that refuse the change",
+)
+"""``pkg/scaling/executor/scale_scaledobjects.go``, from KEDA 2.21 on."""
 CHECKS: Final = (
     Sign(
         ("/scale subresource",),
         "scale a Deployment, a StatefulSet, or a kind that has the subresource scale",
     ),
     NO_TARGET,
+    UNSCALED,
     Sign(
         ("correct scaletargetref", "scaletargetref.name is missing"),
         "correct spec.scaleTargetRef: name, kind and apiVersion of a workload of this namespace",
@@ -46,7 +53,7 @@ CHECKS: Final = (
         "let idleReplicaCount be below minReplicaCount, and that not above maxReplicaCount",
     ),
 )
-"""What KEDA says of a ScaledObject that is not valid, and what to do."""
+"""What KEDA says of a ScaledObject that is not valid, or of its target, and what to do."""
 SCALERS: Final = (
     Sign(
         ("do connect handshake",),

@@ -2,7 +2,8 @@
 
 KEDA writes ``Ready: False`` with ``ScaledObjectCheckFailed`` and no HPA if a ScaledObject is not
 valid (``controllers/keda/scaledobject_controller.go``), deletes the HPA of a paused one, and writes
-what a scaler answers as events ``KEDAScalerFailed``. A scaler that does not answer while KEDA makes
+what a scaler answers as events ``KEDAScalerFailed``. From 2.21 on, ``ErrorScalingTarget`` says that
+it could not scale the target itself, to or from 0. A scaler that does not answer while KEDA makes
 the HPA leaves an HPA with the default metric, 80 % of CPU (kedacore/keda issues 5787 and 7729).
 """
 
@@ -19,7 +20,7 @@ from adapter.answers.causes.signs import Sign, sign_of
 from adapter.answers.causes.target import short
 from adapter.answers.judgement.judge import CREATION
 from adapter.answers.keda.manifest import SeenScaledObject, SeenTrigger
-from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS
+from adapter.answers.keda.scalersigns import CHECKS, NO_TARGET, PORT, SCALERS, UNSCALED
 from adapter.answers.keda.sleep import never_wakes
 from adapter.figures import age, count, listed
 from adapter.pipeline.cluster.fixes import Fix
@@ -38,6 +39,9 @@ _RESOURCES: Final = ("cpu", "memory")
 _PORTS: Final = {"http": "80", "https": "443"}
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NUMBER: Final = re.compile(r"[0-9]{1,5}")
+_OF_TARGET: Final = "KEDAScaleTarget"
+"""What the reasons of events about the target begin with: they say nothing of scalers, though their
+messages may, such as ``context deadline exceeded`` of the API server."""
 _SHOWN: Final = 8
 """Causes of one ScaledObject."""
 _KEYS: Final = ("scalerAddress", "serverAddress")
@@ -189,7 +193,7 @@ def _refused(facts: ScaledFacts, *, wrong: bool) -> Iterator[Cause]:
             sign = NO_TARGET
             message = f"there is no {scaled.kind} {scaled.target} in the namespace ({message})"
         fix = sign.fix if sign is not None else "see its events, and the log of keda-operator"
-        command = scaled.edit if sign is not None else ""
+        command = scaled.edit if sign not in (None, UNSCALED) else ""
         yield _cause(facts, f"{what}{none}: {short(message)}{at}", fix, command)
 
 
@@ -293,7 +297,8 @@ def _failures(facts: ScaledFacts) -> list[str]:
     rows = [
         row
         for row in facts.events
-        if row.type != "Normal" and row.last is not None and facts.now - row.last < _WINDOW
+        if row.type != "Normal" and not row.reason.startswith(_OF_TARGET)
+        if row.last is not None and facts.now - row.last < _WINDOW
     ]
     return [short(row.message) for row in sorted(rows, key=lambda row: row.last or 0.0)]
 

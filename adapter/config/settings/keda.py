@@ -37,7 +37,8 @@ class KedaSettings(Section):
     """Seconds between two checks for changes that ``external-push`` triggers wait for."""
     max_calls: Annotated[int, Field(ge=1), ADVANCED] = 5000
     """Calls served at the same time, open streams included, which may use four fifths. Further
-    calls get RESOURCE_EXHAUSTED."""
+    calls get RESOURCE_EXHAUSTED. KEDA keeps two streams for each ``external-push`` trigger, one
+    before 2.21."""
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = 32
     """Connections open at the same time, TLS handshakes included; further ones are closed. KEDA
     keeps one for each address, CA and client certificate that triggers name."""

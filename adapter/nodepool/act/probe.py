@@ -1,10 +1,11 @@
 """The probe: a CapacityBuffer with 0 replicas shows whether a controller implements buffers.
 
-It also makes Karpenter remove the nodes of headroom that was deleted. Karpenter 1.14.1 keeps a node
+It also makes Karpenter 1.14 remove the nodes of headroom that was deleted. Karpenter keeps a node
 until a provisioning pass has found no virtual pod on it (``HasBufferPods`` in
-``pkg/controllers/disruption/emptiness.go``). The deletion of a CapacityBuffer starts no pass:
-``pkg/controllers/capacitybuffer/controller.go`` only drops its virtual pods. Each existing buffer
-starts one every 30 s. So the probe outlives the headroom, under a Job of its own.
+``pkg/controllers/disruption/emptiness.go``). In 1.14, the deletion of a CapacityBuffer starts no
+pass: ``pkg/controllers/capacitybuffer/controller.go`` only drops its virtual pods. Each existing
+buffer starts one every 30 s. So the probe outlives the headroom, under a Job of its own. From 1.15
+on, the deletion starts a pass (``TriggerReconcile``).
 """
 
 from __future__ import annotations

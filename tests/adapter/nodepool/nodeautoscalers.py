@@ -63,7 +63,7 @@ class NodeAutoscaler(Protocol):
 
 @dataclass
 class Karpenter:
-    """Karpenter 1.14.1: it collects changes until there has been none for a second.
+    """Karpenter 1.14 and 1.15: it collects changes until there has been none for a second.
 
     ``BATCH_IDLE_DURATION`` in ``pkg/operator/options/options.go``; a changed CapacityBuffer starts
     a pass too (``pkg/controllers/capacitybuffer/controller.go``).

@@ -258,6 +258,24 @@ PLACES: Final[dict[str, Row]] = {
         ),
         ("InsufficientCapacityError: NodeClaim gpu-b2c3d", "the cloud has none of these machines"),
     ),
+    "a-node-that-karpenter-cannot-get-and-whose-claim-is-not-read": (
+        CauseCode.UNSCHEDULABLE,
+        full()
+        .event("Pod", "llm-a", "Nominated", "Pod should schedule on: nodeclaim/gpu-a1b2c", 90)
+        .event(
+            "Pod",
+            "llm-a",
+            "InsufficientCapacityError",
+            "NodeClaim gpu-a1b2c nominated for this pod failed to launch: "
+            "creating nodeclaim, insufficient capacity, all requested instance types were "
+            "unavailable during launch",
+            60,
+        ),
+        (
+            "InsufficientCapacityError: NodeClaim gpu-a1b2c nominated for this pod failed",
+            "the cloud has none of these machines",
+        ),
+    ),
     "a-node-class-that-is-not-ready": (
         CauseCode.UNSCHEDULABLE,
         _ordered().event(

@@ -22,6 +22,7 @@ RIGHT: Final = "gpu-metrics-adapter.gpu-metrics:6000"
 READY: Final = {"type": "Ready", "status": "True", "reason": "ScaledObjectReady", "message": ""}
 HPA: Final[Json] = {"spec": {"metrics": [{"type": "External", "external": {}}]}}
 CPU: Final[Json] = {"spec": {"metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]}}
+FORBIDDEN: Final = 'deployments.apps "llm" is forbidden: User "keda" cannot update "scale"'
 GOOD: Final = SeenScaler((6000,), 1)
 
 
@@ -45,9 +46,9 @@ def scaled(*conditions: Json, address: str = RIGHT, seconds: float = 3600, **mor
     return read_scaledobject({"metadata": meta, "spec": spec, "status": status})
 
 
-def fails(message: str, seconds: float = 20) -> SeenEvent:
-    """An event about a scaler."""
-    row = {"reason": "KEDAScalerFailed", "message": message, "type": "Warning"}
+def fails(message: str, seconds: float = 20, reason: str = "KEDAScalerFailed") -> SeenEvent:
+    """An event about a scaler, or about the target."""
+    row = {"reason": reason, "message": message, "type": "Warning"}
     return read({**row, "lastTimestamp": ago(seconds)}, SeenEvent)
 
 
@@ -100,6 +101,17 @@ FOUND: Final[dict[str, tuple[ScaledFacts, tuple[str, ...]]]] = {
     "not valid": (
         facts(scaled(failed(NOT.format("triggers")))),
         ("is not ready, and has made no HPA", "correct spec.triggers"),
+    ),
+    "a target that KEDA may not scale": (
+        facts(
+            scaled(failed(f"error activating ScaleTarget: {FORBIDDEN}", "ErrorScalingTarget")),
+            HPA,
+        ),
+        (
+            f"is not ready: ErrorScalingTarget: error activating ScaleTarget: {FORBIDDEN}",
+            "let keda-operator change the size of the target",
+            "describe scaledobject llm",
+        ),
     ),
     "two on one target by its webhook": (
         facts(scaled(failed("the workload 'llm' is already managed by the hpa 'llm'"))),
@@ -287,3 +299,15 @@ def test_a_scaledobject_of_megabytes_has_few_causes_in_short_texts() -> None:
     assert sum(len(cause.text) + len(cause.fix) for cause in causes) < 10_000
     assert len(causes) == 8
     assert causes[-1].text.endswith(f"; {many + 1 - len(causes)} more causes")
+
+
+def test_an_api_server_that_is_slow_to_scale_the_target_is_not_a_scaler_that_is_silent() -> None:
+    """From 2.21 on, KEDA's event has the error."""
+    text = "Failed to scale Deployment chat/llm from 0 to 1: context deadline exceeded"
+    slow = fails(text, reason="KEDAScaleTargetActivationFailed")
+    assert causes_of_scaled(facts(scaled(READY), HPA, events=[slow], services={RIGHT: GOOD})) == []
+    late = "error activating ScaleTarget: context deadline exceeded"
+    unready = scaled(failed(late, "ErrorScalingTarget"))
+    (cause,) = causes_of_scaled(facts(unready, HPA, events=[slow], services={RIGHT: GOOD}))
+    assert "rights to update the subresource scale" in cause.fix
+    assert "scalerAddress" not in cause.text
