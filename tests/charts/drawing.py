@@ -71,7 +71,7 @@ def page(model: Mapping[str, Any], ask: Ask, *, opened: bool = False) -> str:
     # An expression of a mark is true for a minute; Grafana asks it once a minute.
     marks = [
         (at, mark["iconColor"])
-        for mark in model["annotations"].get("list", ())
+        for mark in model["annotations"]["list"]
         for _, samples in ask(mark["expr"])
         for at in _beginnings(samples)
     ]

@@ -165,7 +165,7 @@ def test_the_timeline_says_why_an_hpa_does_not_scale(
 
 def test_changes_of_replicas_are_marked(monitored: Monitored) -> None:
     for model in MODELS.values():
-        for mark in model["annotations"].get("list", ()):
+        for mark in model["annotations"]["list"]:
             whole = asked(mark["expr"], CHOICES["everything"])
             before, _, after = re.split(r" ([<>]) ", whole)
             assert after == before.removesuffix(")") + " offset 1m)"

@@ -66,6 +66,7 @@ def dashboard(name: str) -> Json:
         .time("now-1h", "now")
         .version(1)
         .link(_others())
+        .annotations([])
     )
     for row in board.rows:
         head = builders.Row(row.title)

@@ -113,6 +113,7 @@ def number(
     return (
         panel.height(4)
         .span(4)
+        .graph_mode(options.BigValueGraphMode.NONE)
         .color_scheme(_by_threshold())
         .thresholds(_thresholds(red_from, red_below))
         .mappings(_mappings([(word, None) for word in words]))
