@@ -161,6 +161,17 @@ def run(item: pytest.Item) -> None:
     _marked.update(marked(item))
 
 
+def use(*what: Need) -> None:
+    """Let a program outside of the tests use what it needs.
+
+    Raises:
+        AssertionError: it is not there.
+    """
+    missing = [reason for need in what if (reason := need.missing())]
+    assert not missing, "; ".join(missing)
+    _marked.update(what)
+
+
 def summary(reasons: Iterable[str]) -> list[str]:
     """Say in two lines how many tests were skipped, why, and which commands run them."""
     counts = Counter(reasons)

@@ -54,11 +54,14 @@ def exporter(node: str, pods: tuple[str, ...], load: float = 1.0) -> str:
     return "\n".join(lines) + "\n"
 
 
-def others(servers: Mapping[str, Mapping[str, float]] = SERVERS, answered: int = 0) -> str:
+def others(
+    servers: Mapping[str, Mapping[str, float]] = SERVERS, answered: int = 0, slow: int = 0
+) -> str:
     """MIG instances, exporters of other devices and pages of inference servers.
 
     Args:
         answered: requests that each server has answered since its start.
+        slow: those of them that took longer than 0.25 s.
     """
     mig = {"gpu": "7", "UUID": "GPU-mig", "GPU_I_PROFILE": "1g.5gb", "GPU_I_ID": "3"}
     amd = {"hostname": "gpu-c", "gpu_id": "0", "card_vendor": "AMD"}
@@ -73,21 +76,23 @@ def others(servers: Mapping[str, Mapping[str, float]] = SERVERS, answered: int =
         _row("xpum_engine_ratio", 0.3, **intel, type="compute"),
         _row("xpum_memory_used_bytes", 8e9, **intel),
         _row("xpum_power_watts", 90, **intel),
+        # The nodes here have no label of an instance type.
+        _row("node_gpu_hourly_cost", 4, node="gpu-a"),
     ]
     for pod, names in servers.items():
         rows += [_row(name, value, namespace="ml", pod=pod) for name, value in names.items()]
-        rows += _counted(pod, "vllm:" if "vllm:num_requests_waiting" in names else "", answered)
+        if "vllm:num_requests_waiting" in names:
+            rows += _counted(pod, "vllm:", answered, slow)
     return "".join(rows)
 
 
-def _counted(pod: str, prefix: str, answered: int) -> Iterator[str]:
-    """What vLLM counts: each request takes between 0.1 s and 0.25 s, and has 100 tokens."""
-    if not prefix:
-        return
+def _counted(pod: str, prefix: str, answered: int, slow: int) -> Iterator[str]:
+    """What vLLM counts: each request takes more than 0.1 s, and has 100 tokens."""
+    counts = {"0.1": 0, "0.25": answered - slow, "1": answered, "+Inf": answered}
     of = {"namespace": "ml", "pod": pod}
     for name in ("time_to_first_token_seconds", "inter_token_latency_seconds"):
-        for bound, share in (("0.1", 0), ("0.25", 1), ("+Inf", 1)):
-            yield _row(f"{prefix}{name}_bucket", share * answered, **of, le=bound)
+        for bound, count in counts.items():
+            yield _row(f"{prefix}{name}_bucket", count, **of, le=bound)
     yield _row(f"{prefix}generation_tokens_total", 100 * answered, **of)
 
 
@@ -127,10 +132,13 @@ def _rows(hpas: Iterable[Scaled], waiting: Mapping[str, bool]) -> Iterator[str]:
         for condition in ("AbleToScale", "ScalingActive"):
             yield _hpa("status_condition", 0, **about, condition=condition, status="false")
             yield _hpa("status_condition", 1, **about, condition=condition, status="true")
-        metric = "gpu_utilization" if name == "llm" else "cpu"
-        of = {**about, "metric_name": metric, "metric_target_type": "average"}
-        yield _hpa("spec_target_metric", 70, **of)
-        yield _hpa("status_target_metric", value, **of)
+        metrics = {"cpu" if namespace == "web" else "gpu_utilization": (70.0, value)}
+        if name == "llm":
+            metrics["inference_slo_ratio"] = (0.8, value / 100)
+        for metric, (wanted, found) in metrics.items():
+            of = {**about, "metric_name": metric, "metric_target_type": "average"}
+            yield _hpa("spec_target_metric", wanted, **of)
+            yield _hpa("status_target_metric", found, **of)
     for namespace, pod, resource in (
         *(("ml", pod, "nvidia_com_gpu") for pod in waiting),
         ("web", "shop-1", "cpu"),

@@ -100,6 +100,7 @@ def _config(lab: Lab, port: int, serve: int) -> str:
                 {
                     "job_name": "gpu-metrics-adapter",
                     "scheme": "https",
+                    "honor_labels": True,
                     "tls_config": {
                         "ca_file": str(lab.folder / "certs" / "ca.crt"),
                         "server_name": "localhost",

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import groupby
 from typing import Any, NamedTuple
 
 Samples = list[tuple[float, float]]
@@ -25,11 +26,24 @@ class Line(NamedTuple):
 
 Ask = Callable[[str], Sequence[tuple[Mapping[str, str], Samples]]]
 """An expression -> labels and samples of each series."""
+Marks = Sequence[tuple[float, str]]
+"""Time and color of each mark."""
 
 _COLUMN, _UNIT, _GAP = 58, 36, 6
 _GAP_SECONDS = 5.0
 """A line ends where samples are further apart."""
 _COLORS = ("#73bf69", "#f2cc0c", "#5794f2", "#ff9830", "#f2495c", "#b877d9", "#8ab8ff", "#c0d8ff")
+_NAMED: Mapping[str | None, str] = {
+    "green": "#73bf69",
+    "red": "#f2495c",
+    "dark-red": "#c4162a",
+    "orange": "#ff9830",
+    "dark-orange": "#fa6400",
+    "blue": "#5794f2",
+    "light-blue": "#8ab8ff",
+    "text": "#8e8e99",
+}
+"""Grafana's names of colors."""
 _STYLE = """
 body { margin: 0; background: #111217; color: #ccccdc; font: 12px sans-serif; }
 div { position: absolute; box-sizing: border-box; overflow: hidden; }
@@ -38,6 +52,9 @@ div { position: absolute; box-sizing: border-box; overflow: hidden; }
 .big { font-size: 34px; text-align: center; left: 0; right: 0; top: 44px; }
 .none { color: #8e8e99; text-align: center; left: 0; right: 0; top: 50%; }
 .legend { left: 10px; right: 10px; bottom: 4px; white-space: nowrap; line-height: 15px; }
+table { font: inherit; width: 100%; border-collapse: collapse; margin-top: 8px; }
+th, td { text-align: left; border-bottom: 1px solid #2b2d33; padding: 5px 6px; }
+th { color: #8ab8ff; font-weight: 500; }
 h1 { margin: 12px; font-size: 18px; font-weight: 500; }
 svg text { fill: #8e8e99; font: 10px sans-serif; }
 """
@@ -58,15 +75,8 @@ def page(model: Mapping[str, Any], ask: Ask, *, opened: bool = False) -> str:
         for _, samples in ask(mark["expr"])
         for at in _beginnings(samples)
     ]
-    parts, top = [], 0
-    for panel in model["panels"]:
-        place = panel["gridPos"]
-        inner = panel.get("panels", ()) if opened else ()
-        parts.append(_placed(panel, place["y"] + top, ask, marks))
-        parts += [_placed(each, each["gridPos"]["y"] + top, ask, marks) for each in inner]
-        if inner:
-            last = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in inner)
-            top += last - place["y"] - 1
+    places = _places(model, opened=opened)
+    parts = [_placed(panel, top, ask, marks) for panel, top in places]
     title = escape(model["title"])
     return f"<meta charset=utf-8><style>{_STYLE}</style><h1>{title}</h1>{''.join(parts)}"
 
@@ -81,22 +91,26 @@ def _beginnings(samples: Samples) -> Iterator[float]:
 
 def height(model: Mapping[str, Any], *, opened: bool = False) -> int:
     """Return the height of the page in pixels."""
-    units = 0
+    places = _places(model, opened=opened)
+    lines: int = max(top + panel["gridPos"]["h"] for panel, top in places)
+    return lines * _UNIT + 60
+
+
+def _places(model: Mapping[str, Any], *, opened: bool) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Each row and panel that is shown, and its line. A closed row leaves no gap."""
+    gone = 0
     for panel in model["panels"]:
-        units = max(units, panel["gridPos"]["y"] + panel["gridPos"]["h"])
-    if opened:
-        for row in model["panels"]:
-            inner = row.get("panels", ())
-            units += max(
-                (e["gridPos"]["y"] + e["gridPos"]["h"] - row["gridPos"]["y"] - 1 for e in inner),
-                default=0,
-            )
-    return units * _UNIT + 60
+        top = panel["gridPos"]["y"] - gone
+        yield panel, top
+        inner = panel.get("panels", ())
+        if opened:
+            yield from ((each, each["gridPos"]["y"]) for each in inner)
+        elif inner:
+            bottom = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in inner)
+            gone = bottom - top - 1
 
 
-def _placed(
-    panel: Mapping[str, Any], top: int, ask: Ask, marks: Sequence[tuple[float, str]]
-) -> str:
+def _placed(panel: Mapping[str, Any], top: int, ask: Ask, marks: Marks) -> str:
     place = panel["gridPos"]
     wide, high = place["w"] * _COLUMN - _GAP, place["h"] * _UNIT - _GAP
     kind = "row" if panel["type"] == "row" else "panel"
@@ -105,8 +119,12 @@ def _placed(
     title = escape(panel["title"])
     if kind == "row":
         return f"{box}{'▸' if panel['collapsed'] else '▾'} {title}</div>"
+    if panel["type"] == "table":
+        return f"{box}{title}{_table(panel, ask)}</div>"
     lines = [line for target in panel["targets"] for line in _lines(target, ask)]
-    draw = _number if panel["type"] == "stat" else _curves
+    if not lines:
+        return f"{box}{title}<div class=none>No data</div></div>"
+    draw = _DRAWN[panel["type"]]
     return f"{box}{title}{draw(panel, lines, wide, high, marks)}</div>"
 
 
@@ -121,17 +139,13 @@ def _legend(template: str, labels: Mapping[str, str]) -> str:
 
 
 def _number(
-    panel: Mapping[str, Any], lines: Sequence[Line], wide: int, high: int, marks: Sequence[Any]
+    panel: Mapping[str, Any], lines: Sequence[Line], wide: int, high: int, marks: Marks
 ) -> str:
-    if not lines:
-        return "<div class=none>No data</div>"
     defaults = panel["fieldConfig"]["defaults"]
     value = lines[0].samples[-1][1]
     steps = [row for row in defaults["thresholds"]["steps"] if _reached(row["value"], value)]
-    shown = shape(value, defaults["unit"])
-    for mapping in defaults["mappings"]:
-        shown = mapping["options"].get(f"{value:g}", {"text": shown})["text"]
-    color = {"green": _COLORS[0], "red": _COLORS[4]}[steps[-1]["color"]]
+    color = _NAMED[steps[-1]["color"]]
+    shown = _state(panel, value)[0] or shape(value, defaults["unit"])
     return f'<div class=big style="color:{color}">{escape(shown)}</div>'
 
 
@@ -139,15 +153,147 @@ def _reached(step: float | None, value: float) -> bool:
     return step is None or value >= step
 
 
+def _state(panel: Mapping[str, Any], value: float) -> tuple[str, str]:
+    """The word and the color of a value; both empty if it has none."""
+    for mapping in panel["fieldConfig"]["defaults"].get("mappings", ()):
+        found = mapping["options"].get(f"{value:g}")
+        if found is not None:
+            return found["text"], _NAMED.get(found.get("color"), "")
+    return "", ""
+
+
+def _bars(
+    panel: Mapping[str, Any], lines: Sequence[Line], wide: int, high: int, marks: Marks
+) -> str:
+    most = max(line.samples[-1][1] for line in lines) or 1
+    tall = min((high - 34) / len(lines), 34)
+    parts = []
+    for place, line in enumerate(lines):
+        value, top = line.samples[-1][1], 28 + place * tall
+        where = f"top:{top:.0f}px;height:{tall - 4:.0f}px"
+        bar = f"left:170px;width:{(wide - 270) * value / most:.0f}px;background:{_COLORS[0]}"
+        shown = shape(value, panel["fieldConfig"]["defaults"]["unit"])
+        parts.append(
+            f'<div style="left:10px;{where}">{escape(line.legend)}</div>'
+            f'<div style="{bar};{where}"></div>'
+            f'<div style="right:12px;{where}">{escape(shown)}</div>'
+        )
+    return "".join(parts)
+
+
+def _table(panel: Mapping[str, Any], ask: Ask) -> str:
+    titles: Mapping[str, str] = panel["transformations"][1]["options"]["renameByName"]
+    labels = [name for name in titles if not name.startswith("Value")]
+    units = {
+        rule["matcher"]["options"]: rule["properties"][0]["value"]
+        for rule in panel["fieldConfig"]["overrides"]
+    }
+    columns = [target["legendFormat"] for target in panel["targets"]]
+    rows: dict[tuple[str, ...], dict[str, float]] = {}
+    for target in panel["targets"]:
+        for found, samples in ask(target["expr"]):
+            if samples:
+                key = tuple(found.get(name, "") for name in labels)
+                rows.setdefault(key, {})[target["legendFormat"]] = samples[-1][1]
+    if not rows:
+        return "<div class=none>No data</div>"
+    head = "".join(f"<th>{escape(titles[name])}" for name in labels)
+    head += "".join(f"<th>{escape(title)}" for title in columns)
+    body = ""
+    for key, row in sorted(rows.items(), key=lambda each: -each[1].get(columns[0], -math.inf)):
+        texts = [*key, *(shape(row[each], units[each]) if each in row else "" for each in columns)]
+        body += "<tr>" + "".join(f"<td>{escape(text)}" for text in texts)
+    return f"<table><tr>{head}{body}</table>"
+
+
+def _states(
+    panel: Mapping[str, Any], lines: Sequence[Line], wide: int, high: int, marks: Marks
+) -> str:
+    left, tall = 180, min((high - 60) / len(lines), 44)
+    times = [at for line in lines for at, _ in line.samples]
+    first, scale = min(times), (wide - left - 20) / ((max(times) - min(times)) or 1)
+    parts = []
+    for place, line in enumerate(lines):
+        top = 28 + place * tall
+        parts.append(
+            f'<div style="left:10px;top:{top + tall / 3:.0f}px">{escape(line.legend)}</div>'
+        )
+        for begun, ended, value in _stretches(line.samples):
+            word, color = _state(panel, value)
+            where = f"left:{left + (begun - first) * scale:.0f}px;top:{top:.0f}px"
+            size = f"width:{(ended - begun) * scale + 1:.0f}px;height:{tall - 4:.0f}px"
+            parts.append(
+                f'<div style="{where};{size};background:{color};color:#111;padding:2px">'
+                f"{escape(word)}</div>"
+            )
+    return "".join(parts)
+
+
+def _stretches(samples: Samples) -> Iterator[tuple[float, float, float]]:
+    """Begin, end and value of the times with one value."""
+    for value, group in groupby(zip(samples, [*samples[1:], samples[-1]], strict=True), _value):
+        pairs = list(group)
+        yield pairs[0][0][0], pairs[-1][1][0], value
+
+
+def _value(pair: tuple[tuple[float, float], tuple[float, float]]) -> float:
+    return pair[0][1]
+
+
+def _heat(
+    panel: Mapping[str, Any], lines: Sequence[Line], wide: int, high: int, marks: Marks
+) -> str:
+    rows = _spread(lines) if panel["options"].get("calculate") else buckets(lines)
+    unit = panel["options"]["yAxis"]["unit"]
+    times = sorted({at for _, cells in rows for at in cells})
+    most = max((count for _, cells in rows for count in cells.values()), default=0) or 1
+    left, tall = 70, (high - 60) / len(rows)
+    cell = (wide - left - 20) / len(times)
+    parts = []
+    for place, (bound, cells) in enumerate(rows):
+        top = high - 30 - (place + 1) * tall
+        parts.append(f'<div style="left:10px;top:{top:.0f}px">{escape(shape(bound, unit))}</div>')
+        for at, count in cells.items():
+            where = f"left:{left + times.index(at) * cell:.1f}px;top:{top:.1f}px"
+            size = f"width:{cell:.1f}px;height:{tall:.1f}px"
+            heat = f"background:{_COLORS[3]};opacity:{count / most:.2f}"
+            parts += [f'<div style="{where};{size};{heat}"></div>'] if count > 0 else []
+    return "".join(parts)
+
+
+Heat = list[tuple[float, dict[float, float]]]
+"""Upper bound and, by its time, the count of each row, the lowest first."""
+
+
+def buckets(lines: Sequence[Line]) -> Heat:
+    """Return the buckets of a histogram, whose legends are their upper bounds."""
+    below: dict[float, float] = {}
+    rows: Heat = []
+    for line in sorted(lines, key=lambda each: float(each.legend)):
+        counts = dict(line.samples)
+        cells = {at: count - below.get(at, 0.0) for at, count in counts.items()}
+        rows.append((float(line.legend), cells))
+        below = counts
+    return rows
+
+
+def _spread(lines: Sequence[Line], steps: int = 10) -> Heat:
+    most = max(value for line in lines for _, value in line.samples) or 1
+    rows: Heat = [(most * (place + 1) / steps, {}) for place in range(steps)]
+    for line in lines:
+        for at, value in line.samples:
+            cells = rows[min(int(value / most * steps), steps - 1)][1]
+            cells[at] = cells.get(at, 0.0) + 1
+    return rows
+
+
 def _curves(
     panel: Mapping[str, Any],
     lines: Sequence[Line],
     wide: int,
     high: int,
-    marks: Sequence[tuple[float, str]],
+    marks: Marks,
 ) -> str:
-    if not lines:
-        return "<div class=none>No data</div>"
     defaults = panel["fieldConfig"]["defaults"]
     stacked = defaults["custom"]["stacking"]["mode"] == "normal"
     drawn = list(_stacked(lines)) if stacked else list(lines)
@@ -196,6 +342,16 @@ def _curves(
     )
 
 
+_DRAWN: Mapping[str, Callable[[Mapping[str, Any], Sequence[Line], int, int, Marks], str]] = {
+    "stat": _number,
+    "timeseries": _curves,
+    "bargauge": _bars,
+    "state-timeline": _states,
+    "heatmap": _heat,
+}
+"""Type of panel -> what draws it. A table shows the labels of series, and draws itself."""
+
+
 def _stacked(lines: Sequence[Line]) -> Iterator[Line]:
     below: dict[float, float] = {}
     for line in lines:
@@ -221,6 +377,8 @@ _PREFIXES: Mapping[str, tuple[float, str]] = {
 
 def shape(value: float, unit: str) -> str:
     """Return a value with its unit, as short as Grafana shows it."""
+    if math.isinf(value):
+        return "∞"
     if unit == "s":
         return _duration(value)
     if unit in _PREFIXES:

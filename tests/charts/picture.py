@@ -4,7 +4,7 @@ The queries are those of the dashboards, and Prometheus answers them. Three minu
 simulated GPUs are scraped once a second.
 
 python -m tests.charts.picture            the pictures of the guide
-python -m tests.charts.picture FOLDER     every panel of both dashboards, into this folder
+python -m tests.charts.picture FOLDER     every panel of every dashboard, into this folder
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from tests.charts.clusterpages import Scaled
 from tests.charts.conftest import Monitored, monitoring
 from tests.charts.drawing import Samples, height, page
 from tests.charts.test_dashboard import CHOICES, asked
+from tests.needs import PROMETHEUS, use
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
+GUIDE: Final = ("use", "hpas", "servers", "adapter")
+"""The dashboards with a picture. That of nodes has none: the page of nodepool stands still here."""
 _SECONDS: Final = 180
 _TARGET, _MOST, _FREE = 70.0, 8, 6
 """Of the HPA, and the GPUs that there are before a node is added."""
@@ -40,6 +43,7 @@ class Load:
 
     def __init__(self) -> None:
         self._there = self._wished = 2
+        self._answered = self._slow = 0
 
     def pages(self, second: int) -> dict[str, str]:
         """What exporters, kube-state-metrics and servers show in this second."""
@@ -53,6 +57,8 @@ class Load:
         pods = [f"llm-7d9f8b6c5d-{name}" for name in "abcdefgh"[: self._wished]]
         placed = pods[: self._there]
         queue = max(demand / self._there - 90, 0)
+        self._answered += 8
+        self._slow += min(round(queue / 2), 8)
         shown = {
             "vllm:num_requests_waiting": round(queue),
             "vllm:num_requests_running": round(busy / 3),
@@ -64,25 +70,30 @@ class Load:
             "/ksm": clusterpages.kube_state_metrics(
                 [
                     Scaled("ml", "llm", _MOST, self._there, self._wished, round(busy, 1)),
+                    Scaled("ml", "rag", 3, 3, 3, 92),
+                    Scaled("ml", "embed", 4, 2, 2, 66),
                     Scaled("web", "shop", 3, 1, 1),
                 ],
                 {pod: pod not in placed for pod in pods},
             ),
-            "/others": clusterpages.others(dict.fromkeys(placed, shown)),
+            "/others": clusterpages.others(
+                dict.fromkeys(placed, shown), self._answered, self._slow
+            ),
         }
 
 
 def main() -> None:
     """Play the load, and draw."""
     folder = Path(sys.argv[1]) if sys.argv[1:] else None
+    use(PROMETHEUS)
     with tempfile.TemporaryDirectory() as place, monitoring(Path(place)) as monitored:
         load, begun = Load(), time.time()
         for second in range(_SECONDS):
             monitored.pages.update(load.pages(second))
             monitored.ask()
             time.sleep(max(begun + second + 1 - time.time(), 0))
-        for name, board in BOARDS.items():
-            model = dashboard(board)
+        for name in GUIDE if folder is None else BOARDS:
+            model = dashboard(name)
             opened = folder is not None
             text = page(model, lambda expr: series(monitored, expr, begun), opened=opened)
             file = (folder or DOCS) / f"dashboard-{name}.png"
@@ -94,7 +105,9 @@ def series(
 ) -> Sequence[tuple[Mapping[str, str], Samples]]:
     """Answer a query over the whole time, every two seconds."""
     query = {
-        "query": asked(expr, CHOICES["everything"]).replace("[1m]", "[20s]"),
+        "query": asked(expr, CHOICES["everything"])
+        .replace("[1m]", "[20s]")
+        .replace("[5m]", "[1m]"),
         "start": str(begun + 25),
         "end": str(begun + _SECONDS - 1),
         "step": "2",

@@ -1,4 +1,4 @@
-"""The dashboards: models that Grafana documents, whose every query has an answer."""
+"""The dashboards: models of Grafana's SDK, whose every query has an answer."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import itertools
 import json
 import math
 import re
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from charts.generate.dashboard import BOARDS, dashboard
-from charts.generate.dashboard.panel import COLUMNS, clustered, shown
+from charts.generate.dashboard import BOARDS, COLUMNS, dashboard, shown
+from charts.generate.dashboard.panel import clustered
 from tests.charts import clusterpages
+from tests.charts.clusterpages import Scaled
 from tests.charts.conftest import PODS, Monitored, until
 
 pytestmark = pytest.mark.timeout(900)
 
 FILES = Path(__file__).parents[2] / "charts/gpu-metrics-adapter/files"
-MODELS = {name: dashboard(board) for name, board in BOARDS.items()}
+MODELS = {name: dashboard(name) for name in BOARDS}
 PANELS = [panel for model in MODELS.values() for panel in shown(model)]
 VARIABLES = {row["name"]: row for model in MODELS.values() for row in model["templating"]["list"]}
 every_board = pytest.mark.parametrize("board", BOARDS)
@@ -35,7 +40,7 @@ OPTIONAL = {"GPU_I_PROFILE", "GPU_I_ID"}
 def asked(expr: str, chosen: dict[str, str], cluster: str = "") -> str:
     """A query as Grafana sends it."""
     values = {**chosen, "cluster": cluster}
-    values |= {name: VARIABLES[name]["query"] for name in ("metric", "price")}
+    values["metric"] = VARIABLES["metric"]["query"]
     for name, value in values.items():
         expr = expr.replace(f"${name}", value)
     expr = expr.replace("$__rate_interval", "1m")
@@ -123,6 +128,41 @@ def test_the_verdict_is_the_worst_of_its_parts(monitored: Monitored) -> None:
     assert monitored.query(blind) == []
 
 
+_STUCK = 'condition="ScalingActive",status="false"}'
+
+
+@pytest.mark.parametrize(
+    ("scaled", "stuck", "state"),
+    [
+        (Scaled("ml", "llm", 8, 0, 0, 0), True, "at zero"),
+        (Scaled("ml", "llm", 8, 2, 2), True, "stuck: no value"),
+        (Scaled("ml", "llm", 8, 8, 8), False, "overloaded at its maximum"),
+        (Scaled("ml", "llm", 8, 4, 4), False, "overloaded"),
+        (Scaled("ml", "llm", 8, 2, 3), False, "scales out"),
+        (Scaled("ml", "llm", 8, 3, 2, 30), False, "scales in"),
+        (Scaled("ml", "llm", 8, 3, 3, 66), False, "healthy"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_timeline_says_why_an_hpa_does_not_scale(
+    scaled: Scaled, stuck: bool, state: str, monitored: Monitored
+) -> None:
+    (panel,) = (panel for panel in PANELS if panel["title"] == "State of each HPA")
+    (words,) = panel["fieldConfig"]["defaults"]["mappings"]
+    expr = asked(panel["targets"][0]["expr"], CHOICES["everything"])
+    page = clusterpages.kube_state_metrics([scaled])
+
+    def found() -> list[str]:
+        return [words["options"][row["value"][1]]["text"] for row in monitored.query(expr)]
+
+    before = monitored.pages["/ksm"]
+    monitored.pages["/ksm"] = page.replace(f"{_STUCK} 0", f"{_STUCK} 1") if stuck else page
+    try:
+        until(lambda: found() == [state], state)
+    finally:
+        monitored.pages["/ksm"] = before
+
+
 def test_changes_of_replicas_are_marked(monitored: Monitored) -> None:
     for model in MODELS.values():
         for mark in model["annotations"]["list"]:
@@ -139,8 +179,8 @@ def test_every_variable_has_values(monitored: Monitored) -> None:
         # Without a label, the choice of a cluster is empty.
         if row["type"] != "query" or row["name"] == "cluster":
             continue
-        found = re.fullmatch(r"label_values\((.+), (\w+)\)", row["definition"])
-        assert found is not None, row["definition"]
+        found = re.fullmatch(r"label_values\((.+), (\w+)\)", row["query"]["query"])
+        assert found is not None, row["query"]
         series, label = found.groups()
         expr = f"count by ({label}) ({asked(series, CHOICES['everything'])})"
         until(partial(_asked, monitored, expr), f"values of {expr}")
@@ -158,57 +198,76 @@ def test_the_chart_carries_it_as_it_is(board: str) -> None:
 
 
 @every_board
-def test_it_is_a_model_that_grafana_documents(board: str) -> None:
-    """The fields of "Dashboard JSON model" in Grafana's documentation, classic model, and those of
-    a dashboard that was exported for others."""
+def test_it_is_a_model_of_grafanas_sdk(board: str) -> None:
+    """The SDK's types keep every field that they know, so a field that is lost is not one."""
+    register_default_plugins()
     model = MODELS[board]
-    expected: dict[str, type] = {
-        "__inputs": list,
-        "__requires": list,
-        "id": type(None),
-        "uid": str,
-        "title": str,
-        "tags": list,
-        "timezone": str,
-        "editable": bool,
-        "graphTooltip": int,
-        "panels": list,
-        "time": dict,
-        "timepicker": dict,
-        "templating": dict,
-        "annotations": dict,
-        "refresh": str,
-        "schemaVersion": int,
-        "version": int,
-        "links": list,
-    }
-    for name, kind in expected.items():
-        assert isinstance(model[name], kind), name
-    assert len(model["uid"]) <= 40
-    names = [row["name"] for row in model["templating"]["list"]]
-    assert names == ["datasource", "cluster", "namespace", "workload", "node", "metric", "price"]
-    required = {row["id"] for row in model["__requires"] if row["type"] == "panel"}
-    assert required == {panel["type"] for panel in shown(model)}
-    (link,) = model["links"]
-    assert all(set(link["tags"]) <= set(other["tags"]) for other in MODELS.values())
+    read = json.loads(JSONEncoder().encode(Dashboard.from_json(model)))
+    # Prometheus's own fields of an annotation.
+    own = {"titleFormat", "textFormat", "step"}
+    assert {path.rpartition(".")[2] for path in _lost(model, read)} <= own
 
 
-def test_the_dashboards_are_two() -> None:
-    assert len({model["uid"] for model in MODELS.values()}) == 2
-    assert len({model["title"] for model in MODELS.values()}) == 2
+def test_what_the_sdk_does_not_know_is_found() -> None:
+    register_default_plugins()
+    panel = {"type": "table", "options": {"showHeader": True, "showHeads": True}}
+    model = {"title": "a", "panels": [panel], "uids": "b"}
+    read = json.loads(JSONEncoder().encode(Dashboard.from_json(model)))
+    assert list(_lost(model, read)) == [".panels.0.options.showHeads", ".uids"]
+
+
+def _lost(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
+    """The places of ``wanted`` that ``found`` does not have, or has otherwise."""
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        wanted, found = dict(enumerate(wanted)), dict(enumerate(found))
+    if not isinstance(wanted, dict) or not isinstance(found, dict):
+        yield from [path] if wanted != found else ()
+        return
+    for name, value in wanted.items():
+        yield from _lost(value, found.get(name), f"{path}.{name}")
+
+
+@every_board
+def test_it_has_the_variables_that_its_queries_use(board: str) -> None:
+    model = MODELS[board]
+    names = {row["name"] for row in model["templating"]["list"]}
+    texts = json.dumps([*shown(model), model["annotations"]])
+    asked_for = set(re.findall(r"\$\{?([a-z]+)", texts))
+    assert names == asked_for | {"datasource", "cluster"}
+
+
+def test_each_links_to_the_others() -> None:
+    for model in MODELS.values():
+        (link,) = model["links"]
+        assert all(set(link["tags"]) <= set(other["tags"]) for other in MODELS.values())
+
+
+@pytest.mark.parametrize("field", ["uid", "title", "description"])
+def test_no_two_dashboards_are_the_same(field: str) -> None:
+    values = {model[field] for model in MODELS.values()}
+    assert len(values) == len(MODELS)
+    assert all(0 < len(value) <= 40 for value in values)
+
+
+def test_each_answers_one_question() -> None:
+    assert all(model["description"].endswith("?") for model in MODELS.values())
+
+
+def test_panels_of_a_dashboard_have_titles_of_their_own() -> None:
+    for name, model in MODELS.items():
+        titles = [panel["title"] for panel in shown(model)]
+        assert len(set(titles)) == len(titles), name
 
 
 @every_board
 def test_panels_have_ids_of_their_own_and_do_not_overlap(board: str) -> None:
-    """A collapsed row has its panels inside, directly below it."""
     model = MODELS[board]
     rows = [panel for panel in model["panels"] if panel["type"] == "row"]
     ids = [panel["id"] for panel in (*rows, *shown(model))]
     assert len(ids) == len(set(ids))
-    _check_places(model["panels"])
     for row in rows:
         assert row["collapsed"] is bool(row["panels"])
-        _check_places([row, *row["panels"]])
+    _check_places([*rows, *shown(model)])
 
 
 def _check_places(panels: list[dict[str, Any]]) -> None:
@@ -230,29 +289,3 @@ def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
     assert panel["datasource"]["uid"] == "${datasource}"
     refs = [target["refId"] for target in panel["targets"]]
     assert len(refs) == len(set(refs))
-
-
-def test_every_question_has_its_row() -> None:
-    rows = {
-        name: [row["title"].partition(":")[0] for row in model["panels"] if row["type"] == "row"]
-        for name, model in MODELS.items()
-    }
-    assert rows == {
-        "workloads": [
-            "Verdict",
-            "HPAs",
-            "Workloads",
-            "Inference servers",
-            "Idle GPUs and their price",
-            "Fleet",
-            "MIG instances",
-            "AMD GPUs",
-            "Intel GPUs",
-        ],
-        "adapter": [
-            "Data quality",
-            "Requests of HPAs and KEDA, and the answers",
-            "nodepool",
-            "The adapter's processes",
-        ],
-    }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from charts.generate.dashboard import OPERATORS_BOARD, WORKLOADS_BOARD, dashboard
-from tests.charts.drawing import Samples, height, page, shape
-from tests.charts.picture import DOCS
+from charts.generate.dashboard import BOARDS, dashboard
+from tests.charts.drawing import Line, Samples, buckets, height, page, shape
+from tests.charts.picture import DOCS, GUIDE
 
-MODEL = dashboard(WORKLOADS_BOARD)
+MODEL = dashboard("hpas")
 
 
 def nothing(expr: str) -> Sequence[tuple[Mapping[str, str], Samples]]:
@@ -18,7 +19,7 @@ def nothing(expr: str) -> Sequence[tuple[Mapping[str, str], Samples]]:
 
 
 def ones(expr: str) -> Sequence[tuple[Mapping[str, str], Samples]]:
-    return [({"namespace": "<ml>"}, [(0.0, 1.0), (2.0, 1.0), (60.0, 1.0)])]
+    return [({"namespace": "<ml>", "le": "0.5"}, [(0.0, 1.0), (2.0, 1.0), (60.0, 1.0)])]
 
 
 @pytest.mark.parametrize(
@@ -53,14 +54,24 @@ def test_data_is_drawn_with_a_gap_where_there_is_one() -> None:
     assert (way.count("M"), way.count("L")) == (2, 1)
 
 
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_type_of_panel_is_drawn(name: str) -> None:
+    assert "No data" not in page(dashboard(name), ones, opened=True)
+
+
+def test_a_heatmap_of_a_histogram_has_what_is_in_each_bucket() -> None:
+    lines = [Line("+Inf", [(0.0, 7.0)]), Line("0.5", [(0.0, 2.0)]), Line("1", [(0.0, 6.0)])]
+    assert buckets(lines) == [(0.5, {0.0: 2.0}), (1.0, {0.0: 4.0}), (math.inf, {0.0: 1.0})]
+
+
 def test_collapsed_rows_can_be_opened() -> None:
-    model = dashboard(OPERATORS_BOARD)
-    assert "Boot time by node pool" not in page(model, nothing)
-    assert "Boot time by node pool" in page(model, nothing, opened=True)
+    model = dashboard("adapter")
+    assert "Data in memory" not in page(model, nothing)
+    assert "Data in memory" in page(model, nothing, opened=True)
     assert height(model, opened=True) > height(model)
 
 
-@pytest.mark.parametrize("name", ["workloads", "adapter"])
+@pytest.mark.parametrize("name", GUIDE)
 def test_the_pictures_of_the_guide_are_small(name: str) -> None:
     picture = (DOCS / f"dashboard-{name}.png").read_bytes()
     assert picture.startswith(b"\x89PNG")

@@ -21,8 +21,7 @@ from adapter.nodepool.run.selfmetrics import FAMILIES as NODEPOOL
 from adapter.server.serve import ahead
 from adapter.server.serve.selfmetrics import FAMILIES as SERVE
 from apiservice.selfmetrics.families import Family
-from charts.generate.dashboard import BOARDS, dashboard
-from charts.generate.dashboard.panel import shown
+from charts.generate.dashboard import BOARDS, dashboard, shown
 from tests.adapter.serving import Exporter, Lab
 from tests.apiservice.delegate.server import OtherServer
 from tests.charts.alertrules import rendered
@@ -37,7 +36,7 @@ IN_A_CLUSTER = {
     *(family.name for family in ahead.FAMILIES),
 }
 """Exist only with an API server, or if they are turned on: tests of these parts read them."""
-OTHERS = ("DCGM_FI_", "kube_", "process_", "aggregator_")
+OTHERS = ("DCGM_FI_", "kube_", "process_", "aggregator_", "node_gpu_")
 
 
 def names(page: str) -> set[str]:
@@ -181,8 +180,8 @@ def test_every_name_in_alerts_and_dashboard_is_on_a_page(
         others |= names(page)
     queries = [
         target["expr"]
-        for board in BOARDS.values()
-        for panel in shown(dashboard(board))
+        for name in BOARDS
+        for panel in shown(dashboard(name))
         for target in panel["targets"]
     ]
     ours = used([*(rule["expr"] for rule in rendered()), *queries])

@@ -70,5 +70,7 @@ def test_a_finding_names_the_place_the_word_and_what_to_write() -> None:
 
 
 def test_pages_charts_and_sources_are_checked() -> None:
-    assert {"README.md", "docs/keda.md", "charts/generate/dashboard/hpa.py"} <= set(prose.checked())
+    assert {"README.md", "docs/keda.md", "charts/generate/dashboard/hpas.py"} <= set(
+        prose.checked()
+    )
     assert any(path.endswith("_helpers.tpl") for path in prose.checked())

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from adapter.server.serve.selfmetrics import FAMILIES
+from charts.generate.dashboard import BOARDS
 from tests.charts.alertrules import rendered
 from tests.charts.test_pages import IN_A_CLUSTER, OTHERS, names, used
 from tests.e2e import programs
@@ -140,7 +141,7 @@ def test_an_alert_that_does_not_exist_is_refused() -> None:
     assert "GpuMetricsAdapterAbsnt" in done.stderr
 
 
-@pytest.mark.parametrize("board", ["workloads", "adapter"])
+@pytest.mark.parametrize("board", BOARDS)
 def test_a_dashboard_reaches_grafana_unchanged(board: str) -> None:
     def maps(values: dict[str, Any]) -> Object:
         name = f"{SERVICE}-dashboard-{board}"

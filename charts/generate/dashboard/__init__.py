@@ -1,219 +1,175 @@
-"""The Grafana dashboards of the chart, as tables of panels: one for users, one for operators.
+"""The Grafana dashboards of the chart: one for each question.
 
-``make docs`` writes charts/gpu-metrics-adapter/files/dashboard-*.json from them, in the classic
-model of Grafana's documentation (dashboard JSON model). They can be imported as they are: the
-Prometheus is a variable, so there is nothing to fill in at an import.
+``make docs`` writes charts/gpu-metrics-adapter/files/dashboard-*.json from them, with the types of
+Grafana's SDK. They can be imported as they are: the Prometheus is a variable, so there is nothing
+to fill in at an import.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from itertools import count
+from typing import Any, Final
 
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as models
+
+from charts.generate.dashboard.adapter import adapter
 from charts.generate.dashboard.exporter import HOLDERS, NODES
-from charts.generate.dashboard.fleet import FLEET
-from charts.generate.dashboard.hpa import HPA
-from charts.generate.dashboard.idle import IDLE
-from charts.generate.dashboard.nodepool import NODEPOOL
-from charts.generate.dashboard.panel import DATASOURCE, Json, Row, clustered, laid_out, shown
-from charts.generate.dashboard.process import PROCESS
-from charts.generate.dashboard.quality import QUALITY
-from charts.generate.dashboard.requests import REQUESTS
-from charts.generate.dashboard.servers import SERVERS
-from charts.generate.dashboard.vendors import AMD, INTEL, MIG
-from charts.generate.dashboard.verdict import VERDICT
-from charts.generate.dashboard.workloads import WORKLOADS
+from charts.generate.dashboard.hpas import hpas
+from charts.generate.dashboard.nodes import nodes
+from charts.generate.dashboard.panel import DATASOURCE, Board, clustered
+from charts.generate.dashboard.servers import servers
+from charts.generate.dashboard.use import use
 
+Json = dict[str, Any]
+
+COLUMNS: Final = 24
 SCHEMA: Final = 39
 """The schema of Grafana 10.4 and 11. Later versions migrate it when they load it."""
-GRAFANA: Final = "10.4.0"
-_PANELS: Final = {"stat": "Stat", "timeseries": "Time series"}
 _TAG: Final = "gpu-metrics-adapter"
-"""Of both; by it each links to the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dashboard:
-    """A dashboard and its rows."""
-
-    uid: str
-    title: str
-    description: str
-    rows: Sequence[Row]
-
-
-WORKLOADS_BOARD: Final = Dashboard(
-    "gpu-workloads",
-    "GPU workloads",
-    "For users: the load of GPUs, the HPAs on it, queues of inference servers, and idle GPUs.",
-    (VERDICT, HPA, WORKLOADS, SERVERS, IDLE, FLEET, MIG, AMD, INTEL),
-)
-OPERATORS_BOARD: Final = Dashboard(
-    "gpu-metrics-adapter",
-    "GPU metrics adapter",
-    "For operators: whether the values are complete and fresh, the requests for them, the plan of "
-    "nodepool, and the processes.",
-    (QUALITY, REQUESTS, NODEPOOL, PROCESS),
-)
-BOARDS: Final = {"workloads": WORKLOADS_BOARD, "adapter": OPERATORS_BOARD}
+"""Of all; by it each links to the others."""
+BOARDS: Final[dict[str, Callable[[], Board]]] = {
+    "use": use,
+    "hpas": hpas,
+    "servers": servers,
+    "nodes": nodes,
+    "adapter": adapter,
+}
 """Name in the chart -> dashboard."""
 
 
 def pages() -> dict[str, partial[str]]:
     """Return the files of the chart and what writes each."""
-    return {f"files/dashboard-{name}.json": partial(page, board) for name, board in BOARDS.items()}
+    return {f"files/dashboard-{name}.json": partial(page, name) for name in BOARDS}
 
 
-def page(board: Dashboard) -> str:
+def page(name: str) -> str:
     """Return the JSON as the chart contains it."""
-    return json.dumps(dashboard(board), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(dashboard(name), indent=1, ensure_ascii=False) + "\n"
 
 
-def dashboard(board: Dashboard) -> Json:
-    """Return the complete model."""
-    model: Json = {
-        "__inputs": [],
-        "__elements": {},
-        "id": None,
-        "uid": board.uid,
-        "title": board.title,
-        "description": board.description,
-        "tags": [_TAG, "gpu", "kubernetes", "autoscaling"],
-        "schemaVersion": SCHEMA,
-        "version": 1,
-        "editable": True,
-        "graphTooltip": 1,
-        "timezone": "browser",
-        "refresh": "30s",
-        "time": {"from": "now-1h", "to": "now"},
-        "timepicker": {},
-        "weekStart": "",
-        "links": [_link()],
-        "annotations": {"list": [_scaled("out", ">", "orange"), _scaled("in", "<", "blue")]},
-        "templating": {"list": [_datasource(), *_variables()]},
-        "panels": list(laid_out(board.rows)),
-    }
-    return model | {"__requires": list(_requires(model))}
-
-
-def _requires(model: Json) -> list[Json]:
-    kinds = sorted({panel["type"] for panel in shown(model)})
-    rows = [("grafana", "grafana", "Grafana", GRAFANA)]
-    rows += [("datasource", "prometheus", "Prometheus", "1.0.0")]
-    rows += [("panel", kind, _PANELS[kind], "") for kind in kinds]
-    return [
-        {"type": kind, "id": name, "name": title, "version": version}
-        for kind, name, title, version in rows
-    ]
-
-
-def _link() -> Json:
-    """To the other dashboard, with the same cluster, namespace and time."""
-    return {
-        "type": "dashboards",
-        "tags": [_TAG],
-        "title": "GPU dashboards",
-        "asDropdown": False,
-        "includeVars": True,
-        "keepTime": True,
-        "targetBlank": False,
-        "icon": "external link",
-        "tooltip": "",
-        "url": "",
-    }
-
-
-def _scaled(way: str, sign: str, color: str) -> Json:
-    """Marks of the times at which HPAs changed their replicas."""
-    series = (
-        "max by (namespace, horizontalpodautoscaler) "
-        '(kube_horizontalpodautoscaler_status_desired_replicas{namespace=~"$namespace"}'
+def dashboard(name: str) -> Json:
+    """Return the complete model of a dashboard."""
+    board = BOARDS[name]()
+    made = (
+        builders.Dashboard(board.title)
+        .uid(board.uid)
+        .description(board.question)
+        .tags([_TAG, "gpu", "kubernetes", "autoscaling"])
+        .tooltip(models.DashboardCursorSync.CROSSHAIR)
+        .refresh("30s")
+        .time("now-1h", "now")
+        .version(1)
+        .link(_others())
+        .annotations([])
     )
-    expr = f"{series}) {sign} {series} offset 1m)"
-    return {
-        "name": f"Scale {way}",
-        "datasource": DATASOURCE,
-        "enable": True,
-        "hide": False,
-        "iconColor": color,
-        "expr": clustered(expr),
-        "step": "60s",
-        "titleFormat": "{{namespace}}/{{horizontalpodautoscaler}}",
-        "textFormat": f"scales {way}",
-        "tagKeys": "",
-        "useValueForTime": False,
-    }
+    for row in board.rows:
+        head = builders.Row(row.title)
+        if row.collapsed:
+            for panel in row.panels:
+                head.with_panel(panel)
+        made.with_row(head)
+        if not row.collapsed:
+            for panel in row.panels:
+                made.with_panel(panel)
+    model = made.build()
+    model.schema_version = SCHEMA
+    _number(model)
+    asked = JSONEncoder().encode(model)
+    for label, variable in _variables().items():
+        if label in ("datasource", "cluster") or f"${label}" in asked:
+            made.with_variable(variable)
+    if "$namespace" in asked:
+        made.annotation(_Scaled("out", ">", "orange")).annotation(_Scaled("in", "<", "blue"))
+    found: Json = json.loads(JSONEncoder().encode(model))
+    return found
 
 
-def _datasource() -> Json:
-    return {
-        "name": "datasource",
-        "label": "Prometheus",
-        "type": "datasource",
-        "query": "prometheus",
-        "current": {},
-        "hide": 0,
-        "includeAll": False,
-        "multi": False,
-        "options": [],
-        "refresh": 1,
-        "regex": "",
-        "skipUrlSync": False,
-    }
+def shown(model: Json) -> Iterator[Json]:
+    """Yield the panels of a dashboard, also those in collapsed rows, without the rows."""
+    for panel in model["panels"]:
+        yield from panel["panels"] if panel["type"] == "row" else (panel,)
 
 
-def _variables() -> list[Json]:
+def _number(model: models.Dashboard) -> None:
+    """Give each row and panel an id of its own."""
+    ids = count(1)
+    for panel in model.panels or ():
+        panel.id_val = next(ids)
+        for inner in panel.panels if isinstance(panel, models.RowPanel) else ():
+            inner.id_val = next(ids)
+
+
+def _others() -> builders.DashboardLink:
+    """To the other dashboards, with the same cluster, namespace and time."""
+    link = builders.DashboardLink("GPU dashboards").type(models.DashboardLinkType.DASHBOARDS)
+    return link.tags([_TAG]).as_dropdown(True).include_vars(True).keep_time(True)
+
+
+class _Mark(models.AnnotationQuery):
+    """An annotation with the fields of Prometheus, which the SDK's type does not have."""
+
+    def __init__(self, title: str, text: str, **more: Any) -> None:
+        super().__init__(**more)
+        self._texts = {"titleFormat": title, "textFormat": text, "step": "60s"}
+
+    def to_json(self) -> dict[str, object]:
+        return super().to_json() | self._texts
+
+
+class _Scaled(builders.AnnotationQuery):
+    """Marks of the times at which HPAs changed their replicas."""
+
+    def __init__(self, way: str, sign: str, color: str) -> None:
+        series = (
+            "max by (namespace, horizontalpodautoscaler) "
+            '(kube_horizontalpodautoscaler_status_desired_replicas{namespace=~"$namespace"}'
+        )
+        self._internal = _Mark(
+            "{{namespace}}/{{horizontalpodautoscaler}}",
+            f"scales {way}",
+            name=f"Scale {way}",
+            datasource=DATASOURCE,
+            icon_color=color,
+            expr=clustered(f"{series}) {sign} {series} offset 1m)"),
+        )
+
+
+def _variables() -> dict[str, Builder[models.VariableModel]]:
+    """Return name -> variable. A dashboard has those that its queries use."""
     targets = 'kube_horizontalpodautoscaler_info{namespace=~"$namespace"}, scaletargetref_name'
-    cluster = _query("cluster", "Cluster", "label_values(gma_build_info, cluster)", several=False)
-    return [
-        cluster,
-        _query("namespace", "Namespace", clustered(f"label_values({HOLDERS}, namespace)")),
-        _query("workload", "Workload with an HPA", clustered(f"label_values({targets})")),
-        _query("node", "Node", clustered(f"label_values({NODES})")),
-        _text(
-            "metric",
-            "Metrics of HPAs",
-            "A regular expression that matches the metric names in HPAs on GPUs.",
-            "(?i)(s[0-9]+-)?(gpu|inference|dcgm)_.*",
-        ),
-        _text("price", "Price of a GPU-hour", "In your currency; 1 counts GPU-hours.", "1"),
-    ]
-
-
-def _text(name: str, label: str, description: str, default: str) -> Json:
+    metric = "(?i)(s[0-9]+-)?(gpu|inference|dcgm)_.*"
     return {
-        "name": name,
-        "label": label,
-        "description": description,
-        "type": "textbox",
-        "query": default,
-        "current": {"selected": True, "text": default, "value": default},
-        "hide": 0,
-        "options": [],
-        "skipUrlSync": False,
+        "datasource": builders.DatasourceVariable("datasource")
+        .label("Prometheus")
+        .type("prometheus"),
+        "cluster": _one("cluster", "Cluster", "label_values(gma_build_info, cluster)"),
+        "namespace": _several("namespace", "Namespace", f"label_values({HOLDERS}, namespace)"),
+        "workload": _several("workload", "Workload with an HPA", f"label_values({targets})"),
+        "node": _several("node", "Node", f"label_values({NODES})"),
+        "metric": builders.TextBoxVariable("metric")
+        .label("Metrics of HPAs")
+        .description("A regular expression that matches the metric names in HPAs on GPUs.")
+        .default_value(metric)
+        .current(models.VariableOption(True, metric, metric)),
     }
 
 
-def _query(name: str, label: str, query: str, *, several: bool = True) -> Json:
-    everything = {"selected": True, "text": "All", "value": "$__all"}
-    return {
-        "name": name,
-        "label": label,
-        "type": "query",
-        "datasource": DATASOURCE,
-        "definition": query,
-        "query": {"query": query, "refId": f"variable-{name}"},
-        "current": everything if several else {},
-        "hide": 0,
-        "includeAll": several,
-        "allValue": ".*" if several else None,
-        "multi": several,
-        "options": [],
-        "refresh": 2,
-        "regex": "",
-        "skipUrlSync": False,
-        "sort": 1,
-    }
+def _one(name: str, label: str, query: str) -> builders.QueryVariable:
+    """Return a choice of one value."""
+    asked: dict[str, object] = {"query": query, "refId": f"variable-{name}"}
+    variable = builders.QueryVariable(name).label(label).query(asked).datasource(DATASOURCE)
+    return variable.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(
+        models.VariableSort.ALPHABETICAL_ASC
+    )
+
+
+def _several(name: str, label: str, query: str) -> builders.QueryVariable:
+    """Return a choice of any values, at first all."""
+    variable = _one(name, label, clustered(query)).multi(True).include_all(True).all_value(".*")
+    return variable.current(models.VariableOption(True, "All", "$__all"))

@@ -1,22 +1,40 @@
-"""One panel, and the layout of panels in Grafana's grid of 24 columns."""
+"""The panels that the dashboards use: each a type of Grafana's SDK, with our presentation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, groupby
-from typing import Any, Final
+from typing import Final, TypeVar
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    heatmap,
+    prometheus,
+    stat,
+    statetimeline,
+    timeseries,
+)
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.builders import table as tables
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.models import common as options
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from adapter.pipeline.catalog.serverkinds import KINDS
 
-Json = dict[str, Any]
-
-COLUMNS: Final = 24
-DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
-_HEIGHT: Final = {"stat": 4, "timeseries": 8}
-_MOST: Final = {"stat": 6, "timeseries": 3}
-"""Panels side by side."""
+DATASOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
+_Panel = TypeVar(
+    "_Panel",
+    bargauge.Panel,
+    heatmap.Panel,
+    stat.Panel,
+    statetimeline.Panel,
+    tables.Panel,
+    timeseries.Panel,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +46,12 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
-    """Queries and their presentation."""
+class Column:
+    """A column of a table: a query that has one series for each of its rows."""
 
     title: str
-    description: str
-    """What the panel shows, and how to interpret it."""
     unit: str
-    """Grafana's identifier, such as ``percent`` (0-100) or ``percentunit`` (0-1)."""
-    queries: Sequence[Query]
-    kind: str = "timeseries"
-    low: float | None = None
-    high: float | None = None
-    warn: float | None = None
-    """From this value on, the panel is red. None: never."""
-    bad_below: float | None = None
-    """Below this value the panel is red, otherwise green. None: never."""
-    words: tuple[str, str] | None = None
-    """Texts for 0 and 1."""
-    stacked: bool = False
+    expr: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +59,26 @@ class Row:
     """Panels under a title."""
 
     title: str
-    panels: Sequence[Panel]
+    panels: Sequence[Builder[models.Panel]]
     collapsed: bool = False
     """Whether the row is closed at first. Grafana then asks no query of its panels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The dashboard that answers one question."""
+
+    uid: str
+    title: str
+    question: str
+    rows: Sequence[Row]
 
 
 _OF_SERVERS: Final = "|".join(
     sorted({re.escape(name) for kind in KINDS.values() for name in kind.names})
 )
 _SERIES: Final = re.compile(
-    r"(?<![\w:$\"])((?:(?:gma|kube|process|DCGM_FI|gpu_gfx|gpu_used|gpu_package|xpum)_"
+    r"(?<![\w:$\"])((?:(?:gma|kube|process|node_gpu|DCGM_FI|gpu_gfx|gpu_used|gpu_package|xpum)_"
     rf"|{_OF_SERVERS})[\w:]+)(\{{)?"
 )
 """The names of series in an expression, each with the brace of its matchers if it has any."""
@@ -82,128 +97,169 @@ def clustered(expr: str) -> str:
     return _SERIES.sub(selected, expr)
 
 
-def stat(title: str, description: str, unit: str, expr: str, legend: str, **more: Any) -> Panel:
-    """Return a panel with one current number in large type."""
-    return Panel(title, description, unit, (Query(expr, legend),), kind="stat", **more)
+def number(
+    title: str,
+    description: str,
+    expr: str,
+    legend: str = "",
+    *,
+    unit: str = "none",
+    words: Sequence[str] = (),
+    red_from: float | None = None,
+    red_below: float | None = None,
+) -> stat.Panel:
+    """Return a panel with one current number in large type, or the word that stands for it."""
+    panel = _filled(stat.Panel(), title, description, unit, [Query(expr, legend or title)])
+    return (
+        panel.height(4)
+        .span(4)
+        .graph_mode(options.BigValueGraphMode.NONE)
+        .color_scheme(_by_threshold())
+        .thresholds(_thresholds(red_from, red_below))
+        .mappings(_mappings([(word, None) for word in words]))
+        .reduce_options(_last())
+    )
 
 
-def laid_out(rows: Iterable[Row]) -> Iterator[Json]:
-    """Yield rows and panels in Grafana's model, from left to right and from top to bottom.
+def graph(
+    title: str, description: str, *queries: Query, unit: str = "none", stacked: bool = False
+) -> timeseries.Panel:
+    """Return lines over time, from zero up."""
+    mode = options.StackingMode.NORMAL if stacked else options.StackingMode.NONE
+    legend = common.VizLegendOptions().display_mode(options.LegendDisplayMode.TABLE)
+    tooltip = common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI)
+    return (
+        _filled(timeseries.Panel(), title, description, unit, queries)
+        .min(0)
+        .fill_opacity(30 if stacked else 0)
+        .show_points(options.VisibilityMode.NEVER)
+        .stacking(common.StackingConfig().mode(mode).group("A"))
+        .legend(
+            legend.placement(options.LegendPlacement.BOTTOM)
+            .show_legend(True)
+            .calcs(["lastNotNull", "max"])
+        )
+        .tooltip(tooltip.sort(options.SortOrder.DESCENDING))
+    )
 
-    A collapsed row contains its panels, and the next row is directly below it.
+
+def bars(title: str, description: str, query: Query, *, unit: str = "none") -> bargauge.Panel:
+    """Return a bar for the current value of each series."""
+    return (
+        _filled(bargauge.Panel(), title, description, unit, [query])
+        .min(0)
+        .color_scheme(_by_threshold())
+        .thresholds(_thresholds())
+        .orientation(options.VizOrientation.HORIZONTAL)
+        .display_mode(options.BarGaugeDisplayMode.BASIC)
+        .reduce_options(_last())
+    )
+
+
+def timeline(
+    title: str, description: str, states: Sequence[tuple[str, str]], query: Query
+) -> statetimeline.Panel:
+    """Return a bar for each series, in the color of its state at each time.
+
+    Args:
+        title: of the panel.
+        description: what it shows.
+        states: the word and the color of the values 0, 1, 2 and so on.
+        query: whose values are numbers of states.
     """
-    ids, top = count(1), 0
-    for row in rows:
-        head: Json = {
-            "id": next(ids),
-            "type": "row",
-            "title": row.title,
-            "collapsed": row.collapsed,
-            "gridPos": {"h": 1, "w": COLUMNS, "x": 0, "y": top},
-            "panels": [],
-        }
-        panels = [{"id": next(ids), **each} for each in _placed(row.panels, top + 1)]
-        if row.collapsed:
-            yield head | {"panels": panels}
-            top += 1
-            continue
-        yield head
-        yield from panels
-        top = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in panels)
+    return (
+        _filled(statetimeline.Panel(), title, description, "none", [query])
+        .mappings(_mappings(states))
+        .merge_values(True)
+        .show_value(options.VisibilityMode.AUTO)
+        .legend(common.VizLegendOptions().show_legend(True))
+    )
 
 
-def _placed(panels: Iterable[Panel], top: int) -> Iterator[Json]:
-    """Panels of one kind fill whole lines, as equally long as possible."""
-    for kind, group in groupby(panels, key=lambda panel: panel.kind):
-        waiting, high = list(group), _HEIGHT[kind]
-        while waiting:
-            lines = -(-len(waiting) // _MOST[kind])
-            beside = -(-len(waiting) // lines)
-            wide = COLUMNS // beside
-            for number, panel in enumerate(waiting[:beside]):
-                place = {"h": high, "w": wide, "x": number * wide, "y": top}
-                yield {"gridPos": place, **_panel(panel)}
-            waiting, top = waiting[beside:], top + high
+def buckets(title: str, description: str, unit: str, expr: str) -> heatmap.Panel:
+    """Return how many observations were in each bucket of a histogram (``le``) at each time."""
+    panel = _filled(heatmap.Panel(), title, description, unit, [])
+    query = _query(Query(expr, "{{le}}"), 0).format(PromQueryFormat.HEATMAP)
+    return panel.with_target(query).y_axis(heatmap.YAxisConfig().unit(unit))
 
 
-def shown(model: Json) -> Iterator[Json]:
-    """Yield the panels of a dashboard, also those in collapsed rows, without the rows."""
-    for panel in model["panels"]:
-        yield from panel["panels"] if panel["type"] == "row" else (panel,)
+def spread(title: str, description: str, unit: str, query: Query) -> heatmap.Panel:
+    """Return how many series had about the same value at each time."""
+    panel = _filled(heatmap.Panel(), title, description, unit, [query])
+    return panel.calculate(True).y_axis(heatmap.YAxisConfig().unit(unit).min(0))
 
 
-def _panel(panel: Panel) -> Json:
-    return {
-        "type": panel.kind,
-        "title": panel.title,
-        "description": panel.description,
-        "datasource": DATASOURCE,
-        "targets": [
-            {
-                "refId": chr(ord("A") + number),
-                "datasource": DATASOURCE,
-                "editorMode": "code",
-                "expr": clustered(query.expr),
-                "legendFormat": query.legend,
-                "range": True,
-            }
-            for number, query in enumerate(panel.queries)
-        ],
-        "fieldConfig": {"defaults": _defaults(panel), "overrides": []},
-        "options": _OPTIONS[panel.kind],
+def table(
+    title: str, description: str, labels: Mapping[str, str], *columns: Column
+) -> tables.Panel:
+    """Return a row for each set of labels, with the current values of the queries.
+
+    Args:
+        title: of the panel.
+        description: what it shows.
+        labels: of every query -> the title of the column that shows it.
+        columns: the first decides the order of the rows, the highest value first.
+    """
+    panel = _filled(tables.Panel(), title, description, "none", [])
+    named: dict[str, str] = {**labels}
+    for place, column in enumerate(columns):
+        query = _query(Query(column.expr, column.title), place).instant()
+        panel.with_target(query.format(PromQueryFormat.TABLE))
+        unit = models.DynamicConfigValue("unit", column.unit)
+        panel.override_by_name(column.title, [unit])
+        # A single query has no letter.
+        named["Value" if len(columns) == 1 else f"Value #{_letter(place)}"] = column.title
+    order = {name: place for place, name in enumerate(named)}
+    shown = {"excludeByName": {"Time": True}, "renameByName": named, "indexByName": order}
+    first = common.TableSortByFieldState().display_name(columns[0].title).desc(True)
+    return (
+        panel.with_transformation(models.DataTransformerConfig("merge", options={}))
+        .with_transformation(models.DataTransformerConfig("organize", options=shown))
+        .sort_by([first])
+    )
+
+
+def _filled(
+    panel: _Panel, title: str, description: str, unit: str, queries: Sequence[Query]
+) -> _Panel:
+    """Give a panel what every panel has; three of them are side by side unless it says more."""
+    for place, query in enumerate(queries):
+        panel.with_target(_query(query, place))
+    panel.title(title).description(description).unit(unit).datasource(DATASOURCE)
+    return panel.height(8).span(8)
+
+
+def _query(query: Query, place: int) -> prometheus.Dataquery:
+    asked = prometheus.Dataquery().expr(clustered(query.expr)).legend_format(query.legend)
+    return asked.range().ref_id(_letter(place))
+
+
+def _letter(place: int) -> str:
+    return chr(ord("A") + place)
+
+
+def _last() -> common.ReduceDataOptions:
+    return common.ReduceDataOptions().calcs(["lastNotNull"])
+
+
+def _by_threshold() -> builders.FieldColor:
+    return builders.FieldColor().mode(models.FieldColorModeId.THRESHOLDS)
+
+
+def _mappings(states: Sequence[tuple[str, str | None]]) -> list[models.ValueMapping]:
+    results = {
+        str(value): models.ValueMappingResult(text=word, color=color, index=value)
+        for value, (word, color) in enumerate(states)
     }
+    return [models.ValueMap(results)] if results else []
 
 
-def _defaults(panel: Panel) -> Json:
-    found: Json = {"unit": panel.unit, "thresholds": _thresholds(panel), "mappings": []}
-    if panel.low is not None:
-        found["min"] = panel.low
-    if panel.high is not None:
-        found["max"] = panel.high
-    if panel.words is not None:
-        no, yes = panel.words
-        options = {"0": {"text": no, "index": 0}, "1": {"text": yes, "index": 1}}
-        found["mappings"] = [{"type": "value", "options": options}]
-    if panel.kind == "stat":
-        found["color"] = {"mode": "thresholds"}
-        return found
-    found["color"] = {"mode": "palette-classic"}
-    found["custom"] = {
-        "drawStyle": "line",
-        "lineWidth": 1,
-        "fillOpacity": 30 if panel.stacked else 0,
-        "showPoints": "never",
-        "spanNulls": False,
-        "stacking": {"mode": "normal" if panel.stacked else "none", "group": "A"},
-    }
-    return found
-
-
-def _thresholds(panel: Panel) -> Json:
-    steps: list[Json] = [{"color": "green", "value": None}]
-    if panel.warn is not None:
-        steps.append({"color": "red", "value": panel.warn})
-    if panel.bad_below is not None:
-        steps = [{"color": "red", "value": None}, {"color": "green", "value": panel.bad_below}]
-    return {"mode": "absolute", "steps": steps}
-
-
-_OPTIONS: Final[dict[str, Json]] = {
-    "stat": {
-        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
-        "colorMode": "value",
-        "graphMode": "none",
-        "justifyMode": "auto",
-        "orientation": "auto",
-        "textMode": "auto",
-    },
-    "timeseries": {
-        "legend": {
-            "displayMode": "table",
-            "placement": "bottom",
-            "showLegend": True,
-            "calcs": ["lastNotNull", "max"],
-        },
-        "tooltip": {"mode": "multi", "sort": "desc"},
-    },
-}
+def _thresholds(
+    red_from: float | None = None, red_below: float | None = None
+) -> builders.ThresholdsConfig:
+    steps = [models.Threshold(color="green")]
+    if red_from is not None:
+        steps.append(models.Threshold(red_from, "red"))
+    if red_below is not None:
+        steps = [models.Threshold(color="red"), models.Threshold(red_below, "green")]
+    return builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)

@@ -1,4 +1,4 @@
-"""Queues and load of inference servers, from their own pages."""
+"""Do my model servers keep their promise?"""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from adapter.pipeline.catalog.requestwindow import Latency
 from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
 from adapter.pipeline.catalog.serverkinds import formulas, measured
 from adapter.pipeline.catalog.servermeasures import OUTPUT_TOKENS
-from charts.generate.dashboard.panel import Panel, Query, Row
+from charts.generate.dashboard.hpas import ratio
+from charts.generate.dashboard.panel import Board, Query, Row, buckets, graph, number
 
 _CHOSEN: Final = '{namespace=~"$namespace", pod=~"($workload)(-.*)?"}'
 _CATALOG: Final = Catalog()
 _POD: Final = "{{namespace}}/{{pod}}"
+_PROMISE: Final = "(?i)(s[0-9]+-)?inference_slo_ratio"
+"""The metric of a promise, in an HPA or in one of KEDA."""
 
 
 def _any(metric: str, how: str = "sum") -> str:
@@ -53,6 +56,15 @@ def _latency(latency: Latency) -> str:
     return " or ".join(found)
 
 
+def _histogram(latency: Latency) -> str:
+    """The buckets of the first kind of server that has any: those of two kinds do not add up."""
+    return " or on () ".join(
+        f"sum by (le) (rate({field.name}_bucket{_CHOSEN}[$__rate_interval]))"
+        for field in _counted(latency)
+        if field.unit is Unit.SECONDS
+    )
+
+
 def _rate(metric: str) -> str:
     """The counter of each pod, per second."""
     return " or ".join(
@@ -61,54 +73,98 @@ def _rate(metric: str) -> str:
     )
 
 
-SERVERS: Final = Row(
-    "Inference servers: queues and latencies",
-    (
-        Panel(
-            "Requests waiting",
-            "Of all servers that docs/inference.md lists. A queue that grows means that the "
-            "workload needs replicas before its GPUs show it.",
-            "none",
-            (Query(_any(WAITING), _POD),),
-            low=0,
+def servers() -> Board:
+    """Return the dashboard."""
+    return Board(
+        "gpu-servers",
+        "GPU model servers",
+        "Do my model servers keep their promise?",
+        (_promise(), _latencies(), _queues()),
+    )
+
+
+def _promise() -> Row:
+    return Row(
+        "Promises of HPAs (inference_slo_ratio)",
+        (
+            number(
+                "Promises that are learned",
+                "Latency promises of workloads whose capacity the adapter learns. "
+                "docs/inference.md says how to state one.",
+                "max(gma_promises)",
+            ).height(8),
+            graph(
+                "Load against its target",
+                "How near the pods of an HPA are to the load at which its promise breaks, divided "
+                "by the target of the HPA. Above 100 % the HPA adds replicas.",
+                Query(ratio(_PROMISE), "{{namespace}}/{{horizontalpodautoscaler}}"),
+                unit="percentunit",
+            ).span(20),
         ),
-        Panel(
-            "Requests running",
-            "Requests in the current batch.",
-            "none",
-            (Query(_any(RUNNING), _POD),),
-            low=0,
+    )
+
+
+def _latencies() -> Row:
+    kind = "With several kinds of servers, choose the workloads of one: this shows the first."
+    return Row(
+        "Latencies, from the histograms that Prometheus stores",
+        (
+            buckets(
+                "Time to first token",
+                f"The requests per second that took as long. {kind}",
+                "s",
+                _histogram(Latency.FIRST_TOKEN),
+            ).span(12),
+            graph(
+                "Time to first token, 90 %",
+                "It stays flat until a server is full. Whether or not an HPA asks for it.",
+                Query(_latency(Latency.FIRST_TOKEN), _POD),
+                unit="s",
+            ).span(12),
+            buckets(
+                "Time per output token",
+                f"The tokens or requests per second that took as long. {kind}",
+                "s",
+                _histogram(Latency.OUTPUT_TOKEN),
+            ).span(12),
+            graph(
+                "Time per output token, 90 %",
+                "The time between two tokens, or its mean over a request: docs/inference.md says "
+                "which of the two each server counts.",
+                Query(_latency(Latency.OUTPUT_TOKEN), _POD),
+                unit="s",
+            ).span(12),
         ),
-        Panel(
-            "KV cache in use",
-            "Near 100 %, servers preempt requests or let them wait.",
-            "percentunit",
-            (Query(_any(CACHE, "avg"), _POD),),
-            low=0,
-            high=1,
+    )
+
+
+def _queues() -> Row:
+    return Row(
+        "Queues and load",
+        (
+            graph(
+                "Requests waiting",
+                "Of all servers that docs/inference.md lists. A queue that grows means that the "
+                "workload needs replicas before its GPUs show it.",
+                Query(_any(WAITING), _POD),
+            ).span(12),
+            graph(
+                "Requests running",
+                "Requests in the current batch.",
+                Query(_any(RUNNING), _POD),
+            ).span(12),
+            graph(
+                "KV cache in use",
+                "Near 100 %, servers preempt requests or let them wait.",
+                Query(_any(CACHE, "avg"), _POD),
+                unit="percentunit",
+            )
+            .max(1)
+            .span(12),
+            graph(
+                "Output tokens per second",
+                "What the servers generate.",
+                Query(_rate(OUTPUT_TOKENS), _POD),
+            ).span(12),
         ),
-        Panel(
-            "Time to first token, 90 %",
-            "From the histograms that Prometheus stores, whether or not an HPA asks for them. It "
-            "stays flat until a server is full.",
-            "s",
-            (Query(_latency(Latency.FIRST_TOKEN), _POD),),
-            low=0,
-        ),
-        Panel(
-            "Time per output token, 90 %",
-            "The time between two tokens, or its mean over a request: docs/inference.md says which "
-            "of the two each server counts.",
-            "s",
-            (Query(_latency(Latency.OUTPUT_TOKEN), _POD),),
-            low=0,
-        ),
-        Panel(
-            "Output tokens per second",
-            "What the servers generate.",
-            "none",
-            (Query(_rate(OUTPUT_TOKENS), _POD),),
-            low=0,
-        ),
-    ),
-)
+    )
