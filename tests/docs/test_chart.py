@@ -63,6 +63,8 @@ OWN: set[tuple[str, ...]] = {
     ("securityContext",),
     ("updateStrategy",),
     ("serviceMonitor", "tokenSecret"),
+    ("dnsConfig",),
+    ("rules", "resource"),
 }
 
 
