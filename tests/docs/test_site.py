@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.site.__main__ import CONFIGURATION
+from docs.site.__main__ import CONFIGURATION, command
 from tests.docs.pages import ROOT, Page, pages
 
 
@@ -81,3 +81,9 @@ def test_a_link_to_a_page_apart_is_on_the_index() -> None:
     index = Page(ROOT / "docs" / "README.md").text
     assert all(f"({row.removeprefix('/docs/')}" in index for row in SITE["not_in_nav"].split())
     assert json.dumps(SITE["nav"]).count("docs/README.md") == 1
+
+
+def test_a_release_is_the_latest_version_and_a_candidate_is_not() -> None:
+    assert command("v1.2.3", serve=False)[-2:] == ["1.2.3", "latest"]
+    assert command("1.3.0-rc1", serve=False)[-1] == "1.3.0-rc1"
+    assert command("", serve=False)[2:4] == ["mkdocs", "build"]
