@@ -73,6 +73,14 @@ def test_what_argo_cd_ignores_is_what_the_manifests_leave_to_the_adapter() -> No
             assert last not in place
 
 
+def test_no_tool_replaces_or_applies_what_the_adapter_writes() -> None:
+    """With RespectIgnoreDifferences, Argo CD applies the live values of such fields."""
+    options = SHOWN["Application"]["spec"]["syncPolicy"]["syncOptions"]
+    refused = {"Replace", "Force", "RespectIgnoreDifferences"}
+    assert not refused & {each.partition("=")[0] for each in options}
+    assert "force" not in SHOWN["HelmRelease"]["spec"].get("upgrade", {})
+
+
 def test_flux_sees_the_cluster_and_installs_with_the_hooks(stage: Stage) -> None:
     release = SHOWN["HelmRelease"]
     where = (f"--namespace={NAMESPACE}", f"--kubeconfig={stage.plane.kubeconfig}")
