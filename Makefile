@@ -112,7 +112,7 @@ format: $(READY) ## format the sources with ruff
 docs: $(READY) ## generate pages from the code, and the chart's schema and README
 	$(BIN)/python -m docs.generate
 
-docs-site: $(READY) ## build the documentation as a site in build/site (ARGS=--serve)
+docs-site: $(READY) ## build the documentation as a site in build/site (ARGS=--serve, ARGS="--release 1.2.3")
 	$(BIN)/python -m docs.site $(ARGS)
 
 pictures: $(READY) ## take the picture and the recording of the README again, from real runs of the demo

@@ -52,6 +52,7 @@ def chart(folder: Path, repository: str, image_repository: str) -> None:
         if repository:
             with (copy / "Chart.yaml").open("a", encoding="utf-8") as file:
                 file.write(f"home: {repository}\nsources: [{repository}]\n")
+                file.write(f"icon: {repository}/raw/v{__version__}/docs/icon.svg\n")
         if image_repository:
             _replace(copy / "values.yaml", rf"^(  repository:) {NAME}$", image_repository)
             _replace(copy / "Chart.yaml", rf"^(      image:) {NAME}(?=:)", image_repository)

@@ -93,16 +93,7 @@ up a failed installation.
 
 ## GitOps
 
-The same values always render the same text: nothing in it is random. If Helm does not see the cluster
-while it renders (`helm template`, Argo CD), three things differ from `helm install`:
-
-- Nothing checks whether an APIService belongs to another Service. Check before you install:
-  `kubectl get apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io v1alpha1.view.gpu-metrics-adapter.io`.
-- The hook that deletes the APIServices does not exist. Before you delete the pods, delete the APIServices
-  by hand: `kubectl delete apiservices v1beta1.custom.metrics.k8s.io v1beta2.custom.metrics.k8s.io v1alpha1.view.gpu-metrics-adapter.io`.
-- The program that renews the certificate writes to the release's Secrets and to the APIServices'
-  `caBundle`. The manifests omit these fields, so applying them again does not change them. Tools that
-  compare more than they apply must ignore `/data` of the two Secrets and `/spec/caBundle`.
+[GitOps](../../docs/gitops.md) has manifests for Argo CD, Flux and kustomize, and lists what the adapter writes itself.
 
 ## Values
 

@@ -1,4 +1,8 @@
-"""Builds the documentation site: ``python -m docs.site [--repository URL] [--serve]``."""
+"""Builds the documentation site: ``python -m docs.site [--repository URL] [--serve]``.
+
+With ``--release``, mike puts it beside the sites of other versions, on the local branch
+``gh-pages``, and shows a menu of the versions. Nothing is pushed.
+"""
 
 from __future__ import annotations
 
@@ -70,19 +74,41 @@ def main() -> int:
         help="address of the repository, for links to sources",
     )
     parser.add_argument("--serve", action="store_true", help="serve the site on 127.0.0.1:8000")
-    options = parser.parse_args()
-    stage(options.repository)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "mkdocs", "serve" if options.serve else "build"),
-            *("--config-file", str(CONFIGURATION)),
-        ],
-        check=False,
-        env={**os.environ, "DOCS_REPOSITORY": options.repository, "NO_MKDOCS_2_WARNING": "1"},
+    parser.add_argument(
+        "--release",
+        default="",
+        metavar="VERSION",
+        help="commit the site of a version to the branch gh-pages, with mike (pip install mike)",
     )
-    if done.returncode == 0 and not options.serve:
+    options = parser.parse_args()
+    if options.release and not Path(command(options.release, serve=False)[0]).exists():
+        parser.error("--release needs mike: pip install mike")
+    stage(options.repository)
+    settings = {"DOCS_REPOSITORY": options.repository, "NO_MKDOCS_2_WARNING": "1"}
+    if options.release:
+        settings["DOCS_VERSIONS"] = "mike"
+        # It calls mkdocs by its name.
+        settings["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        command(options.release, serve=options.serve),
+        check=False,
+        env={**os.environ, **settings},
+    )
+    if done.returncode == 0 and options.release:
+        print("committed to gh-pages: git push origin gh-pages")
+    elif done.returncode == 0 and not options.serve:
         print(f"wrote the site: open {SITE.relative_to(ROOT)}/index.html")
     return done.returncode
+
+
+def command(release: str, *, serve: bool) -> list[str]:
+    """Return the builder's command. A candidate (1.2.0-rc1) is not the latest."""
+    chosen = ["--config-file", str(CONFIGURATION)]
+    if not release:
+        return [sys.executable, "-m", "mkdocs", "serve" if serve else "build", *chosen]
+    mike = str(Path(sys.executable).with_name("mike"))
+    aliases = [] if "-" in release else ["latest"]
+    return [mike, "deploy", *chosen, "--update-aliases", release.removeprefix("v"), *aliases]
 
 
 if __name__ == "__main__":

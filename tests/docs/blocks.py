@@ -6,10 +6,12 @@ or ``mermaid``. The last two are pictures made of letters; nobody checks them.
 ``yaml`` is, by its first line or by a comment on the line above the fence:
 
 =====================================  ==================================================
-each document has apiVersion and kind  a manifest: server-side dry run, strict
+each document has apiVersion and kind  a manifest: server-side dry run, strict; if all are of kinds
+                                       in tests/docs/fieldpaths, their fields are compared with it
 ``# values.yaml``                      values of our chart: `helm template`, `config` loaded
 ``# config.yaml``                      settings: loaded as the program loads them
 ``# prometheus.yml``, ``# rules.yml``  promtool
+``# kustomization.yaml``               `kubectl kustomize` beside the rendered chart
 ``<!-- in: Kind.path -->``             a part of a manifest, laid over a whole one of that kind
 ``<!-- foreign: NAME -->``             another program's file: parsed, and listed as unverified
 =====================================  ==================================================
@@ -28,6 +30,7 @@ from typing import Any
 
 import yaml
 
+from tests.docs import fieldpaths
 from tests.docs.pages import Block
 
 LANGUAGES = frozenset({"yaml", "sh", "console", "json", "promql", "text", "mermaid"})
@@ -37,11 +40,13 @@ class Kind(Enum):
     """What a ``yaml`` block holds."""
 
     MANIFEST = "manifest"
+    LISTED = "manifest of a kind whose fields are listed"
     PART = "part of a manifest"
     VALUES = "# values.yaml"
     SETTINGS = "# config.yaml"
     PROMETHEUS = "# prometheus.yml"
     RULES = "# rules.yml"
+    KUSTOMIZATION = "# kustomization.yaml"
     FOREIGN = "another program's file"
 
 
@@ -65,12 +70,19 @@ def kind(block: Block) -> Kind:
     if first and first[0] in _FIRST:
         return _FIRST[first[0]]
     found = documents(block)
+    if found and all(_named_kind(one) in fieldpaths.listed() for one in found):
+        return Kind.LISTED
     if found and all("apiVersion" in one and "kind" in one for one in found):
         return Kind.MANIFEST
     raise ValueError(
         f"{block.place}: what is this? Begin it with {', '.join(_FIRST)}, put `<!-- in: Kind.path "
         "-->` or `<!-- foreign: NAME -->` above it, or give each document apiVersion and kind"
     )
+
+
+def _named_kind(document: Any) -> tuple[Any, Any]:
+    named = document if isinstance(document, dict) else {}
+    return named.get("apiVersion"), named.get("kind")
 
 
 def documents(block: Block) -> list[Any]:

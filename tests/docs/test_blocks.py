@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from adapter.config.process.config import load
+from tests.docs import fieldpaths
 from tests.docs.blocks import LANGUAGES, Kind, documents, kind
 from tests.docs.manifests import manifests, whole
 from tests.docs.pages import Block, Page, blocks, pages
@@ -58,6 +59,28 @@ def test_json_is_json() -> None:
 
 def test_parts_of_manifests_have_a_whole() -> None:
     assert all(whole(block) for block in named(Kind.PART))
+
+
+@every(named(Kind.LISTED))
+def test_a_manifest_of_a_listed_kind_has_only_its_fields(block: Block) -> None:
+    assert [path for one in documents(block) for path in fieldpaths.unknown(one)] == []
+
+
+def test_a_field_that_a_listed_kind_has_not_is_found() -> None:
+    wrong = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "a"},
+        "spec": {
+            "project": "default",
+            "source": {"helm": {"valuesObject": {"any": 1}, "value": 1}},
+            "ignoreDifferences": [{"kind": "Secret", "jsonPointer": ["/data"]}],
+        },
+    }
+    assert fieldpaths.unknown(wrong) == [
+        "spec.source.helm.value",
+        "spec.ignoreDifferences[].jsonPointer[]",
+    ]
 
 
 def test_every_manifest_names_itself() -> None:

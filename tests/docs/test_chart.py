@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from adapter.config.settings import Settings
 from charts.generate import readme as chart
 from charts.generate import values as chartvalues
 from charts.generate.values import Value
+from tests.docs.pages import ROOT
 
 VALUES = (chart.CHART / "values.yaml").read_text(encoding="utf-8")
 SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -37,6 +39,15 @@ def test_what_artifact_hub_reads_is_yaml_and_right() -> None:
         assert change.keys() == {"kind", "description"}
         assert change["kind"] in kinds
     assert rows["maintainers"]
+
+
+def test_artifact_hub_gets_an_owner_and_an_icon() -> None:
+    """The release writes the icon's address, and publishes the file once it has an ID."""
+    rows = yaml.safe_load((chart.CHART.parent / "artifacthub-repo.yml").read_text())
+    assert rows.keys() == {"repositoryID", "owners"}
+    icon = ElementTree.parse(ROOT / "docs" / "icon.svg").getroot()
+    assert icon.tag.endswith("svg")
+    assert "/docs/icon.svg" in (ROOT / "release" / "artifacts.py").read_text()
 
 
 def test_the_schema_knows_every_section_of_the_settings() -> None:
@@ -63,6 +74,8 @@ OWN: set[tuple[str, ...]] = {
     ("securityContext",),
     ("updateStrategy",),
     ("serviceMonitor", "tokenSecret"),
+    ("dnsConfig",),
+    ("rules", "resource"),
 }
 
 

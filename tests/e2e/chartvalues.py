@@ -46,6 +46,30 @@ RULES: dict[str, Any] = {
     "rules": {"existingConfigMap": {"name": "prometheus-adapter", "key": "rules.yaml"}},
     "config": {"source": {"prometheus": {"url": "http://prometheus.monitoring.svc:9091"}}},
 }
+OWN_RULES: dict[str, Any] = {
+    "rules": {
+        "custom": [
+            {
+                "seriesQuery": 'queue_length{namespace!="",pod!=""}',
+                "resources": {"overrides": {"namespace": {"resource": "namespace"}}},
+                "metricsQuery": "sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)",
+            }
+        ],
+        "external": [{"seriesQuery": "backlog", "metricsQuery": "max(<<.Series>>)"}],
+        "resource": {
+            name: {
+                "containerQuery": f"sum({name}_use{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)",
+                "nodeQuery": f"sum({name}_node{{<<.LabelMatchers>>}}) by (<<.GroupBy>>)",
+                "resources": {"template": "<<.Resource>>"},
+                "containerLabel": "container",
+            }
+            for name in ("cpu", "memory")
+        },
+    },
+    "externalMetrics": {"enabled": True},
+    "resourceMetrics": {"enabled": True},
+    "config": {"source": {"prometheus": {"url": "http://prometheus.monitoring.svc:9091"}}},
+}
 DELEGATION: dict[str, Any] = {
     "config": {
         "delegation": {
@@ -246,6 +270,7 @@ CONVENTIONS: dict[str, Any] = {
     "revisionHistoryLimit": 0,
     "service": {"annotations": {"example/topology": "auto"}},
     "dnsPolicy": "Default",
+    "dnsConfig": {"searches": ["gpu.example"], "options": [{"name": "ndots", "value": "1"}]},
     "env": [
         {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"},
         {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -347,6 +372,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "an issuer of cert-manager's": CERT_MANAGERS_ISSUER,
     "every value of the alerts and the dashboard": WATCHED,
     "rules of prometheus-adapter": RULES,
+    "rules in values": OWN_RULES,
     "delegates": DELEGATION,
     "every convention of other charts": CONVENTIONS,
     "accounts and roles of the user": ACCOUNTS,

@@ -71,7 +71,7 @@ def test_a_pasted_value_is_answered_with_the_name_of_this_chart(stage: Stage) ->
         "replicaCount": 3,
         "image": {"pullSecrets": [{"name": "pull"}]},
         "prometheus": {"url": "http://prometheus.monitoring.svc"},
-        "rules": {"custom": [{"seriesQuery": "a"}]},
+        "rules": {"existing": "prometheus-adapter"},
         "metricsRelistInterval": "1m",
         "podDisruptionBudget": {"enabled": True},
     }
@@ -89,10 +89,7 @@ def test_a_pasted_value_is_answered_with_the_name_of_this_chart(stage: Stage) ->
             "and path in it"
         ),
         "replicaCount is a value of other charts: use replicas",
-        (
-            "rules.custom is a value of other charts: write the rules into a ConfigMap and name "
-            "it in rules.existingConfigMap.name (docs/rules.md)"
-        ),
+        "rules.existing is a value of other charts: use rules.existingConfigMap.name",
     ]
 
 
@@ -184,7 +181,7 @@ def test_the_deployments_are_as_given() -> None:
     spec = serve["spec"]["template"]["spec"]
     assert [row["name"] for row in spec["containers"]] == ["serve", "beside"]
     assert [row["name"] for row in spec["initContainers"]] == ["first"]
-    assert spec["dnsPolicy"] == "Default"
+    assert (spec["dnsPolicy"], spec["dnsConfig"]) == ("Default", CONVENTIONS["dnsConfig"])
     assert CONVENTIONS["extraVolumeMounts"][0] in spec["containers"][0]["volumeMounts"]
     assert CONVENTIONS["extraVolumes"][0] in spec["volumes"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.apiservice import SERVICE
 from tests.e2e.chart import FOLDER, helm
-from tests.e2e.chartvalues import CA, RULES
+from tests.e2e.chartvalues import CA, OWN_RULES, RULES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
         ),
         (
             {"resourceMetrics": {"enabled": True}},
-            "resourceMetrics.enabled needs rules.existingConfigMap or config.rules.file",
+            "resourceMetrics.enabled needs rules.resource, or rules.existingConfigMap or config.",
         ),
         ({"nodepool": {"aply": True}}, "at '/nodepool': additional properties 'aply' not allowed"),
         ({"keda": {"enable": True}}, "at '/keda': additional properties 'enable' not allowed"),
@@ -94,6 +94,27 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
             {**RULES, "config": {"rules": {"file": "/x"}}},
             "config.rules.file is set by rules.existingConfigMap: remove one of them",
         ),
+        (
+            {"rules": {"custom": [{"seriesQuery": "a", "metricsQuery": "b"}]}},
+            "rules needs config.source.prometheus.url",
+        ),
+        (
+            OWN_RULES | {"rules": RULES["rules"] | OWN_RULES["rules"]},
+            "rules.existingConfigMap.name is set, and there are rules in values: remove one",
+        ),
+        (
+            OWN_RULES | {"externalMetrics": {"enabled": False}},
+            "rules.external needs externalMetrics.enabled",
+        ),
+        (
+            OWN_RULES | {"resourceMetrics": {"enabled": False}},
+            "rules.resource needs resourceMetrics.enabled",
+        ),
+        (
+            {"rules": {"custom": [{"seriesQuery": "a", "metricQuery": "b"}]}},
+            "at '/rules/custom/0'",
+        ),
+        ({"dnsConfig": {"nameserver": []}}, "at '/dnsConfig': additional properties 'nameserver'"),
         ({"rules": {"file": "/x"}}, "at '/rules': additional properties 'file' not allowed"),
         ({"rules": {"existingConfigMap": {"name": "Ours"}}}, "at '/rules/existingConfigMap/name'"),
         ({"rules": {"existingConfigMap": {"key": "a/b"}}}, "at '/rules/existingConfigMap/key'"),

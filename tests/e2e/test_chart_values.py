@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from adapter.answers.rules.rulefile import read_rules
 from adapter.config.process.config import load
 from tests.e2e.apiservice import NAMESPACE, SERVICE
 from tests.e2e.chart import FOLDER, helm, one, pod_of, render
 from tests.e2e.chartvalues import (
+    EVERYTHING,
     NODEPOOL,
+    OWN_RULES,
     every_value_set,
 )
 
@@ -99,3 +102,20 @@ def test_an_upgrade_with_the_values_of_an_earlier_chart_renders() -> None:
     kinds = {obj["kind"] for obj in objects}
     assert "ValidatingAdmissionPolicy" in kinds
     assert "NetworkPolicy" not in kinds
+
+
+def test_rules_in_values_are_a_file_that_serve_reads_without_a_mistake() -> None:
+    """A ConfigMap of the release's, mounted where the environment says that the file is."""
+    objects = render(OWN_RULES)
+    (data,) = one(objects, "ConfigMap", f"{SERVICE}-rules")["data"].values()
+    file = read_rules(data.encode())
+    assert (len(file.custom), len(file.external), file.has_resource_rules) == (1, 1, True)
+    assert [*file.problems, file.resource_problem] == [None]
+    spec = pod_of(OWN_RULES)["spec"]
+    container = spec["containers"][0]
+    folders = {row["name"]: row["mountPath"] for row in container["volumeMounts"]}
+    (volume,) = (row for row in spec["volumes"] if row["name"] == "prometheus-adapter-rules")
+    assert volume["configMap"]["name"] == f"{SERVICE}-rules"
+    path = f"{folders[volume['name']]}/{volume['configMap']['items'][0]['path']}"
+    assert environment(container)["GMA_RULES__FILE"] == path
+    assert f"{SERVICE}-rules" not in str(render(EVERYTHING))

@@ -117,15 +117,36 @@ podFailurePolicy:
 {{- end -}}
 {{- end }}
 
-{{- /* The ConfigMap with prometheus-adapter's rules; empty without one. `helm upgrade --reuse-values`
-from a release without this value omits it. */ -}}
+{{- /* The rules in values, as prometheus-adapter's configuration file; empty without one. `helm upgrade
+--reuse-values` from a release without these values omits them. */ -}}
+{{- define "gpu-metrics-adapter.ownRules" -}}
+{{- $file := dict -}}
+{{- range $key, $name := dict "custom" "rules" "external" "externalRules" "resource" "resourceRules" -}}
+{{- with get ($.Values.rules | default dict) $key -}}
+{{- $_ := set $file $name . -}}
+{{- end -}}
+{{- end -}}
+{{- with $file -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end }}
+
+{{- /* The ConfigMap with prometheus-adapter's rules; empty without one. */ -}}
 {{- define "gpu-metrics-adapter.rulesConfigMap" -}}
+{{- if include "gpu-metrics-adapter.ownRules" . -}}
+{{- printf "%s-rules" (include "gpu-metrics-adapter.fullname" . | trunc 57 | trimSuffix "-") -}}
+{{- else -}}
 {{- dig "existingConfigMap" "name" "" (.Values.rules | default dict) -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gpu-metrics-adapter.rulesKey" -}}
+{{- include "gpu-metrics-adapter.ownRules" . | empty | ternary (dig "existingConfigMap" "key" "config.yaml" (.Values.rules | default dict)) "config.yaml" -}}
 {{- end }}
 
 {{- /* The path of the rules file that the chart mounts. */ -}}
 {{- define "gpu-metrics-adapter.rulesFile" -}}
-/etc/gpu-metrics-adapter/rules/{{ dig "existingConfigMap" "key" "config.yaml" .Values.rules }}
+/etc/gpu-metrics-adapter/rules/{{ include "gpu-metrics-adapter.rulesKey" . }}
 {{- end }}
 
 {{- define "gpu-metrics-adapter.headless" -}}

@@ -65,12 +65,23 @@ checked. */ -}}
 {{- if and (eq (dig "type" "" (.Values.updateStrategy | default dict)) "Recreate") (dig "rollingUpdate" nil .Values.updateStrategy) }}
 {{- fail "updateStrategy.type is Recreate: remove updateStrategy.rollingUpdate" }}
 {{- end }}
+{{- $own := include "gpu-metrics-adapter.ownRules" . | fromYaml }}
+{{- if and $own (dig "existingConfigMap" "name" "" .Values.rules) }}
+{{- fail "rules.existingConfigMap.name is set, and there are rules in values: remove one of them" }}
+{{- end }}
+{{- if and $own.externalRules (not .Values.externalMetrics.enabled) }}
+{{- fail "rules.external needs externalMetrics.enabled" }}
+{{- end }}
+{{- if and $own.resourceRules (not (include "gpu-metrics-adapter.resourceMetricsWanted" .)) }}
+{{- fail "rules.resource needs resourceMetrics.enabled" }}
+{{- end }}
 {{- if include "gpu-metrics-adapter.rulesConfigMap" . }}
+{{- $source := $own | empty | ternary "rules.existingConfigMap" "rules" }}
 {{- if dig "rules" "file" "" .Values.config }}
-{{- fail "config.rules.file is set by rules.existingConfigMap: remove one of them" }}
+{{- fail (printf "config.rules.file is set by %s: remove one of them" $source) }}
 {{- end }}
 {{- if not (dig "source" "prometheus" "url" "" .Values.config) }}
-{{- fail "rules.existingConfigMap needs config.source.prometheus.url, the Prometheus with the series of the rules" }}
+{{- fail (printf "%s needs config.source.prometheus.url, the Prometheus with the series of the rules" $source) }}
 {{- end }}
 {{- end }}
 {{- range list "cert_file" "key_file" }}
@@ -83,8 +94,8 @@ checked. */ -}}
 {{- fail (printf "config.%s.%s is set by the chart: use %s" (index . 0) (index . 1) (index . 2)) }}
 {{- end }}
 {{- end }}
-{{- if and (include "gpu-metrics-adapter.resourceMetricsWanted" .) (not (dig "rules" "file" "" .Values.config)) (not (include "gpu-metrics-adapter.rulesConfigMap" .)) }}
-{{- fail "resourceMetrics.enabled needs rules.existingConfigMap or config.rules.file: the resourceRules of this file give the values" }}
+{{- if and (include "gpu-metrics-adapter.resourceMetricsWanted" .) (not (dig "rules" "file" "" .Values.config)) (or (not (include "gpu-metrics-adapter.rulesConfigMap" .)) (and $own (not $own.resourceRules))) }}
+{{- fail "resourceMetrics.enabled needs rules.resource, or rules.existingConfigMap or config.rules.file with resourceRules: they give the values" }}
 {{- end }}
 {{- range list "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
 {{- if hasKey ($.Values.podLabels | default dict) . }}
