@@ -39,7 +39,7 @@ from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.tools.explain.test_pods_and_nodes import GPU
 from tests.adapter.tools.idle.test_costs import COSTS
 from tests.adapter.tools.idle.test_idle_command import TABLE
-from tests.adapter.tools.replay.day import Day, ServerDay, manifest, waves, write
+from tests.adapter.tools.replay.day import Day, ServerDay, SizedDay, manifest, waves, write
 from tests.adapter.tools.replay.servedday import SYNC, ServedDay
 from tests.adapter.tools.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
@@ -172,8 +172,13 @@ def _section(report: str, title: str) -> str:
 
 
 def replay_recommend() -> str:
-    """Return the recommendation for the HPAs of the same day."""
-    return _replay("-n", "ml", "--allow", "30m", command=("recommend",))
+    """Return the recommendation for the HPAs of the same day, whose pods use little of a GPU."""
+    day = SizedDay(waves, hpa=manifest("30"))
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as prices:
+        prices.write("prices: {H100: 2.8}\n")
+        prices.flush()
+        given = ("-n", "ml", "--allow", "30m", "--prices", prices.name)
+        return _replay(*given, command=("recommend",), day=day)
 
 
 def replay_promise() -> str:

@@ -148,6 +148,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             beside=("finished_reason",),
         ),
         names=("trtllm_",),
+        reserves="kv_cache_config.free_gpu_memory_fraction",
     ),
     "vllm-omni": ServerKind(
         "vLLM-Omni",
@@ -157,6 +158,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
         formulas={WAITING: (Scaled(_OMNI_WAITING),), RUNNING: (Scaled(_OMNI_RUNNING),)},
         names=("vllm_omni:", "vllm_omni_"),
         engines=("vllm",),
+        reserves="--gpu-memory-utilization",
     ),
     "llm-d": ServerKind(
         "a model server of llm-d or of KServe's LLMInferenceService",
@@ -196,6 +198,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             unless=(_OMNI_WAITING,),
         ),
         names=("vllm:", "vllm_", "ray_vllm"),
+        reserves="--gpu-memory-utilization",
     ),
     "sglang": ServerKind(
         "SGLang",
@@ -225,6 +228,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             requests=("sglang:num_requests_total",),
         ),
         names=("sglang:", "sglang_", "ray_sglang"),
+        reserves="--mem-fraction-static",
     ),
     "tgi": ServerKind(
         "TGI",
@@ -242,6 +246,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             requests=("tgi_request_success",),
         ),
         names=("tgi_",),
+        reserves="--cuda-memory-fraction",
     ),
     "tei": ServerKind(
         "text-embeddings-inference",
@@ -310,6 +315,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             beside=("finished_reason",),
         ),
         names=("lmdeploy:", "lmdeploy_"),
+        reserves="--cache-max-entry-count",
     ),
     "fastdeploy": ServerKind(
         "FastDeploy",
@@ -337,6 +343,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             requests=("fastdeploy:request_success_total",),
         ),
         names=("fastdeploy:", "fastdeploy_"),
+        reserves="--gpu-memory-utilization",
     ),
     "lightllm": ServerKind(
         "LightLLM",
@@ -360,6 +367,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             requests=("lightllm_request_success",),
         ),
         names=("lightllm_",),
+        reserves="--mem_fraction",
     ),
     "max": ServerKind(
         "MAX",
@@ -392,6 +400,7 @@ ENGINES: Final[dict[str, ServerKind]] = {
             ),
         ),
         names=("maxserve_",),
+        reserves="--device-memory-utilization",
     ),
 }
 """Short name -> kind. The first whose pattern fits an image is the image's kind."""

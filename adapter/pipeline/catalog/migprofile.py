@@ -20,6 +20,8 @@ from typing import Final, NamedTuple
 
 from adapter.pipeline.catalog import ENGINE
 from adapter.pipeline.catalog.metric import DeviceValue, Metric, Unit
+from adapter.pipeline.catalog.migmodels import compute_slices
+from adapter.pipeline.catalog.modelnames import words_of
 
 _TOPS: Final = {"1g": 1.0, "2g": 1 / 2, "3g": 1 / 3}
 _ROUNDING: Final = 1.02
@@ -27,9 +29,6 @@ _ROUNDING: Final = 1.02
 _FULL: Final = 100.0
 _PROFILE: Final = re.compile(r"((?:\d{1,2}c\.)?\d{1,2}g)\.(\d{1,4})gb(.*)", re.ASCII)
 _SLICES: Final = re.compile(r"(\d)g\.", re.ASCII)
-_WHOLE: Final = 7
-"""Compute slices of a whole GPU with MIG (NVIDIA's MIG user guide)."""
-_OTHER_WHOLES: Final = {"A30": 4}
 _PARTITIONS: Final = {"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4}
 """AMD's compute partition -> partitions of a GPU (ROCm, "Compute partitioning"). ``cpx`` makes one
 of each die, whose number depends on the model."""
@@ -82,16 +81,26 @@ def gpu_part(profile: str, model: str) -> float | None:
     """
     if not profile:
         return 1.0
-    words = re.findall(r"[A-Z0-9]+", model.upper())
     slices = _SLICES.match(profile)
     if slices is not None:
-        whole = next((n for name, n in _OTHER_WHOLES.items() if name in words), _WHOLE)
-        return min(1.0, int(slices[1]) / whole) or None
+        return min(1.0, int(slices[1]) / compute_slices(model)) or None
     kind = profile.lower().partition("_")[0]
     parts = _PARTITIONS.get(kind)
     if kind == "cpx":
+        words = words_of(model)
         parts = next((n for name, n in _DIES.items() if name in words), None)
     return None if parts is None else 1.0 / parts
+
+
+def profile_memory(profile: str) -> float | None:
+    """Return the bytes of memory of a MIG profile by its name; None if it names none.
+
+    The name counts more than an instance has if it is read as GiB, and about as much as gigabytes:
+    of an H200, ``1g.18gb`` has 16.0 GiB, ``1g.35gb`` 32.5 GiB and ``3g.71gb`` 69.8 GiB
+    (``nvidia-smi mig -lgip``).
+    """
+    parts = _parts(profile)
+    return None if parts is None else parts.gigabytes * 1e9
 
 
 def normalized(measured: DeviceValue, metric: Metric, profile: str) -> DeviceValue:

@@ -53,6 +53,8 @@ class ServerKind:
         names: how names of series begin by which a page of the program is recognized.
         engines: kinds whose series the page consists of, if it has none of its own.
         scaling: what replicas follow; None for a gateway, which is not scaled so.
+        reserves: the option with the part of a GPU's memory that it takes when it starts, however
+            much its requests need; empty if it takes what they need, or if that is not known.
     """
 
     title: str
@@ -67,6 +69,7 @@ class ServerKind:
     names: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     scaling: Scaling | None = Scaling.BATCH
+    reserves: str = ""
 
     @property
     def gateway(self) -> bool:

@@ -80,6 +80,11 @@ def kind_of_image(image: str) -> ServerKind | None:
     )
 
 
+def kind_of_field(name: str) -> ServerKind | None:
+    """Return the kind of server whose page has a field of this name; None if there is none."""
+    return next((kind for kind in _READ if any(own.name == name for own in kind.fields)), None)
+
+
 def looks_like(names: Iterable[str]) -> str:
     """Return which program writes series of these names, in words; empty if it is not known."""
     known = tuple(names)

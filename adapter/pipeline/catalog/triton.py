@@ -146,6 +146,7 @@ TRITON: Final[dict[str, ServerKind]] = {
             CACHE: (Scaled(TRTLLM_CACHE, 100.0),),
         },
         names=("nv_trt_llm_",),
+        reserves="kv_cache_free_gpu_mem_fraction",
     ),
     "triton": _QUEUE,
 }

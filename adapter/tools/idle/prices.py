@@ -7,13 +7,13 @@ list names: the price of their model may be that of a much smaller instance.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from adapter.pipeline.catalog.migprofile import gpu_part
+from adapter.pipeline.catalog.modelnames import is_of
 from adapter.pipeline.cluster.nodelabels import SPOT
 from adapter.tools.client.errors import ClientError
 from apiservice.runtime.yamltext import YamlError, document
@@ -98,8 +98,7 @@ class PriceList(NamedTuple):
         if known is not None:
             return known.spot if spot else known.price
         prices = self.spot if spot else self.prices
-        words = _words(model)
-        names = [name for name in prices if _contains(words, _words(name))]
+        names = [name for name in prices if is_of(model, name)]
         return prices[max(names, key=len)] if names else None
 
 
@@ -231,13 +230,3 @@ class _PriceFile:
 
     def _wrong(self, text: str) -> ClientError:
         return ClientError(f"{self._path}: {text}")
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[A-Z0-9]+", name.upper())
-
-
-def _contains(words: list[str], some: list[str]) -> bool:
-    return bool(some) and any(
-        words[at : at + len(some)] == some for at in range(len(words) - len(some) + 1)
-    )

@@ -22,6 +22,7 @@ from adapter.tools.client.options import (
     ends,
 )
 from adapter.tools.generate.promiseoptions import promise_options
+from adapter.tools.idle.options import PRICES
 from adapter.tools.replay.options import LONGEST, FailureType, HeadroomType, Numbers, input_options
 
 _MOST_REPLICAS: Final = 2**31 - 1
@@ -238,6 +239,7 @@ def hpa(**given: Any) -> None:
 )
 @_ALLOW
 @promise_options
+@PRICES
 @_SYNC_PERIOD
 @ACCESS
 @NAMESPACE
@@ -249,7 +251,8 @@ def recommend(**given: Any) -> None:
     It states the latencies that the recorded replicas kept. With a promise (--ttft, --itl, --e2e),
     it learns what a pod can take, and replays the HPA on it. Otherwise each HPA is replayed with
     other targets, windows and bounds; for utilization of servers that show their queue, the answer
-    is the number of requests that run. Nothing is applied.
+    is the number of requests that run. Last, it says which MIG instance or share of a GPU would
+    have been enough for the pods. Nothing is applied.
 
     \b
     Examples:

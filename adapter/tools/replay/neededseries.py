@@ -14,6 +14,7 @@ from adapter.pipeline.catalog.serverkind import CACHE, RUNNING, WAITING
 from adapter.pipeline.catalog.servermeasures import OF_PROMISES
 from adapter.pipeline.cluster.gpuresources import NAME_FORMS, GpuResources
 from adapter.pipeline.devices import plausibility, remainder
+from adapter.tools.replay.sizereading import SIZE_METRICS
 
 INFO: Final = "kube_pod_info"
 PHASE: Final = "kube_pod_status_phase"
@@ -50,6 +51,8 @@ class NeededSeries(NamedTuple):
     servers: tuple[str, ...] = ()
     """Of the pods' servers, beside ``own``: requests that run and that wait, and what promises
     need."""
+    sizes: tuple[str, ...] = ()
+    """Of the pods' GPUs, beside the others: memory and compute, for the size of a GPU."""
 
 
 def device_series(
@@ -61,7 +64,8 @@ def device_series(
         catalog: with the user's own metrics.
         spec: the HPA.
         cross_checks: also those of fields that may contradict others (``values.cross_checks``).
-        latencies: also what the pods' servers count, for latency promises.
+        latencies: also what the pods' servers count, for latency promises, and what the pods use
+            of their GPUs.
     """
     fields: set[str] = set()
     of_gpus = promised = False
@@ -83,8 +87,13 @@ def device_series(
         servers.update(queue_series(catalog))
     if latencies or promised:
         servers |= _names(catalog, _fields(catalog, (RUNNING, WAITING, CACHE, *OF_PROMISES)))
+    sizes = _names(catalog, _fields(catalog, SIZE_METRICS)) if latencies else set()
     return NeededSeries(
-        tuple(sorted(own)), tuple(sorted(others)), of_gpus, tuple(sorted(servers - own))
+        tuple(sorted(own)),
+        tuple(sorted(others)),
+        of_gpus,
+        tuple(sorted(servers - own)),
+        tuple(sorted(sizes - own - others - servers)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from adapter.config.process.logs import silent
@@ -16,6 +16,7 @@ from adapter.tools.client.access import Json
 from adapter.tools.client.command import FINE, UNSEEN, complain, show
 from adapter.tools.client.errors import ClientError
 from adapter.tools.generate.promiseoptions import take_promise
+from adapter.tools.idle.prices import PriceList, load
 from adapter.tools.replay.hpasource import read_hpas, spec_of
 from adapter.tools.replay.inputs import check_inputs, recording_of
 from adapter.tools.replay.judgement import a_day
@@ -32,6 +33,8 @@ from adapter.tools.replay.promisestudy import PromiseAnswer
 from adapter.tools.replay.queuereport import queue_json
 from adapter.tools.replay.recommendation import HpaAdvice, HpaAnswer, answer, reasons
 from adapter.tools.replay.report import ReplayReport
+from adapter.tools.replay.size import SizeAnswer, size_of
+from adapter.tools.replay.sizereport import size_json, size_lines
 from adapter.tools.replay.study import Study, StudyOptions, VariantRun
 
 _HEADER = ("HPA", "NOW", "RECOMMENDED", "GPU-H", "OVER-LIMIT", "CHANGES")
@@ -45,6 +48,8 @@ class AdvisedHpa:
     answer: HpaAnswer | None
     problem: str = ""
     """Why nothing is known of it."""
+    size: SizeAnswer = field(default_factory=SizeAnswer)
+    """Which smaller GPUs would have been enough for its pods."""
 
     @property
     def name(self) -> str:
@@ -87,6 +92,8 @@ class RecommendReport:
     hpas: Sequence[AdvisedHpa]
     allowed: float
     """Seconds a day that may be over the limit."""
+    prices: PriceList
+    """Of GPUs."""
 
     @property
     def status(self) -> int:
@@ -117,6 +124,7 @@ class RecommendReport:
             "name": meta["name"],
             "evidence": list(self.evidence(hpa)),
             "recommended": _manifest(hpa),
+            "size": size_json(hpa.size, self.prices),
         }
         if hpa.promise is not None:
             item["promise"] = promise_json(hpa.promise)
@@ -150,6 +158,7 @@ class RecommendReport:
         """Yield what the row rests on; first, what the servers keep."""
         if hpa.answer is None:
             yield hpa.problem
+            yield from size_lines(hpa.size, self.prices)
             return
         promise, spec = hpa.promise, hpa.answer.spec
         if promise is not None:
@@ -161,6 +170,7 @@ class RecommendReport:
             yield hpa.answer.problem
         if hpa.advice is not None:
             yield from self._settings_evidence(hpa.advice)
+        yield from size_lines(hpa.size, self.prices)
         if promise is not None:
             yield from advice_lines(promise, spec)
 
@@ -277,15 +287,17 @@ def run(given: Mapping[str, Any]) -> int:
     labels, promise = take_promise(given)
     try:
         check_inputs(given)
+        prices = load(given["prices"])
         hpas = [
-            _advised(given, manifest, options, labels, promise) for manifest in read_hpas(given)
+            _advised(given, manifest, options, labels, promise, prices)
+            for manifest in read_hpas(given)
         ]
-        if all(hpa.answer is None for hpa in hpas):
+        if all(hpa.answer is None and not hpa.size.sizes for hpa in hpas):
             raise ClientError(hpas[0].problem)
     except (ClientError, RecordingError) as error:
         complain(ClientError(str(error)))
         return UNSEEN
-    report = RecommendReport(hpas, options.allowed)
+    report = RecommendReport(hpas, options.allowed, prices)
     show(report, given["output"])
     return FINE
 
@@ -296,11 +308,14 @@ def _advised(
     options: StudyOptions,
     labels: Mapping[str, str],
     promise: Promise,
+    prices: PriceList,
 ) -> AdvisedHpa:
     """Return the answer for one HPA. One that cannot be replayed does not end the others."""
+    size = SizeAnswer()
     try:
         spec = spec_of(manifest)
         recording = recording_of(given, spec, latencies=True)
-        return AdvisedHpa(manifest, answer(recording, spec, options, labels, promise))
+        size = size_of(recording, spec, prices)
+        return AdvisedHpa(manifest, answer(recording, spec, options, labels, promise), size=size)
     except ClientError as error:
-        return AdvisedHpa(manifest, None, str(error))
+        return AdvisedHpa(manifest, None, str(error), size)

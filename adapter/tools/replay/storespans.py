@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapter.hpa import HpaSpec
+from adapter.pipeline.exposition.podspellings import EXPORTED, POD
 from adapter.pipeline.sources.errors import SourceError
 from adapter.pipeline.sources.prometheus.options import PrometheusOptions
 from adapter.tools.replay import neededseries as series
@@ -18,6 +19,8 @@ Matchers = Mapping[str, str | Sequence[str]]
 MOST_BYTES: Final = 48 << 20
 """Bytes of all answers about one span. A shorter span has fewer."""
 _INSTANCE: Final = "instance"
+_NAMESPACES: Final = (*POD.namespaces, *(EXPORTED + label for label in POD.namespaces))
+"""Labels of a pod's namespace on what an exporter says of its GPU."""
 _MOST_NAMED: Final = 200
 """Exporters that a query names. With more, it asks for all."""
 
@@ -91,6 +94,9 @@ class SpanReader:
         if names.servers:
             own = {"namespace": self._spec.namespace}
             _add(found, await self._read_all(names.servers, own, start, end))
+        for label in _NAMESPACES if names.sizes else ():
+            own = {label: self._spec.namespace}
+            _add(found, await self._read_all(names.sizes, own, start, end))
         return found
 
     def _named(self, row: StoredSeries) -> bool:

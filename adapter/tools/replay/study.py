@@ -31,7 +31,7 @@ from adapter.tools.replay.simulation import Moment, SimulatedWorld, simulate
 from adapter.tools.replay.syncs import RecordedSync, Syncs
 from adapter.tools.replay.variants import Tried, Variant, variants
 
-_BUSY: Final = 0.9
+BUSY: Final = 0.9
 """Share of the highest value that a pod can carry without requests that wait for long."""
 _ASSUMED_BOOT: Final = 60.0
 """Seconds, if no new pod got a value in the recording."""
@@ -293,7 +293,7 @@ def _limit(
     if options.limit is not None:
         return round(options.limit * 1000)
     if options.capable and kind.highest is not None:
-        return round(_BUSY * kind.highest)
+        return round(BUSY * kind.highest)
     if options.capable:
         loads = [row.total // row.measured for row in work if row.total is not None]
         return max(loads, default=0)

@@ -141,6 +141,8 @@ def test_a_claim_holds_what_its_reading_shows_and_nothing_without() -> None:
         ("", "", 1.0),
         ("7g.80gb", "NVIDIA H100", 1.0),
         ("1g.6gb", "NVIDIA A30", 0.25),
+        ("1g.24gb", "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 0.25),
+        ("1g.24gb", "NVIDIA H100 NVL", 1 / 7),
         ("1g.10gb+me", "NVIDIA H100", 1 / 7),
         ("1c.3g.20gb", "NVIDIA A100", None),
         ("0g.5gb", "NVIDIA A100", None),

@@ -6,7 +6,13 @@ import pytest
 
 from adapter.config.settings.metrics import MetricSettings
 from adapter.pipeline.catalog import Catalog
-from adapter.pipeline.catalog.serverkinds import KINDS, SERVER_FIELDS, kind_of_image, looks_like
+from adapter.pipeline.catalog.serverkinds import (
+    KINDS,
+    SERVER_FIELDS,
+    kind_of_field,
+    kind_of_image,
+    looks_like,
+)
 from adapter.pipeline.exposition.seriesnames import series_names
 from adapter.server.serve.ownmetrics import rows
 from adapter.tools.generate.presets import PRESETS
@@ -159,3 +165,12 @@ def test_a_user_may_give_a_metric_the_name_that_a_tool_gives_a_series() -> None:
     assert world.value("p", "vllm_num_requests_waiting", T) == 3.0
     with pytest.raises(ValueError, match="is a name of the catalogue"):
         MetricSettings(name="vllm:num_requests_waiting", series="my_depth")
+
+
+def test_a_field_names_the_kind_whose_memory_is_reserved() -> None:
+    kind = kind_of_field("sglang:num_running_reqs")
+    assert kind is KINDS["sglang"]
+    assert kind.reserves == "--mem-fraction-static"
+    assert kind_of_field("llamacpp:requests_processing") is KINDS["llamacpp"]
+    assert not KINDS["llamacpp"].reserves
+    assert kind_of_field("DCGM_FI_DEV_FB_USED") is None

@@ -11,6 +11,7 @@ from typing import Any
 
 from adapter.hpa import HpaState, Observation, decide, from_manifest
 from adapter.pipeline.cluster.hpas import ShownHpa, ShownMetric
+from adapter.pipeline.cluster.nodes import Node
 from adapter.pipeline.cluster.pod import Owner, Pod
 from adapter.pipeline.cluster.workload import DEPLOYMENTS, Workload
 from adapter.pipeline.exposition.samples import Sample, ScrapeResult
@@ -19,6 +20,7 @@ from adapter.server.recording.events import (
     Event,
     HpaSeen,
     Losses,
+    NodeSeen,
     PageRead,
     PodSeen,
     Recording,
@@ -132,8 +134,7 @@ class Day:
             owner=Owner("apps/v1", "ReplicaSet", f"llm-{HASH}"),
         )
 
-    @staticmethod
-    def _page(pods: list[Pod], percent: int, time: float) -> ScrapeResult:
+    def _page(self, pods: list[Pod], percent: int, time: float) -> ScrapeResult:
         samples = [Sample(METRIC, _labels(pod), float(percent), time) for pod in pods]
         return ScrapeResult("http://n/metrics", "n", samples, time)
 
@@ -185,6 +186,71 @@ class ServerDay(Day):
         url = f"http://{pod.ref.name}:8000/metrics"
         result = ScrapeResult(url, pod.node, samples, event.time, pod=pod.ref, serves=True)
         return PageRead(event.time, result)
+
+
+@dataclass(slots=True)
+class SizedDay(Day):
+    """The exporter shows memory, and how much of a GPU works, of one model of GPU."""
+
+    memory: Callable[[float], float] = lambda second: 8000 + second % 1200
+    """Seconds since the start -> MiB in use by a pod."""
+    total: float | None = 81_559.0
+    """MiB of a GPU; None if the page does not show it."""
+    active: float | None = 0.1
+    """Share of the SMs that work while a kernel runs; None if the page does not show it."""
+    shown_by: str = "DCGM_FI_PROF_SM_ACTIVE"
+    """The field that shows it."""
+    device: Mapping[str, str] = field(
+        default_factory=lambda: {"modelName": "NVIDIA H100 80GB HBM3"}
+    )
+    """Further labels of the exporter's samples."""
+    gpus: Mapping[str, int] = field(default_factory=lambda: {"nvidia.com/gpu": 1})
+    """That each pod requests."""
+    node: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the node."""
+    server: str = ""
+    """Prefix of the series of a server in each pod."""
+
+    def events(self) -> Iterator[Event]:
+        pods: dict[str, Pod] = {}
+        for event in Day.events(self):
+            if isinstance(event, PodSeen):
+                pods[event.pod.uid] = event.pod.replace(gpus=self.gpus)
+                yield event._replace(pod=pods[event.pod.uid])
+            else:
+                yield event
+            if isinstance(event, Begun):
+                yield NodeSeen(event.time, Node("n", self.node))
+            if isinstance(event, PageRead) and self.server:
+                for pod in pods.values():
+                    if pod.phase == "Running":
+                        yield self._served(pod, event.time)
+
+    def _served(self, pod: Pod, time: float) -> PageRead:
+        values = {"num_requests_running": 3.0, "kv_cache_usage_perc": 0.42}
+        labels = {"model_name": "m"}
+        samples = [Sample(f"{self.server}{n}", labels, v, time) for n, v in values.items()]
+        url = f"http://{pod.ref.name}:8000/metrics"
+        return PageRead(time, ScrapeResult(url, "n", samples, time, pod=pod.ref, serves=True))
+
+    def _page(self, pods: list[Pod], percent: int, time: float) -> ScrapeResult:
+        values = {METRIC: float(percent), "DCGM_FI_DEV_FB_USED": self.memory(time - START)}
+        if self.total is not None:
+            values["DCGM_FI_DEV_FB_TOTAL"] = self.total
+        if self.active is not None:
+            values[self.shown_by] = self.active * percent / 100
+        samples = [
+            Sample(name, {**_labels(pod), **labels, **self.device}, value, time)
+            for pod in pods
+            for labels in _numbered(pod, sum(self.gpus.values()))
+            for name, value in values.items()
+        ]
+        return ScrapeResult("http://n/metrics", "n", samples, time)
+
+
+def _numbered(pod: Pod, gpus: int) -> list[Mapping[str, str]]:
+    """Labels of each GPU of a pod."""
+    return [{"gpu": f"{pod.uid}{n}", "UUID": f"GPU-{pod.uid}-{n}"} for n in range(gpus)]
 
 
 def write(path: Path, day: Recording) -> None:

@@ -38,9 +38,9 @@ def row(name: str, **labels: str) -> StoredSeries:
     return StoredSeries(name, labels, labels.get("instance", "x"), [(5.0, 1.0)])
 
 
-def read(asked: Asked, *, exact: bool = False) -> Mapping[str, StoredSpan]:
+def read(asked: Asked, *, exact: bool = False, sizes: bool = False) -> Mapping[str, StoredSpan]:
     spec = from_manifest(manifest())
-    names = device_series(Catalog(), spec, cross_checks=True)
+    names = device_series(Catalog(), spec, cross_checks=True, latencies=sizes)
     options = PrometheusOptions("http://localhost", 60, matchers='cluster="a"')
     wanted = StoreRange(options, 0, 60, names, {}, 15, NAMES, exact)
     return asyncio.run(SpanReader(asked, wanted, spec).read(0.0, 60.0))
@@ -120,3 +120,21 @@ def test_a_text_in_a_selector_cannot_leave_its_quotes() -> None:
 )
 def test_resources_have_their_names_again(written: str, name: str | None) -> None:
     assert NAMES.find(written) == name
+
+
+def test_memory_and_compute_are_read_of_the_pods_of_the_namespace_only() -> None:
+    total = row("DCGM_FI_DEV_FB_TOTAL", exported_namespace="ml", instance="10.0.0.7:9400")
+    asked = Asked({**ANSWERS, "DCGM_FI_DEV_FB_TOTAL": [total]})
+    found = read(asked, sizes=True)
+    asks = [one for one in asked.expressions if "DCGM_FI_DEV_FB_TOTAL" in one]
+    assert len(asks) == 2
+    assert 'namespace="ml"' in asks[0]
+    assert 'exported_namespace="ml"' in asks[1]
+    assert total in found["devices"].all_series
+    assert not any("DCGM_FI_DEV_FB_TOTAL" in one for one in _asked_without_sizes())
+
+
+def _asked_without_sizes() -> list[str]:
+    asked = Asked(ANSWERS)
+    read(asked)
+    return asked.expressions

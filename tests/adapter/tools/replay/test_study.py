@@ -13,6 +13,7 @@ from adapter.hpa import ControllerOptions, HpaSpec, from_manifest
 from adapter.pipeline.catalog import Catalog
 from adapter.pipeline.catalog.divisible import Divisible, divisible
 from adapter.tools.client.errors import ClientError
+from adapter.tools.idle.prices import PriceList
 from adapter.tools.replay.judgement import judge, verdict
 from adapter.tools.replay.recommendation import HpaAdvice, HpaAnswer
 from adapter.tools.replay.recommendreport import AdvisedHpa, RecommendReport
@@ -141,7 +142,7 @@ def test_without_gpus_the_cost_is_not_known() -> None:
     assert judgement.doubts == ("GPU-hours are not known: no pod of the recording requests a GPU",)
     answer = HpaAnswer(found.spec, None, HpaAdvice(found, judgement))
     advised = AdvisedHpa(manifest(), answer)
-    row = RecommendReport([advised], 600.0).lines(Screen())[1]
+    row = RecommendReport([advised], 600.0, PriceList({})).lines(Screen())[1]
     assert "  ?  " in row
 
 
