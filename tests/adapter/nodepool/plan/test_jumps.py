@@ -77,7 +77,9 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    before = draw(st.integers(1, 10))
+    # From 10 to 11 is within the HPA's tolerance: it would not scale, and the plan knows that from
+    # the value, which is not simulated here.
+    before = draw(st.integers(1, 9))
     return Case(
         before,
         draw(st.integers(before, 30)),
