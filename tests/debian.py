@@ -61,7 +61,12 @@ def _download(package: str, scratch: Path) -> None:
         _run("apt-get", *_OPTIONS, "download", package, folder=scratch)
     except NoPackageError:
         own = _own_lists(UNPACKED)
-        _run("apt-get", *_OPTIONS, *own, "update")
+        # Otherwise it succeeds without the lists that a busy network has kept from it.
+        update = ("apt-get", *_OPTIONS, *own, "--error-on=any", "update")
+        try:
+            _run(*update)
+        except NoPackageError:
+            _run(*update)
         _run("apt-get", *_OPTIONS, *own, "download", package, folder=scratch)
 
 

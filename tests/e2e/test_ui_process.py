@@ -43,7 +43,9 @@ def panels(page: Page, **wanted: str) -> dict[str, Any]:
 
 
 BESIDE = tuple(f"{VIEW}/{name}" for name in ("gpunodes", "gpupools", "gpuworkloads"))
-ALL = ("gpus", "gpunodes", "gpupools", "gpupods", "gpuworkloads", "hpas", "events")
+ALL = ("gpus", "gpunodes", "gpupools", "headroom", "gpupods", "gpuworkloads", "hpas", "events")
+APISERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.view.gpu-metrics-adapter.io"
+"""With it, the headroom begins."""
 WELL = dict.fromkeys(ALL, "ok")
 
 
@@ -139,7 +141,7 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             panels(page, **WELL)
             answers, tables = dict(server.answers), dict(server.tables)
             failing = (500, status_of(500, "etcd leader changed"))
-            server.answers |= dict.fromkeys((GPUS, *BESIDE, PODS, HPAS), failing)
+            server.answers |= dict.fromkeys((GPUS, *BESIDE, PODS, HPAS, APISERVICE), failing)
             server.answers["/api/v1/events"] = failing
             found = panels(page, **dict.fromkeys(ALL, "failed"))
             assert found["gpus"]["message"] == "not available, see above"
@@ -151,7 +153,7 @@ def test_an_api_server_that_restarts_is_read_again(tmp_path: Path) -> None:
             )
             assert verdict["gpus"]["total"] == 1
             server.answers.update(answers)
-            for path in (GPUS, PODS, *BESIDE):
+            for path in (GPUS, PODS, *BESIDE, APISERVICE):
                 del server.answers[path]
             server.tables.update(tables)
             panels(page, **WELL)
