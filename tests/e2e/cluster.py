@@ -6,6 +6,7 @@ import contextlib
 import json
 import ssl
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -90,6 +91,8 @@ class Cluster:
             trust_env=False,
             limits=httpx.Limits(max_connections=100),
         )
+        # A test may drop it: an open connection would fail the test that runs when it is collected.
+        weakref.finalize(self, self.client.close)
 
     def close(self) -> None:
         """Close the connections."""
