@@ -79,19 +79,13 @@ class ServerReading:
 
     def _about(self, page: ScrapeResult) -> bool:
         """Return whether a page may be about a server of the HPA's target."""
-        if page.serves == self._stored:
-            return False
-        pods = self._cluster.pods_of(self._spec)
-        return page.pod is None or any(pod.ref == page.pod for pod in pods)
+        return page.serves != self._stored and self._cluster.may_show(page, self._spec)
 
     def _page(self, page: ScrapeResult) -> None:
         """Add up what a page counts that was taken."""
-        snapshot = self._cluster.store.snapshot
-        state = snapshot.states.get(page.origin)
-        named = state.outline.pods if state is not None else {}
-        pods = [pod for pod in self._cluster.pods_of(self._spec) if pod.ref in named]
+        pods = [pod for pod, _ in self._cluster.shown(page, self._spec)]
         if pods:
-            self.served.take(pods, snapshot, page.received)
+            self.served.take(pods, self._cluster.store.snapshot, page.received)
             self._next = page.received if self._next is None else self._next
 
     def _ask_until(self, time: float) -> None:

@@ -188,25 +188,17 @@ class SizeReading:
                 continue
             if not isinstance(event, PageRead):
                 self._cluster.take(event)
-            elif not event.result.serves or self._of_target(event.result):
+            elif not event.result.serves or self._cluster.may_show(event.result, self._spec):
                 self._cluster.take(event)
                 self._page(event.result)
         return sorted(self._uses.values(), key=lambda use: -use.looks)
 
-    def _of_target(self, page: ScrapeResult) -> bool:
-        """Return whether a page of a server may be of a pod of the HPA."""
-        pods = self._cluster.pods_of(self._spec)
-        return page.pod is None or any(pod.ref == page.pod for pod in pods)
-
     def _page(self, page: ScrapeResult) -> None:
         snapshot = self._cluster.store.snapshot
-        state = snapshot.states.get(page.origin)
-        named = state.outline.pods if state is not None else {}
         for pod in self._cluster.pods_of(self._spec):
             self.holders = self.holders or snapshot.holds(pod)
-            if pod.ref not in named:
-                continue
-            if any(series.serves for series in named[pod.ref]):
+        for pod, named in self._cluster.shown(page, self._spec):
+            if any(series.serves for series in named):
                 self._server(pod, snapshot, page.received)
             else:
                 self._look(pod, snapshot, page.received)

@@ -19,6 +19,8 @@ from adapter.pipeline.cluster.index import PodIndex
 from adapter.pipeline.cluster.nodes import Nodes
 from adapter.pipeline.cluster.pod import Pod
 from adapter.pipeline.cluster.workload import plural
+from adapter.pipeline.devices.series import DeviceSeries
+from adapter.pipeline.exposition.samples import ScrapeResult
 from adapter.pipeline.store.store import Store
 from adapter.server.recording.events import Begun, Event, HpaSeen, NodeSeen, PageRead, PodSeen
 from adapter.server.recording.settings import restored
@@ -97,6 +99,19 @@ class VirtualCluster:
         group, _, _ = target.api_version.rpartition("/")
         resource = GroupResource(plural(target.kind), group)
         return self.pods.owned_by(spec.namespace, resource, target.name)
+
+    def may_show(self, page: ScrapeResult, spec: HpaSpec) -> bool:
+        """Return whether a page of a server may be of a pod of an HPA's target."""
+        return page.pod is None or any(pod.ref == page.pod for pod in self.pods_of(spec))
+
+    def shown(self, page: ScrapeResult, spec: HpaSpec) -> list[tuple[Pod, Sequence[DeviceSeries]]]:
+        """Return the pods of an HPA's target that a page names, with what it says of each.
+
+        The page was taken.
+        """
+        state = self.store.snapshot.states.get(page.origin)
+        named = state.outline.pods if state is not None else {}
+        return [(pod, named[pod.ref]) for pod in self.pods_of(spec) if pod.ref in named]
 
     def values(
         self, pods: Iterable[Pod], metric: str, selector: Selector, now: float
