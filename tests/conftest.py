@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests import needs
-from tests.examples import EVERY_TEST
+from tests.examples import EVERY_TEST, leave_out_constants
 
 settings.register_profile("every test", EVERY_TEST)
 settings.load_profile("every test")
@@ -34,6 +34,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NEED",
         help="fail if a test is skipped for another reason than lacking this (may be repeated)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With a seed, try the same examples in every run of a commit."""
+    if config.getoption("--hypothesis-seed") is not None:
+        leave_out_constants()
 
 
 def _skipped(reporter: pytest.TerminalReporter) -> list[str]:
