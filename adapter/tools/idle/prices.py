@@ -1,14 +1,15 @@
 """Prices of GPUs by instance type and model: the built-in list prices, and the user's own.
 
 A file has lists, each with the date and the source of its prices. A list that is older than a year
-is not used: a price is unknown rather than stale. That includes the instance types that only such a
-list names: the price of their model may be that of a much smaller instance.
+is not used: a price is unknown rather than stale. That includes the instance types and models that
+only such a list names: another price that fits them may be that of a much smaller instance or GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -47,12 +48,13 @@ _UNKNOWN: Final = InstancePrice(None, None)
 class PriceList(NamedTuple):
     """Prices per hour."""
 
-    prices: Mapping[str, float]
-    """A word or more of a model's name -> price per hour of a whole GPU."""
+    prices: Mapping[str, float | None]
+    """A word or more of a model's name -> price per hour of a whole GPU; None if only a stale list
+    names it."""
     currency: str = CURRENCY
     own: bool = False
     """Whether the user named it."""
-    spot: Mapping[str, float] = {}
+    spot: Mapping[str, float | None] = {}
     """The same of spot nodes."""
     instances: Mapping[str, InstancePrice] = {}
     """Instance type -> prices of one of its GPUs; without any if only a stale list names it."""
@@ -69,8 +71,8 @@ class PriceList(NamedTuple):
     @property
     def note(self) -> str:
         """What a reader of a sum has to know about its prices, as a sentence; empty if nothing."""
-        current = any(price != _UNKNOWN for price in self.instances.values())
-        if self.stale and not (self.prices or self.spot or current):
+        known = (*self.prices.values(), *self.spot.values(), *chain(*self.instances.values()))
+        if self.stale and all(price is None for price in known):
             return "The prices are older than a year and not used: name yours with --prices."
         old = "some are older than a year and not used" if self.stale else ""
         if self.own:
@@ -137,10 +139,11 @@ class _PriceFile:
     def __init__(self, path: Path, today: date) -> None:
         self._path = path
         self._today = today
-        self._models: dict[str, dict[str, float]] = {key: {} for key in _MODELS}
+        self._models: dict[str, dict[str, float | None]] = {key: {} for key in _MODELS}
         self._instances: dict[str, InstancePrice] = {}
         self._dates: list[date] = []
         self._stale = 0
+        self._stale_models: dict[str, set[str]] = {key: set() for key in _MODELS}
         self._stale_types: set[str] = set()
 
     def parse(self, content: Any, *, own: bool) -> PriceList:
@@ -157,11 +160,14 @@ class _PriceFile:
             raise self._wrong("lists: write a list of lists of prices")
         for one in lists:
             self._add(one)
+        prices, spot = (
+            dict.fromkeys(self._stale_models[kind]) | self._models[kind] for kind in _MODELS
+        )
         return PriceList(
-            self._models["prices"],
+            prices,
             str(content.get("currency", CURRENCY)),
             own,
-            self._models["spot"],
+            spot,
             dict.fromkeys(self._stale_types, _UNKNOWN) | self._instances,
             max(self._dates, default=None),
             self._stale,
@@ -175,18 +181,23 @@ class _PriceFile:
         used = self._current(one)
         for kind in _MODELS:
             for name, price in one.get(kind, {}).items():
-                number = self._number(f"{kind}.{name}", price)
-                if used:
-                    self._models[kind].setdefault(str(name), number)
+                self._price_model(kind, str(name), self._number(f"{kind}.{name}", price), used)
         for name, entry in one.get("instances", {}).items():
             model, of_gpu = self._instance(str(name), entry)
-            if not used:
+            if used:
+                self._instances.setdefault(str(name), of_gpu)
+            else:
                 self._stale_types.add(str(name))
-                continue
-            self._instances.setdefault(str(name), of_gpu)
             for kind, amount in zip(_MODELS, of_gpu, strict=True):
                 if model and amount is not None:
-                    self._models[kind].setdefault(model, amount)
+                    self._price_model(kind, model, amount, used)
+
+    def _price_model(self, kind: str, name: str, amount: float, used: bool) -> None:
+        """Note the price of a model, or only its name if its list is not used."""
+        if used:
+            self._models[kind].setdefault(name, amount)
+        else:
+            self._stale_models[kind].add(name)
 
     def _current(self, one: Json) -> bool:
         """Return whether a list is used, by its date."""

@@ -312,6 +312,20 @@ def test_a_stale_list_of_the_users_file_is_said(current: str, note: str, tmp_pat
     assert known.of("NVIDIA H100", "", "b") == (4.0 if "price: 4" in current else None)
 
 
+@pytest.mark.parametrize(
+    "stale", ["prices: {A100-SXM4-80GB: 9}", "instances: {a: {gpu: A100-SXM4-80GB, price: 9}}"]
+)
+def test_a_model_of_a_stale_list_does_not_get_the_price_of_a_shorter_name(
+    stale: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "prices.yaml"
+    current = "{date: 2026-07-01, prices: {A100: 2}}"
+    file.write_text(f"lists:\n- date: 2025-01-01\n  {stale}\n- {current}\n")
+    known = load(file, date(2026, 8, 1))
+    assert known.of("NVIDIA A100-SXM4-80GB") is None
+    assert known.of("NVIDIA A100-PCIE-40GB") == 2.0
+
+
 def test_an_idle_gpu_has_the_price_of_its_node() -> None:
     pods = objects()
     for pod in pods:
