@@ -148,7 +148,8 @@ def measured_pod() -> str:
 
 def replay() -> str:
     """Return the replay of a day whose load goes up and down every four hours."""
-    return _replay("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50")
+    given = ("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50")
+    return _without_manifest(_replay(*given))
 
 
 def replay_headroom() -> str:
@@ -178,13 +179,18 @@ def replay_recommend() -> str:
         prices.write("prices: {H100: 2.8}\n")
         prices.flush()
         given = ("-n", "ml", "--allow", "30m", "--prices", prices.name)
-        return _replay(*given, command=("recommend",), day=day)
+        return _without_manifest(_replay(*given, command=("recommend",), day=day))
 
 
 def replay_promise() -> str:
     """Return the recommendation of a promise, for servers that take ten requests at once."""
     given = ("--ttft", "1s", "--itl", "50ms")
-    return _replay_of(ServedDay(), SYNC, "recommend", "ml/llm", *given)
+    return _without_manifest(_replay_of(ServedDay(), SYNC, "recommend", "ml/llm", *given))
+
+
+def _without_manifest(report: str) -> str:
+    """Return a replay's report up to the manifest that it ends with."""
+    return report[: report.index("\n# apply this manifest")]
 
 
 def _replay(
