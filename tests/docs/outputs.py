@@ -24,7 +24,6 @@ from unittest import mock
 import yaml
 
 from adapter.config.process.output import Screen
-from adapter.tools.client.errors import VIEW
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run
 from adapter.tools.explain import hpafacts, nodereport, podreport
@@ -36,7 +35,6 @@ from tests.adapter.commandline import invoke
 from tests.adapter.tools.doctor.clean import clean
 from tests.adapter.tools.doctor.faults.every import FAULTS
 from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, World
-from tests.adapter.tools.explain.test_pods_and_nodes import GPU
 from tests.adapter.tools.idle.test_costs import COSTS
 from tests.adapter.tools.idle.test_idle_command import TABLE
 from tests.adapter.tools.replay.day import Day, ServerDay, SizedDay, manifest, waves, write
@@ -129,18 +127,6 @@ def unmeasured_pod() -> str:
     return _explain(world, "pod", "llm-x2k")
 
 
-def node() -> str:
-    """Return the explanation of a node whose exporter names no pod."""
-    amounts = {"nvidia.com/gpu": "1"}
-    world = World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
-    world.answer(
-        "/api/v1/nodes", [{"metadata": {"name": "n3"}, "status": {"allocatable": amounts}}]
-    )
-    world.answer(f"{VIEW}/gpupods", world.gpupods)
-    world.answer(f"{VIEW}/gpus", [GPU | {"node": "n3", "pods": [], "sharing": {}}])
-    return _explain(world, "node", "n3")
-
-
 def measured_pod() -> str:
     """Return the explanation of a pod with a value."""
     return _explain(World().pod("llm-7f9", "92"), "pod", "llm-7f9")
@@ -217,7 +203,6 @@ def top_picture() -> str:
 
 
 OTHERS: Final[dict[str, Callable[[], str]]] = {
-    "node": node,
     "pod without a value": unmeasured_pod,
     "pod with a value": measured_pod,
     "get gpus": gpus,
