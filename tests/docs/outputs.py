@@ -27,7 +27,6 @@ from adapter.config.process.output import Screen
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run
 from adapter.tools.explain import hpafacts, nodereport, podreport
-from adapter.tools.replay.queuereport import QUEUE_TITLE
 from adapter.tools.top.frame import Painter, Scene
 from adapter.tools.top.state import TopState
 from tests.adapter.clientapi import api_server
@@ -37,7 +36,7 @@ from tests.adapter.tools.doctor.faults.every import FAULTS
 from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, World
 from tests.adapter.tools.idle.test_costs import COSTS
 from tests.adapter.tools.idle.test_idle_command import TABLE
-from tests.adapter.tools.replay.day import Day, ServerDay, SizedDay, manifest, waves, write
+from tests.adapter.tools.replay.day import Day, SizedDay, manifest, waves, write
 from tests.adapter.tools.replay.servedday import SYNC, ServedDay
 from tests.adapter.tools.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
@@ -145,12 +144,6 @@ def replay_headroom() -> str:
     return _section(_replay("--headroom", "20%,2,forecast,forecast:0.95", day=day), "Nodes, with")
 
 
-def replay_queue() -> str:
-    """Return which metric shows that requests wait, of servers whose requests wait from 80 % on."""
-    day = ServerDay(waves, hpa=manifest("75"))
-    return _section(_replay(day=day), QUEUE_TITLE)
-
-
 def _section(report: str, title: str) -> str:
     """Return a section of a replay's report, up to its recommendation."""
     rest = report[report.index(title) :].splitlines()
@@ -212,7 +205,6 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "costs": COSTS.lstrip,
     "replay": replay,
     "replay headroom": replay_headroom,
-    "replay queue": replay_queue,
     "replay recommend": replay_recommend,
     "replay promise": replay_promise,
     "top picture": top_picture,
