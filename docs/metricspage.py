@@ -24,8 +24,8 @@ from adapter.pipeline.catalog.servermeasures import STATISTICS, WINDOW
 from docs import zeros
 from docs.paragraphs import wrapped
 
-_PREFIX: Final = "amd_"
-"""What some configurations of AMD's exporter write before each name."""
+_PREFIXES: Final = {"gpu_": "amd_gpu_", "llm_d_epp_": "llm_d_router_epp_"}
+"""Beginning of a name -> what some versions and configurations write instead."""
 
 
 def _direction_rows(catalog: Catalog) -> Iterator[str]:
@@ -137,10 +137,10 @@ def page() -> str:
             each partition has the value of its board's first.
             """
         ),
-        *_sources([m for m in named if not m.on_demand], catalog),
-        "### Latencies and rates of inference servers",
+        *_sources([m for m in named if not _of_server(m)], catalog),
+        "### Other metrics of inference servers",
         "",
-        *_server_rows([m for m in named if m.on_demand], catalog),
+        *_server_rows([m for m in named if _of_server(m)], catalog),
         "",
         *zeros.section(catalog),
         "## Exporter names",
@@ -216,9 +216,8 @@ def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
         if other and number > 1:
             yield f"As formulas 1 to {number} of {other}."
         else:
-            for at, (names, where) in enumerate(texts, 1):
-                joint = " + " if isinstance(_inner(formulas[at - 1]), Total) else ", "
-                yield f"{at}. {joint.join(names)}{f': {where}' if where else ''}"
+            for at, (formula, (names, where)) in enumerate(zip(formulas, texts, strict=True), 1):
+                yield f"{at}. {_joined(formula, names)}{f': {where}' if where else ''}"
         yield ""
         earlier[title] = read
 
@@ -229,8 +228,14 @@ def _formula(formula: Formula, catalog: Catalog, *, of_part: bool) -> tuple[list
     return _shown(formula, catalog), ", ".join((*some, *_conditions(formula, catalog)))
 
 
+def _of_server(metric: Metric) -> bool:
+    """Whether each server's page has its own names, so that the formulas need no order."""
+    ordered = any(isinstance(_inner(formula), Unshown) for formula in metric.formulas)
+    return metric.scope is Scope.SERVER and not metric.promised and not ordered
+
+
 def _server_rows(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
-    """One row for all metrics with the same formulas; each server's page has its own names."""
+    """One row for all metrics with the same formulas."""
     alike: dict[tuple[Formula, ...], list[str]] = {}
     for metric in metrics:
         alike.setdefault(metric.formulas, []).append(metric.name)
@@ -239,8 +244,8 @@ def _server_rows(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
     for formulas, names in alike.items():
         series = []
         for formula in formulas:
-            names_read, where = _formula(formula, catalog, of_part=False)
-            series.append(f"{', '.join(names_read)}{f' ({where})' if where else ''}")
+            read, where = _formula(formula, catalog, of_part=False)
+            series.append(f"{_joined(formula, read)}{f' ({where})' if where else ''}")
         yield f"| {_named(names)} | {', '.join(series)} |"
 
 
@@ -273,6 +278,10 @@ def _shown(formula: Formula, catalog: Catalog) -> list[str]:
     return [_series(name, catalog) for name in dict.fromkeys(named)]
 
 
+def _joined(formula: Formula, names: Iterable[str]) -> str:
+    return (" + " if isinstance(_inner(formula), Total) else ", ").join(names)
+
+
 def _inner(formula: Formula) -> Formula:
     return formula.formula if isinstance(formula, Unless) else formula
 
@@ -294,20 +303,23 @@ def _vendor_rows(catalog: Catalog) -> Iterator[str]:
 
 
 def _spelling_rows(catalog: Catalog) -> Iterator[str]:
-    """One line for the names that differ by a prefix only, and an item for each other field."""
-    prefixed: list[str] = []
-    rows: list[str] = []
+    """One line for the names that differ by a prefix only, and an item for each other field.
+
+    Raises:
+        ValueError: a field lacks the name with the other prefix.
+    """
+    alike = ", and ".join(f"`{old}…` is also `{new}…`" for old, new in _PREFIXES.items())
+    yield from wrapped(f"{alike}.")
     for field in catalog.fields.values():
         if field.series:
             continue
-        others = [
-            f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
+        others = {
+            name: f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
             for name, _, unit in field.names
             if name != field.name
-        ]
-        if others == [f"`{_PREFIX}{field.name}`"]:
-            prefixed.append(f"`{field.name}`")
-        elif others:
-            rows.append(f"- `{field.name}`: {', '.join(others)}")
-    yield from wrapped(f"With the prefix `{_PREFIX}`: {', '.join(prefixed)}.")
-    yield from rows
+        }
+        for old, new in _PREFIXES.items():
+            if field.name.startswith(old) and not others.pop(f"{new}{field.name[len(old) :]}", ""):
+                raise ValueError(f"{field.name} has no name that begins with {new}")
+        if others:
+            yield f"- `{field.name}`: {', '.join(others.values())}"
