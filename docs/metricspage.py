@@ -8,7 +8,15 @@ from typing import Final
 from adapter.config.settings.values import ValueSettings
 from adapter.pipeline.catalog import VENDORS, Catalog
 from adapter.pipeline.catalog.field import Mig
-from adapter.pipeline.catalog.formulas import Counting, Presence, Rated, Scaled, Unless, Unshown
+from adapter.pipeline.catalog.formulas import (
+    Counting,
+    Presence,
+    Rated,
+    Scaled,
+    Total,
+    Unless,
+    Unshown,
+)
 from adapter.pipeline.catalog.metric import Formula, LoadDirection, Metric, Scope
 from adapter.pipeline.catalog.promise import SLO_RATIO
 from adapter.pipeline.catalog.seriesdemand import PATIENCE
@@ -16,8 +24,8 @@ from adapter.pipeline.catalog.servermeasures import STATISTICS, WINDOW
 from docs import zeros
 from docs.paragraphs import wrapped
 
-_PREFIX: Final = "amd_"
-"""What some configurations of AMD's exporter write before each name."""
+_PREFIXES: Final = {"gpu_": "amd_gpu_", "llm_d_epp_": "llm_d_router_epp_"}
+"""Beginning of a name -> what some versions and configurations write instead."""
 
 
 def _direction_rows(catalog: Catalog) -> Iterator[str]:
@@ -124,10 +132,16 @@ def page() -> str:
         *wrapped(
             """
             The adapter uses the first formula of a metric whose fields have a value for the device.
-            A formula joined by `+` needs all of its fields.
+            A formula of several fields needs all of them. *Without* a name: if the page does not
+            have it. *Without an exporter*: if none describes the pod's devices. *First partition*:
+            each partition has the value of its board's first.
             """
         ),
-        *_sources(named, catalog),
+        *_sources([m for m in named if not _of_server(m)], catalog),
+        "### Other metrics of inference servers",
+        "",
+        *_server_rows([m for m in named if _of_server(m)], catalog),
+        "",
         *zeros.section(catalog),
         "## Exporter names",
         "",
@@ -139,10 +153,10 @@ def page() -> str:
             """
         ),
         *_vendor_rows(catalog),
+        "",
         "### Other names of the same fields",
         "",
-        "The adapter reads these names from pages, and the API serves them too. A unit in brackets",
-        "differs from that of the name.",
+        "The adapter reads these names too, and the API serves them. A unit in brackets differs.",
         "",
         *_spelling_rows(catalog),
     ]
@@ -151,14 +165,16 @@ def page() -> str:
 
 def _metric_rows(metrics: Iterable[Metric]) -> Iterator[str]:
     """One row for all metrics with the same unit and the same ways of combining."""
+    yield "| Names | Unit | Value | Over devices, pods |"
+    yield "|---|---|---|---|"
+    yield from _alike(metrics)
+
+
+def _alike(metrics: Iterable[Metric]) -> Iterator[str]:
     alike: dict[tuple[str, ...], list[str]] = {}
     for metric in metrics:
         over = dict.fromkeys((metric.over_devices, metric.over_pods))
         alike.setdefault((metric.unit, metric.kind, ", ".join(over)), []).append(metric.name)
-    if not alike:
-        return
-    yield "| Names | Unit | Value | Over devices, pods |"
-    yield "|---|---|---|---|"
     for ways, names in alike.items():
         yield f"| {_named(names)} | {' | '.join(ways)} |"
 
@@ -175,44 +191,77 @@ def _named(names: Iterable[str]) -> str:
 
 
 def _sources(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
-    """One list for all metrics with the same formulas."""
+    """One list for all metrics with the same formulas.
+
+    A list whose formulas read the same fields as the first ones of an earlier list refers to it.
+    """
     alike: dict[tuple[Formula, ...], list[Metric]] = {}
     for metric in metrics:
         if not metric.promised:
             alike.setdefault(metric.formulas, []).append(metric)
+    earlier: dict[str, list[tuple[frozenset[str], str]]] = {}
     for formulas, same in alike.items():
-        yield f"### {_named(metric.name for metric in same)}"
+        title = _named(metric.name for metric in same)
+        yield f"### {title}"
         yield ""
         if any(isinstance(formula, Presence) for formula in formulas):
             yield "Any sample of the device."
             yield ""
             continue
-        for number, formula in enumerate(formulas, 1):
-            parts = " + ".join(_shown(formula, catalog))
-            of_part = any(formula in metric.of_parts for metric in same)
-            some = ("values of pods only",) if of_part else ()
-            where = ", ".join((*some, *_conditions(formula, catalog)))
-            yield f"{number}. {parts}{f': {where}' if where else ''}"
+        parts = {formula for metric in same for formula in metric.of_parts}
+        texts = [_formula(formula, catalog, of_part=formula in parts) for formula in formulas]
+        read = [(frozenset(names), where) for names, where in texts]
+        number = len(texts)
+        other = next((name for name, more in earlier.items() if more[:number] == read), "")
+        if other and number > 1:
+            yield f"As formulas 1 to {number} of {other}."
+        else:
+            for at, (formula, (names, where)) in enumerate(zip(formulas, texts, strict=True), 1):
+                yield f"{at}. {_joined(formula, names)}{f': {where}' if where else ''}"
         yield ""
+        earlier[title] = read
+
+
+def _formula(formula: Formula, catalog: Catalog, *, of_part: bool) -> tuple[list[str], str]:
+    """Return the series that a formula reads, and the conditions under which it applies."""
+    some = ("values of pods only",) if of_part else ()
+    return _shown(formula, catalog), ", ".join((*some, *_conditions(formula, catalog)))
+
+
+def _of_server(metric: Metric) -> bool:
+    """Whether each server's page has its own names, so that the formulas need no order."""
+    ordered = any(isinstance(_inner(formula), Unshown) for formula in metric.formulas)
+    return metric.scope is Scope.SERVER and not metric.promised and not ordered
+
+
+def _server_rows(metrics: Iterable[Metric], catalog: Catalog) -> Iterator[str]:
+    """One row for all metrics with the same formulas."""
+    alike: dict[tuple[Formula, ...], list[str]] = {}
+    for metric in metrics:
+        alike.setdefault(metric.formulas, []).append(metric.name)
+    yield "| Metrics | Series |"
+    yield "|---|---|"
+    for formulas, names in alike.items():
+        series = []
+        for formula in formulas:
+            read, where = _formula(formula, catalog, of_part=False)
+            series.append(f"{_joined(formula, read)}{f' ({where})' if where else ''}")
+        yield f"| {_named(names)} | {', '.join(series)} |"
 
 
 def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
     """The conditions under which a formula applies; none if it always does."""
     if isinstance(formula, Unless):
         yield from _conditions(formula.formula, catalog)
-        others = " nor ".join(_series(name, catalog) for name in formula.others)
-        yield (
-            f"the page has neither {others}"
-            if len(formula.others) > 1
-            else (f"the page does not have {others}")
-        )
+        *more, last = (_series(name, catalog) for name in formula.others)
+        yield f"without {', '.join(more)} or {last}" if more else f"without {last}"
         return
     if isinstance(formula, Unshown):
         yield "no value: the page cannot show a queue"
     if catalog.fields[formula.fields[0]].mig is Mig.FIRST:
-        yield "each partition has the value of its board's first"
+        yield "first partition"
     if catalog.fields[formula.fields[0]].seen:
-        yield "no exporter describes the devices of the pod"
+        yield "without an exporter"
     if isinstance(formula, Counting):
         yield f"0 if only {_series(formula.beside, catalog)} is on the page"
     if not isinstance(formula, Scaled | Rated):
@@ -220,15 +269,21 @@ def _conditions(formula: Formula, catalog: Catalog) -> Iterator[str]:
     if isinstance(formula, Scaled) and formula.mig is not None:
         yield "MIG instances and partitions" if formula.mig else "whole devices"
     if formula.unless is not None:
-        yield f"the exporter does not report {_series(formula.unless, catalog)}"
+        yield f"without {_series(formula.unless, catalog)}"
 
 
-def _shown(formula: Formula, catalog: Catalog) -> Iterator[str]:
-    if isinstance(formula, Unless):
-        formula = formula.formula
+def _shown(formula: Formula, catalog: Catalog) -> list[str]:
+    formula = _inner(formula)
     named = (formula.field,) if isinstance(formula, Counting) else formula.fields
-    for name in dict.fromkeys(named):
-        yield _series(name, catalog)
+    return [_series(name, catalog) for name in dict.fromkeys(named)]
+
+
+def _joined(formula: Formula, names: Iterable[str]) -> str:
+    return (" + " if isinstance(_inner(formula), Total) else ", ").join(names)
+
+
+def _inner(formula: Formula) -> Formula:
+    return formula.formula if isinstance(formula, Unless) else formula
 
 
 def _series(name: str, catalog: Catalog) -> str:
@@ -237,29 +292,34 @@ def _series(name: str, catalog: Catalog) -> str:
 
 
 def _vendor_rows(catalog: Catalog) -> Iterator[str]:
+    """One table, in which a vendor is named in the first of its rows."""
+    yield "| Exporter | Names | Unit | Value | Over devices, pods |"
+    yield "|---|---|---|---|---|"
     for vendor, fields in VENDORS.items():
-        yield f"### {vendor}"
-        yield ""
         own = [field.name for field in fields if field.name in catalog.metrics]
-        yield from _metric_rows(map(catalog.metrics.__getitem__, own))
-        yield ""
+        rows = _alike(map(catalog.metrics.__getitem__, own))
+        for title, row in zip((vendor, *[""] * len(own)), rows, strict=False):
+            yield f"| {title} {row}" if title else f"| {row}"
 
 
 def _spelling_rows(catalog: Catalog) -> Iterator[str]:
-    """One line for the names that differ by a prefix only, and an item for each other field."""
-    prefixed: list[str] = []
-    rows: list[str] = []
+    """One line for the names that differ by a prefix only, and an item for each other field.
+
+    Raises:
+        ValueError: a field lacks the name with the other prefix.
+    """
+    alike = ", and ".join(f"`{old}…` is also `{new}…`" for old, new in _PREFIXES.items())
+    yield from wrapped(f"{alike}.")
     for field in catalog.fields.values():
         if field.series:
             continue
-        others = [
-            f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
+        others = {
+            name: f"`{name}`" + (f" ({unit})" if unit != field.unit else "")
             for name, _, unit in field.names
             if name != field.name
-        ]
-        if others == [f"`{_PREFIX}{field.name}`"]:
-            prefixed.append(f"`{field.name}`")
-        elif others:
-            rows.append(f"- `{field.name}`: {', '.join(others)}")
-    yield from wrapped(f"With the prefix `{_PREFIX}`: {', '.join(prefixed)}.")
-    yield from rows
+        }
+        for old, new in _PREFIXES.items():
+            if field.name.startswith(old) and not others.pop(f"{new}{field.name[len(old) :]}", ""):
+                raise ValueError(f"{field.name} has no name that begins with {new}")
+        if others:
+            yield f"- `{field.name}`: {', '.join(others.values())}"

@@ -18,8 +18,8 @@ def section(catalog: Catalog) -> Iterator[str]:
     yield from wrapped(
         """
         A false 0 scales a workload in. So a 0 over the window is absent if another field of the
-        device shows work ([a 0 on a busy GPU](sharing.md#a-0-on-a-busy-gpu)). The limit is that of
-        the mean over the window, or of every sample in it.
+        device shows work ([a 0 on a busy GPU](sharing.md#a-0-on-a-busy-gpu)). The limit applies to
+        the mean over the window, or to *each* sample in it.
         """
     )
     yield from _contradictions(catalog)
@@ -55,9 +55,10 @@ def _contradictions(catalog: Catalog) -> Iterator[str]:
         zero, by = catalog.fields[entry.zero], catalog.fields[entry.by]
         limit = min(entry.mean, entry.least)
         ratio = by.unit is Unit.RATIO
-        amount = f"{100 * limit:g} percent" if ratio else f"{limit:g} {by.unit}"
-        how = "in the mean" if entry.mean < inf else "in every sample"
-        beside.setdefault((_shown(zero), f"{amount} {how}"), []).append(f"`{_shown(by)}`")
+        unit = "%" if ratio or by.unit is Unit.PERCENT else by.unit
+        amount = f"{100 * limit if ratio else limit:g} {unit}"
+        how = "" if entry.mean < inf else ", each"
+        beside.setdefault((_shown(zero), f"{amount}{how}"), []).append(f"`{_shown(by)}`")
     alike: dict[tuple[str, str], list[str]] = {}
     for (shown, text), names in beside.items():
         alike.setdefault((", ".join(names), text), []).append(f"`{shown}`")
@@ -68,10 +69,14 @@ def _contradictions(catalog: Catalog) -> Iterator[str]:
 
 
 def _wholes(catalog: Catalog) -> Iterator[str]:
-    yield "| Container | Device | Amount |"
-    yield "|---|---|---|"
+    """One row for all fields that explain the same field and may miss the same amount."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for entry in WHOLES:
         part, whole = catalog.fields[entry.part], catalog.fields[entry.whole]
-        spare = f"{entry.spare:g} percent" if part.unit is Unit.PERCENT else "1 GiB"
+        spare = f"{entry.spare:g} %" if part.unit is Unit.PERCENT else "1 GiB"
         where = ", of another exporter" if entry.elsewhere else ""
-        yield f"| `{_shown(part)}` | `{_shown(whole)}`{where} | {spare} |"
+        alike.setdefault((f"`{_shown(whole)}`{where}", spare), []).append(f"`{_shown(part)}`")
+    yield "| Container | Device | Amount |"
+    yield "|---|---|---|"
+    for (device, spare), parts in alike.items():
+        yield f"| {', '.join(parts)} | {device} | {spare} |"

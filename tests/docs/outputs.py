@@ -24,11 +24,9 @@ from unittest import mock
 import yaml
 
 from adapter.config.process.output import Screen
-from adapter.tools.client.errors import VIEW
 from adapter.tools.doctor.report import DoctorReport
 from adapter.tools.doctor.runner import run
 from adapter.tools.explain import hpafacts, nodereport, podreport
-from adapter.tools.replay.queuereport import QUEUE_TITLE
 from adapter.tools.top.frame import Painter, Scene
 from adapter.tools.top.state import TopState
 from tests.adapter.clientapi import api_server
@@ -36,10 +34,9 @@ from tests.adapter.commandline import invoke
 from tests.adapter.tools.doctor.clean import clean
 from tests.adapter.tools.doctor.faults.every import FAULTS
 from tests.adapter.tools.explain.cluster import NO_PODS_NAMED, NOW, World
-from tests.adapter.tools.explain.test_pods_and_nodes import GPU
 from tests.adapter.tools.idle.test_costs import COSTS
 from tests.adapter.tools.idle.test_idle_command import TABLE
-from tests.adapter.tools.replay.day import Day, ServerDay, SizedDay, manifest, waves, write
+from tests.adapter.tools.replay.day import Day, SizedDay, manifest, waves, write
 from tests.adapter.tools.replay.servedday import SYNC, ServedDay
 from tests.adapter.tools.top import cluster as topcluster
 from tests.docs.pages import ROOT, pages
@@ -129,18 +126,6 @@ def unmeasured_pod() -> str:
     return _explain(world, "pod", "llm-x2k")
 
 
-def node() -> str:
-    """Return the explanation of a node whose exporter names no pod."""
-    amounts = {"nvidia.com/gpu": "1"}
-    world = World().pod("llm-x2k", node="n3", why=NO_PODS_NAMED)
-    world.answer(
-        "/api/v1/nodes", [{"metadata": {"name": "n3"}, "status": {"allocatable": amounts}}]
-    )
-    world.answer(f"{VIEW}/gpupods", world.gpupods)
-    world.answer(f"{VIEW}/gpus", [GPU | {"node": "n3", "pods": [], "sharing": {}}])
-    return _explain(world, "node", "n3")
-
-
 def measured_pod() -> str:
     """Return the explanation of a pod with a value."""
     return _explain(World().pod("llm-7f9", "92"), "pod", "llm-7f9")
@@ -148,7 +133,8 @@ def measured_pod() -> str:
 
 def replay() -> str:
     """Return the replay of a day whose load goes up and down every four hours."""
-    return _replay("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50")
+    given = ("--target", "45,60", "--limit", "66", "--allow", "1h", "--gpu-hour", "2.50")
+    return _without_manifest(_replay(*given))
 
 
 def replay_headroom() -> str:
@@ -156,12 +142,6 @@ def replay_headroom() -> str:
     hpa = manifest("30")
     day = Day(waves, syncs=1440, period=60.0, hpa=hpa)
     return _section(_replay("--headroom", "20%,2,forecast,forecast:0.95", day=day), "Nodes, with")
-
-
-def replay_queue() -> str:
-    """Return which metric shows that requests wait, of servers whose requests wait from 80 % on."""
-    day = ServerDay(waves, hpa=manifest("75"))
-    return _section(_replay(day=day), QUEUE_TITLE)
 
 
 def _section(report: str, title: str) -> str:
@@ -178,13 +158,18 @@ def replay_recommend() -> str:
         prices.write("prices: {H100: 2.8}\n")
         prices.flush()
         given = ("-n", "ml", "--allow", "30m", "--prices", prices.name)
-        return _replay(*given, command=("recommend",), day=day)
+        return _without_manifest(_replay(*given, command=("recommend",), day=day))
 
 
 def replay_promise() -> str:
     """Return the recommendation of a promise, for servers that take ten requests at once."""
     given = ("--ttft", "1s", "--itl", "50ms")
-    return _replay_of(ServedDay(), SYNC, "recommend", "ml/llm", *given)
+    return _without_manifest(_replay_of(ServedDay(), SYNC, "recommend", "ml/llm", *given))
+
+
+def _without_manifest(report: str) -> str:
+    """Return a replay's report up to the manifest that it ends with."""
+    return report[: report.index("\n# apply this manifest")]
 
 
 def _replay(
@@ -211,7 +196,6 @@ def top_picture() -> str:
 
 
 OTHERS: Final[dict[str, Callable[[], str]]] = {
-    "node": node,
     "pod without a value": unmeasured_pod,
     "pod with a value": measured_pod,
     "get gpus": gpus,
@@ -221,7 +205,6 @@ OTHERS: Final[dict[str, Callable[[], str]]] = {
     "costs": COSTS.lstrip,
     "replay": replay,
     "replay headroom": replay_headroom,
-    "replay queue": replay_queue,
     "replay recommend": replay_recommend,
     "replay promise": replay_promise,
     "top picture": top_picture,

@@ -209,7 +209,7 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
     firewall or NetworkPolicy. A status (401, 403, 404) is an answer of the server, or of a proxy in
     between.
 
-    Admit the control plane to the port of the pods: 8443 in the chart.
+    Admit the control plane to the port of the pods: 6443 in the chart.
     """
     for each, condition in _unavailable(facts):
         certificate = _CERTIFICATE.search(condition.message)
