@@ -156,8 +156,8 @@ def silent(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA104", CheckSection.EXPORTERS, "exporters answer with metrics")
 def no_page(facts: Facts) -> Iterator[Finding]:
-    """An exporter answers with an HTTP error, HTML, or a page without a series of the catalogue: it
-    needs credentials, the path is another, another program has the port, or it reads no device.
+    """An exporter answers with an HTTP error, HTML, or no known series: it needs credentials, the
+    path is wrong, another program has the port, or it reads no device.
 
     With status 401 or 403, set `authorization` or `basic_auth` in a rule of
     `source.scrape.exporters`. Otherwise open the page.

@@ -73,8 +73,7 @@ def _waiting(facts: Facts) -> dict[str, list[str]]:
     effect=FindingEffect.CAUSE,
 )
 def not_ready(facts: Facts) -> Iterator[Finding]:
-    """The pods of a GPU node that is not Ready keep their last values until the age limit and then
-    have none, so HPAs do not scale in.
+    """The pods of the node have no values after the age limit, so HPAs do not scale in.
 
     See the conditions of the node.
     """
@@ -93,11 +92,11 @@ def not_ready(facts: Facts) -> Iterator[Finding]:
 def kept(facts: Facts) -> Iterator[Finding]:
     """Karpenter, the cluster autoscaler or a person removes a node, and a PodDisruptionBudget, the
     annotation `karpenter.sh/do-not-disrupt` or `safe-to-evict`, or a pod without a controller keeps
-    its pods there. The node is paid for, and no pod starts there. A budget that allows no eviction
+    its pods there. The node costs money, and no pod starts there. A budget that allows no eviction
     while all of its pods are ready (`minAvailable` as many as there are pods, `maxUnavailable: 0`)
     is reported before anybody removes the node.
 
-    Let the budget allow one eviction at a time; a budget of one pod means that it is never moved.
+    Let the budget allow one eviction at a time.
     """
     nodes = [row for row in facts.nodes.read() if _has_gpus(facts, row)]
     claims = (facts.node_claims.value or ()) if facts.node_claims.known else ()

@@ -37,8 +37,8 @@ def _pages(facts: Facts) -> Iterator[tuple[SeenPod, ExporterPage]]:
 
 @check("GMA121", CheckSection.EXPORTERS, "pages name the pods that hold GPUs")
 def no_pods(facts: Facts) -> Iterator[Finding]:
-    """Pods on the node hold GPUs, and the exporter's page names none: the mapping of GPUs to pods
-    is off, or the exporter cannot reach the kubelet's socket.
+    """The page names no pod, although pods hold GPUs: the mapping of GPUs to pods is off, or the
+    exporter cannot reach the kubelet's socket.
 
     dcgm-exporter needs `DCGM_EXPORTER_KUBERNETES=true` and the directory
     `/var/lib/kubelet/pod-resources` of its node.

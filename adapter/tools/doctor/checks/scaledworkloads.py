@@ -96,8 +96,7 @@ def fixed_replicas(facts: Facts) -> Iterator[Finding]:
 )
 def one_node_volume(facts: Facts) -> Iterator[Finding]:
     """The pods of a workload that scales out mount one PersistentVolumeClaim that only one node
-    (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas cannot start. A
-    StatefulSet's `volumeClaimTemplates` are fine.
+    (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas cannot start.
 
     Use a volume that many nodes can read (`ReadOnlyMany`, `ReadWriteMany`), an image volume, or a
     cache on each node.

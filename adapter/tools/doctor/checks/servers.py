@@ -213,8 +213,8 @@ def wrong_path(facts: Facts) -> Iterator[Finding]:
     """A pod opts in, and its server answers with an HTTP error or HTML: the path is wrong, or the
     server's metrics are off.
 
-    Set `gpu-metrics-adapter.io/path`; the default is `/metrics`. `docs/inference.md` has the path
-    of each server, and the option that turns its metrics on.
+    Set `gpu-metrics-adapter.io/path` (default `/metrics`). `docs/inference.md` has the path of each
+    server, and the option that turns its metrics on.
     """
     for each, page in _troubled(facts, Trouble.STATUS, Trouble.HTML):
         said, _, fix = page.detail.partition("; ")
