@@ -10,8 +10,7 @@ from apiservice.auth import authorization, tokens
 
 
 class AuthenticationSettings(Section):
-    """How the adapter identifies the user of a request. In a cluster the defaults work as they
-    are."""
+    """How the adapter identifies the user of a request. In a cluster the defaults work."""
 
     configmap: Annotated[bool, ADVANCED] = True
     """Read the CAs and header names from the ConfigMap
@@ -19,7 +18,7 @@ class AuthenticationSettings(Section):
     requestheader_ca_file: Annotated[Path | None, ADVANCED] = None
     """CA of the front proxy's client certificate. Overrides the CA in the ConfigMap."""
     requestheader_allowed_names: Annotated[tuple[str, ...], ADVANCED] = ()
-    """Common names that the front proxy's certificate may have. If empty, every one."""
+    """Common names that the front proxy's certificate may have. If empty, any."""
     client_ca_file: Annotated[Path | None, ADVANCED] = None
     """CA of other client certificates. Overrides the CA in the ConfigMap."""
     token_review: Annotated[bool, ADVANCED] = True

@@ -58,11 +58,11 @@ class DelegateSettings(Section):
     service: DelegateServiceSettings
     """The Service by which the adapter reaches it."""
     groups: tuple[Literal["custom", "external"], ...] = ("custom",)
-    """The APIs for which the adapter asks it: ``custom`` (``custom.metrics.k8s.io``) and
-    ``external`` (which needs ``external.enabled``)."""
+    """Its APIs: ``custom`` (``custom.metrics.k8s.io``) and ``external`` (which needs
+    ``external.enabled``)."""
     names: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = ()
-    """Patterns of the metrics that the adapter asks it for, such as ``http_*``. If empty, the
-    metrics that its discovery lists. Set this key for a server that lists nothing."""
+    """Patterns of the metrics that the adapter asks it for, such as ``http_*``. If empty, those
+    that its discovery lists; a server that lists nothing needs this key."""
     ca_file: Path | None = None
     """CA (PEM) of its certificate. Without this key and ``ca``, the system's CAs are trusted."""
     ca: str = ""

@@ -26,8 +26,8 @@ class ServerSettings(Section):
     """The HTTPS listener of the aggregated API server."""
 
     host: Annotated[str, ADVANCED] = _DEFAULTS.host
-    """Address to listen on. Empty or ``::`` listens on IPv6 and IPv4, as far as the machine has
-    them; ``0.0.0.0`` on IPv4 only."""
+    """Address to listen on. Empty or ``::``: IPv6 and IPv4, as far as the machine has them.
+    ``0.0.0.0``: IPv4 only."""
     port: Port = _DEFAULTS.port
     """TCP port. With 0, the system chooses a free port."""
     cert_file: Path | None = None
@@ -47,20 +47,19 @@ class ServerSettings(Section):
     max_header_bytes: Annotated[int, Field(ge=1024, le=1 << 20), ADVANCED] = _DEFAULTS.max_headers
     """Largest request head that is accepted, URL included."""
     max_connections: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_connections
-    """Connections open at the same time, TLS handshakes included. When all are in use, a new client
-    replaces the connection without a front proxy's certificate that has been idle for the longest
-    time, or is refused."""
+    """Open connections, TLS handshakes included. When all are in use, a new client replaces the
+    longest idle connection without a front proxy's certificate, or is refused."""
     reserved_connections: Annotated[int, Field(ge=0), ADVANCED] = _DEFAULTS.reserved_connections
     """Part of ``max_connections`` for the API server: connections with a front proxy's certificate.
     """
     max_connections_per_address: Annotated[int, Field(ge=1), ADVANCED] = (
         _DEFAULTS.max_connections_per_address
     )
-    """Connections of one address without a front proxy's certificate. Beyond them, idle ones of the
-    address are closed."""
+    """Connections of one address without a front proxy's certificate. Beyond them, its idle ones
+    are closed."""
     max_handshakes: Annotated[int, Field(ge=1), ADVANCED] = _DEFAULTS.max_handshakes
-    """TLS handshakes in progress at the same time. Beyond them, the oldest one of the address that
-    has the most is ended."""
+    """TLS handshakes in progress. Beyond them, the oldest one of the address that has the most is
+    ended."""
     handshakes_per_second: Annotated[
         float, Field(gt=0, le=100_000, allow_inf_nan=False), ADVANCED
     ] = _DEFAULTS.handshakes_per_second
