@@ -50,8 +50,8 @@ def page() -> str:
             values of a label are present from the start; any other value counts as `{OTHER}`. Lists
             of more than {_MANY} values are left out here. `gma_gpu_seconds_total` has labels for
             namespaces and workloads, with `accounting.by: pod` for pods too: at most
-            `accounting.accounts` sets of them. The controller has labels for workloads, node pools and namespaces: at most {MOST}
-            series of each.
+            `accounting.accounts` sets of them. The controller has labels for workloads, node
+            pools and namespaces: at most {MOST} series of each.
             """
         ),
         "## `serve`",

@@ -70,8 +70,8 @@ REVIEW_DURATIONS: Final = histogram(
 UNREVIEWED: Final = counter(
     "gma_reviews_refused_total",
     "Requests that got 429 instead of a review: anonymous clients, or one address with many "
-    "unknown tokens, caused too many reviews (rate), too many of the namespace waited (full), or no "
-    "place became free in time (timeout).",
+    "unknown tokens, caused too many reviews (rate), too many of the namespace waited (full), or "
+    "no place became free in time (timeout).",
     *("kind", "reason"),
     known=("rate", *NO_PLACE),
 )
