@@ -63,8 +63,8 @@ def page() -> str:
         "",
         "<!-- written by `make docs` from docstrings and imports -->",
         "",
-        "Each package with what it contains. An arrow is an import that does not follow from",
-        "others.",
+        "The docstring of a package says what it contains. An arrow is an import that does not",
+        "follow from others.",
         "[architecture.md](architecture.md) explains how the parts work together.",
         "`make lint` checks the layers; their order is in `pyproject.toml`.",
         "",
@@ -151,7 +151,7 @@ def _packages_of(top: Path) -> Iterator[str]:
         yield ""
         yield _summary(wing / "__init__.py")
         yield ""
-        yield from _list(path for path in sorted(wing.iterdir()) if path.is_dir())
+        yield from _links(path for path in sorted(wing.iterdir()) if path.is_dir())
 
 
 def _is_wing(package: Path) -> bool:
@@ -164,6 +164,14 @@ def _list(packages: Iterable[Path]) -> Iterator[str]:
         for file in sorted(package.rglob("__init__.py")):
             folder = file.parent.relative_to(ROOT)
             yield f"- [{folder}](../{folder}): {_summary(file)}"
+    yield ""
+
+
+def _links(packages: Iterable[Path]) -> Iterator[str]:
+    """Yield one line with the packages of a wing and those below them."""
+    folders = [file.parent for each in packages for file in sorted(each.rglob("__init__.py"))]
+    places = (folder.relative_to(ROOT) for folder in folders)
+    yield ", ".join(f"[{'.'.join(place.parts[2:])}](../{place})" for place in places)
     yield ""
 
 
