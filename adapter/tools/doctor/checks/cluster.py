@@ -56,8 +56,7 @@ def aggregation_off(facts: Facts) -> Iterator[Finding]:
 )
 def front_proxy_ca(facts: Facts) -> Iterator[Finding]:
     """The adapter authenticates the API server with the CA in ConfigMap
-    `kube-system/extension-apiserver-authentication`. After it expires, forwarded requests get 401,
-    and HPAs lose their metrics.
+    `kube-system/extension-apiserver-authentication`. After it expires, forwarded requests get 401.
 
     Replace the front-proxy CA ("Manual Rotation of CA Certificates" in the Kubernetes
     documentation; `kubeadm certs renew` renews no CA). The provider of a managed cluster replaces

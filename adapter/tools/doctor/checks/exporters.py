@@ -100,8 +100,7 @@ def _daemonset(facts: Facts, gpus: Iterable[str]) -> SeenDaemonSet | None:
 
 @check("GMA102", CheckSection.EXPORTERS, "exporters run")
 def not_running(facts: Facts) -> Iterator[Finding]:
-    """An exporter's pod is not Running, or its container restarts again and again. The pods on its
-    node have no new value.
+    """An exporter's pod is not Running, or its container restarts again and again.
 
     See the log and the events of the pod, unless its state says why: memory, image, volume.
     """

@@ -132,8 +132,7 @@ def _failures(hpa: Hpa) -> Iterator[SeenCondition]:
 
 @check("GMA410", CheckSection.HPAS, "HPAs get their metrics", effect=FindingEffect.RESULT)
 def failing(facts: Facts) -> Iterator[Finding]:
-    """The HPA controller cannot read a metric (condition `ScalingActive`). The HPA keeps its
-    replica count.
+    """The HPA controller cannot read a metric (condition `ScalingActive`).
 
     `gpu-metrics-adapter explain hpa` shows each pod's value, and why one has none.
     """

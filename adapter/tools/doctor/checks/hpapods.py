@@ -48,7 +48,7 @@ def admission(facts: Facts) -> Iterator[Finding]:
 @check("GMA433", CheckSection.HPAS, "the pods of HPAs do not crash")
 def crash_loop(facts: Facts) -> Iterator[Finding]:
     """A container ends again and again (`CrashLoopBackOff`). Such a pod has no value, and holds its
-    GPU. The HPA takes it as 0 on the way up.
+    GPU.
 
     The log of the last run says why it ended. The message of its end is shown if the container has
     `terminationMessagePolicy: FallbackToLogsOnError`.

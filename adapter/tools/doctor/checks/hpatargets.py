@@ -74,7 +74,7 @@ def no_target(facts: Facts) -> Iterator[Finding]:
 @check("GMA422", CheckSection.HPAS, "the pods of HPAs match what the metrics select")
 def nothing_selected(facts: Facts) -> Iterator[Finding]:
     """An HPA's target selects no pod although it should have replicas, or the `selector` of its
-    External metric matches no pod. The metric has no value.
+    External metric matches no pod.
 
     Correct the selector. A Pods metric normally needs none.
     """
@@ -245,10 +245,9 @@ _OTHERS: Final = {
 def stopped(facts: Facts) -> Iterator[Finding]:
     """The HPA controller cannot read the scale of the target (`FailedGetScale`), the target has no
     valid selector (`InvalidSelector`), or the selector matches pods that another HPA scales too
-    (`AmbiguousSelector`). The HPA keeps its replicas.
+    (`AmbiguousSelector`).
 
-    Correct what the condition says. Two HPAs of one target are GMA423, a target that does not exist
-    is GMA421.
+    Correct what the condition says. See also GMA421 and GMA423.
     """
     facts.live()
     hpas = facts.hpas.read()

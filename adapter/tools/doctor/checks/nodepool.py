@@ -192,7 +192,7 @@ def shapes(facts: Facts) -> Iterator[Finding]:
     """One pod requests more GPUs than any node offers. It stays Pending, unless the autoscaler has
     an empty node pool with larger nodes.
 
-    Add a node pool with larger nodes, or request fewer GPUs for each pod.
+    Add a node pool with larger nodes, or request fewer GPUs.
     """
     resources = facts.gpu_resources
     offers = [sum(gpus_of(node, resources).values()) for node in facts.nodes.read()]

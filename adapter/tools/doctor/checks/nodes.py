@@ -22,7 +22,7 @@ def no_gpus(facts: Facts) -> Iterator[Finding]:
     none, or a node offers fewer (`allocatable`) than it has (`capacity`). Or a label says that the
     node's operator failed: a driver upgrade (`…-driver-upgrade-state=upgrade-failed`), a MIG layout
     (`nvidia.com/mig.config.state=failed`) or AMD's partitions
-    (`dcm.amd.com/gpu-config-profile-state=failure`). Pods that request a GPU stay Pending.
+    (`dcm.amd.com/gpu-config-profile-state=failure`).
 
     Install the vendor's device plugin, or see the log of its pod on the node. Add a resource with a
     name of its own to `cluster.gpu_resources`.
@@ -132,8 +132,7 @@ def _has_gpus(facts: Facts, node: SeenNode) -> bool:
 @check("GMA016", CheckSection.CLUSTER, "Karpenter gets the nodes that it orders", Severity.WARNING)
 def not_ordered(facts: Facts) -> Iterator[Finding]:
     """A NodeClaim of Karpenter is not launched, has not joined the cluster, or is not initialized,
-    or the cloud has no such machine (`InsufficientCapacityError`). Pods that wait for this node
-    stay Pending.
+    or the cloud has no such machine (`InsufficientCapacityError`).
 
     Allow further machine types, zones or capacity types in the NodePool; for a machine that does
     not join, see its NodeClass and its kubelet.

@@ -127,8 +127,7 @@ def not_exported(facts: Facts) -> Iterator[Finding]:
 @check("GMA125", CheckSection.EXPORTERS, "pages name pods of their own node", Severity.WARNING)
 def strangers(facts: Facts) -> Iterator[Finding]:
     """The page names a pod that does not exist, or that runs on another node. The adapter leaves
-    these samples out. The kubelet lists finished pods for a while (until Kubernetes 1.34), so a
-    single one is harmless.
+    these samples out. A single finished pod is harmless (until Kubernetes 1.34).
 
     Restart the exporter if it lasts.
     """

@@ -84,7 +84,7 @@ def partial(facts: Facts) -> Iterator[Finding]:
 )
 def seldom(facts: Facts) -> Iterator[Finding]:
     """Prometheus scrapes an exporter less often than `source.prometheus.scrape_interval` says, so
-    values are too old between two scrapes. The check needs series that are five minutes old.
+    values are too old between two scrapes.
 
     Scrape exporters every 15 s, or set `source.prometheus.scrape_interval` to the real interval.
     """

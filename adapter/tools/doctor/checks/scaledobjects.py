@@ -114,8 +114,7 @@ def wrong_address(facts: Facts) -> Iterator[Finding]:
     """The `scalerAddress` of a trigger is not `HOST:PORT` with the port for KEDA (6000 on the
     chart's Service; 443 is the metrics API), or has a scheme; or `enableTLS` does not match
     `keda.tls`. Or this address, or the `serverAddress` of a Prometheus, is KEDA's own pod
-    (`localhost`), or names no Service, no port of it, or a Service without ready pods. The workload
-    keeps its replicas.
+    (`localhost`), or names no Service, no port of it, or a Service without ready pods.
 
     Correct the trigger: `docs/keda.md`.
     """
@@ -154,8 +153,7 @@ def _wrong(scaled: SeenScaledObject, at: str, message: str, right: str) -> Findi
 )
 def nothing_counts_as_zero(facts: Facts) -> Iterator[Finding]:
     """A trigger of type `prometheus` asks for a series of exporters or servers, and an empty answer
-    counts as 0, KEDA's default. When the exporter or Prometheus fails, the workload scales in under
-    full load.
+    counts as 0, KEDA's default. When the exporter fails, the workload scales in under full load.
 
     Set `ignoreNullValues: "false"`, so that `fallback` applies, or use a trigger of type
     `external`.

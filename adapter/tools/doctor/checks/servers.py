@@ -166,8 +166,7 @@ def _asked(facts: Facts) -> frozenset[str]:
 
 @check("GMA502", CheckSection.SERVERS, "the ports of server pages are right")
 def wrong_port(facts: Facts) -> Iterator[Finding]:
-    """A pod opts in, and the annotation names no port of the pod, or nothing listens there. It is a
-    warning if the page could not be read and the container declares other ports.
+    """A pod opts in, and the annotation names no port of the pod, or nothing listens there.
 
     Set `gpu-metrics-adapter.io/port` (`docs/inference.md` has the default port of each server).
     """
