@@ -20,7 +20,7 @@ class ClusterSettings(Section):
     pods_file: Annotated[Path | None, ADVANCED] = None
     """File of pod manifests (YAML or JSON) to use instead of a cluster."""
     services: Annotated[bool, ADVANCED] = True
-    """Watch Services. An Object metric can name a Service only if this is true."""
+    """Watch Services, so that an Object metric can name one."""
     nodes: Annotated[bool, ADVANCED] = True
     """Watch nodes, for the labels about sharing and the GPU model, and for selectors of nodes."""
     gpu_resources: tuple[str, ...] = GPU_RESOURCES

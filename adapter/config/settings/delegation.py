@@ -75,8 +75,7 @@ class DelegateSettings(Section):
     address: Annotated[str, AfterValidator(lambda text: text and _address(text)), ADVANCED] = ""
     """``HOST:PORT`` to connect to. If empty, ``NAME.NAMESPACE.svc`` and the port of the Service."""
     timeout: Annotated[Interval, Field(le=50), ADVANCED] = TIMEOUT
-    """Seconds that one request may take, its time in the queue included. A worker of the HPA
-    controller waits as long."""
+    """Seconds that one request may take, its time in the queue included."""
 
     @model_validator(mode="after")
     def _trust(self) -> DelegateSettings:
@@ -106,8 +105,8 @@ class DelegationSettings(Section):
     delegates: tuple[DelegateSettings, ...] = ()
     """The servers, in the order in which the adapter asks them."""
     service_account: Annotated[Named, ADVANCED] = ""
-    """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them. It should have the
-    right to read metrics and no other. The chart creates it and sets this key."""
+    """``NAMESPACE/NAME`` of the ServiceAccount as which the adapter asks them, which should have
+    the right to read metrics only. The chart creates it and sets this key."""
     token_file: Path | None = None
     """File with a bearer token, instead of ``service_account``."""
     own_service: Annotated[Named, ADVANCED] = ""

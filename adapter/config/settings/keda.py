@@ -42,7 +42,7 @@ class KedaSettings(Section):
     """Open connections, TLS handshakes included; further ones are closed. KEDA keeps one for each
     address, CA and client certificate of triggers."""
     scaled_objects: bool = False
-    """Watch ScaledObjects, so that a trigger without ``podSelector`` selects the pods of its own
+    """Watch ScaledObjects, so that a trigger without ``podSelector`` selects the pods of its
     ``scaleTargetRef``. Needs the right to list and watch scaledobjects.keda.sh."""
 
     @model_validator(mode="after")

@@ -34,8 +34,8 @@ class LimitSettings(Section):
     stale_seconds: Annotated[Interval, ADVANCED] = 300
     """Seconds after which headroom for unknown demand decays to 0."""
     min_pods: Count = 0
-    """Fewest headroom pods for each pod shape that an HPA scales, within the other limits and
-    budgets. The annotation ``gpu-metrics-adapter.io/headroom`` of an HPA raises it."""
+    """Fewest headroom pods for each pod shape that an HPA scales, within the other limits. The
+    annotation ``gpu-metrics-adapter.io/headroom`` of an HPA raises it."""
     max_pods: Count = 8
     """Most headroom pods of one shape in one namespace."""
     max_gpus_per_pool: Count = 8
@@ -117,7 +117,7 @@ class NodepoolSettings(Section):
     stop: bool = False
     """Remove all headroom immediately and order none."""
     namespace: Annotated[str | None, ADVANCED] = None
-    """Namespace of the Lease, the ConfigMap and all headroom. If not set, that of the pod, or
+    """Namespace of the Lease, the ConfigMap and headroom. If not set, that of the pod, or
     ``gpu-metrics``."""
     claim_namespaces: tuple[str, ...] = ()
     """Namespaces whose workloads get headroom with ResourceClaims (DRA), where the controller's

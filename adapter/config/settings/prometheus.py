@@ -50,7 +50,7 @@ class PrometheusSettings(Section):
     matchers: Annotated[str, AfterValidator(_matchers)] = _DEFAULTS.matchers
     """Label matchers for every selector, such as ``cluster="a"``."""
     exact_names: Annotated[bool | None, ADVANCED] = None
-    """Query every series by its exact name, the only form that Google's engine accepts, and GKE's
+    """Query every series by its exact name, as Google's engine needs, and GKE's
     ``kubernetes_io:container_accelerator_…`` series, which need ``values.collect_interval: 60s``.
     True for ``auth.kind: google``; set it if a proxy hides that engine."""
     username: str | None = None

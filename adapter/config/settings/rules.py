@@ -39,7 +39,7 @@ class RuleSettings(Section):
     progress share a quarter of it. For more, raise the pod's memory limit by three times the
     difference."""
     widen: bool = _DEFAULTS.widen
-    """Send the query of a rule once per ``interval`` for all objects if its template allows it. If
-    false, each request sends its own query, as in prometheus-adapter."""
+    """Send the query of a rule once per ``interval`` for all objects if its template allows it,
+    instead of once per request."""
     interval: Annotated[Interval, Field(le=60), ADVANCED] = _DEFAULTS.interval
     """Seconds between two queries of a rule for all objects, while its metric is requested."""

@@ -165,8 +165,8 @@ class ScrapeSettings(Section):
     """Seconds that one scrape may take."""
     discover: bool = True
     """Find exporters by the labels of the usual charts, in every namespace: one of a vendor on each
-    node, and if any exporter mounts a directory of its node, none that mounts none. If tenants can
-    mount directories of nodes, or your exporters mount none, list them in ``exporters`` instead."""
+    node, and if any mounts a directory of its node, none that mounts none. If tenants can mount
+    directories of nodes, or your exporters mount none, list them in ``exporters`` instead."""
     exporters: tuple[ExporterRule, ...] = ()
     """Discovery rules of your own, before those of ``discover``."""
     inference: InferenceSettings = InferenceSettings()
