@@ -87,8 +87,7 @@ UNMEASURED: Final = gauge(
 )
 ATTRIBUTED: Final = gauge(
     "gma_attributed_devices",
-    "Devices by how their utilization is allocated to pods, once per pod. Counted once a minute; "
-    "of more than 10,000 pods less often.",
+    "Devices by how their utilization is allocated to pods, once per pod.",
     "attribution",
     known=tuple(sorted((*map(str, Attribution), LEFT_OUT))),
 )

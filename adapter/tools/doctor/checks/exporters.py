@@ -190,8 +190,8 @@ def https(facts: Facts) -> Iterator[Finding]:
 
 @check("GMA106", CheckSection.EXPORTERS, "one exporter describes each node", Severity.WARNING)
 def twice(facts: Facts) -> Iterator[Finding]:
-    """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. The
-    adapter scrapes one; in Prometheus, series double.
+    """Two exporters of one vendor run on a node, such as the chart's and the GPU operator's. In
+    Prometheus, series double.
 
     Remove one, for example with `dcgmExporter.enabled=false` in the GPU operator.
     """

@@ -156,7 +156,7 @@ def wrong_pods(facts: Facts) -> Iterator[Finding]:
     for a replica.
 
     For leaders, set `aggregate: mean` in the metric's selector. For a PodCliqueScalingGroup, scale
-    on a sum with a target for a whole group: `docs/recipes/leaderworkerset.md`.
+    on a sum: `docs/recipes/leaderworkerset.md`.
     """
     for target, misfit in _found(facts, MisfitKind.LEADERS, MisfitKind.MEMBERS):
         yield Finding(target.subject, misfit.text, *target.fix(misfit))

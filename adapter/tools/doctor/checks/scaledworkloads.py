@@ -98,8 +98,7 @@ def one_node_volume(facts: Facts) -> Iterator[Finding]:
     """The pods of a workload that scales out mount one PersistentVolumeClaim that only one node
     (`ReadWriteOnce`) or one pod (`ReadWriteOncePod`) can mount. Further replicas cannot start.
 
-    Use a volume that many nodes can read (`ReadOnlyMany`, `ReadWriteMany`), an image volume, or a
-    cache on each node.
+    Use a volume of `ReadOnlyMany` or `ReadWriteMany`, an image volume, or a cache on each node.
     """
     for workload, scaler in _scaled(facts):
         if scaler.high is not None and scaler.high < 2:

@@ -124,8 +124,8 @@ def not_opted_in(facts: Facts) -> Iterator[Finding]:
     """A pod runs an inference server or a gateway, by the name of its image, and is not scraped, so
     its `inference_…` metrics have no value.
 
-    Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or `"false"` if
-    you do not want the metrics (`docs/inference.md`).
+    Add the annotation `gpu-metrics-adapter.io/scrape: "true"` to the pod template, or `"false"` to
+    do without (`docs/inference.md`).
     """
     rules = discovery.server_pages(facts.settings)
     if rules is None:

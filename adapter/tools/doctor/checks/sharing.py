@@ -45,7 +45,7 @@ def copied(facts: Facts) -> Iterator[Finding]:
     replicas do not lower the utilization of the whole GPU, so the HPA goes to its maximum.
 
     Set `sharing.policy: equal` or `memory`, use a metric of the inference server, or give each pod
-    a whole GPU or a MIG instance (`docs/sharing.md`).
+    a GPU or a MIG instance (`docs/sharing.md`).
     """
     if facts.settings.sharing.policy != "copy" or facts.settings.sharing.rules:
         raise NotApplicableError("sharing.policy is not copy")
